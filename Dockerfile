@@ -1,5 +1,5 @@
-# The image of the resource-manager: one static program that runs as nobody, what it is made of, and nothing else. Two builds of the same
-# sources are the same, byte by byte (make image-root does without an engine what the first stage does).
+# The image of the resource-manager: one static program that runs as the user nobody, and its SBOM. Two builds of the
+# same sources are identical byte by byte (make image-root does the same as the first stage, without an engine).
 #
 #   docker build --build-arg VERSION=v1.2.3 --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) -t resource-manager:v1.2.3 .
 FROM golang:1.26.8 AS build

@@ -1,11 +1,11 @@
-# `make help` lists what can be done here.
+# `make help` lists all targets.
 
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 30s
 SOAK     ?= 2h
 
-# The race detector needs a C compiler, which a machine need not have.
+# The race detector needs a C compiler, which not every machine has.
 RACE := $(if $(shell command -v $$($(GO) env CC) 2>/dev/null),-race)
 
 .DEFAULT_GOAL := help
@@ -28,11 +28,11 @@ controlplane: ## Build a Kubernetes control plane into bin/ (about 5-15 minutes 
 	@GO='$(GO)' hack/build-controlplane.sh
 
 .PHONY: controlplane-older
-controlplane-older: ## Build kube-apiserver and kube-controller-manager VERSION, such as v1.36.0, into bin/kubernetes/VERSION, for tests of updates.
+controlplane-older: ## Build kube-apiserver and kube-controller-manager VERSION, such as v1.36.0, into bin/kubernetes/VERSION, for update tests.
 	@GO='$(GO)' hack/build-older.sh '$(VERSION)'
 
 .PHONY: demo
-demo: controlplane build bin/demo ## Start a control plane and the resource-manager on this machine, and show what it does.
+demo: controlplane build bin/demo ## Start a control plane and the resource-manager on this machine, and show a tour.
 	@bin/demo up
 	@bin/demo tour
 
@@ -45,7 +45,7 @@ bin/demo:
 	@$(GO) build -o $@ ./hack/demo
 
 .PHONY: clean
-clean: ## Remove bin/ and what `make demo` and `make base-cluster` started.
+clean: ## Stop what `make demo` and `make base-cluster` started, and remove bin/ and .run/.
 	@[ ! -x bin/demo ] || bin/demo down
 	@[ ! -x bin/landscape/landscape ] || bin/landscape/landscape down
 	rm -rf bin .run
@@ -56,30 +56,30 @@ clean: ## Remove bin/ and what `make demo` and `make base-cluster` started.
 LANDSCAPEFLAGS ?=
 
 .PHONY: landscape
-landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden and a seed (Linux, root; docs/landscape.md).
+landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden, a seed and a Shoot (Linux, root; docs/landscape.md).
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) fleet
 
 .PHONY: landscape-down
-landscape-down: base-cluster-down ## Remove what `make landscape` started, and every trace of it.
+landscape-down: base-cluster-down ## Remove everything that `make landscape` created.
 
 .PHONY: base-cluster
 base-cluster: controlplane bin/landscape/landscape ## Run a real Kubernetes cluster on this machine, with real containers (Linux, root; docs/landscape.md).
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) up
 
 .PHONY: base-cluster-down
-base-cluster-down: bin/landscape/landscape ## Remove the base cluster, and every trace of it.
+base-cluster-down: bin/landscape/landscape ## Remove the base cluster completely.
 	@bin/landscape/landscape $(LANDSCAPEFLAGS) down
 
 .PHONY: landscape-push
-landscape-push: bin/landscape/landscape ## Build the image C again, for example C=resource-manager, and roll it out in the base cluster.
+landscape-push: bin/landscape/landscape ## Rebuild the image C, for example C=resource-manager, and roll it out in the base cluster.
 	@bin/landscape/landscape $(LANDSCAPEFLAGS) push '$(C)'
 
 .PHONY: machine-image
-machine-image: controlplane bin/landscape/landscape ## Make the image of machines, also as a root file system in bin/landscape/machine.tar.gz.
+machine-image: controlplane bin/landscape/landscape ## Build the image of machines, and export it as a root file system to bin/landscape/machine.tar.gz.
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) machine-image --export bin/landscape/machine.tar.gz
 
 .PHONY: test-landscape
-test-landscape: controlplane bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE names tests, TESTFLAGS: docs/landscape.md).
+test-landscape: controlplane build bin/landscape/landscape ## Test with real containers on a base cluster (LANDSCAPE selects tests, TESTFLAGS; docs/landscape.md).
 	@bin/landscape/landscape --install-packages check
 	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape $(TESTFLAGS)
 
@@ -90,28 +90,28 @@ bin/landscape/landscape:
 
 ##@ Check
 
-# How many packages are tested at once. Many tests wait for programs, so that more of them than processors keep these busy.
+# The number of packages that are tested in parallel. Many tests wait for programs, so it exceeds the number of processors.
 TESTED_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: test
 test: controlplane ## Run all tests, with a real control plane.
-	@echo "Running all tests$(if $(RACE), with,: no C compiler, so without) the race detector, this takes a few minutes."
+	@echo "Running all tests $(if $(RACE),with,without) the race detector$(if $(RACE),, (no C compiler)); this takes a few minutes."
 	@failed=0; \
 	$(GO) test -vet off -timeout 10m $$(hack/concurrent-packages.sh -v) || failed=1; \
 	$(GO) test -vet off $(RACE) -p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m ./test/integration ./test/shoot ./test/seed ./test/health \
 		$$(hack/concurrent-packages.sh) || failed=1; \
-	exit $$failed # the longest first, beside all others; make lint runs go vet
+	exit $$failed # the longest packages first, in parallel with all others; make lint runs go vet
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
 	$(GO) test -short -timeout 5m ./...
 
 .PHONY: test-ui
-test-ui: controlplane ## Look at the page in a real Chromium: pictures in bin/ui, axe-core if npm can fetch it (UI names tests, UIFLAGS, see docs/ui.md).
+test-ui: controlplane ## Test the page in a real Chromium: screenshots in bin/ui, axe-core if npm can download it (UI selects tests, UIFLAGS, see docs/ui.md).
 	@axe=; if command -v npm >/dev/null; then directory=$$(mktemp -d); trap 'rm -rf "$$directory"' EXIT; \
 		if npm install --silent --no-audit --no-fund --no-save --prefix "$$directory" axe-core@4.14.1 >/dev/null 2>&1; \
 		then axe="-ui.axe $$directory/node_modules/axe-core/axe.min.js"; fi; fi; \
-	[ -n "$$axe" ] || echo "npm cannot fetch axe-core: accessibility is not checked."; \
+	[ -n "$$axe" ] || echo "npm cannot download axe-core: accessibility is not checked."; \
 	$(GO) test ./test/ui -count 1 -timeout 30m -parallel 3 -run '$(or $(UI),.)' -ui.browser -ui.shots '$(CURDIR)/bin/ui' $$axe $(UIFLAGS)
 
 .PHONY: faults
@@ -121,16 +121,16 @@ faults: controlplane ## Make every request fail in every way, and check that not
 		-faults.together $(or $(FAULTS_TOGETHER),$(if $(word 3,$(subst /, ,$(FAULTS))),1,16)) $(if $(filter true,$(if $(FAULTS),$(FAULTS_RESUME),true)),-faults.resume $(CURDIR)/bin/faults.passed)
 
 .PHONY: chart
-chart: controlplane ## All tests of the Helm chart and of the image, those that take minutes too.
+chart: controlplane ## Run all tests of the Helm chart and of the image, including those that take minutes.
 	$(GO) test -C test/chart -count 1 -timeout 1h -v -chart.long
 	$(GO) test -count 1 -parallel 6 -timeout 2h ./test/integration -kit.rights
 
 .PHONY: trouble
-trouble: controlplane ## Failures that last for minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE names tests, see CONTRIBUTING.md).
+trouble: controlplane ## Test failures that last for minutes: 10,000 objects, a full disk, expired tokens, little memory (TROUBLE selects tests, see CONTRIBUTING.md).
 	$(GO) test -C test/trouble -count 1 -timeout 2h -run '$(or $(TROUBLE),.)' -trouble.long
 
 .PHONY: soak
-soak: controlplane ## Random faults for SOAK (2h) at 3,000 objects; results in bin/soak.txt and bin/soak.json.
+soak: controlplane ## Cause random faults for SOAK (2h) with 3,000 objects; results in bin/soak.txt and bin/soak.json.
 	$(GO) test -C test/trouble -count 1 -timeout 0 -v -run 'TestSoak$$' -trouble.soak $(SOAK) -trouble.soak.out '$(CURDIR)/bin'
 
 .PHONY: bench
@@ -142,7 +142,7 @@ bin/bench:
 	@$(GO) build -o $@ ./test/bench
 
 .PHONY: bench-api
-bench-api: controlplane bin/bench-api ## Measure the API server of the garden beside a CRD (10 minutes; BENCHAPIFLAGS, see docs/bench-api.md).
+bench-api: controlplane bin/bench-api ## Measure the garden's API server against a CRD (10 minutes; BENCHAPIFLAGS, see docs/bench-api.md).
 	bin/bench-api $(BENCHAPIFLAGS)
 
 .PHONY: bin/bench-api
@@ -166,19 +166,19 @@ bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...
 
 .PHONY: monitoring
-monitoring: controlplane ## Check dashboard and alerts with a real Prometheus, pictures in bin/monitoring (needs prometheus and promtool, docs/observability.md).
+monitoring: controlplane ## Test dashboard and alerts with a real Prometheus, screenshots in bin/monitoring (needs prometheus and promtool, see docs/observability.md).
 	$(GO) test -C test/monitoring -count 1 -timeout 30m -v -args -monitoring -monitoring.shots '$(CURDIR)/bin/monitoring' $(MONITORINGFLAGS)
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz test, or those that FUZZ matches, for FUZZTIME (30s), and show a table (FUZZFLAGS: -parallel, -json, -markdown).
+fuzz: ## Run all fuzz tests, or those that match FUZZ, for FUZZTIME (30s) each, and show a table (FUZZFLAGS: -parallel, -json, -markdown).
 	@GO='$(GO)' $(GO) run ./hack/fuzz -time $(FUZZTIME) -run '$(FUZZ)' $(FUZZFLAGS)
 
-# What the tests of COVER run of the statements below cmd and pkg, in their own processes and in those of the resource-manager.
+# Coverage of the statements in cmd and pkg by the tests in COVER, in the test processes and in the resource-manager processes that they start.
 COVER    ?= ./...
 COVERDIR := $(CURDIR)/bin/coverage
 
 .PHONY: coverage
-coverage: controlplane ## Show which share of the statements the tests run, by package (COVER names packages of tests; docs/coverage.md).
+coverage: controlplane ## Show the statement coverage of the tests, by package (COVER selects test packages, see docs/coverage.md).
 	rm -rf $(COVERDIR) && mkdir -p $(COVERDIR)/tests $(COVERDIR)/processes
 	PROCESSES_COVERDIR=$(COVERDIR)/processes $(GO) test -count 1 -parallel 6 -timeout 60m -cover -covermode atomic -coverpkg ./cmd/...,./pkg/... \
 		$(COVER) -args -test.gocoverdir=$(COVERDIR)/tests
@@ -192,23 +192,23 @@ lint: bin/golangci-lint prose ## Vet, lint and check the language.
 
 .PHONY: prose
 prose: ## Check the English of docs, comments and messages against hack/prose/rules.yaml.
-	@$(GO) run ./hack/prose README.md CONTRIBUTING.md SECURITY.md docs cmd hack pkg
+	@$(GO) run ./hack/prose README.md CONTRIBUTING.md SECURITY.md docs cmd hack pkg test examples
 
 .PHONY: vuln
 vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).
 	bin/govulncheck ./...
 
 .PHONY: sbom
-sbom: build ## Write what bin/resource-manager is made of to bin/resource-manager.cdx.json (CycloneDX).
+sbom: build ## Write the SBOM of bin/resource-manager to bin/resource-manager.cdx.json (CycloneDX).
 	@CGO_ENABLED=0 $(GO) build -C hack/tools -o $(CURDIR)/bin/sbom ./sbom
 	bin/sbom bin/resource-manager '$(VERSION)' > bin/resource-manager.cdx.json
 
-# What the image consists of, and when it says it was made: at the time of the commit.
+# The directory of the image's files, and the creation time of the image: the time of the commit.
 IMAGE_ROOT        ?= bin/image
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: image-root
-image-root: ## Write the files of the image to IMAGE_ROOT (bin/image), and in one archive beside it, the same bytes each time.
+image-root: ## Write the files of the image to IMAGE_ROOT (bin/image) and to an archive next to it, reproducibly.
 	@rm -rf '$(IMAGE_ROOT)' && mkdir -p '$(IMAGE_ROOT)'
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o '$(IMAGE_ROOT)/resource-manager' ./cmd/resource-manager
 	@CGO_ENABLED=0 $(GO) build -C hack/tools -o '$(abspath $(IMAGE_ROOT)).sbom' ./sbom
@@ -224,13 +224,13 @@ image: ## Build the image resource-manager:VERSION with IMAGE_ENGINE (docker).
 
 ##@ Generate
 
-# The packages that the API server of the garden serves, and those that have types in their fields.
+# The packages that the garden's API server serves, and the packages of the types in their fields.
 SERVED  := $(addprefix ./pkg/apis/,core/v1 core/v1beta1 security/v1alpha1 settings/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 authentication/v1alpha1)
 FOREIGN := $(addprefix k8s.io/,api/autoscaling/v1 api/core/v1 api/networking/v1 api/rbac/v1 apiextensions-apiserver/pkg/apis/apiextensions/v1 \
 	apimachinery/pkg/api/resource apimachinery/pkg/apis/meta/v1 apimachinery/pkg/runtime apimachinery/pkg/util/intstr apimachinery/pkg/version)
 
 .PHONY: generate
-generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs (and copy those of others), OpenAPI definitions, the references, the PrometheusRule, and what the Helm chart and config/ have of them.
+generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs (and copies of external ones), OpenAPI definitions, the references, the PrometheusRule, and the copies in the Helm chart and config/.
 	bin/controller-gen object paths=./pkg/apis/...
 	bin/controller-gen crd paths=./pkg/apis/resources/... output:crd:dir=config/crd
 	bin/controller-gen crd paths=./pkg/apis/extensions/... output:crd:dir=config/crd/extensions
@@ -243,12 +243,12 @@ generate: bin/controller-gen bin/openapi-gen ## Generate deep copies, CRDs (and 
 	$(GO) run ./hack/docs
 	$(GO) run ./hack/chart
 
-# Tools, in the versions of hack/tools/go.mod.
+# Tools, with the versions in hack/tools/go.mod.
 bin/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/govulncheck: tool = golang.org/x/vuln/cmd/govulncheck
 bin/controller-gen: tool = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/openapi-gen: tool = k8s.io/kube-openapi/cmd/openapi-gen
 
 bin/golangci-lint bin/govulncheck bin/controller-gen bin/openapi-gen: hack/tools/go.mod hack/tools/go.sum
-	@echo "Building $@ (golangci-lint takes some minutes the first time)"
+	@echo "Building $@ (golangci-lint takes a few minutes the first time)"
 	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)

@@ -1,4 +1,4 @@
-// Package docs tests that the documentation speaks of what is there.
+// Package docs tests that the documentation matches the repository.
 package docs
 
 import (
@@ -19,7 +19,7 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	// verdictWord begins a verdict.
 	verdictWord = regexp.MustCompile(`^(same|better|not)\b`)
-	// aboutHealth finds tests of pure functions that decide about health.
+	// aboutHealth matches tests of pure functions that determine health.
 	aboutHealth = regexp.MustCompile(`pkg/(health|live)|TestConditionsOfHealth|TestRelevantChangeOfHealth`)
 )
 
@@ -35,7 +35,8 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestGuaranteesNameTests: each row of "Promise by promise" in security.md and of "Guarantees" in guarantees.md names a test.
+// TestGuaranteesNameTests checks that each row of "Promise by promise" in security.md and of "Guarantees" in
+// guarantees.md names a test.
 func TestGuaranteesNameTests(t *testing.T) {
 	for page, title := range map[string]string{"security.md": "Promise by promise", "guarantees.md": "Guarantees"} {
 		_, section, _ := strings.Cut(pages(t)[page], "\n## "+title+"\n")
@@ -56,8 +57,9 @@ func TestGuaranteesNameTests(t *testing.T) {
 	}
 }
 
-// TestPromisesAreTestedOnARealAPIServer checks the rows of "Promise by promise": each has a verdict and a test on a real API
-// server. What is decided by pure functions of pkg/health and of the packages that feed it may be tested there.
+// TestPromisesAreTestedOnARealAPIServer checks the rows of "Promise by promise": each must have a verdict and a
+// test on a real API server. Pure functions of pkg/health and of the packages that provide its input may be tested
+// there instead.
 func TestPromisesAreTestedOnARealAPIServer(t *testing.T) {
 	_, section, _ := strings.Cut(pages(t)["compatibility.md"], "\n## Promise by promise\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -109,7 +111,7 @@ func testsBelow(t *testing.T, directory string) string {
 	return names
 }
 
-// exists tells whether a name, or one that begins with it if it ends in …, is among the lines.
+// exists reports whether a name is among the lines. A name that ends in … is a prefix.
 func exists(name, lines string) bool {
 	prefix, isPrefix := strings.CutSuffix(name, "…")
 	if !isPrefix {

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// argoSettings returns the data of Argo CD's ConfigMap as gitops.md has it.
+// argoSettings returns the data of Argo CD's ConfigMap in gitops.md.
 func argoSettings(t *testing.T) map[string]string {
 	t.Helper()
 	_, rest, found := strings.Cut(pages(t)["gitops.md"], "```yaml\n")
 	block, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("gitops.md has no block of YAML")
+		t.Fatal("gitops.md has no YAML block")
 	}
 	var configMap struct {
 		Data map[string]string `json:"data"`
@@ -29,8 +29,7 @@ func argoSettings(t *testing.T) map[string]string {
 	return configMap.Data
 }
 
-// argoHealth runs a health check as Argo CD does, with the same interpreter and the libraries that it gives to it (its
-// util/lua).
+// argoHealth runs a health check as Argo CD does, with the same interpreter and libraries (its util/lua).
 func argoHealth(t *testing.T, script string, obj map[string]any) (health, message string) {
 	t.Helper()
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
@@ -54,7 +53,7 @@ func argoHealth(t *testing.T, script string, obj map[string]any) (health, messag
 	return lua.LVAsString(result.RawGetString("status")), lua.LVAsString(result.RawGetString("message"))
 }
 
-// luaValue turns a value of JSON into one of Lua.
+// luaValue converts a JSON value to a Lua value.
 func luaValue(state *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case string:
@@ -81,18 +80,18 @@ func luaValue(state *lua.LState, value any) lua.LValue {
 	return lua.LNil
 }
 
-// TestToolsUnderstandManagedResources gives ManagedResources in every state to Argo CD's health check of gitops.md, and to
-// kstatus, by which Flux tells what is ready.
+// TestToolsUnderstandManagedResources evaluates ManagedResources in every state with Argo CD's health check of
+// gitops.md, and with kstatus, which Flux uses to determine readiness.
 func TestToolsUnderstandManagedResources(t *testing.T) {
 	script := argoSettings(t)["resource.customizations.health.resources.gardener.cloud_ManagedResource"]
 	for name, test := range map[string]struct {
-		status  string // YAML, of generation 2
+		status  string // YAML, for generation 2
 		deleted bool
 		argo    string
 		message string
 		flux    status.Status
 	}{
-		// Where another resource-manager's CustomResourceDefinition is in place, which has no default for the status.
+		// With the CustomResourceDefinition of another resource-manager, which has no default for the status.
 		"no status at all":                     {"", false, "Progressing", "Waiting", status.CurrentStatus},
 		"no status as the API server shows it": {"{observedGeneration: -1}", false, "Progressing", "Waiting", status.InProgressStatus},
 		"conditions of others alone": {"{observedGeneration: -1, conditions: [{type: ResourcesHealthy, status: Unknown, reason: x, message: x}]}",
@@ -142,7 +141,7 @@ func TestToolsUnderstandManagedResources(t *testing.T) {
 	}
 }
 
-// TestArgoIgnoresWhatTheResourceManagerWrites checks that the other setting is one.
+// TestArgoIgnoresWhatTheResourceManagerWrites checks that the other setting is valid.
 func TestArgoIgnoresWhatTheResourceManagerWrites(t *testing.T) {
 	var ignored struct {
 		JSONPointers []string `json:"jsonPointers"`

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
 )
 
-// TestHealthChecksOfTheDocumentation applies the checks of health-checks.md to objects in the states that they are for.
+// TestHealthChecksOfTheDocumentation applies the checks of health-checks.md to objects in the documented states.
 func TestHealthChecksOfTheDocumentation(t *testing.T) {
 	_, rest, _ := strings.Cut(pages(t)["health-checks.md"], "```yaml\n")
 	block, _, closed := strings.Cut(rest, "```")
@@ -28,7 +28,7 @@ func TestHealthChecksOfTheDocumentation(t *testing.T) {
 	const noStatus = "has no status yet"
 	for name, test := range map[string]struct {
 		kind   schema.GroupKind
-		status string // YAML, of generation 2
+		status string // YAML, for generation 2
 		want   expression.Verdict
 	}{
 		"new application":     {application, "{}", expression.Verdict{Unhealthy: noStatus, Progressing: noStatus}},

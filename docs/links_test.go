@@ -30,12 +30,13 @@ var programs = map[string]string{
 	"go run ./hack/roundtrip ": "../hack/roundtrip", "bin/demo ": "../hack/demo",
 }
 
-// commandLine has the flags of all programs that read a configuration file.
+// commandLine is the package with the flags of all programs that read a configuration file.
 const commandLine = "../pkg/program"
 
 var longFlag = regexp.MustCompile(`\s'?--([a-z][\w-]*)`)
 
-// TestLinks: every relative link of a page leads to a file of the repository, and its anchor to a heading there.
+// TestLinks checks that every relative link of a page refers to a file of the repository, and its anchor to a
+// heading there.
 func TestLinks(t *testing.T) {
 	links := 0
 	for page, content := range pages(t) {
@@ -57,7 +58,7 @@ func TestLinks(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s links to %s: %v", page, match[1], err)
 			} else if anchor != "" && !slices.Contains(anchors(string(target)), anchor) {
-				t.Errorf("%s links to %s: there is no such heading", page, match[1])
+				t.Errorf("%s links to %s: the heading does not exist", page, match[1])
 			}
 		}
 	}
@@ -66,7 +67,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns those of the headings of a page, as forges make them.
+// anchors returns the anchors that forges generate for the headings of a page.
 func anchors(content string) []string {
 	var found []string
 	times := map[string]int{}
@@ -88,8 +89,9 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestCommandsExist: what blocks of commands name is there: targets of the Makefile, packages and names of tests, their flags, files
-// and commands of kubectl mr. Those of cli.md and tutorial.md are run by test/cli, too.
+// TestCommandsExist checks that everything named in blocks of commands exists: targets of the Makefile, packages
+// and names of tests, their flags, files and commands of kubectl mr. test/cli also runs the commands of cli.md and
+// tutorial.md.
 func TestCommandsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -124,7 +126,7 @@ func problemsOf(line, makefile, tests string) (problems []string) {
 			problems = append(problems, err.Error())
 		}
 		if name := runs.FindStringSubmatch(line); len(name) > 1 && name[1] != "x" && !exists(name[1]+"…", tests) {
-			problems = append(problems, "there is no test "+name[1])
+			problems = append(problems, "no test has the name "+name[1])
 		}
 		for _, own := range ownFlag.FindAllStringSubmatch(line, -1) {
 			if !flagBelow(directory, own[1]) {
@@ -166,12 +168,12 @@ func TestProblemsOf(t *testing.T) {
 	}
 }
 
-// flagBelow tells whether a package defines a flag.
+// flagBelow reports whether a package defines a flag.
 func flagBelow(directory, name string) bool {
 	return anyGoFile(directory, func(content string) bool { return strings.Contains(content, `"`+name+`", `) })
 }
 
-// useBelow tells whether a package below a directory has a command.
+// useBelow reports whether a package below a directory defines a command.
 func useBelow(directory, name string) bool {
 	folders, err := filepath.Glob(filepath.Join(directory, "*"))
 	use := regexp.MustCompile(`Use:\s*"` + name + `\b`)

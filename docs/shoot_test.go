@@ -12,10 +12,11 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// subtest is the name of a test with one of its cases.
+// subtest matches the name of a test with one of its cases.
 var subtest = regexp.MustCompile("`(Test[A-Z]\\w*)/([\\w-]+)`")
 
-// TestFieldsOfShootsHaveTests: each row of "What a Shoot can declare" in shoot.md names a test that exists, and cases of tests that exist.
+// TestFieldsOfShootsHaveTests checks that each row of "What a Shoot can declare" in shoot.md names existing tests
+// and existing cases of tests.
 func TestFieldsOfShootsHaveTests(t *testing.T) {
 	_, section, _ := strings.Cut(pages(t)["shoot.md"], "\n## What a Shoot can declare\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -46,7 +47,7 @@ func TestFieldsOfShootsHaveTests(t *testing.T) {
 	}
 }
 
-// hasCase reports whether a file with a test of that name has the name of a case, in quotes.
+// hasCase reports whether a file with the test also has the name of the case, in quotes.
 func hasCase(t *testing.T, test, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob("../pkg/shoot/*_test.go")
@@ -69,7 +70,8 @@ func hasCase(t *testing.T, test, name string) bool {
 	return false
 }
 
-// TestAllFieldsOfShootsAreListed: the section names each field of ShootSpec, or one that contains it.
+// TestAllFieldsOfShootsAreListed checks that the section names each field of ShootSpec, or a field that contains
+// it.
 func TestAllFieldsOfShootsAreListed(t *testing.T) {
 	_, section, _ := strings.Cut(pages(t)["shoot.md"], "\n## What a Shoot can declare\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -94,14 +96,14 @@ func TestAllFieldsOfShootsAreListed(t *testing.T) {
 		t.Errorf("the table of shoot.md lacks these fields: %s", strings.Join(missing, ", "))
 	}
 	if lacks := unnamed(reflect.TypeFor[corev1beta1.ShootSpec](), "spec", named[1:]); len(lacks) == 0 {
-		t.Errorf("nothing is missing without %s", named[0])
+		t.Errorf("no field is reported as missing without %s", named[0])
 	}
 }
 
-// code is what a page sets as code.
+// code matches inline code.
 var code = regexp.MustCompile("`([^`]+)`")
 
-// unnamed returns the fields of a type that are not named, and of which no field is.
+// unnamed returns the fields of a type that are not named, and that contain no named field.
 func unnamed(of reflect.Type, path string, named []string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()

@@ -15,7 +15,8 @@ import (
 // ruleRow is a row of the table of kinds: a kind, and the number of its rules.
 var ruleRow = regexp.MustCompile(`(?m)^\| (\w+) \| (\d+) \|`)
 
-// TestNumbersOfRules: each kind has at least as many rules in the tables of its tests as validation-fleet.md says.
+// TestNumbersOfRules checks that each kind has at least as many rules in the tables of its tests as documented in
+// validation-fleet.md.
 func TestNumbersOfRules(t *testing.T) {
 	counted := countRules(t)
 	rows := ruleRow.FindAllStringSubmatch(pages(t)["validation-fleet.md"], -1)
@@ -28,7 +29,7 @@ func TestNumbersOfRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := counted[strings.ToLower(row[1])]; got < want {
-			t.Errorf("%s has %d rules in tests, validation-fleet.md says %d", row[1], got, want)
+			t.Errorf("%s has %d rules in tests, validation-fleet.md documents %d", row[1], got, want)
 		}
 		t.Logf("%s: %d rules", row[1], counted[strings.ToLower(row[1])])
 	}
@@ -79,7 +80,7 @@ func countTable(call *ast.CallExpr, counted map[string]int) {
 	}
 }
 
-// expectsNothing reports whether a row ends in an empty text: what it changes is allowed.
+// expectsNothing reports whether a row ends in an empty text, which means that its change is allowed.
 func expectsNothing(row ast.Expr) bool {
 	switch row := row.(type) {
 	case *ast.CompositeLit:

@@ -15,8 +15,8 @@ var (
 	makeTarget     = regexp.MustCompile(`\bmake ([a-z-]+)`)
 )
 
-// TestWorkflow: the public workflow may read the repository and nothing else, leaves no credentials behind, uses actions of the forge in
-// a released major version, and calls targets of the Makefile that exist.
+// TestWorkflow checks that the public workflow has only read access to the repository, leaves no credentials
+// behind, uses actions of the forge in a released major version, and calls existing targets of the Makefile.
 func TestWorkflow(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -46,10 +46,10 @@ func TestWorkflow(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
-			t.Errorf("%s: it has the permissions %v", file, workflow.Permissions)
+			t.Errorf("%s: the workflow has the permissions %v", file, workflow.Permissions)
 		}
 		if strings.Contains(string(content), "secrets.") || strings.Contains(string(content), "pull_request_target") {
-			t.Errorf("%s: what comes from outside could reach secrets", file)
+			t.Errorf("%s: external contributions could access secrets", file)
 		}
 		for name, job := range workflow.Jobs {
 			if len(job.Permissions) > 0 || job.TimeoutMinutes == 0 {
@@ -64,7 +64,7 @@ func TestWorkflow(t *testing.T) {
 				}
 				for _, match := range makeTarget.FindAllStringSubmatch(step.Run, -1) {
 					if !strings.Contains(string(makefile), "\n"+match[1]+":") {
-						t.Errorf("%s: job %s makes %s, which is no target", file, name, match[1])
+						t.Errorf("%s: job %s makes %s, which is not a target", file, name, match[1])
 					}
 				}
 			}

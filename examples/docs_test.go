@@ -30,7 +30,7 @@ const (
 
 var yamlBlock = regexp.MustCompile("(?s)(?:^|\n)```yaml\n(.*?\n)```")
 
-// fragments are pages with blocks that are no whole objects or settings of the resource-manager. Values for the chart are checked by
+// fragments are pages with blocks that are not whole objects or settings of the resource-manager. Values for the chart are checked by
 // test/chart.
 var fragments = []string{"gardenlet.md", "gitops.md", "installation.md", "landscape.md", "pod-webhooks.md", "writing-extensions.md"}
 

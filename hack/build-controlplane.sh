@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of a Kubernetes control plane into bin/, from the Go modules that are pinned in
-# test/controlplane/binaries. A program that is already there in the pinned version is not built again;
-# one that is found in $KUBEBUILDER_ASSETS is linked instead of built.
+# test/controlplane/binaries. A program that already exists in the pinned version is not built again.
+# A program in $KUBEBUILDER_ASSETS is linked instead of built.
 
 set -euo pipefail
 
@@ -11,7 +11,7 @@ bin=$root/bin
 go=${GO:-go}
 stamps=$bin/.controlplane
 
-# name, package, module that the version is taken from
+# name, package, module with the version
 programs=(
   "etcd go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3"
   "kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes"
@@ -46,7 +46,7 @@ pinned_version() { # module
   esac
 }
 
-given() { # name; true if KUBEBUILDER_ASSETS has it, unless that is bin/ itself
+given() { # name; succeeds if KUBEBUILDER_ASSETS has it and is not bin/ itself
   local asset=${KUBEBUILDER_ASSETS:-}/$1
   [[ -n ${KUBEBUILDER_ASSETS:-} && -x $asset && ! ${KUBEBUILDER_ASSETS} -ef $bin ]]
 }
@@ -74,7 +74,7 @@ build() { # name package version
   echo "$3 $key" >"$stamps/$1"
 }
 
-# The Stages tell kwok how nodes and pods come to life.
+# The Stages define how kwok makes nodes and pods ready.
 copy_stages() {
   local source stage
   source=$("$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
@@ -124,7 +124,7 @@ trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
 
 if ((missing > 0)); then
   echo "Building a control plane into bin/: Kubernetes $kubernetes, etcd $etcd, kwok $kwok."
-  echo "The first time takes about 5-15 minutes on 2 cores; what is built stays, so it can be interrupted."
+  echo "The first time takes about 5-15 minutes on 2 cores; finished programs are kept, so it can be interrupted."
 fi
 
 began=$SECONDS

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds kube-apiserver and kube-controller-manager of another version of Kubernetes than the pinned one into
-# bin/kubernetes/<version>, for tests of updates. What is there in that version is not built again.
+# Builds kube-apiserver and kube-controller-manager of a Kubernetes version other than the pinned one into
+# bin/kubernetes/<version>, for tests of updates. Existing programs of that version are not built again.
 #
 # usage: hack/build-older.sh v1.36.0
 
@@ -36,7 +36,7 @@ work=$(mktemp -d "$bin/.building.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# The go.mod of Kubernetes replaces its parts by directories of its repository, which its module does not have. They are
+# The go.mod of Kubernetes replaces its parts with directories of its repository, which are not part of its module. They are
 # published as modules of the same minor and patch version.
 module=$("$go" mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
 sed -e 's,^module .*,module older,' -e "s,=> \./staging/src/\(k8s\.io/[a-z-]*\),=> \1 v0.${version#v1.}," "$module/go.mod" >go.mod

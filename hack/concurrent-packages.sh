@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the packages in which something runs concurrently, in the code or in the tests: those have goroutines, parallel tests or locks, or use a
-# package of test/ that starts something. With -v, it prints all others: the race detector can find nothing in them.
+# Prints the packages with concurrent code or tests: they have goroutines, parallel tests or locks, or use a package of test/ that starts
+# processes. With -v, it prints all other packages, in which the race detector cannot find anything.
 
 set -euo pipefail
 

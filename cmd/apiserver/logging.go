@@ -12,15 +12,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/process"
 )
 
-// logging says what is logged to standard error, and how.
+// logging is the level and format of the log on standard error.
 type logging struct{ level, format string }
 
 func (l *logging) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.level, "log-level", "info", "Least important messages that are logged: debug, info or error.")
+	flags.StringVar(&l.level, "log-level", "info", "Minimum severity of logged messages: debug, info or error.")
 	flags.StringVar(&l.format, "log-format", "json", "Format of the log: json or text.")
 }
 
-// apply makes all packages log as the flags say.
+// apply configures the logs of all packages according to the flags.
 func (l *logging) apply() error {
 	var errs []error
 	if !slices.Contains([]string{"debug", "info", "error"}, l.level) {

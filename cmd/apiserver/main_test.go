@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFlags: wrong flags are errors that name them, before anything is started.
+// TestFlags checks that invalid flags are errors that name the flag, before anything is started.
 func TestFlags(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string

@@ -1,4 +1,4 @@
-// Command controller-manager runs the controllers of a garden, which need no access to seeds.
+// Command controller-manager runs the controllers of a garden that need no access to seeds.
 package main
 
 import (
@@ -21,8 +21,8 @@ func newCommand() *cobra.Command {
 	return program.Program[*controllermanagerv1alpha1.ControllerManagerConfiguration]{
 		Name:  "controller-manager",
 		Short: "Run the controllers of a garden",
-		Long: `controller-manager runs beside the garden's API server. It decides which extensions are installed in which Seeds,
-keeps what is in use from being deleted, and lets gardenlets read the Secrets that Shoots of their Seeds name.
+		Long: `controller-manager runs next to the garden's API server. It decides which extensions are installed in which Seeds,
+protects objects in use from deletion, and grants gardenlets access to the Secrets that Shoots of their Seeds reference.
 
 Environment:
   KUBECONFIG  overrides gardenClientConnection.kubeconfig`,
@@ -35,7 +35,7 @@ Environment:
 	}.Command()
 }
 
-// load reads the configuration file, and lets the environment override kubeconfigs.
+// load reads the configuration file. Environment variables override the kubeconfigs.
 func load(path string) (*controllermanagerv1alpha1.ControllerManagerConfiguration, error) {
 	c, err := config.Load(path)
 	if err != nil {

@@ -40,11 +40,11 @@ import (
 const (
 	// component is the name of the process in Events and user agents.
 	component = "controller-manager"
-	// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+	// gracefulShutdown is how long running reconciles may take to finish after a stop signal.
 	gracefulShutdown = 5 * time.Second
 )
 
-// run starts a controller-manager and returns when the context ends or something fails.
+// run starts a controller-manager. It returns when the context ends or an error occurs.
 func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
 	log := process.NewLogger(c.LogLevel, c.LogFormat)
 	ctrl.SetLogger(log)
@@ -83,7 +83,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 	)
 }
 
-// restConfig returns how to reach the garden: by the kubeconfig file or, without one, as a Pod of it.
+// restConfig returns the connection to the garden, from the kubeconfig file or, without one, from the Pod's service
+// account.
 func restConfig(c *controllermanagerv1alpha1.ControllerManagerConfiguration) (*rest.Config, error) {
 	connection := c.GardenClientConnection
 	config, err := process.RestConfig(connection.Kubeconfig)
@@ -105,16 +106,20 @@ func newScheme() *runtime.Scheme {
 }
 
 // newManager returns the manager of the garden.
-func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, config *rest.Config, election *leaderfence.Election, log logr.Logger) (manager.Manager, error) {
+func newManager(
+	c *controllermanagerv1alpha1.ControllerManagerConfiguration, config *rest.Config, election *leaderfence.Election, log logr.Logger,
+) (manager.Manager, error) {
 	kinds, err := controllerregistration.CacheOptions()
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(kinds, shootsecrets.CacheOptions())
 	mgr, err := manager.New(config, election.Elect(manager.Options{
-		Scheme:                  newScheme(),
-		Logger:                  log,
-		Cache:                   cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds},
+		Scheme: newScheme(),
+		Logger: log,
+		Cache: cache.Options{
+			NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds,
+		},
 		Controller:              ctrlconfig.Controller{CacheSyncTimeout: c.Controllers.CacheSyncTimeout.Duration},
 		HealthProbeBindAddress:  address(c.Server.HealthProbes),
 		Metrics:                 metricsserver.Options{BindAddress: address(c.Server.Metrics)},
@@ -127,7 +132,7 @@ func newManager(c *controllermanagerv1alpha1.ControllerManagerConfiguration, con
 	return mgr, nil
 }
 
-// addHealthChecks adds those of /healthz, by which Kubernetes restarts the process, and of /readyz.
+// addHealthChecks adds the checks of /healthz, on whose failure Kubernetes restarts the process, and of /readyz.
 func addHealthChecks(mgr manager.Manager) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),

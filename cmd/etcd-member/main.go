@@ -34,23 +34,24 @@ func newCommand() *cobra.Command {
 	command := program.Program[*config.Member]{
 		Name:  "etcd-member",
 		Short: "Run one member of an etcd cluster",
-		Long: `etcd-member decides how etcd starts, starts it, and reports on it by the Lease of the member, which etcd-operator reads.
+		Long: `etcd-member decides how etcd starts, starts it, and reports its state in the Lease of the member, which etcd-operator reads.
 
-With data, etcd starts with them. Without data, the member joins the cluster that the Leases say has been formed; its earlier life is removed
-from that cluster first. If no cluster has been formed, the first member forms one. A cluster that was formed and whose data are lost is not
-replaced by an empty one: the member waits, and its Lease says so.
+If the member has data, etcd starts with it. Without data, the member joins the cluster if the Leases record that one was formed, after it
+removed its previous membership. If no cluster was formed, the first member forms one. If the data of a formed cluster is lost, the member
+does not replace the cluster with an empty one. It waits, and reports this in its Lease.
 
 Environment:
   POD_NAME  the name of the member, unless --name is set`,
 		Example: `  # in a Pod of the StatefulSet
   POD_NAME=etcd-main-0 etcd-member --config /var/etcd/config/member.yaml`,
-		Version: version, Load: config.LoadMember, Run: func(ctx context.Context, settings *config.Member) error { return run(ctx, settings, name) },
+		Version: version, Load: config.LoadMember,
+		Run: func(ctx context.Context, settings *config.Member) error { return run(ctx, settings, name) },
 	}.Command()
-	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member, which is that of its Lease")
+	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member and of its Lease")
 	return command
 }
 
-// run runs the member and serves its status until a signal comes or etcd ends.
+// run runs the member and serves its status until the context ends or etcd exits.
 func run(ctx context.Context, settings *config.Member, name string) error {
 	if name == "" {
 		return errors.New("the name of the member is not known: set --name or the environment variable POD_NAME")
@@ -77,7 +78,7 @@ func run(ctx context.Context, settings *config.Member, name string) error {
 	return errors.Join(err, <-served)
 }
 
-// restConfig returns how to reach the API server that has the Leases.
+// restConfig returns the connection to the API server that has the Leases.
 func restConfig(path string) (*rest.Config, error) {
 	access, err := rest.InClusterConfig()
 	if path != "" {

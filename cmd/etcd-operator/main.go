@@ -1,4 +1,4 @@
-// Command etcd-operator brings up what Etcds declare.
+// Command etcd-operator deploys the etcd clusters that Etcds declare.
 package main
 
 import (
@@ -17,10 +17,10 @@ func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 func newCommand() *cobra.Command {
 	return program.Program[*config.Operator]{
 		Name:  "etcd-operator",
-		Short: "Bring up the clusters of etcd that Etcds declare",
-		Long: `etcd-operator watches Etcds (druid.gardener.cloud/v1alpha1), and emits a ManagedResource for each, with a StatefulSet and what belongs
-to it. It reports the state of the members, which they write on their Leases, in the status of the Etcd. It replaces one member after the
-other, and defragments them on schedule. It connects to no etcd.`,
+		Short: "Deploy the etcd clusters that Etcds declare",
+		Long: `etcd-operator watches Etcds (druid.gardener.cloud/v1alpha1) and emits a ManagedResource with a StatefulSet and its related objects
+for each Etcd. The members write their state to their Leases, and etcd-operator reports it in the status of the Etcd. It replaces members
+one at a time and schedules their defragmentation. It does not connect to etcd.`,
 		Example: `  # run with a configuration file (see docs/etcd.md)
   etcd-operator --config etcd-operator.yaml
 

@@ -31,10 +31,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/process"
 )
 
-// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+// gracefulShutdown is how long running reconciles may take to finish after a stop signal.
 const gracefulShutdown = 5 * time.Second
 
-// run starts the operator and returns when the context ends, something fails, or another process leads.
+// run starts the operator. It returns when the context ends, an error occurs, or another process becomes the leader.
 func run(ctx context.Context, settings *config.Operator) error {
 	log := process.NewLogger(settings.LogLevel, settings.LogFormat)
 	ctrl.SetLogger(log)
@@ -51,9 +51,11 @@ func run(ctx context.Context, settings *config.Operator) error {
 	if err != nil {
 		return err
 	}
-	reconciler, err := etcd.New(ctx, mgr, eventlimit.New(mgr.GetEventRecorder("etcd-operator"), mgr.GetScheme(), clock.RealClock{}), etcd.Options{
+	recorder := eventlimit.New(mgr.GetEventRecorder("etcd-operator"), mgr.GetScheme(), clock.RealClock{})
+	reconciler, err := etcd.New(ctx, mgr, recorder, etcd.Options{
 		Class: settings.Controllers.Etcd.ResourceClass, MemberImage: settings.MemberImage, Version: version,
-		AutoReconcile: settings.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Workers: settings.Controllers.Etcd.ConcurrentSyncs, Clock: clock.RealClock{},
+		AutoReconcile: settings.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
+		Workers:       settings.Controllers.Etcd.ConcurrentSyncs, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return err
@@ -88,7 +90,8 @@ func newManager(settings *config.Operator, access *rest.Config, election *leader
 	)
 }
 
-// restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.
+// restConfig returns the connection to the cluster, from the kubeconfig file or, without one, from the Pod's service
+// account.
 func restConfig(settings *config.Operator) (*rest.Config, error) {
 	connection := settings.ClientConnection
 	access, err := process.RestConfig(connection.Kubeconfig)

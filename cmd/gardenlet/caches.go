@@ -24,26 +24,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// seedCacheOptions keep of objects of the seed what the controllers read. Of Secrets that is metadata alone; single ones are read from the
-// API server.
+// seedCacheOptions reduces the cache of the seed to the fields that the controllers read. For Secrets, this is only the
+// metadata. The data of single Secrets is read from the API server.
 func seedCacheOptions() cache.Options {
 	return cache.Options{
 		NewInformer:      rewatch.NewInformer,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {Transform: reduceSecret},
-			// Those of the Seed's own flow are in its own cache.
+			// The ManagedResources of the Seed's own flow have their own cache.
 			&resourcesv1alpha1.ManagedResource{}: {
 				Label:     labels.SelectorFromSet(labels.Set{flow.LabelFlow: networkpolicy.FlowName}),
 				Transform: cachetransform.NewCompactor().Compact,
 			},
-			// Those of the seed's API server.
+			// The EndpointSlices of the seed's API server.
 			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}},
 		},
 	}
 }
 
-// reduceSecret drops what client-side "kubectl apply" repeats of a Secret's data, and who owns which field.
+// reduceSecret drops the managed fields and the annotation of client-side "kubectl apply", which repeats the data.
 func reduceSecret(obj any) (any, error) {
 	if meta, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		meta.ManagedFields = nil
@@ -52,8 +52,8 @@ func reduceSecret(obj any) (any, error) {
 	return obj, nil
 }
 
-// gardenCacheOptions restrict the cache to what belongs to the Seed, so that the garden can restrict the rights of a gardenlet to that. Kinds
-// whose objects are read one by one are not cached: see uncached.
+// gardenCacheOptions restricts the cache to the objects of the Seed, so that the garden can restrict the rights of a
+// gardenlet accordingly. Kinds whose objects are read one by one are not cached: see uncached.
 func gardenCacheOptions(seed string) cache.Options {
 	ofSeed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{registration.SeedLabel(seed): "true"})}
 	field := func(path, value string) cache.ByObject {

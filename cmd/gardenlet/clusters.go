@@ -18,7 +18,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// seedRestConfig returns how to reach the seed: by the kubeconfig file or, without one, as a pod of it.
+// seedRestConfig returns the connection to the seed, from the kubeconfig file or, without one, from the Pod's service
+// account.
 func seedRestConfig(connection *componentbaseconfigv1alpha1.ClientConnectionConfiguration) (*rest.Config, error) {
 	config, err := process.RestConfig(connection.Kubeconfig)
 	if err != nil {
@@ -28,7 +29,7 @@ func seedRestConfig(connection *componentbaseconfigv1alpha1.ClientConnectionConf
 	return config, nil
 }
 
-// tune sets what all connections of this process have in common.
+// tune sets the common options of all connections of this process.
 func tune(config *rest.Config, connection *componentbaseconfigv1alpha1.ClientConnectionConfiguration) {
 	config.UserAgent = component + "/" + version
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)

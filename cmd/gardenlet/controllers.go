@@ -21,7 +21,8 @@ import (
 // cacheProbeTimeout is how long a health check waits for a cache.
 const cacheProbeTimeout = time.Second
 
-// addControllers starts the cache of the garden and adds all controllers to the manager, which runs already and starts them.
+// addControllers starts the cache of the garden and adds all controllers to the manager, which is already running and
+// starts them.
 func (g *gardenlet) addControllers(garden *gardenAccess) error {
 	if err := g.manager.Add(garden.Cluster); err != nil {
 		return fmt.Errorf("start the cache of the garden: %w", err)
@@ -44,7 +45,8 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 	)
 }
 
-// addSeedControllers adds those that bring up and change what runs in the seed, beside the flow of the Seed.
+// addSeedControllers adds the controllers that deploy and change objects in the seed, in addition to the flow of the
+// Seed.
 func (g *gardenlet) addSeedControllers(garden *gardenAccess) error {
 	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
 	if err != nil {
@@ -64,7 +66,7 @@ func (g *gardenlet) addSeedControllers(garden *gardenAccess) error {
 	return errors.Join(policies.AddToManager(g.manager), requirements.AddToManager(g.manager))
 }
 
-// addHeartbeat adds what renews the lease of the Seed.
+// addHeartbeat adds the controller that renews the Lease of the Seed.
 func (g *gardenlet) addHeartbeat(garden *gardenAccess) error {
 	probe, err := discovery.NewDiscoveryClientForConfig(g.seedConfig)
 	if err != nil {
@@ -78,7 +80,9 @@ func (g *gardenlet) addHeartbeat(garden *gardenAccess) error {
 
 // newDirectClient returns a client of the garden that reads without a cache.
 func newDirectClient(garden cluster.Cluster) (client.Client, error) {
-	c, err := client.New(garden.GetConfig(), client.Options{Scheme: garden.GetScheme(), HTTPClient: garden.GetHTTPClient(), Mapper: garden.GetRESTMapper()})
+	c, err := client.New(garden.GetConfig(), client.Options{
+		Scheme: garden.GetScheme(), HTTPClient: garden.GetHTTPClient(), Mapper: garden.GetRESTMapper(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the garden: %w", err)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// addExtensions adds what installs extensions in the seed.
+// addExtensions adds the controllers that install extensions in the seed.
 func (g *gardenlet) addExtensions(garden *gardenAccess) error {
 	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	// Extensions run elsewhere: files of this process are of no use to them.
+	// Extensions run elsewhere and cannot read files of this process, so the address must contain their content.
 	address := garden.renewer.Connection.Address()
 	if err := rest.LoadTLSFiles(address); err != nil {
 		return fmt.Errorf("read the CA of the garden for extensions: %w", err)

@@ -20,11 +20,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/registration"
 )
 
-// NeedLeaderElection returns true: one replica requests credentials and writes.
+// NeedLeaderElection returns true, because only one replica may request credentials and write.
 func (g *gardenlet) NeedLeaderElection() bool { return true }
 
-// Start takes the steps that come before the controllers, and adds these to the manager. It repeats them while the garden or the seed does not
-// answer. An error that only people can correct ends the process.
+// Start gets access to the garden, registers the Seed, and then adds the controllers to the manager. It retries while the
+// garden or the seed does not respond. It returns errors that only users can correct, which ends the process.
 func (g *gardenlet) Start(ctx context.Context) error {
 	ctx = log.IntoContext(ctx, g.manager.GetLogger().WithName("start"))
 	g.gardenSynced.leads.Store(true)
@@ -37,11 +37,12 @@ func (g *gardenlet) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the process ends
 		}
-		if errors.Is(err, networks.ErrMismatch) || errors.Is(err, gardenversion.ErrSkew) || errors.Is(err, access.ErrNoAccess) || apierrors.IsInvalid(err) {
+		if errors.Is(err, networks.ErrMismatch) || errors.Is(err, gardenversion.ErrSkew) ||
+			errors.Is(err, access.ErrNoAccess) || apierrors.IsInvalid(err) {
 			return err
 		}
 		delay := delays.Step()
-		log.FromContext(ctx).Error(err, "Could not start to work for the Seed", "again", delay.String())
+		log.FromContext(ctx).Error(err, "Could not start the controllers of the Seed; retrying", "delay", delay.String())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -50,7 +51,7 @@ func (g *gardenlet) Start(ctx context.Context) error {
 	}
 }
 
-// gardenAccess is what the controllers reach the garden with.
+// gardenAccess is the connection of the controllers to the garden.
 type gardenAccess struct {
 	cluster.Cluster
 	kube    kubernetes.Interface
@@ -99,14 +100,14 @@ func (g *gardenlet) register(ctx context.Context, garden cluster.Cluster, kube k
 	return registration.AwaitNamespace(ctx, kube, g.seedName)
 }
 
-// gardenState says whether the cache of the garden is filled.
+// gardenState reports whether the cache of the garden is filled.
 type gardenState struct {
-	// leads is set in the replica that works.
+	// leads is set in the replica that is the leader.
 	leads   atomic.Bool
 	cluster atomic.Pointer[cluster.Cluster]
 }
 
-// Check returns an error until the cache is filled. A replica that does not lead has none, and is ready to take over.
+// Check returns an error until the cache is filled. A replica that does not lead has no cache, and is ready to take over.
 func (s *gardenState) Check(request *http.Request) error {
 	garden := s.cluster.Load()
 	switch {

@@ -1,4 +1,4 @@
-// Command gardenlet brings up what a Seed consists of, and reports to the garden.
+// Command gardenlet deploys the components of a Seed, and reports to the garden.
 package main
 
 import (
@@ -20,8 +20,8 @@ func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 func newCommand() *cobra.Command {
 	return program.Program[*gardenletv1alpha1.GardenletConfiguration]{
 		Name:  "gardenlet",
-		Short: "Bring up what a Seed consists of, and report to the garden",
-		Long: `gardenlet runs in a seed cluster. It registers its Seed in the garden, brings up the components of the Seed as
+		Short: "Deploy the components of a Seed, and report to the garden",
+		Long: `gardenlet runs in a seed cluster. It registers its Seed in the garden, deploys the components of the Seed as
 ManagedResources, which the resource-manager of the seed applies, and reports the health of the Seed.
 
 Environment:
@@ -36,7 +36,7 @@ Environment:
 	}.Command()
 }
 
-// load reads the configuration file, and lets the environment override kubeconfigs.
+// load reads the configuration file. Environment variables override the kubeconfigs.
 func load(path string) (*gardenletv1alpha1.GardenletConfiguration, error) {
 	c, err := config.Load(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // component is the name of the process in Events, user agents and status fields.
 const component = "gardenlet"
 
-// newRecorder returns what writes Events to a cluster, not more than people can read.
+// newRecorder returns a rate-limited recorder of Events in a cluster.
 func newRecorder(to cluster.Cluster) events.EventRecorder {
 	return eventlimit.New(to.GetEventRecorder(component), to.GetScheme(), clock.RealClock{})
 }

@@ -26,10 +26,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/process"
 )
 
-// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+// gracefulShutdown is how long running reconciles may take to finish after a stop signal.
 const gracefulShutdown = 5 * time.Second
 
-// run starts a gardenlet and returns when the context ends or something fails.
+// run starts a gardenlet. It returns when the context ends or an error occurs.
 func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) error {
 	log := process.NewLogger(config.LogLevel, config.LogFormat)
 	ctrl.SetLogger(log)
@@ -59,7 +59,9 @@ func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) 
 }
 
 // newManager returns the manager of the seed.
-func newManager(config *gardenletv1alpha1.GardenletConfiguration, seedConfig *rest.Config, election *leaderfence.Election, log logr.Logger) (manager.Manager, error) {
+func newManager(
+	config *gardenletv1alpha1.GardenletConfiguration, seedConfig *rest.Config, election *leaderfence.Election, log logr.Logger,
+) (manager.Manager, error) {
 	mgr, err := manager.New(seedConfig, election.Elect(manager.Options{
 		Scheme: newSeedScheme(),
 		Logger: log,
@@ -78,7 +80,7 @@ func newManager(config *gardenletv1alpha1.GardenletConfiguration, seedConfig *re
 	return mgr, nil
 }
 
-// gardenlet is what the leader runs: it gets access to the garden, and then adds the controllers to the manager.
+// gardenlet runs in the leader. It gets access to the garden, and then adds the controllers to the manager.
 type gardenlet struct {
 	config   *gardenletv1alpha1.GardenletConfiguration
 	seedName string
@@ -90,11 +92,13 @@ type gardenlet struct {
 	election   *leaderfence.Election
 	health     *lease.Health
 	clock      clock.Clock
-	// gardenSynced is set when the cache of the garden is filled.
+	// gardenSynced reports whether the cache of the garden is filled.
 	gardenSynced gardenState
 }
 
-func newGardenlet(config *gardenletv1alpha1.GardenletConfiguration, mgr manager.Manager, seedConfig *rest.Config, election *leaderfence.Election) (*gardenlet, error) {
+func newGardenlet(
+	config *gardenletv1alpha1.GardenletConfiguration, mgr manager.Manager, seedConfig *rest.Config, election *leaderfence.Election,
+) (*gardenlet, error) {
 	seed, err := client.New(seedConfig, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the seed: %w", err)
@@ -111,7 +115,7 @@ func newGardenlet(config *gardenletv1alpha1.GardenletConfiguration, mgr manager.
 	}, nil
 }
 
-// addHealthChecks adds those of /healthz, by which Kubernetes restarts a gardenlet, and of /readyz.
+// addHealthChecks adds the checks of /healthz, on whose failure Kubernetes restarts a gardenlet, and of /readyz.
 func (g *gardenlet) addHealthChecks() error {
 	return errors.Join(
 		g.manager.AddHealthzCheck("ping", healthz.Ping),

@@ -18,10 +18,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 )
 
-// tokenRequestTimeout bounds every request of the token requestors.
+// tokenRequestTimeout limits each request of the token requestors.
 const tokenRequestTimeout = 30 * time.Second
 
-// addTokens adds what keeps credentials for the garden in Secrets of the seed, and renews them.
+// addTokens adds the controllers that store and renew credentials for the garden in Secrets of the seed.
 func (g *gardenlet) addTokens(garden *gardenAccess) error {
 	settings := g.config.Controllers
 	identities := &workloadidentity.Reconciler{
@@ -33,7 +33,8 @@ func (g *gardenlet) addTokens(garden *gardenAccess) error {
 	return errors.Join(g.addTokenRequestor(garden), identities.AddToManager(g.manager))
 }
 
-// addTokenRequestor adds the token requestor of the class garden. All its ServiceAccounts are in the namespace of the Seed in the garden.
+// addTokenRequestor adds the token requestor of the class garden. All its ServiceAccounts are in the namespace of the
+// Seed in the garden.
 func (g *gardenlet) addTokenRequestor(garden *gardenAccess) error {
 	serverClock := tokenrequestor.NewServerClock(clock.RealClock{})
 	config := rest.CopyConfig(garden.GetConfig())

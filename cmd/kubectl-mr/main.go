@@ -1,4 +1,4 @@
-// Command kubectl-mr is the operators' command line for ManagedResources: alone, and as `kubectl mr`.
+// Command kubectl-mr is the command line for operators of ManagedResources. It runs standalone and as `kubectl mr`.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// completer is what kubectl calls to complete the arguments of this plugin (kubectl's documentation, "Extend kubectl with
-// plugins").
+// completer is the command that kubectl calls to complete the arguments of this plugin (kubectl documentation, "Extend
+// kubectl with plugins").
 const completer = "kubectl_complete-mr"
 
 func main() { os.Exit(run(os.Args)) }
@@ -37,7 +37,7 @@ func run(args []string) int {
 	defer stop()
 	log.SetLogger(logr.Discard()) // errors are returned
 	klog.SetLogger(logr.Discard())
-	cobra.EnableCommandSorting = false // they are in the order of their use
+	cobra.EnableCommandSorting = false // keep the order of their typical use
 
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	c := kubectl.NewConsole(streams, version)
@@ -59,10 +59,10 @@ func run(args []string) int {
 	return console.ExitCode(err)
 }
 
-// interrupted is the exit code of a program that ends by an interrupt, as of shells.
+// interrupted is the exit code of an interrupted program, as in shells.
 const interrupted = 130
 
-// withoutTime leaves out of a log what says nothing on a terminal.
+// withoutTime drops the time from log lines on a terminal.
 func withoutTime(groups []string, attribute slog.Attr) slog.Attr {
 	if len(groups) == 0 && attribute.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -70,7 +70,7 @@ func withoutTime(groups []string, attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
-// displayName returns how the command is called in texts: kubectl's name for a plugin, or the program's own.
+// displayName returns the name of the command in messages: the name of the kubectl plugin, or the name of the program.
 func displayName(called string) string {
 	if plugin, isPlugin := strings.CutPrefix(called, "kubectl-"); isPlugin {
 		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")

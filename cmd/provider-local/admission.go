@@ -19,7 +19,8 @@ import (
 const (
 	// admissionName is the name of the admission part of the extension.
 	admissionName = "admission-local"
-	// variableKubeconfig is set to the path of the kubeconfig for the garden by what installs extensions in the cluster that runs a garden.
+	// variableKubeconfig is the path of the kubeconfig for the garden. The installer of extensions in the garden's runtime
+	// cluster sets it.
 	variableKubeconfig = "GARDEN_KUBECONFIG"
 )
 
@@ -29,7 +30,8 @@ func newAdmissionCommand() *cobra.Command {
 		Use:   "admission --namespace NAMESPACE",
 		Short: "Run the webhooks that check provider configurations, for the garden's API server",
 		Long: `admission checks the provider configurations of CloudProfiles and Shoots with this infrastructure. --kubeconfig, or the variable
-GARDEN_KUBECONFIG, is that of the garden, whose API server calls the webhooks. The namespace is one of the garden, too: it has the certificates.`,
+GARDEN_KUBECONFIG, is the path of the kubeconfig for the garden, whose API server calls the webhooks. The namespace must exist in the
+garden. It contains the certificates.`,
 		Example: `  provider-local admission --kubeconfig garden.kubeconfig --namespace extension-provider-local \
     --webhook-config-url https://gardener-extension-admission-local.garden:443`,
 		Args: cobra.NoArgs,

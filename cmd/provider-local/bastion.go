@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local/bastion/server"
 )
 
-// portSSH is the only port of machines that a bastion leads to.
+// portSSH is the only port to which a bastion forwards connections.
 const portSSH = 22
 
 func newBastionCommand() *cobra.Command {

@@ -1,4 +1,4 @@
-// Command provider-local is the extension for infrastructure on the machine that the seed runs on.
+// Command provider-local is the extension that provides infrastructure on the machine on which the seed runs.
 package main
 
 import (
@@ -17,9 +17,9 @@ func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   local.Name,
-		Short: "Infrastructure on the machine that the seed runs on, as an extension",
-		Long: `provider-local is the extension with the type "local". Machines are Pods of the seed that boot with systemd, DNS records are files of CoreDNS,
-backups are directories. It is for development and tests. See docs/provider-local.md.`,
+		Short: "Extension that provides infrastructure on the machine on which the seed runs",
+		Long: `provider-local is the extension with the type "local". Machines are Pods of the seed that boot with systemd, DNS records are
+files of CoreDNS, and backups are directories. It is for development and tests. See docs/provider-local.md.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFlags: what is wrong with flags is named, all at once.
+// TestFlags checks that one error names all invalid flags.
 func TestFlags(t *testing.T) {
 	for args, want := range map[string][]string{
 		"controllers": {"--namespace is not set"},

@@ -18,13 +18,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 )
 
-// Limits of requests in each second, and at once.
+// The limits of API requests, per second and at once.
 const (
 	defaultQPS   = 100
 	defaultBurst = 130
 )
 
-// common are the settings of each command that works on a cluster. Flags have the names of Gardener's extensions.
+// common are the common settings of the commands. The flags have the same names as in Gardener's extensions.
 type common struct {
 	kubeconfig, namespace  string
 	healthAddress          string
@@ -46,7 +46,7 @@ func (c *common) addFlags(flags *pflag.FlagSet, id string) {
 	flags.StringVar(&c.metricsAddress, "metrics-bind-address", ":8080", "address that serves /metrics; 0 for none")
 	flags.StringVar(&c.logLevel, "log-level", "info", "debug, info or error")
 	flags.StringVar(&c.logFormat, "log-format", "json", "json or text")
-	flags.BoolVar(&c.leaderElection, "leader-election", true, "elect a leader, which works")
+	flags.BoolVar(&c.leaderElection, "leader-election", true, "elect a leader, which alone is active")
 	flags.StringVar(&c.leaderElectionID, "leader-election-id", id, "name of the lease of the leader")
 	flags.DurationVar(&c.leaseDuration, "leader-election-lease-duration", 15*time.Second, "time after which another process takes over")
 	flags.DurationVar(&c.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "time in which the leader has to renew its lease")
@@ -62,13 +62,14 @@ func (c *common) validate() error {
 		errs = append(errs, errors.New("--namespace is not set: name the namespace of the extension"))
 	}
 	if !slices.Contains([]string{"debug", "info", "error"}, c.logLevel) {
-		errs = append(errs, fmt.Errorf("--log-level %q has to be debug, info or error", c.logLevel))
+		errs = append(errs, fmt.Errorf("--log-level %q must be debug, info or error", c.logLevel))
 	}
 	if !slices.Contains([]string{"json", "text"}, c.logFormat) {
-		errs = append(errs, fmt.Errorf("--log-format %q has to be json or text", c.logFormat))
+		errs = append(errs, fmt.Errorf("--log-format %q must be json or text", c.logFormat))
 	}
 	if c.leaseDuration <= c.renewDeadline || c.renewDeadline <= c.retries || c.retries <= 0 {
-		errs = append(errs, errors.New("--leader-election-lease-duration has to be above --leader-election-renew-deadline, and that above --leader-election-retry-period"))
+		errs = append(errs, errors.New("--leader-election-lease-duration must be greater than --leader-election-renew-deadline, "+
+			"which must be greater than --leader-election-retry-period"))
 	}
 	return errors.Join(errs...)
 }
@@ -81,7 +82,7 @@ func (c *common) election() *componentbaseconfigv1alpha1.LeaderElectionConfigura
 	}
 }
 
-// controllersOptions are the settings of the command controllers.
+// controllersOptions are the settings of the controllers command.
 type controllersOptions struct {
 	common
 
@@ -100,7 +101,7 @@ func (o *controllersOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.disabled, "disable-controllers", nil, "controllers that do not run: kinds in lower case")
 	flags.StringSliceVar(&o.disabledWebhooks, "disable-webhooks", nil, "webhooks that are not served: controlplane, controlplaneexposure")
 	flags.BoolVar(&o.ignoreOperation, "ignore-operation-annotation", false, "reconcile whenever the generation changes, without gardenlet")
-	flags.IntVar(&o.workers, "max-concurrent-reconciles", 5, "number of objects of a kind that are worked on at a time")
+	flags.IntVar(&o.workers, "max-concurrent-reconciles", 5, "number of objects of a kind that are reconciled concurrently")
 	flags.IntVar(&o.heartbeat, "heartbeat-renew-interval-seconds", int(heartbeat.DefaultPeriod/time.Second), "seconds between two heartbeats")
 }
 
@@ -113,7 +114,7 @@ func (o *controllersOptions) complete() error {
 		}
 	}
 	if o.workers < 1 || o.heartbeat < 1 {
-		errs = append(errs, errors.New("--max-concurrent-reconciles and --heartbeat-renew-interval-seconds have to be at least 1"))
+		errs = append(errs, errors.New("--max-concurrent-reconciles and --heartbeat-renew-interval-seconds must be at least 1"))
 	}
 	return errors.Join(errs...)
 }

@@ -38,7 +38,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+// gracefulShutdown is how long running reconciles may take to finish after a stop signal.
 const gracefulShutdown = 5 * time.Second
 
 func newControllersCommand() *cobra.Command {
@@ -49,7 +49,7 @@ func newControllersCommand() *cobra.Command {
 		Example: `  # in a Pod of the seed
   provider-local controllers --namespace extension-provider-local --machine-env REGISTRY=registry.example.org
 
-  # beside a control plane without kubelets
+  # next to a control plane without kubelets
   provider-local controllers --kubeconfig seed.kubeconfig --namespace garden --simulate-machines`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -63,7 +63,7 @@ func newControllersCommand() *cobra.Command {
 	return command
 }
 
-// runControllers runs until the context ends, something fails, or another process leads.
+// runControllers returns when the context ends, an error occurs, or another process becomes the leader.
 func runControllers(ctx context.Context, options *controllersOptions) error {
 	vector, err := images.FromEnvironment()
 	if err != nil {
@@ -97,7 +97,8 @@ func runControllers(ctx context.Context, options *controllersOptions) error {
 	if err := addWebhooks(ctx, mgr, options); err != nil {
 		return err
 	}
-	mgr.GetLogger().Info("Starting "+local.Name, "version", version, "cluster", mgr.GetConfig().Host, "simulatedMachines", options.settings.Machines.Simulated)
+	mgr.GetLogger().Info("Starting "+local.Name,
+		"version", version, "cluster", mgr.GetConfig().Host, "simulatedMachines", options.settings.Machines.Simulated)
 	return election.Start(ctx, mgr)
 }
 
@@ -123,7 +124,7 @@ func addWebhookServer(ctx context.Context, mgr manager.Manager, options *common,
 	return mgr.AddReadyzCheck("webhook-server", server.Check)
 }
 
-// cacheOptions keep of Pods and Nodes those that are machines.
+// cacheOptions restricts the cache to Pods and Nodes that represent machines.
 func cacheOptions() cache.Options {
 	machines := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{local.LabelProvider: local.Type})}
 	return cache.Options{
@@ -147,7 +148,9 @@ func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (mana
 	}
 	mgr, err := manager.New(access, election.Elect(manager.Options{
 		Scheme: scheme, Logger: log, Cache: of,
-		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.ConfigMap{}}}},
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.ConfigMap{}},
+		}},
 		HealthProbeBindAddress:  options.healthAddress,
 		Metrics:                 metricsserver.Options{BindAddress: options.metricsAddress},
 		PprofBindAddress:        "0",
@@ -162,7 +165,8 @@ func newManager(options *common, scheme *runtime.Scheme, of cache.Options) (mana
 	)
 }
 
-// restConfig returns how to reach the cluster: by the kubeconfig file or, without one, as a Pod of it.
+// restConfig returns the connection to the cluster, from the kubeconfig file or, without one, from the Pod's service
+// account.
 func restConfig(options *common) (*rest.Config, error) {
 	config, err := process.RestConfig(options.kubeconfig)
 	if err != nil {

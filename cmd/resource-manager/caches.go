@@ -21,8 +21,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/loadbalancing"
 )
 
-// cacheOptions restricts the cache to the configured namespaces and keeps nothing of Secrets but their names and
-// versions, and what a token requestor needs: annotations of kubectl repeat a Secret's data.
+// cacheOptions restricts the cache to the configured namespaces. It keeps only the names and versions of Secrets and the
+// fields that a token requestor needs, because annotations of kubectl repeat the data of a Secret.
 func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
 		NewInformer:      rewatch.NewInformer,
@@ -39,7 +39,8 @@ func cacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Opt
 	return inNamespaces(options, config.SourceClientConnection.Namespaces)
 }
 
-// targetCacheOptions restricts the cache to the configured namespaces and keeps of objects what the parts need that read them.
+// targetCacheOptions restricts the cache to the configured namespaces, and reduces objects to the fields that their
+// readers need.
 func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cache.Options {
 	options := cache.Options{
 		NewInformer: rewatch.NewInformer,
@@ -57,16 +58,19 @@ func targetCacheOptions(config *configv1alpha1.ResourceManagerConfiguration) cac
 	return inNamespaces(options, config.TargetClientConnection.Namespaces)
 }
 
-// newTargetCache returns a further cache of the target cluster, for what one controller alone selects or reduces. It shares the connections
-// of the others.
-func newTargetCache(config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster, options cache.Options) (cache.Cache, error) {
-	options.HTTPClient, options.Mapper, options.Scheme = targetCluster.GetHTTPClient(), targetCluster.GetRESTMapper(), targetCluster.GetScheme()
+// newTargetCache returns an additional cache of the target cluster, for objects that only one controller selects or
+// reduces. It shares the connections of the other caches.
+func newTargetCache(
+	config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster, options cache.Options,
+) (cache.Cache, error) {
+	options.HTTPClient, options.Mapper = targetCluster.GetHTTPClient(), targetCluster.GetRESTMapper()
+	options.Scheme = targetCluster.GetScheme()
 	options.NewInformer, options.SyncPeriod = rewatch.NewInformer, &config.TargetClientConnection.CacheResyncPeriod.Duration
 	return cache.New(targetCluster.GetConfig(), options)
 }
 
-// named restricts a cache to objects of one name, in all namespaces, as they may be where the resource-manager has no other business. The
-// right to list and watch those is enough for it.
+// named restricts a cache to objects of one name in all namespaces, including those that the resource-manager does not
+// manage. It needs only the right to list and watch objects of that name.
 func named(name string) cache.ByObject {
 	return cache.ByObject{
 		Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
@@ -74,7 +78,7 @@ func named(name string) cache.ByObject {
 	}
 }
 
-// inNamespaces restricts a cache to namespaces; without any it holds all.
+// inNamespaces restricts a cache to namespaces. Without namespaces, the cache holds all objects.
 func inNamespaces(options cache.Options, namespaces []string) cache.Options {
 	if len(namespaces) == 0 {
 		return options
@@ -86,8 +90,8 @@ func inNamespaces(options cache.Options, namespaces []string) cache.Options {
 	return options
 }
 
-// keepScale keeps what a HorizontalPodAutoscaler scales, its lower bound and its controller, for ManagedResources, and its upper bound, for the
-// webhook for highly available workloads.
+// keepScale keeps the target, the lower bound and the controller of a HorizontalPodAutoscaler for ManagedResources, and
+// the upper bound for the high availability webhook.
 func keepScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
 	kept := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: cachetransform.Meta(autoscaler),
@@ -101,15 +105,15 @@ func keepScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2
 	return kept
 }
 
-// keepMarks keeps the annotations of a Namespace that the webhook for highly available workloads reads.
+// keepMarks keeps the annotations of a Namespace that the high availability webhook reads.
 func keepMarks(namespace *corev1.Namespace) *corev1.Namespace {
 	kept := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
-	kept.Annotations = cachetransform.KeepKeys(namespace.Annotations, highavailability.AnnotationFailureTolerance, highavailability.AnnotationZones,
-		highavailability.AnnotationZonePinning)
+	kept.Annotations = cachetransform.KeepKeys(namespace.Annotations, highavailability.AnnotationFailureTolerance,
+		highavailability.AnnotationZones, highavailability.AnnotationZonePinning)
 	return kept
 }
 
-// keepAutomount keeps of a ServiceAccount whether its tokens are mounted, for the webhook that mounts projected ones.
+// keepAutomount keeps the automountServiceAccountToken of a ServiceAccount, for the webhook that mounts projected tokens.
 func keepAutomount(account *corev1.ServiceAccount) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
@@ -119,7 +123,8 @@ func keepAutomount(account *corev1.ServiceAccount) *corev1.ServiceAccount {
 func keepNameAndVersion(meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: cachetransform.Meta(meta)}
 	kept.Labels = cachetransform.KeepKeys(meta.Labels, resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.LabelClass)
-	kept.Annotations = cachetransform.KeepKeys(meta.Annotations, resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
+	kept.Annotations = cachetransform.KeepKeys(meta.Annotations,
+		resourcesv1alpha1.AnnotationTokenTargetName, resourcesv1alpha1.AnnotationTokenTargetNamespace,
 		resourcesv1alpha1.AnnotationServiceAccountName, resourcesv1alpha1.AnnotationServiceAccountNamespace)
 	return kept
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
-// restConfig returns how to reach a cluster: by the kubeconfig file or, without one, as a pod of the cluster.
+// restConfig returns the connection to a cluster, from the kubeconfig file or, without one, from the Pod's service
+// account.
 func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, error) {
 	config, err := baseConfig(connection.Kubeconfig)
 	if err != nil {
@@ -28,8 +29,8 @@ func restConfig(connection *configv1alpha1.ClientConnection) (*rest.Config, erro
 	return config, nil
 }
 
-// targetRestConfig returns how to reach the target cluster. Without a kubeconfig of its own that is the cluster of the pod, as
-// with gardener-resource-manager, or, outside of a pod, the source cluster.
+// targetRestConfig returns the connection to the target cluster. Without its own kubeconfig, this is the cluster of the
+// Pod, as in gardener-resource-manager, or, outside of a Pod, the source cluster.
 func targetRestConfig(config *configv1alpha1.ResourceManagerConfiguration) (*rest.Config, error) {
 	if !hasOwnTarget(config, os.Getenv("KUBERNETES_SERVICE_HOST") != "") {
 		return restConfig(&config.SourceClientConnection)
@@ -53,7 +54,7 @@ func baseConfig(path string) (*rest.Config, error) {
 	return kubeconfig.Read(path)
 }
 
-// newSourceProbe returns a check of whether the API server of the source cluster answers.
+// newSourceProbe returns a check that the API server of the source cluster responds.
 func newSourceProbe(config *rest.Config) (healthz.Checker, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 5 * time.Second

@@ -29,11 +29,11 @@ func writeFile(t *testing.T, content string) string {
 	return path
 }
 
-// expectError checks that there is an error that holds all parts.
+// expectError checks that err is not nil and contains all parts.
 func expectError(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("there is no error, want one with %q", parts)
+		t.Fatalf("got no error, want one with %q", parts)
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
@@ -79,7 +79,7 @@ func TestBaseConfigErrors(t *testing.T) {
 			config, err := baseConfig(path)
 			expectError(t, err, append(test.says, path)...)
 			if config != nil {
-				t.Error("a configuration came with the error")
+				t.Error("a configuration was returned with the error")
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/csrapprover"
 )
 
-// addCSRApprover adds the approver of certificate requests of the target cluster if it is enabled.
+// addCSRApprover adds the approver of CertificateSigningRequests of the target cluster if it is enabled.
 func addCSRApprover(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster) error {
 	settings := config.Controllers.CSRApprover
 	if !settings.Enabled {

@@ -9,28 +9,29 @@ import (
 )
 
 const (
-	// heapRoom is how much may be allocated while there is much to do, at least, before the garbage collector runs. By Go's default, and for
-	// a small heap, that would be so little that collecting takes a fifth of all CPU time while many objects are applied.
+	// heapRoom is the minimum number of bytes that can be allocated between two garbage collections while the process is
+	// busy. With Go's default and a small heap, the collections would take a fifth of the CPU time while many objects are
+	// applied.
 	heapRoom = 40 << 20
-	// quietGCPercent has the heap grow by half of what lives in it otherwise, which is half as much as by Go's default: nearly all of it is
-	// what watches show, which lives long, and little is thrown away.
+	// quietGCPercent lets the heap grow by half of its live size when the process is not busy, which is half of Go's
+	// default. Nearly all of the heap is watched objects, which live long, so there is little garbage.
 	quietGCPercent = 50
-	// restGCPercent has the heap grow by a fifth while there is nothing to do: so little is allocated then that the garbage collector hardly ever
-	// runs.
+	// restGCPercent lets the heap grow by a fifth while the process is idle. It allocates so little then that the garbage
+	// collector hardly ever runs.
 	restGCPercent = 20
-	// mostGCPercent bounds the room of a heap that is all but empty.
+	// mostGCPercent limits the growth of a nearly empty heap.
 	mostGCPercent = 250
-	// heapInterval is how often the heap is looked at.
+	// heapInterval is how often the heap is checked.
 	heapInterval = time.Second
-	// quietBytes is how much may be allocated in this time when there is nothing to do, and quietShare is that as a part of what lives: a
-	// scrape of metrics reports every ManagedResource, and is not work.
+	// quietBytes and quietShare limit the bytes that an idle process allocates per interval, absolutely and as a fraction of
+	// the live heap. They allow for a scrape of metrics, which covers every ManagedResource.
 	quietBytes = 1 << 20
 	quietShare = 4
 	// quietIntervals is the number of idle intervals before memory is returned to the operating system.
 	quietIntervals = 5
 )
 
-// heap is the state of Go's heap in bytes: what survived the last collection, and all that was allocated since the start.
+// heap is the state of Go's heap in bytes: the live heap after the last collection, and all allocations since the start.
 type heap struct{ live, allocated uint64 }
 
 func readHeap() heap {
@@ -39,8 +40,8 @@ func readHeap() heap {
 	return heap{live: samples[0].Value.Uint64(), allocated: samples[1].Value.Uint64()}
 }
 
-// busyGCPercent returns by how much the heap may grow, in percent of what lives in it, before the garbage collector runs while there is
-// much to do.
+// busyGCPercent returns the growth of the heap, in percent of the live heap, between two collections while the process is
+// busy.
 func (h heap) busyGCPercent() int {
 	if h.live == 0 {
 		return mostGCPercent
@@ -48,13 +49,13 @@ func (h heap) busyGCPercent() int {
 	return int(min(max(heapRoom*100/h.live, quietGCPercent), mostGCPercent))
 }
 
-// quiet reports whether there is nothing to do, from the heap as it was one heapInterval ago.
+// quiet reports whether the process is idle. before is the state of the heap one heapInterval ago.
 func (h heap) quiet(before heap) bool {
 	return h.allocated-before.allocated <= max(quietBytes, h.live/quietShare)
 }
 
-// tendHeap trades memory for CPU time while there is much to do, and gives it back afterwards, until the context ends. With the environment
-// variable GOGC, the garbage collector runs as that says.
+// tendHeap trades memory for CPU time while the process is busy, and returns the memory afterwards, until the context
+// ends. It does nothing if the environment variable GOGC is set.
 func tendHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -10,7 +10,8 @@ func TestBusyGCPercent(t *testing.T) {
 	}
 }
 
-// TestQuiet: what a scrape of metrics allocates, a sixth of what lives, is not work; applying objects is.
+// TestQuiet checks that the allocations of a metrics scrape, a sixth of the live heap, do not count as work, and that applying
+// objects does.
 func TestQuiet(t *testing.T) {
 	before := heap{allocated: 1 << 40}
 	for name, test := range map[string]struct {

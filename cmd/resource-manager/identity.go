@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Values of controllers.clusterID that have the identity read from the source cluster.
+// The values of controllers.clusterID for which the identity is read from the source cluster.
 const (
 	identityOfCluster = "<cluster>"
 	identityIfThere   = "<default>"
 	identityName      = "cluster-identity"
 )
 
-// clusterIdentity returns the identity of the source cluster that goes into origins: the configured text, or what the
-// ConfigMap kube-system/cluster-identity says. With "<default>" there may be none.
+// clusterIdentity returns the identity of the source cluster for origins. This is the configured text, or the value in
+// the ConfigMap kube-system/cluster-identity. With "<default>", the ConfigMap is optional.
 func clusterIdentity(ctx context.Context, source client.Reader, configured string) (string, error) {
 	if configured != identityOfCluster && configured != identityIfThere {
 		return configured, nil

@@ -39,7 +39,7 @@ func TestClusterIdentity(t *testing.T) {
 				t.Fatalf("got %q, %v; want %q", got, err, test.want)
 			}
 			if err != nil && !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%q does not say %q", err, test.err)
+				t.Errorf("%q does not contain %q", err, test.err)
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// addIstioClusterConfiguration adds the controller of EnvoyFilters of the target cluster if it is enabled. It watches the cluster by a
-// cache of its own, whose objects are reduced to what matters to it.
+// addIstioClusterConfiguration adds the controller of EnvoyFilters of the target cluster if it is enabled. The controller
+// has its own cache, which is reduced to the relevant fields.
 func addIstioClusterConfiguration(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster, objects *target.Objects,
 ) error {

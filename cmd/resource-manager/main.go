@@ -25,8 +25,8 @@ func newCommand() *cobra.Command {
 	command := program.Program[*configv1alpha1.ResourceManagerConfiguration]{
 		Name:  "resource-manager",
 		Short: "Apply the manifests of ManagedResources to a target cluster and correct drift",
-		Long: `resource-manager watches ManagedResources in a source cluster, applies the manifests in the Secrets that
-they name to a target cluster with server-side apply, and reports the result in their conditions.
+		Long: `resource-manager watches ManagedResources in a source cluster, applies the manifests in their Secrets to a target cluster with
+server-side apply, and reports the result in the conditions of the ManagedResources.
 
 Environment:
   KUBECONFIG         overrides sourceClientConnection.kubeconfig

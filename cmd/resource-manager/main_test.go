@@ -26,19 +26,19 @@ func execute(t *testing.T, args ...string) (string, error) {
 
 func TestVersion(t *testing.T) {
 	if output, err := execute(t, "--version"); err != nil || output != version+"\n" {
-		t.Errorf("got %q, %v; want the version alone", output, err)
+		t.Errorf("got %q, %v; want only the version", output, err)
 	}
 }
 
-// TestLinksNoCommandLine checks that nothing in the program is for kubectl mr alone, which has Helm and kustomize: of its packages, those
-// are linked that the page reads with.
+// TestLinksNoCommandLine checks that the program links no package that only kubectl mr needs, which has Helm and kustomize. Of
+// the packages of kubectl mr it may link only those that the web page uses.
 func TestLinksNoCommandLine(t *testing.T) {
 	dependencies, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(dependencies), "/pkg/managedresource\n") {
-		t.Errorf("these are not its dependencies:\n%s", dependencies)
+		t.Errorf("these are not the dependencies of the program:\n%s", dependencies)
 	}
 	const own = "github.com/trellis-k8s/trellis/pkg/cli/"
 	ofPage := []string{"console", "dryrun", "events", "explain", "preview", "redact", "relations", "screen", "snapshot", "state", "watch"}
@@ -47,7 +47,7 @@ func TestLinksNoCommandLine(t *testing.T) {
 		for _, foreign := range []string{"helm.sh/", "sigs.k8s.io/kustomize/", "k8s.io/cli-runtime/pkg/generic", "k8s.io/cli-runtime/pkg/resource", own} {
 			name, isOwn := strings.CutPrefix(dependency, own)
 			if strings.HasPrefix(dependency, foreign) && dependency != "k8s.io/cli-runtime/pkg/genericiooptions" && (!isOwn || !slices.Contains(ofPage, name)) {
-				t.Errorf("it links %s", dependency)
+				t.Errorf("the program links %s", dependency)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ controllers:
 			output, err := execute(t, test.args...)
 			expectError(t, err, test.says...)
 			if output != "" {
-				t.Errorf("it printed %q, want the error alone, once", output)
+				t.Errorf("it printed %q, want only the error, once", output)
 			}
 		})
 	}
@@ -128,7 +128,8 @@ func TestCacheKeepsNothingOfSecrets(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsWhatTheTokenRequestorNeeds: and nothing else, such as the data that annotations of kubectl repeat.
+// TestCacheKeepsWhatTheTokenRequestorNeeds checks that the cache drops everything else, such as the copy of the data in
+// kubectl's annotation.
 func TestCacheKeepsWhatTheTokenRequestorNeeds(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot", "other": "x"},
@@ -147,18 +148,18 @@ func TestCacheKeepsWhatTheTokenRequestorNeeds(t *testing.T) {
 func TestOwnTarget(t *testing.T) {
 	config := &configv1alpha1.ResourceManagerConfiguration{}
 	if hasOwnTarget(config, true) {
-		t.Error("no target connection means that the source is the target")
+		t.Error("without a target connection, the source must be the target")
 	}
 	config.TargetClientConnection = &configv1alpha1.ClientConnection{}
 	if hasOwnTarget(config, false) {
-		t.Error("outside of a pod, no kubeconfig means that the source is the target")
+		t.Error("outside of a pod, without a kubeconfig, the source must be the target")
 	}
 	if !hasOwnTarget(config, true) {
-		t.Error("in a pod, no kubeconfig means the pod's own cluster")
+		t.Error("in a pod, without a kubeconfig, the target must be the pod's own cluster")
 	}
 	config.TargetClientConnection.Kubeconfig = "x"
 	if !hasOwnTarget(config, false) || !hasOwnTarget(config, true) {
-		t.Error("a target kubeconfig means another target")
+		t.Error("with a target kubeconfig, the target must be another cluster")
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// addNetworkPolicies adds the controller of network policies of the target cluster if it is enabled. It watches the cluster by a
-// cache of its own, whose objects are reduced to what matters to it.
+// addNetworkPolicies adds the controller of network policies of the target cluster if it is enabled. The controller has
+// its own cache, which is reduced to the relevant fields.
 func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster, objects *target.Objects,
 ) error {
@@ -30,7 +30,8 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 	if err != nil {
 		return err
 	}
-	cache, err := newTargetCache(config, targetCluster, inNamespaces(netpolcontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
+	cache, err := newTargetCache(config, targetCluster,
+		inNamespaces(netpolcontroller.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("set up the watches of network policies: %w", err)
 	}
@@ -51,7 +52,7 @@ func addNetworkPolicies(ctx context.Context, mgr manager.Manager, config *config
 	}).AddToManager(ctx, mgr)
 }
 
-// networkPolicyConfig returns what the configuration says about policies.
+// networkPolicyConfig converts the configuration of network policies.
 func networkPolicyConfig(settings *configv1alpha1.NetworkPolicyConfiguration) (netpol.Config, error) {
 	var result netpol.Config
 	for i := range settings.NamespaceSelectors {

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/node/highavailability"
 )
 
-// addNodeControllers adds the controllers of the target cluster's Nodes that are enabled.
+// addNodeControllers adds the enabled controllers of the target cluster's Nodes.
 func addNodeControllers(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster,
 ) error {
@@ -27,7 +27,7 @@ func addNodeControllers(ctx context.Context, mgr manager.Manager, config *config
 	)
 }
 
-// addNodeCriticalComponents adds the controller that takes the taint off nodes whose critical components are ready.
+// addNodeCriticalComponents adds the controller that removes the taint of nodes whose critical components are ready.
 func addNodeCriticalComponents(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster,
 ) error {
@@ -57,7 +57,7 @@ func addNodeCriticalComponents(ctx context.Context, mgr manager.Manager, config 
 	}).AddToManager(ctx, mgr)
 }
 
-// addNodeAgentDelay adds the controller that spreads the work of node agents over time.
+// addNodeAgentDelay adds the controller that distributes the reconciliations of node agents over time.
 func addNodeAgentDelay(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster) error {
 	settings := config.Controllers.NodeAgentReconciliationDelay
 	if !settings.Enabled {
@@ -78,9 +78,11 @@ func addNodeAgentDelay(mgr manager.Manager, config *configv1alpha1.ResourceManag
 	return reconciler.AddToManager(mgr)
 }
 
-// addNodeHighAvailability adds the controller that has the webhook for high availability look again when the second node comes or
-// goes, if that webhook is enabled.
-func addNodeHighAvailability(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster) error {
+// addNodeHighAvailability adds the controller that triggers the high availability webhook again when the number of nodes
+// changes between one and several, if that webhook is enabled.
+func addNodeHighAvailability(
+	mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetCluster cluster.Cluster,
+) error {
 	if !config.Webhooks.HighAvailabilityConfig.Enabled {
 		return nil
 	}

@@ -33,7 +33,7 @@ func newLogger(config *configv1alpha1.ResourceManagerConfiguration) logr.Logger 
 	return zap.New(zap.Level(level), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
 }
 
-// newRecorder returns what writes Events to a cluster, not more than people can read.
+// newRecorder returns a rate-limited recorder of Events in a cluster.
 func newRecorder(to cluster.Cluster, reporter string) events.EventRecorder {
 	return eventlimit.New(to.GetEventRecorder(reporter), to.GetScheme(), clock.RealClock{})
 }
@@ -42,7 +42,7 @@ func isoTime(config *zapcore.EncoderConfig) {
 	config.EncodeTime = zapcore.ISO8601TimeEncoder
 }
 
-// addProfiles serves Go's profiles on the metrics port if the configuration asks for it.
+// addProfiles serves Go's profiles on the metrics port if the configuration enables it.
 func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration) error {
 	if !ptr.Deref(config.Debugging.EnableProfiling, false) {
 		return nil

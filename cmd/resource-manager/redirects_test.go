@@ -13,8 +13,8 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// TestRedirectsAreNotFollowed: a target API server in the wrong hands cannot send requests on to servers that only the resource-manager
-// reaches.
+// TestRedirectsAreNotFollowed checks that a compromised target API server cannot redirect requests to servers that only the
+// resource-manager can reach.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var reached atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))

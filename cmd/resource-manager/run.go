@@ -39,14 +39,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// pruneDelay is how long an object that left one ManagedResource waits for another one to take it over: long enough for
-// a person's "kubectl apply" of both, or a deployer's next request.
+// pruneDelay is how long an object that left one ManagedResource is kept so that another ManagedResource can take it
+// over. It covers a manual "kubectl apply" of both, and the next request of a deployer.
 const pruneDelay = 2 * time.Second
 
-// gracefulShutdown is how long running reconciles may take to finish after a signal to stop.
+// gracefulShutdown is how long running reconciles may take to finish after a stop signal.
 const gracefulShutdown = 5 * time.Second
 
-// run starts everything that the configuration asks for and returns when the context ends or something fails.
+// run starts all components that the configuration enables. It returns when the context ends or an error occurs.
 func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguration) error {
 	log := newLogger(config)
 	ctrl.SetLogger(log)
@@ -81,7 +81,8 @@ func run(ctx context.Context, config *configv1alpha1.ResourceManagerConfiguratio
 }
 
 // newManager returns the manager of the source cluster, with its health checks.
-func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, election *leaderfence.Election, log logr.Logger,
+func newManager(
+	config *configv1alpha1.ResourceManagerConfiguration, sourceConfig *rest.Config, election *leaderfence.Election, log logr.Logger,
 ) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -108,7 +109,7 @@ func newManager(config *configv1alpha1.ResourceManagerConfiguration, sourceConfi
 	return mgr, addProfiles(mgr, config)
 }
 
-// addControllers adds the controllers of ManagedResources and of their health, and the others that are enabled.
+// addControllers adds the controllers of ManagedResources and of their health, and all other enabled controllers.
 func addControllers(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	sourceConfig, targetConfig *rest.Config,
 ) error {
@@ -167,7 +168,7 @@ func newExaminer(config *configv1alpha1.ResourceManagerConfiguration) (*health.E
 	return health.NewExaminer(health.OtherKinds(config.Controllers.Health.OtherKinds), checks), nil
 }
 
-// addHealth adds the controller of the conditions of health.
+// addHealth adds the controller of the health conditions.
 func addHealth(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, objects *target.Objects,
 	view *live.View, identity string,
 ) error {
@@ -221,7 +222,7 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 	return reconciler.AddToManager(ctx, mgr, targetCluster.GetCache())
 }
 
-// policyOf says whose additions to objects are kept.
+// policyOf returns the field owners whose additions to objects are kept.
 func policyOf(config *configv1alpha1.ResourceManagerConfiguration) fieldowner.Policy {
 	return fieldowner.DefaultPolicy(config.Controllers.ManagedResource.KeepFieldsOf...)
 }
@@ -230,8 +231,8 @@ func address(server *configv1alpha1.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 
-// addHealthChecks makes /healthz report whether the source cluster answers, and /readyz whether the caches hold what the
-// controllers need.
+// addHealthChecks adds the checks of /healthz, which reports whether the source cluster responds, and of /readyz, which
+// reports whether the caches of the controllers are filled.
 func addHealthChecks(mgr manager.Manager, sourceConfig *rest.Config) error {
 	probe, err := newSourceProbe(sourceConfig)
 	if err != nil {

@@ -16,11 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/restclient"
 )
 
-// startupRetryLimit is how long API servers may be out of reach while a resource-manager is set up: less than its liveness probe waits.
+// startupRetryLimit is how long API servers may be unreachable during the setup of a resource-manager. It is shorter than
+// the liveness probe allows.
 const startupRetryLimit = 30 * time.Second
 
-// startupRetry repeats failed read requests while a resource-manager is set up. Otherwise one of them would end the
-// process, which Kubernetes starts again ever later. When it is started, controllers do better: they go on with the rest.
+// startupRetry retries failed read requests during the setup of a resource-manager. Without it, one failure would end the
+// process, which Kubernetes restarts with increasing delays. Running controllers do not need it, because they continue
+// with other objects.
 type startupRetry struct {
 	clock    clock.Clock
 	log      logr.Logger
@@ -32,7 +34,7 @@ func newStartupRetry(clk clock.Clock, log logr.Logger) *startupRetry {
 	return &startupRetry{clock: clk, log: log, deadline: clk.Now().Add(startupRetryLimit)}
 }
 
-// end has all further requests sent once.
+// end disables the retries of further requests.
 func (p *startupRetry) end() { p.over.Store(true) }
 
 // wrap adds the retries to a transport.
@@ -45,7 +47,7 @@ type retryingTransport struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request, repeatedly if that may help, and returns the last outcome.
+// RoundTrip sends the request, retries it if that can help, and returns the last outcome.
 func (p retryingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
 		return p.next.RoundTrip(request)
@@ -67,7 +69,7 @@ func (p retryingTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return p.next.RoundTrip(request)
 }
 
-// once sends the request and reads all of the answer, which may break off.
+// once sends the request and reads the whole response, which might break off.
 func (p retryingTransport) once(request *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(request.Clone(request.Context()))
 	if err != nil {
@@ -81,7 +83,7 @@ func (p retryingTransport) once(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isTransient reports whether a retry of a request may soon succeed.
+// isTransient reports whether a retry of a request might soon succeed.
 func isTransient(response *http.Response, err error) bool {
 	if err == nil {
 		return response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests

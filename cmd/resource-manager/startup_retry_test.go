@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// hastyClock has the time gone by that is waited for.
+// hastyClock is a fake clock that advances by each duration that is waited for, without waiting.
 type hastyClock struct{ *clocktesting.FakeClock }
 
 func (c hastyClock) After(d time.Duration) <-chan time.Time {
@@ -28,7 +28,7 @@ func (c hastyClock) After(d time.Duration) <-chan time.Time {
 	return passed
 }
 
-// answers has an API server give one answer after the other, the last one forever. It counts them.
+// answers simulates an API server that gives one answer after the other, and then repeats the last one. It counts the requests.
 func answers(count *int, all ...func() (*http.Response, error)) http.RoundTripper {
 	return kit.RoundTripper(func(*http.Request) (*http.Response, error) {
 		*count++
@@ -56,7 +56,7 @@ func TestStartupRetry(t *testing.T) {
 		method, query string
 		answers       []func() (*http.Response, error)
 		over          bool
-		// count is how often it is asked for, and outcome what comes of it.
+		// count is the expected number of requests. outcome is the final answer or error.
 		count   int
 		outcome string
 	}{
@@ -94,10 +94,10 @@ func TestStartupRetry(t *testing.T) {
 				outcome = fmt.Sprintf("%d %s", response.StatusCode, kit.ReadAll(t, response.Body))
 			}
 			if count != test.count || outcome != test.outcome {
-				t.Errorf("it is asked for %d times: %s; want %d times: %s", count, outcome, test.count, test.outcome)
+				t.Errorf("%d requests with the outcome %s, want %d with %s", count, outcome, test.count, test.outcome)
 			}
 			if took := clk.Since(begun); took > startupRetryLimit {
-				t.Errorf("it takes %s", took)
+				t.Errorf("took %s", took)
 			}
 		})
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/tokeninvalidator"
 )
 
-// addTokenInvalidator adds the controller that labels Secrets with static tokens of the target cluster if it is enabled. Its cache
-// is its own: a cache has one selection and one reduction of each kind, and others need other Secrets and Pods.
+// addTokenInvalidator adds the controller that labels Secrets with static tokens of the target cluster if it is enabled.
+// It needs its own cache, because a cache has only one selector and one transform for each kind, and other controllers
+// need other Secrets and Pods.
 func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster,
 ) error {
@@ -25,7 +26,8 @@ func addTokenInvalidator(ctx context.Context, mgr manager.Manager, config *confi
 		mgr.GetLogger().Info("The token invalidator labels Secrets, but their tokens remain valid unless another resource-manager serves " +
 			"its webhook: also enable webhooks.tokenInvalidator")
 	}
-	tokens, err := newTargetCache(config, targetCluster, inNamespaces(tokeninvalidator.CacheOptions(), config.TargetClientConnection.Namespaces))
+	tokens, err := newTargetCache(config, targetCluster,
+		inNamespaces(tokeninvalidator.CacheOptions(), config.TargetClientConnection.Namespaces))
 	if err != nil {
 		return fmt.Errorf("create the cache of the token invalidator: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 )
 
-// tokenRequestTimeout bounds every request of the token requestor.
+// tokenRequestTimeout limits each request of the token requestor.
 const tokenRequestTimeout = 30 * time.Second
 
 // addTokenRequestor adds the token requestor of the class shoot if it is enabled.

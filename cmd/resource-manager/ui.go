@@ -19,10 +19,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
 )
 
-// addUI serves the page about ManagedResources, in every replica, if the configuration asks for it. It reads with the tokens of its
-// viewers; of the resource-manager it has the cache of ManagedResources, and no credentials.
-func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, sourceConfig, targetConfig *rest.Config,
-	ofWebhooks getCertificate,
+// addUI serves the page of ManagedResources in every replica if the configuration enables it. The page reads with the
+// tokens of its viewers. It uses the resource-manager's cache of ManagedResources, but not its credentials.
+func addUI(
+	ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
+	sourceConfig, targetConfig *rest.Config, ofWebhooks getCertificate,
 ) error {
 	settings := config.Server.UI
 	if settings == nil {
@@ -67,14 +68,16 @@ func addUI(ctx context.Context, mgr manager.Manager, config *configv1alpha1.Reso
 	return mgr.Add(server)
 }
 
-// anonymous returns how a cluster is reached, without the credentials of the resource-manager.
+// anonymous returns the connection to a cluster without the credentials of the resource-manager.
 func anonymous(config *rest.Config) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
 	config.Wrap(restclient.NoRedirects)
 	return config
 }
 
-// isSameCluster reports whether two configurations are of one API server, so that a token of one is also valid for the other.
+// isSameCluster reports whether two configurations connect to the same API server, so that a token for one is also valid
+// for the other.
 func isSameCluster(a, b *rest.Config) bool {
-	return a.Host == b.Host && a.APIPath == b.APIPath && a.CAFile == b.CAFile && bytes.Equal(a.CAData, b.CAData) && a.ServerName == b.ServerName
+	return a.Host == b.Host && a.APIPath == b.APIPath && a.ServerName == b.ServerName &&
+		a.CAFile == b.CAFile && bytes.Equal(a.CAData, b.CAData)
 }

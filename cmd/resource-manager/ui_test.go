@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAnonymous checks that nothing of the credentials of the resource-manager goes to what reads for viewers.
+// TestAnonymous checks that the configuration for requests of viewers contains no credentials of the resource-manager.
 func TestAnonymous(t *testing.T) {
 	config := &rest.Config{
 		Host: "https://here", BearerToken: "a", BearerTokenFile: "b", Username: "c", Password: "d", Impersonate: rest.ImpersonationConfig{UserName: "e"},
@@ -21,6 +21,6 @@ func TestAnonymous(t *testing.T) {
 		t.Error("redirects are followed")
 	}
 	if !isSameCluster(config, got) || isSameCluster(config, &rest.Config{Host: "https://there"}) || isSameCluster(config, &rest.Config{Host: config.Host}) {
-		t.Error("clusters are not told apart")
+		t.Error("isSameCluster does not distinguish clusters")
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 )
 
-// addWebhooks serves the webhooks that are enabled, in every replica.
+// addWebhooks serves the enabled webhooks in every replica.
 func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration,
 	targetCluster cluster.Cluster, certificate getCertificate,
 ) error {
@@ -31,7 +31,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha
 		return nil
 	}
 	settings := config.Server.Webhooks
-	server := webhook.NewServer(webhook.Options{ // the certificate is replaced while it runs
+	server := webhook.NewServer(webhook.Options{ // the certificate can be replaced while the server runs
 		Host: settings.BindAddress, Port: settings.Port, TLSOpts: []func(*tls.Config){certificates.Show(certificate)},
 	})
 	ready, err := webhooks.Register(server, enabled, webhooks.Facts{
@@ -55,16 +55,18 @@ func addNodeAgentAuthorizer(mgr manager.Manager, config *configv1alpha1.Resource
 	settings := config.Webhooks.NodeAgentAuthorizer
 	return nodeagentauthorizer.AddToManager(mgr, targetCluster, nodeagentauthorizer.Options{
 		MachineNamespace: settings.MachineNamespace, AuthorizeWithSelectors: ptr.Deref(settings.AuthorizeWithSelectors, false),
-		Metrics: nodeagentauthorizer.NewMetrics(metrics.Registry), Log: mgr.GetLogger().WithName("node-agent-authorizer"), Clock: clock.RealClock{},
+		Metrics: nodeagentauthorizer.NewMetrics(metrics.Registry), Log: mgr.GetLogger().WithName("node-agent-authorizer"),
+		Clock: clock.RealClock{},
 	})
 }
 
-// getCertificate returns what a server shows to clients.
+// getCertificate returns the certificate that a server presents to clients.
 type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// webhookCertificate returns what has the certificate of the webhooks: a directory, or the resource-manager itself; nil if none is
-// enabled.
-func webhookCertificate(ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetConfig *rest.Config,
+// webhookCertificate returns the certificate of the webhooks, from a directory or managed by the resource-manager itself.
+// It returns nil if no webhook is enabled.
+func webhookCertificate(
+	ctx context.Context, mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration, targetConfig *rest.Config,
 ) (getCertificate, error) {
 	if len(webhooks.Enabled(webhooks.Table(), &config.Webhooks)) == 0 {
 		return nil, nil

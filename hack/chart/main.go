@@ -1,5 +1,5 @@
-// Command chart writes what the Helm chart has of other parts of the repository, the plain YAML below config/, and the table of values in
-// docs/installation.md.
+// Command chart writes the generated files of the Helm chart, the plain manifests below config/, and the table of values
+// in docs/installation.md.
 package main
 
 import (

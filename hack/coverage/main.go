@@ -1,4 +1,4 @@
-// Command coverage shows a coverage profile as a table by package, and the statements that were not run.
+// Command coverage prints a coverage profile as a table by package, and the statements that were not executed.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 func run(arguments []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("coverage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	uncovered := flags.String("uncovered", "", "regular expression of packages; the statements in them that were not run are listed")
+	uncovered := flags.String("uncovered", "", "regular expression of packages whose uncovered statements are listed")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -13,29 +13,29 @@ import (
 	"strings"
 )
 
-// module begins the import paths of all packages.
+// module is the prefix of the import paths of all packages.
 const module = "github.com/trellis-k8s/trellis/"
 
 // generated matches generated files.
 const generated = "zz_generated"
 
-// place is where some statements are, one after the other.
+// place is the position of consecutive statements.
 type place struct {
-	// file is below the root of the repository.
+	// file is the path below the root of the repository.
 	file                               string
 	line, column, lastLine, lastColumn int
 }
 
-// block is what a profile says of some statements.
+// block is the entry of a profile for consecutive statements.
 type block struct {
 	statements int
 	covered    bool
 }
 
-// line of a profile: "<file>:<line>.<column>,<line>.<column> <statements> <count>".
+// profileLine matches "<file>:<line>.<column>,<line>.<column> <statements> <count>".
 var profileLine = regexp.MustCompile(`^(\S+):(\d+)\.(\d+),(\d+)\.(\d+) (\d+) (\d+)$`)
 
-// read reads a profile. What is in it more than once, by several processes, is covered if one of them ran it.
+// read parses a profile. Statements that several processes report are covered if one of the processes executed them.
 func read(profile io.Reader) (map[place]block, error) {
 	blocks := map[place]block{}
 	scanner := bufio.NewScanner(profile)
@@ -65,7 +65,7 @@ func number(digits string) int {
 	return n
 }
 
-// table returns the share of statements that were run, by package, in Markdown.
+// table returns the share of covered statements by package, in Markdown.
 func table(blocks map[place]block) string {
 	type share struct{ covered, all int }
 	var total share
@@ -90,7 +90,7 @@ func table(blocks map[place]block) string {
 	return text.String()
 }
 
-// missing returns where statements were not run in the packages that match, one place in each line.
+// missing returns the positions of uncovered statements in the packages that match, one per line.
 func missing(blocks map[place]block, listed *regexp.Regexp) string {
 	var places []place
 	for at, block := range blocks {

@@ -44,10 +44,10 @@ pkg/b/b.go:20-22 (2)
 		"no profile": nil, "none there": {file + "x"}, "a bad expression": {"-uncovered", "(", file},
 	} {
 		if run(arguments, &out, &out) == nil {
-			t.Errorf("%s: there is no error", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	if _, err := read(strings.NewReader("mode: set\nx\n")); err == nil {
-		t.Error("a line that is none is accepted")
+		t.Error("an invalid line is accepted")
 	}
 }

@@ -1,4 +1,5 @@
-// Command crds copies the CustomResourceDefinitions of other projects, from the Go modules that are pinned in this repository, into config/crd.
+// Command crds copies the CustomResourceDefinitions of other projects, from the Go modules that are pinned in this
+// repository, to config/crd.
 package main
 
 import (
@@ -18,11 +19,11 @@ import (
 
 // source is a file of a module.
 type source struct {
-	// module is in the go.mod of a directory of the repository.
+	// module is required by the go.mod in directory, which is below the root of the repository.
 	module, directory string
 	file              string
 	license           string
-	// to is where the definitions are written to.
+	// to is the directory to which the definitions are written.
 	to string
 }
 
@@ -40,7 +41,7 @@ func main() {
 	}
 }
 
-// copy writes a file for each definition, below the root of the repository, with its origin in the first line.
+// copy writes each definition to a file below the root of the repository, with its origin in the first line.
 func (s source) copy(root string) error {
 	version, err := build.Version(root, s.directory, s.module)
 	if err != nil {
@@ -68,7 +69,8 @@ func (s source) copy(root string) error {
 	return nil
 }
 
-// download returns the directory of a module in the version that the go.mod of a directory pins. A new machine does not have it yet.
+// download returns the directory of a module in the version that the go.mod of a directory pins. It downloads the
+// module if necessary.
 func download(directory, module string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", module) //nolint:noctx // the module is pinned here
 	command.Dir = directory
@@ -84,7 +86,7 @@ func download(directory, module string) (string, error) {
 	return downloaded.Dir, nil
 }
 
-// nameOf is the file of a definition: those that are generated here are named in the same way.
+// nameOf returns the file name of a definition, with the same pattern as the definitions that are generated here.
 func nameOf(document []byte) (string, error) {
 	var definition struct {
 		Metadata struct {

@@ -56,11 +56,12 @@ func installCRD(ctx context.Context, c client.Client, file string) error {
 	if err := yaml.UnmarshalStrict(content, &object.Object); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err != nil {
 		return err
 	}
 
-	notEstablished := errors.New("it is not Established")
+	notEstablished := errors.New("not Established")
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, crdTimeout, true, func(ctx context.Context) (bool, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKey{Name: object.GetName()}, crd); err != nil {

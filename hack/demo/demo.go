@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// demo knows where the files of the demo are.
+// demo has the paths of the demo.
 type demo struct {
 	root             string // of the repository
 	dir              string // of the demo's files
@@ -22,7 +22,7 @@ type demo struct {
 	out              io.Writer
 }
 
-// complete finds the repository and makes the directory absolute.
+// complete finds the root of the repository and makes the directory absolute.
 func (d *demo) complete() (err error) {
 	if d.root, err = controlplane.RepositoryRoot(); err != nil {
 		return err
@@ -38,11 +38,11 @@ func (d *demo) complete() (err error) {
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
-// say prints a message for the user. It ignores errors, as the demo does not depend on a reader.
+// say prints a message for the user. It ignores errors, because the demo does not depend on a reader.
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// lock writes the process ID of the background process to the file pid. The lock on that file, which the
-// kernel takes away with the process, says that it runs; a process ID alone might belong to another process.
+// lock writes the process ID of the background process to the file pid and locks the file. The kernel releases the lock
+// when the process ends, so the lock proves that the process runs. A process ID alone might belong to another process.
 func (d *demo) lock() (*os.File, error) {
 	file, err := os.OpenFile(d.path("pid"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -39,15 +39,15 @@ func TestUpAndDown(t *testing.T) {
 	}
 	expect(t, "already running", "up", "--control-plane-only", "--dir", dir)
 	if err := run(t.Context(), []string{"tour", "--dir", dir}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "make demo") {
-		t.Errorf("a tour without a resource-manager: error %v, want one with what to do", err)
+		t.Errorf("a tour without a resource-manager: error %v, want one that names the command to run", err)
 	}
 
 	expect(t, "Stopped", "down", "--dir", dir)
 	if _, err := client.ServerVersion(); err == nil {
-		t.Error("down left kube-apiserver running")
+		t.Error("kube-apiserver runs after down")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("down left its directory: %v", err)
+		t.Errorf("the directory exists after down: %v", err)
 	}
 }
 
@@ -63,8 +63,8 @@ func TestErrorsForUsers(t *testing.T) {
 		{[]string{"nonsense"}, "unknown command"},
 		{[]string{"up", "--nonsense"}, "not defined: -nonsense"},
 		{[]string{"tour", "--dir", t.TempDir()}, "not running"},
-		{[]string{"down", "--dir", foreign}, "not made by the demo"},
-		{[]string{"up", "--control-plane-only", "--dir", foreign}, "not made by the demo"},
+		{[]string{"down", "--dir", foreign}, "was not created by the demo"},
+		{[]string{"up", "--control-plane-only", "--dir", foreign}, "was not created by the demo"},
 	} {
 		err := run(t.Context(), test.args, &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -84,6 +84,6 @@ func expect(t *testing.T, want string, args ...string) {
 		t.Fatalf("%v: %v\n%s", args, err, &out)
 	}
 	if !strings.Contains(out.String(), want) {
-		t.Errorf("%v says %q, want %q in it", args, &out, want)
+		t.Errorf("the output of %v is %q, want %q in it", args, &out, want)
 	}
 }

@@ -34,7 +34,7 @@ func main() { os.Exit(runMain()) }
 func runMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log.SetLogger(logr.Discard()) // errors are returned, and the programs have logs of their own
+	log.SetLogger(logr.Discard()) // errors are returned, and the programs have their own logs
 
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "error:", err)

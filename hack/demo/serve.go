@@ -48,9 +48,9 @@ logLevel: info
 logFormat: text
 `
 
-// serve is the background process. It holds the control plane and the resource-manager until it receives a signal
-// to end or the resource-manager ends. Its parent reads the progress; if that is gone before everything
-// runs, writing fails and everything is stopped.
+// serve runs in the background process. It runs the control plane and the resource-manager until it receives a signal or
+// the resource-manager ends. Its parent reads the progress. If the parent exits early, writing the progress fails and
+// everything is stopped.
 func (d *demo) serve(ctx context.Context) (err error) {
 	pidFile, err := d.lock()
 	if err != nil {
@@ -59,7 +59,8 @@ func (d *demo) serve(ctx context.Context) (err error) {
 	defer pidFile.Close() //nolint:errcheck // this ends the lock, the content is written
 	progress := os.NewFile(progressDescriptor, "progress")
 
-	if _, err := fmt.Fprintf(progress, "Starting Kubernetes with %d simulated nodes, this takes about 5 seconds (a minute on a busy machine).\n", nodes); err != nil {
+	const starting = "Starting Kubernetes with %d simulated nodes, this takes about 5 seconds (a minute on a busy machine).\n"
+	if _, err := fmt.Fprintf(progress, starting, nodes); err != nil {
 		return fmt.Errorf("reporting progress: %w", err)
 	}
 	options := controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: nodes, Dir: d.dir, Log: progress}
@@ -85,7 +86,8 @@ func (d *demo) serve(ctx context.Context) (err error) {
 	return d.hold(ctx, progress, resourceManager)
 }
 
-// hold reports that everything runs, and waits until it has to end or the resource-manager, which can be nil, has ended.
+// hold reports that everything runs, and waits until the context or the resource-manager ends. resourceManager may be
+// nil.
 func (d *demo) hold(ctx context.Context, progress *os.File, resourceManager *controlplane.Process) error {
 	var ended <-chan struct{}
 	if resourceManager != nil {
@@ -138,9 +140,9 @@ func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.Contro
 	return process, err
 }
 
-// awaitReady polls a URL until it answers with 200. It ends early when the process has ended.
+// awaitReady polls a URL until it responds with status 200. It returns early if the process ends.
 func awaitReady(ctx context.Context, process *controlplane.Process, url string) error {
-	last := errors.New("no answer")
+	last := errors.New("no response")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, resourceManagerTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := process.Err(); err != nil {
 			return false, err

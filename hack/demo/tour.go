@@ -34,13 +34,13 @@ const (
 	tourNamespace = "garden"
 
 	tourInterval = 50 * time.Millisecond
-	// tourTimeout bounds every wait for something that takes seconds.
+	// tourTimeout limits each wait for a step that takes seconds.
 	tourTimeout = time.Minute
-	// putBackInterval is how often the tour looks whether a change is put back, which takes some milliseconds.
+	// putBackInterval is how often the tour checks whether a change is reverted, which takes some milliseconds.
 	putBackInterval = 2 * time.Millisecond
 )
 
-// webshop is what the tour delivers.
+// webshop is the delivery of the tour.
 var webshop = []delivery{
 	{name: "webshop-base", folder: "webshop/base"},
 	{name: "webshop-app", folder: "webshop/app", compress: true},
@@ -54,14 +54,14 @@ type guide struct {
 	files   fs.FS
 }
 
-// tour shows what the resource-manager and the garden's API server do on a running control plane. It can be repeated.
+// tour demonstrates the resource-manager and the garden's API server on a running control plane. It can be repeated.
 func tour(ctx context.Context, config *rest.Config, kubectl kubectl, out io.Writer) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("setting up the tour: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the tour is to measure the resource-manager, not a throttled client
+	config.QPS = -1 // the tour measures the resource-manager, not a throttled client
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("setting up the tour: %w", err)
@@ -88,7 +88,7 @@ func (g *guide) heading(text string) {
 func (g *guide) checkCluster(ctx context.Context) error {
 	err := g.client.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1))
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("the control plane knows no ManagedResources, was it started with --control-plane-only? "+
+		return fmt.Errorf("the control plane does not serve ManagedResources, was it started with --control-plane-only? "+
 			"`make down` and `make demo` start everything: %w", err)
 	}
 	if err != nil {
@@ -100,9 +100,9 @@ func (g *guide) checkCluster(ctx context.Context) error {
 // deliver writes the Secrets and ManagedResources of the web shop and waits until they are applied.
 func (g *guide) deliver(ctx context.Context) error {
 	g.heading("1 of 5: deliver a web shop (a few seconds)")
-	g.say(`The manifests of examples/webshop go into two Secrets, a ManagedResource names each of them, and the
-resource-manager applies what is in them. The Secrets are immutable and named after their content, as
-` + "`kubectl mr create`" + ` makes them.
+	g.say(`The manifests of examples/webshop go into two Secrets, each referenced by a ManagedResource, and the
+resource-manager applies them. The Secrets are immutable and named after their content, as
+` + "`kubectl mr create`" + ` creates them.
 `)
 	parcels := make([]*parcel, 0, len(webshop))
 	for _, delivery := range webshop {
@@ -115,7 +115,7 @@ resource-manager applies what is in them. The Secrets are immutable and named af
 	}
 	g.say(`
 Both are written at once. webshop-app needs the namespace and the kind Coupon of webshop-base; it need not
-wait for them, since what cannot be applied yet is tried again:
+wait for them, since objects that cannot be applied yet are retried:
 `)
 	if err := g.prepare(ctx, parcels[0]); err != nil {
 		return err
@@ -142,23 +142,23 @@ wait for them, since what cannot be applied yet is tried again:
 	return nil
 }
 
-// prepare creates the tour's namespace and then a ManagedResource, without effect: the API server holds up the first
-// objects of a new kind for two seconds, which do not come from the resource-manager.
+// prepare creates the tour's namespace and then a ManagedResource in a dry run. The API server delays the first objects
+// of a new kind for two seconds. The dry run keeps this delay out of the measurement.
 func (g *guide) prepare(ctx context.Context, p *parcel) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tourNamespace}}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating Namespace %s: %w", tourNamespace, err)
 	}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, p.ManagedResource.DeepCopy(), client.DryRunAll)); err != nil {
-		return fmt.Errorf("trying whether ManagedResources can be created: %w", err)
+		return fmt.Errorf("checking that ManagedResources can be created: %w", err)
 	}
 	return nil
 }
 
-// awaitPods waits until the storefront has as many ready pods as its autoscaler wants at least.
+// awaitPods waits until the storefront has the minimum number of ready Pods of its autoscaler.
 func (g *guide) awaitPods(ctx context.Context) error {
 	g.heading("2 of 5: wait for the pods (a few seconds)")
-	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes makes a ReplicaSet of the
+	g.say(`The nodes and pods are simulated, all controllers are the real ones: Kubernetes creates a ReplicaSet for the
 Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes for them.
 `)
 	deployment, autoscaler := &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}
@@ -180,13 +180,13 @@ Deployment, the autoscaler raises it to two pods, and the scheduler finds nodes 
 		return ready >= wanted, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the Deployment %s has %d of %d pods ready, kube-controller-manager.log and kube-scheduler.log "+
-			"may say more: %w", client.ObjectKeyFromObject(deployment), deployment.Status.ReadyReplicas, wanted, err)
+		return fmt.Errorf("the Deployment %s has %d of %d pods ready, see kube-controller-manager.log and kube-scheduler.log: %w",
+			client.ObjectKeyFromObject(deployment), deployment.Status.ReadyReplicas, wanted, err)
 	}
 	return nil
 }
 
-// readExample decodes a file that holds one object.
+// readExample decodes a file that contains one object.
 func (g *guide) readExample(name string, into any) error {
 	content, err := fs.ReadFile(g.files, name)
 	if err != nil {
@@ -198,7 +198,7 @@ func (g *guide) readExample(name string, into any) error {
 	return nil
 }
 
-// look prints all ManagedResources, and what became of those of the tour.
+// look prints all ManagedResources, and the objects of those of the tour.
 func (g *guide) look(ctx context.Context) error {
 	g.heading("3 of 5: look at it")
 	g.say("The ManagedResources (`kubectl get mr -A`):\n")
@@ -210,7 +210,7 @@ func (g *guide) look(ctx context.Context) error {
 	if err := printTable(g.out, header, managedResourceRows(all.Items, time.Now())); err != nil {
 		return err
 	}
-	g.say("\nWhat those of the web shop own, down to what Kubernetes made of it:\n")
+	g.say("\nThe objects of the web shop, and the objects that Kubernetes created for them:\n")
 	owners, err := readOwners(ctx, g.client)
 	if err != nil {
 		return err
@@ -230,12 +230,12 @@ func (g *guide) look(ctx context.Context) error {
 	return printTree(g.out, trees)
 }
 
-// change edits an object as a person might, and waits until it is put back.
+// change edits an object as a user might, and waits until the change is reverted.
 func (g *guide) change(ctx context.Context) error {
 	const key, byHand = "BANNER", "Everything for free!"
 	g.heading("4 of 5: change something by hand")
-	g.say(`A user edits the banner of the storefront, as with ` + "`kubectl edit`" + `. A watch shows that to the
-resource-manager, which puts it back.
+	g.say(`A user edits the banner of the storefront, as with ` + "`kubectl edit`" + `. The resource-manager watches
+the object and reverts the change.
 `)
 	configMap := &corev1.ConfigMap{}
 	if err := g.readExample("webshop/base/configmap.yaml", configMap); err != nil {
@@ -263,7 +263,7 @@ resource-manager, which puts it back.
 		return configMap.Data[key] == wanted, err
 	})
 	if err != nil {
-		return fmt.Errorf("the resource-manager has not put ConfigMap %s back, resource-manager.log may say more: %w", name, err)
+		return fmt.Errorf("the resource-manager has not reverted ConfigMap %s, see resource-manager.log: %w", name, err)
 	}
 	g.say("corrected %s %s: %q after %s", name, key, configMap.Data[key], time.Since(start).Round(time.Millisecond))
 	return nil
@@ -282,5 +282,5 @@ func (g *guide) sayHowToGoOn() {
   make down                                       # stop everything and remove its files`)
 }
 
-// took says how long ago something started.
+// took returns the time since start for messages.
 func took(start time.Time) string { return fmt.Sprintf("%.1f s", time.Since(start).Seconds()) }

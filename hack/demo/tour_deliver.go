@@ -15,20 +15,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
-// delivery is a folder of manifests that travels as one ManagedResource.
+// delivery is a folder of manifests that is delivered as one ManagedResource.
 type delivery struct {
 	name     string
 	folder   string
 	compress bool
 }
 
-// parcel is what a delivery is written as: by the same code as that of `kubectl mr create`.
+// parcel has the objects of a delivery. They are created by the same code as in `kubectl mr create`.
 type parcel struct {
 	delivery
 	*pack.Parcel
 }
 
-// pack puts the manifests of a folder into a Secret and makes the ManagedResource for it.
+// pack puts the manifests of a folder into Secrets and creates the ManagedResource for them.
 func (d delivery) pack(files fs.FS) (*parcel, error) {
 	paths, err := fs.Glob(files, path.Join(d.folder, "*.yaml"))
 	if err != nil {
@@ -56,8 +56,8 @@ func (d delivery) pack(files fs.FS) (*parcel, error) {
 	return &parcel{d, packed}, nil
 }
 
-// write creates the Secrets, unless they are there, and lets the ManagedResource name them. It reports whether that changed the
-// ManagedResource.
+// write creates the Secrets unless they exist, and makes the ManagedResource reference them. It reports whether the
+// ManagedResource changed.
 func (p *parcel) write(ctx context.Context, c client.Client) (bool, error) {
 	for _, secret := range p.Secrets {
 		if err := client.IgnoreAlreadyExists(c.Create(ctx, secret)); err != nil {
@@ -75,7 +75,8 @@ func (p *parcel) write(ctx context.Context, c client.Client) (bool, error) {
 	return result != controllerutil.OperationResultNone, nil
 }
 
-// awaitApplied waits until all ManagedResources are applied, and calls report whenever what one of them says changes.
+// awaitApplied waits until all ManagedResources are applied, and calls report whenever the condition of one of them
+// changes.
 func awaitApplied(ctx context.Context, c client.Client, parcels []*parcel,
 	report func(name string, condition resourcesv1alpha1.Condition),
 ) error {
@@ -102,14 +103,14 @@ func awaitApplied(ctx context.Context, c client.Client, parcels []*parcel,
 	}
 	for _, p := range parcels {
 		if condition := appliedCondition(p.ManagedResource); condition.Status != resourcesv1alpha1.ConditionTrue {
-			return fmt.Errorf("ManagedResource %s was not applied (%s: %s), resource-manager.log may say more: %w",
+			return fmt.Errorf("ManagedResource %s was not applied (%s: %s), see resource-manager.log: %w",
 				client.ObjectKeyFromObject(p.ManagedResource), condition.Reason, condition.Message, err)
 		}
 	}
 	return fmt.Errorf("waiting for the ManagedResources: %w", err)
 }
 
-// appliedCondition returns what a ManagedResource says about its present spec.
+// appliedCondition returns the condition ResourcesApplied of a ManagedResource for its current spec.
 func appliedCondition(mr *resourcesv1alpha1.ManagedResource) resourcesv1alpha1.Condition {
 	for _, condition := range mr.Status.Conditions {
 		outdated := condition.Status == resourcesv1alpha1.ConditionTrue && mr.Status.ObservedGeneration != mr.Generation
@@ -118,6 +119,6 @@ func appliedCondition(mr *resourcesv1alpha1.ManagedResource) resourcesv1alpha1.C
 		}
 	}
 	return resourcesv1alpha1.Condition{
-		Status: resourcesv1alpha1.ConditionUnknown, Reason: "Waiting", Message: "The resource-manager has not looked at it yet.",
+		Status: resourcesv1alpha1.ConditionUnknown, Reason: "Waiting", Message: "The resource-manager has not reconciled it yet.",
 	}
 }

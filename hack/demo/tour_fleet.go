@@ -18,11 +18,11 @@ import (
 const (
 	// fleetNamespace is the namespace of the example Project.
 	fleetNamespace = "garden-dev"
-	// explainedLines is how much of the explanation of a field the tour shows.
+	// explainedLines is the number of lines of a field's explanation that the tour shows.
 	explainedLines = 14
 )
 
-// fleet are the examples that the tour declares, each after those that it names.
+// fleet are the examples that the tour declares, ordered by their references.
 var fleet = []string{"project", "cloudprofile", "seed", "shoot"}
 
 // kubectl runs kubectl as an administrator of the demo.
@@ -30,9 +30,10 @@ type kubectl struct {
 	program, kubeconfig, cache string
 }
 
-// output runs kubectl and returns what it writes.
+// output runs kubectl and returns its output.
 func (k kubectl) output(ctx context.Context, input []byte, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, k.program, append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", k.cache}, args...)...) //nolint:gosec // the program and its arguments are those of the tour
+	args = append([]string{"--kubeconfig", k.kubeconfig, "--cache-dir", k.cache}, args...)
+	command := exec.CommandContext(ctx, k.program, args...) //nolint:gosec // the program and its arguments are those of the tour
 	var out bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &out, &out
 	if err := command.Run(); err != nil {
@@ -41,7 +42,7 @@ func (k kubectl) output(ctx context.Context, input []byte, args ...string) (stri
 	return out.String(), nil
 }
 
-// declare declares a small fleet at the garden's API server, and shows it as users see it.
+// declare declares a small fleet at the garden's API server, and prints it as users see it.
 func (g *guide) declare(ctx context.Context) error {
 	g.heading("5 of 5: declare a fleet (a few seconds)")
 	g.say(`The garden's API server has the kinds of a fleet. kube-apiserver passes requests for them on to it, so that kubectl
@@ -75,8 +76,8 @@ works as with all other kinds. Controllers that make clusters of them do not run
 	return g.explain(ctx, "shoot.spec.provider.workers")
 }
 
-// explain shows the beginning of the explanation of a field. kube-apiserver reads the schemas of other API servers some time
-// after their start.
+// explain shows the beginning of the explanation of a field. kube-apiserver reads the schemas of other API servers some
+// time after their start.
 func (g *guide) explain(ctx context.Context, field string) error {
 	var output string
 	var last error

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// stateOf says in a few words how an object is doing.
+// stateOf summarizes the state of an object in a few words.
 func stateOf(object map[string]any) string {
 	if text(object, "metadata", "deletionTimestamp") != "" {
 		return "being deleted"
@@ -60,8 +60,8 @@ func count(number int, thing string) string {
 	return fmt.Sprintf("%d %ss", number, thing)
 }
 
-// text, number and fields read a field of an object; without it, or with one of another type, they return nothing, 0
-// and nothing.
+// text, number and fields read a field of an object. They return "", 0 and nil if the field is missing or has another
+// type.
 
 func text(object map[string]any, path ...string) string {
 	value, _, _ := unstructured.NestedString(object, path...)

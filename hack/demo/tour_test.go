@@ -26,18 +26,18 @@ func TestPack(t *testing.T) {
 		t.Errorf("%s, want 2 objects as plain YAML", p.Describe())
 	}
 	if p := mustPack(t, files, delivery{name: "shop", folder: "shop", compress: true}); len(p.Secrets[0].Data["data.yaml.br"]) == 0 {
-		t.Errorf("it is not compressed: %s", p.Describe())
+		t.Errorf("the parcel is not compressed: %s", p.Describe())
 	}
 	if _, err := (delivery{folder: "nowhere"}).pack(files); err == nil || !strings.Contains(err.Error(), "no manifests in nowhere") {
 		t.Errorf("error %v for a folder that does not exist", err)
 	}
 	files["shop/c.yaml"] = &fstest.MapFile{Data: []byte("{")}
 	if _, err := (delivery{name: "shop", folder: "shop"}).pack(files); err == nil || !strings.Contains(err.Error(), "shop/c.yaml") {
-		t.Errorf("error %v for a manifest that is none", err)
+		t.Errorf("error %v for an invalid manifest", err)
 	}
 }
 
-// TestExamples looks for what the tour takes for granted about the examples.
+// TestExamples checks the properties of the examples that the tour relies on.
 func TestExamples(t *testing.T) {
 	g := &guide{files: examples.Files}
 	for _, d := range webshop {
@@ -101,7 +101,7 @@ func TestManagedResourceRows(t *testing.T) {
 		got = append(got, strings.Join(row, "|"))
 	}
 	want := []string{
-		"garden/shop|(default)|Unknown|0|90s|The resource-manager has not looked at it yet.",
+		"garden/shop|(default)|Unknown|0|90s|The resource-manager has not reconciled it yet.",
 		"garden/shop|seed|False|3|90s|two lines",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -147,7 +147,7 @@ func TestOwners(t *testing.T) {
 		t.Fatalf("got %+v, want the ReplicaSets a and b", got)
 	}
 	if len(got[0].children) != 0 || len(got[1].children) != 1 || got[1].children[0].name != "Pod b-1" {
-		t.Errorf("got %+v, want the Pod b-1 below the ReplicaSet b alone", got)
+		t.Errorf("got %+v, want the Pod b-1 only below the ReplicaSet b", got)
 	}
 	depth := 0
 	for loop := o.below(types.UID("loop"), maxDepth); len(loop) > 0; loop = loop[0].children {
@@ -158,7 +158,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// parse reads an object as it comes from the API server, with whole numbers as int64.
+// parse reads an object in the form that the API server returns, with whole numbers as int64.
 func parse(t *testing.T, manifest string) unstructured.Unstructured {
 	t.Helper()
 	asJSON, err := yaml.YAMLToJSON([]byte("apiVersion: v1\n" + manifest))

@@ -19,10 +19,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// maxDepth bounds the tree, whatever the owner references say.
+// maxDepth limits the depth of the tree, regardless of the owner references.
 const maxDepth = 8
 
-// ownedKinds are the kinds that Kubernetes' controllers make of the objects of a ManagedResource.
+// ownedKinds are the kinds that Kubernetes controllers create for the objects of a ManagedResource.
 var ownedKinds = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
 	{Group: "batch", Version: "v1", Kind: "Job"},
@@ -30,7 +30,7 @@ var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"},
 }
 
-// owners finds the objects that an object owns.
+// owners maps the UID of an object to the objects that it owns.
 type owners map[types.UID][]unstructured.Unstructured
 
 // readOwners reads the objects of the owned kinds.
@@ -55,7 +55,7 @@ func (o owners) add(objects []unstructured.Unstructured) {
 	}
 }
 
-// below returns the tree of what an object owns, by kind and name.
+// below returns the tree of the objects that an object owns, by kind and name.
 func (o owners) below(owner types.UID, depth int) []node {
 	owned := slices.SortedFunc(slices.Values(o[owner]), func(a, b unstructured.Unstructured) int {
 		return cmp.Or(strings.Compare(a.GetKind(), b.GetKind()), strings.Compare(a.GetName(), b.GetName()))
@@ -74,7 +74,7 @@ func (o owners) below(owner types.UID, depth int) []node {
 	return nodes
 }
 
-// readTree returns the tree of a ManagedResource: the objects of its inventory and what they own.
+// readTree returns the tree of a ManagedResource: the objects of its inventory and the objects that these own.
 func readTree(ctx context.Context, c client.Client, mr *resourcesv1alpha1.ManagedResource, owners owners) (node, error) {
 	root := node{
 		name:  "ManagedResource " + client.ObjectKeyFromObject(mr).String(),

@@ -7,14 +7,14 @@ import (
 	"text/tabwriter"
 )
 
-// node is an entry of a tree: a name, a short state in a column of its own, and what hangs below it.
+// node is a node of a tree with a name, a short state in its own column, and children.
 type node struct {
 	name     string
 	state    string
 	children []node
 }
 
-// printTree draws trees with box characters, with an empty line between them and their states aligned in one column.
+// printTree draws trees with box characters, separated by empty lines, with their states aligned in one column.
 func printTree(out io.Writer, roots []node) error {
 	var rows [][]string
 	for i, root := range roots {
@@ -26,8 +26,8 @@ func printTree(out io.Writer, roots []node) error {
 	return printTable(out, nil, rows)
 }
 
-// appendTree appends one row for every node of a tree. The prefix goes before the node's name, the indent before what
-// is below it.
+// appendTree appends one row for each node of a tree. The prefix precedes the name of the root node, the indent precedes
+// its descendants.
 func appendTree(rows [][]string, prefix, indent string, tree node) [][]string {
 	rows = append(rows, []string{prefix + tree.name, tree.state})
 	for i, child := range tree.children {
@@ -40,7 +40,7 @@ func appendTree(rows [][]string, prefix, indent string, tree node) [][]string {
 	return rows
 }
 
-// printTable prints rows in aligned columns. Lines do not end in spaces.
+// printTable prints rows in aligned columns without trailing spaces.
 func printTable(out io.Writer, header []string, rows [][]string) error {
 	var aligned strings.Builder
 	writer := tabwriter.NewWriter(&aligned, 0, 0, 3, ' ', 0)
@@ -61,7 +61,7 @@ func printTable(out io.Writer, header []string, rows [][]string) error {
 	return nil
 }
 
-// shorten makes a text one line, up to a maximum of characters.
+// shorten converts a text to one line of at most limit characters.
 func shorten(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if characters := []rune(text); len(characters) > limit {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	logName = "demo.log" // the first file that is made, and the last one that is removed
-	// landscapeDirectory has the files of `make base-cluster`, below the directory of the demo.
+	logName = "demo.log" // the first file that is created, and the last one that is removed
+	// landscapeDirectory is the directory with the files of `make base-cluster`, below the directory of the demo.
 	landscapeDirectory = "landscape"
 
 	pollInterval = 100 * time.Millisecond
@@ -33,19 +33,19 @@ func (d *demo) up(ctx context.Context) error {
 		return err
 	}
 	if running {
-		d.say("The demo is already running (pid %d), it is used as it is.", pid)
+		d.say("The demo is already running (pid %d).", pid)
 		d.sayHowToUseIt()
 		return nil
 	}
 	if err := d.checkPrograms(); err != nil {
 		return err
 	}
-	// What is left of a demo that was killed is of no use.
+	// The files of a demo that was killed are of no use.
 	if err := d.removeFiles(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return fmt.Errorf("making a directory for the demo: %w", err)
+		return fmt.Errorf("creating a directory for the demo: %w", err)
 	}
 	if err := d.startBackground(ctx); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (d *demo) sayHowToUseIt() {
 Logs are in %s. Stop it with: make down`, d.path("kubeconfig"), d.path("*.log"))
 }
 
-// startBackground re-executes this program in a session of its own. Progress comes through a pipe, whose
-// end without the word that everything runs is a failure.
+// startBackground re-executes this program in its own session. The child reports its progress through a pipe. If the pipe
+// ends before the child reports that everything runs, the start failed.
 func (d *demo) startBackground(ctx context.Context) error {
 	executable, err := os.Executable()
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *demo) startBackground(ctx context.Context) error {
 	defer log.Close() //nolint:errcheck // the background process has its own descriptor
 	progress, writer, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("making a pipe: %w", err)
+		return fmt.Errorf("creating a pipe: %w", err)
 	}
 	defer progress.Close() //nolint:errcheck // only read
 
@@ -111,7 +111,7 @@ func (d *demo) startBackground(ctx context.Context) error {
 		}
 		d.say("%s", scanner.Text())
 	}
-	_ = command.Wait() // the log says more
+	_ = command.Wait() // the log has the details
 	if ctx.Err() != nil {
 		return errors.New("interrupted, everything is stopped")
 	}
@@ -145,7 +145,7 @@ func (d *demo) down(ctx context.Context) error {
 	return nil
 }
 
-// removeFiles removes the directory of the demo, and refuses to remove any other.
+// removeFiles removes the directory of the demo. It refuses to remove a directory that the demo did not create.
 func (d *demo) removeFiles() error {
 	entries, err := os.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +156,7 @@ func (d *demo) removeFiles() error {
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == landscapeDirectory })
 	if _, err := os.Stat(d.path(logName)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s was not made by the demo, remove it or choose another --dir: %w", d.dir, err)
+		return fmt.Errorf("%s was not created by the demo, remove it or choose another --dir: %w", d.dir, err)
 	}
 	for _, entry := range entries {
 		if entry.Name() == logName {
@@ -175,8 +175,8 @@ func (d *demo) removeFiles() error {
 	return nil
 }
 
-// stop asks the background process to end and kills it if it does not. Even then nothing of it is left:
-// see the watchdog of the package controlplane.
+// stop asks the background process to end, and kills it if it does not. Even then, none of its processes remains: see the
+// watchdog of the package controlplane.
 func (d *demo) stop(ctx context.Context, pid int) error {
 	for _, attempt := range []struct {
 		signal  syscall.Signal

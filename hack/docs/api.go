@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// field is one of a kind, by its path.
+// field is a field of a kind, by its path.
 type field struct{ Path, Type, What string }
 
-// fields returns those of a struct of a package and of the structs in it. Lists have [] after their names.
+// fields returns the fields of a struct of a package and of its nested structs. The names of lists end in [].
 func (c code) fields(directory, structName, prefix string) ([]field, error) {
 	s := c[directory]
 	body, err := s.structOf(structName)
@@ -55,10 +55,10 @@ func (s *sources) structOf(name string) (*ast.StructType, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("there is no struct %s", name)
+	return nil, fmt.Errorf("struct %s not found", name)
 }
 
-// jsonName returns the name of a field in JSON, empty if it has none of its own, and whether it may be left out.
+// jsonName returns the JSON name of a field, which is empty if it has none, and whether the field is optional.
 func jsonName(member *ast.Field) (name string, optional bool) {
 	if member.Tag == nil {
 		return "", false
@@ -68,7 +68,8 @@ func jsonName(member *ast.Field) (name string, optional bool) {
 	return name, strings.Contains(member.Doc.Text(), "+optional") || strings.Contains(tag, "omitempty")
 }
 
-// typeOf returns the name of the struct or basic type in a type, the brackets of its lists, and words for the type.
+// typeOf returns the name of the struct or basic type in a type, the brackets of its lists, and a description of the
+// type.
 func typeOf(expression ast.Expr) (of, list, text string) {
 	switch e := expression.(type) {
 	case *ast.StarExpr:
@@ -90,7 +91,7 @@ func typeOf(expression ast.Expr) (of, list, text string) {
 	return "", "", "object"
 }
 
-// withoutName takes the name of what a comment is about from its beginning.
+// withoutName removes the name of the described object from the beginning of a comment.
 func withoutName(comment, name string) string {
 	rest, _ := strings.CutPrefix(comment, name+" ")
 	if strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "that ") {
@@ -113,7 +114,7 @@ func fieldsTable(fields []field) string {
 // isKey matches names of labels and annotations.
 var isKey = regexp.MustCompile(`^(Annotation|Label)([A-Z].*)$`)
 
-// keysTable has the labels and annotations of the package of the ManagedResource.
+// keysTable returns the table of labels and annotations in the package of the ManagedResource.
 func (c code) keysTable() string {
 	var rows []string
 	for declaration := range c[resourcesAPI].declarations(token.CONST) {
@@ -135,7 +136,7 @@ func (c code) keysTable() string {
 
 var identifier = regexp.MustCompile(`\b(Annotation|Label|Mode|Operation|Purpose|Class)[A-Z]\w*`)
 
-// named replaces names of constants in a text by their values.
+// named replaces the names of constants in a text with their values.
 func (c code) named(text string) string {
 	return identifier.ReplaceAllStringFunc(text, func(name string) string {
 		if value, is := c[resourcesAPI].constants[name]; is {

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// code is the Go files of the packages below pkg, without tests, by the directory of the package.
+// code has the Go files of the packages below pkg, without tests, by the directory of the package.
 type code map[string]*sources
 
 type sources struct {
 	files []*ast.File
-	// constants are those whose value is a string literal.
+	// constants are the constants whose value is a string literal.
 	constants map[string]string
 }
 
@@ -68,7 +68,7 @@ func (s *sources) collectConstants() {
 	}
 }
 
-// declarations yields the general declarations of a kind at the top of files.
+// declarations yields the top-level general declarations of a kind.
 func (s *sources) declarations(kind token.Token) func(yield func(*ast.GenDecl) bool) {
 	return func(yield func(*ast.GenDecl) bool) {
 		for _, file := range s.files {
@@ -81,7 +81,7 @@ func (s *sources) declarations(kind token.Token) func(yield func(*ast.GenDecl) b
 	}
 }
 
-// calls yields all calls of functions and methods with their names, which are without package or receiver.
+// calls yields all calls of functions and methods with their names, without package or receiver.
 func (s *sources) calls(yield func(name string, call *ast.CallExpr) bool) {
 	for _, file := range s.files {
 		ast.Inspect(file, func(node ast.Node) bool {
@@ -100,7 +100,7 @@ func (s *sources) calls(yield func(name string, call *ast.CallExpr) bool) {
 	}
 }
 
-// stringsOf returns the names of a declaration whose values are string literals.
+// stringsOf returns the names and values of a declaration with string literals.
 func stringsOf(spec ast.Spec) map[string]string {
 	values := map[string]string{}
 	value, is := spec.(*ast.ValueSpec)
@@ -118,7 +118,7 @@ func stringsOf(spec ast.Spec) map[string]string {
 	return values
 }
 
-// text evaluates an expression made of string literals, constants of the package and +.
+// text evaluates an expression of string literals, constants of the package and +.
 func (s *sources) text(expression ast.Expr) (string, error) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -140,7 +140,7 @@ func (s *sources) text(expression ast.Expr) (string, error) {
 	return "", fmt.Errorf("%T is not a supported expression for a text", expression)
 }
 
-// sentence makes one line of a comment, without markers and what follows them.
+// sentence joins the lines of a comment up to the first marker.
 func sentence(comment string) string {
 	var lines []string
 	for line := range strings.Lines(comment) {
@@ -153,7 +153,7 @@ func sentence(comment string) string {
 	return strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
 }
 
-// capital begins a text with a capital letter.
+// capital capitalizes the first letter of a text.
 func capital(text string) string {
 	if text == "" || strings.HasPrefix(text, "kubectl") {
 		return text
@@ -161,7 +161,7 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// cell makes a text fit for a cell of a table.
+// cell escapes a text for a cell of a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "*", "\\*").Replace(text)
 }

@@ -29,7 +29,8 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// TestGeneratedFilesAreCurrent: whoever changes the code or the rules runs make generate.
+// TestGeneratedFilesAreCurrent checks that the generated files match the code and the rules. After a change, run
+// make generate.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generate(repository)
 	if err != nil {
@@ -37,12 +38,12 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 	for path, content := range files {
 		if read(t, path) != content {
-			t.Errorf("%s is not what make generate makes of the code", path)
+			t.Errorf("%s differs from the output of make generate", path)
 		}
 	}
 }
 
-// TestReasonsAreConstants: a reason that is no constant would be missing in the reference.
+// TestReasonsAreConstants checks that all reasons are constants. Other reasons would be missing in the reference.
 func TestReasonsAreConstants(t *testing.T) {
 	c := parsed(t)
 	if found := c.literalReasons(); len(found) > 0 {
@@ -57,13 +58,14 @@ func TestReasonsAreConstants(t *testing.T) {
 	}
 }
 
-// TestPackagesWithEventsNameThem: a package that writes Events has its reasons marked, or takes them from another one.
+// TestPackagesWithEventsNameThem checks that each package that writes Events marks its reasons, or uses those of
+// another package.
 func TestPackagesWithEventsNameThem(t *testing.T) {
 	c, elsewhere := parsed(t), map[string]string{
 		"pkg/health/controller": resourcesAPI, // the reasons of conditions
 		"pkg/netpol/controller": "pkg/netpol",
-		"pkg/eventlimit":        "", // hands on
-		"pkg/leaderfence":       "", // hands on those of the leader election
+		"pkg/eventlimit":        "", // passes Events on
+		"pkg/leaderfence":       "", // passes those of the leader election on
 	}
 	marked := map[string]bool{resourcesAPI: true, "": true}
 	writing := 0
@@ -129,12 +131,12 @@ func TestReasonOf(t *testing.T) {
 			got += strings.Join([]string{one.Name, one.Status, one.Meaning, one.ToDo}, "|")
 		}
 		if !strings.Contains(got, wanted) {
-			t.Errorf("%q gives %q, want %q", content, got, wanted)
+			t.Errorf("%q results in %q, want %q", content, got, wanted)
 		}
 	}
 }
 
-// TestMetricsAreFound checks some of every form.
+// TestMetricsAreFound checks some metrics of every form.
 func TestMetricsAreFound(t *testing.T) {
 	metrics, err := parsed(t).metrics()
 	if err != nil {
@@ -155,7 +157,7 @@ func TestMetricsAreFound(t *testing.T) {
 	}
 	for _, one := range metrics {
 		if !strings.HasPrefix(one.Name, "resource_manager_") || one.Help == "" || one.Kind == "" {
-			t.Errorf("%+v is not complete", one)
+			t.Errorf("%+v is incomplete", one)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// metric is one that the code registers.
+// metric is a metric that the code registers.
 type metric struct {
 	Name, Kind, Help string
 	Labels           []string
@@ -16,17 +16,17 @@ type metric struct {
 	Package string
 }
 
-// constructors are those of client_golang, by the kind of metric that they make.
+// constructors are the constructors of client_golang, with the type of their metric.
 var constructors = map[string]string{
 	"NewCounter": "counter", "NewCounterVec": "counter", "NewGauge": "gauge", "NewGaugeVec": "gauge",
 	"NewHistogram": "histogram", "NewHistogramVec": "histogram", "NewGaugeFunc": "gauge", "NewCounterFunc": "counter", "NewDesc": "",
 }
 
-// helperDirectory has the constructors of our own: they take a registry, the name, the help text and the labels; before these, NewHistogram takes the
-// buckets.
+// helperDirectory is the package with our own constructors. Their arguments are a registry, the name, the help text, the
+// buckets in the case of NewHistogram, and the labels.
 const helperDirectory = "pkg/metrics"
 
-// metrics returns all that the packages define.
+// metrics returns all metrics that the packages define.
 func (c code) metrics() ([]metric, error) {
 	var found []metric
 	var failure error
@@ -133,7 +133,7 @@ func (s *sources) labels(expression ast.Expr) ([]string, error) {
 	return labels, nil
 }
 
-// metricsTable writes the metrics as a table.
+// metricsTable returns the metrics as a table.
 func metricsTable(metrics []metric) string {
 	var out strings.Builder
 	out.WriteString("| metric | type | labels | what |\n|---|---|---|---|\n")

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// libraries are metrics of Go, client-go and controller-runtime with their labels. make monitoring checks that they are there.
+// libraries are metrics of Go, client-go and controller-runtime with their labels. make monitoring checks that
+// they exist.
 var libraries = map[string][]string{
 	"controller_runtime_active_workers":          {"controller"},
 	"controller_runtime_webhook_latency_seconds": {"webhook"},
@@ -34,7 +35,7 @@ var (
 	histograms = regexp.MustCompile(`_(bucket|count|sum)$`)
 )
 
-// use is a metric in a query with the labels by which it is selected.
+// use is a metric in a query and the labels that select it.
 type use struct {
 	metric string
 	labels []string
@@ -65,7 +66,7 @@ func usesIn(query string) (uses []use, grouped []string) {
 				}
 			}
 			uses = append(uses, one)
-		case i > 0 && (words[i-1] == "by" || words[i-1] == "without"): // an aggregation: its name comes next
+		case i > 0 && (words[i-1] == "by" || words[i-1] == "without"): // an aggregation: its name is the next word
 		case slices.Contains([]string{"sum", "max", "min", "count", "topk"}, word):
 		default:
 			uses = append(uses, use{metric: word})
@@ -108,7 +109,7 @@ func alerts(t *testing.T) []alert {
 	return all
 }
 
-// queries returns those of the dashboard and of the alerts by what they are for.
+// queries returns the queries of the dashboard and of the alerts, by their purpose.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	var dashboard struct {
@@ -136,7 +137,8 @@ func queries(t *testing.T) map[string]string {
 	return found
 }
 
-// TestQueriesUseMetricsThatExist: the dashboard and the alerts name metrics of the code, with labels that they have.
+// TestQueriesUseMetricsThatExist checks that the dashboard and the alerts use metrics of the code, with labels
+// that these have.
 func TestQueriesUseMetricsThatExist(t *testing.T) {
 	metrics, err := parsed(t).metrics()
 	if err != nil {
@@ -171,7 +173,7 @@ func TestQueriesUseMetricsThatExist(t *testing.T) {
 		}
 		for _, label := range grouped {
 			if !slices.Contains(ofQuery, label) {
-				t.Errorf("%s groups by %s, which none of its metrics has", what, label)
+				t.Errorf("%s groups by %s, which is not a label of any of its metrics", what, label)
 			}
 		}
 	}
@@ -183,7 +185,8 @@ func TestQueriesUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestAlertsAreComplete: each has a severity, annotations, a section in the runbook, and a test of each kind.
+// TestAlertsAreComplete checks that each alert has a severity, annotations, a section in the runbook, and a test
+// of each kind.
 func TestAlertsAreComplete(t *testing.T) {
 	var tests struct {
 		Tests []struct {
@@ -210,7 +213,7 @@ func TestAlertsAreComplete(t *testing.T) {
 	runbook, sections := read(t, "docs/runbook.md"), 0
 	for _, one := range alerts(t) {
 		if !fires[one.Alert] || !silent[one.Alert] {
-			t.Errorf("%s has no test that it fires, or none that it does not", one.Alert)
+			t.Errorf("%s has no test that it fires, or no test that it does not fire", one.Alert)
 		}
 		if !slices.Contains([]string{"info", "warning", "critical"}, one.Labels["severity"]) || one.Annotations["summary"] == "" || one.Annotations["description"] == "" {
 			t.Errorf("%s lacks its severity, summary or description", one.Alert)

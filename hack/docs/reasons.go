@@ -13,13 +13,13 @@ import (
 // resourcesAPI is the package of the ManagedResource.
 const resourcesAPI = "pkg/apis/resources/v1alpha1"
 
-// reason is one of conditions.
+// reason is a reason of conditions.
 type reason struct{ Name, Status, Meaning, ToDo string }
 
 var aboutReason = regexp.MustCompile(`^\w+ goes with status (\w+)(?: of (\w+))?: (.*?)(?: To do: (.*))?$`)
 
-// reasons returns those of a block of constants whose comment begins with a text. Every one needs a comment that says with which
-// status it goes, what it means and, unless all is well then, what to do.
+// reasons returns the reasons in the block of constants whose comment begins with a text. Each constant needs a comment
+// with the status, the meaning and, except for goodReasons, the remedy.
 func (c code) reasons(beginning string) ([]reason, error) {
 	for declaration := range c[resourcesAPI].declarations(token.CONST) {
 		if !strings.HasPrefix(declaration.Doc.Text(), beginning) {
@@ -40,7 +40,7 @@ func (c code) reasons(beginning string) ([]reason, error) {
 	return nil, fmt.Errorf("%s has no constants with the comment %q", resourcesAPI, beginning)
 }
 
-// goodReasons need nothing to be done.
+// goodReasons do not require an action.
 var goodReasons = []string{"ApplySucceeded", "ResourcesHealthy", "ResourcesRolledOut"}
 
 func reasonOf(constant, value string, spec ast.Spec) (reason, error) {
@@ -81,13 +81,13 @@ var (
 	aboutEvent   = regexp.MustCompile(`^(Normal|Warning): (.*)$`)
 )
 
-// events returns the reasons in blocks of constants that are marked with +events:on=, the kind of what they are about. Every one
-// needs a comment at the end of its line, the type and what has happened.
+// events returns the reasons in blocks of constants with the marker +events:on=, which names the kind of the involved
+// object. Each constant needs a comment at the end of its line with the type and the cause.
 func (c code) events() ([]event, error) {
 	var found []event
 	for _, directory := range c.directories() {
 		for declaration := range c[directory].declarations(token.CONST) {
-			// Text leaves directives out, which a marker may look like.
+			// Text omits directives, and a marker may look like a directive.
 			on := eventsMarker.FindStringSubmatch(declaration.Doc.Text())
 			if on == nil {
 				continue
@@ -119,10 +119,11 @@ func eventsTable(events []event) string {
 	return out.String()
 }
 
-// word is what reasons look like.
+// word matches reasons.
 var word = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]*)+$`)
 
-// literalReasons returns reasons that the code gives as literals, not as constants, to what writes conditions or Events.
+// literalReasons returns the reasons that the code passes as literals, not as constants, to the functions that write
+// conditions or Events.
 func (c code) literalReasons() []string {
 	takers := []string{"Eventf", "NewStatement", "warn", "inform", "tell"}
 	structs := []string{"verdict", "Statement", "problem", "Problem", "finding", "problemError"}

@@ -66,7 +66,7 @@ PASS
 		}
 	}
 	if got := table([]result{{}}); !strings.Contains(got, "nothing new was tried") {
-		t.Errorf("no executions are told as\n%s", got)
+		t.Errorf("a target without executions is reported as\n%s", got)
 	}
 	got := table([]result{read(target{"a", "FuzzA"}, clean, nil), read(target{"b", "FuzzB"}, failed, ended)})
 	for _, line := range []string{
@@ -74,7 +74,7 @@ PASS
 		"| b.FuzzB | 2s | 10 | 5 | 0 | 3 | a_test.go:12: it is \\| wrong (testdata/fuzz/FuzzA/582528ddfad69eb5) |\n",
 	} {
 		if !strings.Contains(got, line) {
-			t.Errorf("%q is not in\n%s", line, got)
+			t.Errorf("the table lacks %q:\n%s", line, got)
 		}
 	}
 }

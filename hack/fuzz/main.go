@@ -1,5 +1,5 @@
-// Command fuzz runs the fuzz tests of the repository, one after the other, and prints a table of the results. A failure does not
-// keep the others from being run.
+// Command fuzz runs the fuzz tests of the repository one after the other and prints a table of the results. It continues
+// after a failure.
 package main
 
 import (
@@ -19,10 +19,11 @@ import (
 	"time"
 )
 
-// grace is how long a target may take beyond the time for which it is run: it has to be built first.
+// grace is how long a target may exceed its time, because it must be built first.
 const grace = 20 * time.Minute
 
-// minimizing is how long an input is made shorter that is interesting: Go's minute for each would leave no time for others.
+// minimizing limits the time to minimize an interesting input. Go's default of a minute for each would leave no time for
+// other inputs.
 const minimizing = time.Second
 
 func main() {
@@ -38,9 +39,9 @@ func main() {
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	duration := flags.Duration("time", 30*time.Second, "for how long each target is run")
-	selection := flags.String("run", "", "regular expression of the targets, such as managedresource.FuzzPlan; all if it is empty")
-	workers := flags.Int("parallel", 0, "number of workers of a target; as many as there are processors if it is 0")
+	duration := flags.Duration("time", 30*time.Second, "how long each target runs")
+	selection := flags.String("run", "", "regular expression of the targets, such as managedresource.FuzzPlan; empty for all")
+	workers := flags.Int("parallel", 0, "number of workers of a target; 0 for the number of processors")
 	jsonFile := flags.String("json", "", "file for the results as JSON")
 	markdownFile := flags.String("markdown", "", "file for the table")
 	if err := flags.Parse(arguments); err != nil {
@@ -81,15 +82,17 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 func fuzz(ctx context.Context, target target, duration time.Duration, workers int, log io.Writer) result {
 	ctx, cancel := context.WithTimeout(ctx, duration+grace)
 	defer cancel()
-	arguments := []string{"test", "-run", "^$", "-fuzz", "^" + target.Name + "$", "-fuzztime", duration.String(), "-fuzzminimizetime", minimizing.String()}
+	arguments := []string{
+		"test", "-run", "^$", "-fuzz", "^" + target.Name + "$", "-fuzztime", duration.String(), "-fuzzminimizetime", minimizing.String(),
+	}
 	if workers > 0 {
 		arguments = append(arguments, "-parallel", fmt.Sprint(workers))
 	}
 	var output bytes.Buffer
 	arguments = append(arguments, "./"+filepath.ToSlash(target.Package))
-	command := exec.CommandContext(ctx, goCommand(), arguments...) //nolint:gosec // who runs it chooses what it runs
+	command := exec.CommandContext(ctx, goCommand(), arguments...) //nolint:gosec // the user of the command chooses its arguments
 	command.Stdout, command.Stderr = &output, &output
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // which has the workers stopped
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // this stops the workers
 	command.WaitDelay = time.Minute
 	err := command.Run()
 	result := read(target, output.String(), err)
@@ -106,7 +109,7 @@ func goCommand() string {
 	return "go"
 }
 
-// store writes the results to the files that are named.
+// store writes the results to the named files.
 func store(results []result, jsonFile, markdownFile string) error {
 	encoded, err := json.MarshalIndent(results, "", "  ")
 	if err != nil {

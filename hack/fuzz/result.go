@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// result is what came of a target.
+// result is the result of a target.
 type result struct {
 	target
-	// Seconds is for how long inputs were tried, without the time for building.
+	// Seconds is how long inputs were tried, without the time for building.
 	Seconds    float64 `json:"seconds"`
 	Executions int64   `json:"executions"`
-	// PerSecond is the mean.
+	// PerSecond is the mean number of executions per second.
 	PerSecond float64 `json:"perSecond"`
-	// Interesting is how many inputs were found that run through code that no other input does, Corpus how many there are now.
+	// Interesting is the number of new inputs that cover new code. Corpus is the current number of such inputs.
 	Interesting int64 `json:"newInteresting"`
 	Corpus      int64 `json:"corpus"`
-	// Failure says what is wrong, Input which file has the input; empty if nothing is.
+	// Failure describes the failure, and Input names the file with the failing input. Both are empty on success.
 	Failure string `json:"failure,omitempty"`
 	Input   string `json:"input,omitempty"`
 }
@@ -30,7 +30,7 @@ var (
 	location = regexp.MustCompile(`(?m)^\s+(\w+_test\.go:\d+: .*|panic: .*|fuzzing process .*)$`)
 )
 
-// read makes a result of what go test wrote, and how it ended.
+// read parses the output of go test and its error.
 func read(target target, output string, ended error) result {
 	r := result{target: target}
 	for _, match := range progress.FindAllStringSubmatch(output, -1) {
@@ -58,7 +58,7 @@ func read(target target, output string, ended error) result {
 	return r
 }
 
-// number returns a number of digits; 0 if it is too large.
+// number parses digits. It returns 0 if the number is too large.
 func number(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {

@@ -20,7 +20,7 @@ func (t target) String() string { return filepath.ToSlash(t.Package) + "." + t.N
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
-// find returns the fuzz tests of the module below a directory whose names match, in alphabetical order of their files.
+// find returns the fuzz tests of the module below a directory whose names match, sorted by file.
 func find(root string, selected *regexp.Regexp) ([]target, error) {
 	var targets []target
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -51,7 +51,7 @@ func find(root string, selected *regexp.Regexp) ([]target, error) {
 	return targets, err
 }
 
-// skip leaves out directories in which Go looks for no package of this module.
+// skip skips directories in which Go does not search for packages of this module.
 func skip(root, path, name string) error {
 	if path == root {
 		return nil

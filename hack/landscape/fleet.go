@@ -11,11 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// fleetUp starts the base cluster and makes it a garden and a seed.
+// fleetUp starts the base cluster and installs a garden and a seed on it.
 func fleetUp(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden and a seed on it", Args: cobra.NoArgs,
-		Long: "Start the base cluster, and install a garden and a seed on it, with their charts.\n\n" +
-			"It continues what an interrupted call has begun, and brings what is installed up to date with the source.",
+	return &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden, a seed and a Shoot on it", Args: cobra.NoArgs,
+		Long: "Start the base cluster, install a garden and a seed on it with their charts, and create a Shoot.\n\n" +
+			"It continues an interrupted installation, and updates an existing one to the current source.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -33,22 +33,34 @@ func fleetUp(o *landscape.Options) *cobra.Command {
 			if err := f.Up(c.Context()); err != nil {
 				return err
 			}
-			return explain(l, say)
+			return explain(l, f, say)
 		}}
 }
 
-// explain writes the kubeconfigs of the fleet, and prints how to look at it. The garden and the seed are the base cluster.
-func explain(l *landscape.Landscape, say func(string, ...any)) error {
+// explain writes the kubeconfigs of the fleet, and prints commands to inspect it. The garden and the seed are the base
+// cluster.
+func explain(l *landscape.Landscape, f *fleet.Fleet, say func(string, ...any)) error {
 	content, err := os.ReadFile(l.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the base cluster: %w", err)
 	}
 	for _, name := range []string{"garden", "seed"} {
-		if err := os.WriteFile(filepath.Join(l.Directory, name+".kubeconfig"), content, 0o600); err != nil { //nolint:gosec // the directory of the landscape
+		file := filepath.Join(l.Directory, name+".kubeconfig")
+		if err := os.WriteFile(file, content, 0o600); err != nil { //nolint:gosec // the directory of the landscape
 			return fmt.Errorf("writing the kubeconfig of the %s: %w", name, err)
 		}
 	}
-	say("\n  export KUBECONFIG=%s\n  bin/kubectl get seeds\n  bin/kubectl-mr get seed/local\n  bin/kubectl-mr get shoot/garden-dev/registry\n\nRemove it with: make landscape-down",
-		filepath.Join(l.Directory, "garden.kubeconfig"))
+	say(nextSteps, filepath.Join(l.Directory, "garden.kubeconfig"), f.ShootKubeconfig())
 	return nil
 }
+
+// nextSteps are commands for users. The arguments are the paths of the kubeconfigs of the garden and of the Shoot.
+const nextSteps = `
+  export KUBECONFIG=%s
+  bin/kubectl get seeds,shoots --all-namespaces
+  bin/kubectl-mr get shoot/garden-dev/registry   # the ManagedResources of its control plane
+  bin/kubectl-mr top seed/local                  # those of the seed, live
+  bin/kubectl-mr ui                              # all of them, in the browser
+  bin/kubectl --kubeconfig %s get namespaces
+
+Remove the fleet with: make landscape-down`

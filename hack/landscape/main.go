@@ -22,7 +22,7 @@ import (
 func main() { os.Exit(runMain()) }
 
 func runMain() int {
-	// Processes of a machine run nothing else of this program.
+	// In processes of a machine, the program runs only these commands.
 	if len(os.Args) == 3 && (os.Args[1] == machine.LaunchCommand || os.Args[1] == machine.InitCommand) {
 		run := map[string]func(string) error{machine.LaunchCommand: machine.Launch, machine.InitCommand: machine.Init}[os.Args[1]]
 		return exitCode(run(os.Args[2]))
@@ -65,9 +65,12 @@ func command() *cobra.Command {
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.Directory, "directory", "", "directory for all files of the landscape (default: .run/landscape in the repository)")
-	flags.StringVar(&o.Block, "block", "", "IPv4 network of the landscape, 16 bits, for example 10.99.0.0/16 (default: the first one that is free)")
-	flags.BoolVar(&o.Distribution, "distribution", false, "take containerd, runc and CNI plugins from Debian packages instead of building them")
+	flags.StringVar(&o.Directory, "directory", "",
+		"directory for all files of the landscape (default: .run/landscape in the repository)")
+	flags.StringVar(&o.Block, "block", "",
+		"IPv4 network of the landscape, 16 bits, for example 10.99.0.0/16 (default: the first free one)")
+	flags.BoolVar(&o.Distribution, "distribution", false,
+		"use containerd, runc and CNI plugins from Debian packages instead of building them")
 	flags.BoolVar(&o.InstallPackages, "install-packages", false, "install missing Debian packages")
 	root.AddCommand(up(&o), fleetUp(&o), down(&o), status(&o), push(&o), buildOnly(&o), check(&o), machineImage(&o), registry())
 	return root
@@ -83,7 +86,8 @@ func up(o *landscape.Options) *cobra.Command {
 			if err := l.Up(c.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(o.Out, "\n  export KUBECONFIG=%s\n  bin/kubectl get pods --all-namespaces\n\nLogs are in %s. Remove it with: make base-cluster-down\n",
+			fmt.Fprintf(o.Out, "\n  export KUBECONFIG=%s\n  bin/kubectl get pods --all-namespaces\n\n"+
+				"Logs are in %s. Remove it with: make base-cluster-down\n",
 				l.Kubeconfig(), filepath.Join(l.Directory, "logs"))
 			return nil
 		}}
@@ -161,7 +165,7 @@ func check(o *landscape.Options) *cobra.Command {
 
 func machineImage(o *landscape.Options) *cobra.Command {
 	export := ""
-	c := &cobra.Command{Use: "machine-image", Short: "Make the image of machines, and the images that run on them", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "machine-image", Short: "Build the image of machines and the images that run on them", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
 			if err != nil {
@@ -181,7 +185,7 @@ func machineImage(o *landscape.Options) *cobra.Command {
 
 const registryCommand = "registry"
 
-// registry is a process of the base cluster.
+// registry returns the command for a process of the base cluster.
 func registry() *cobra.Command {
 	var images, listen string
 	c := &cobra.Command{Use: registryCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {

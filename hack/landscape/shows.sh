@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tries a landscape from a user's view, in a clone of this repository, and prints commands, output and times. It fails at the first thing that
-# does not work. Usage: hack/landscape/shows.sh DIRECTORY [KILLS]
-# DIRECTORY must not exist; it stays, with what was built. KILLS is how many starts are killed at random moments (5).
+# Tests a landscape from a user's perspective, in a clone of this repository, and prints commands, output and times. It fails at the first
+# error. Usage: hack/landscape/shows.sh DIRECTORY [KILLS]
+# DIRECTORY must not exist. It is kept with the build results. KILLS is the number of starts that are killed at random moments (5).
 
 set -euo pipefail
 
@@ -14,8 +14,8 @@ trap 'rm -rf "$shots"' EXIT
 
 show() { printf '\n[%s, load %s] $ %s\n' "$(date +%T)" "$(cut -d' ' -f1 /proc/loadavg)" "$*"; eval "$@"; }
 kubectl() { bin/kubectl "$@"; }
-# What the landscape of the clone could leave on the host: processes and mounts name its directory, cgroups and the network device have its
-# name. Rules of nftables are compared as a whole. Limits are not: other landscapes may raise them.
+# Lists the possible leftovers of the landscape on the host: processes and mounts with its directory, cgroups and the network device with its
+# name, and all rules of nftables. Limits are not compared, because other landscapes may raise them.
 name=landscape-$(printf %s "$PWD/.run/landscape" | sha256sum | cut -c1-5)
 snapshot() {
   ps -eo args | grep -F -- "$PWD/" | grep -v grep || true
@@ -27,7 +27,7 @@ snapshot() {
 }
 unchanged() { snapshot >"$shots/after"; diff "$shots/before" "$shots/after" && echo "The host is as before."; }
 
-# BIN is the directory bin of another clone: what was built there is not built again.
+# BIN is the directory bin of another clone, whose programs are reused.
 [[ -z ${BIN:-} ]] || cp -a "$BIN" bin
 
 echo "== 1. Build, start, use"
@@ -96,10 +96,10 @@ for ((i = 1; i <= kills; i++)); do
   moment=$((RANDOM % 200)) # tenths of a second
   setsid bin/landscape/landscape up >"$shots/up" 2>&1 & program=$!
   sleep "$((moment / 10)).$((moment % 10))"
-  # The program first, so that it starts nothing more; then the processes of all services and containers.
+  # Kill the program first, so that it starts no more processes. Then kill the processes of all services and containers.
   kill -9 -- "-$program" || true
   find /sys/fs/cgroup -path "*/$name/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -un | xargs -r kill -9 2>/dev/null || true
-  show "make base-cluster-down   # start $i, killed after $((moment / 10)).$((moment % 10)) s, which had said: $(tail -1 "$shots/up")"
+  show "make base-cluster-down   # start $i, killed after $((moment / 10)).$((moment % 10)) s, last output: $(tail -1 "$shots/up")"
   show unchanged
 done
 

@@ -1,8 +1,10 @@
-// prose checks the English of documentation, of Go comments and of the texts in Go strings against hack/prose/rules.yaml.
+// Command prose checks the English of documentation, of Go comments and of texts in Go strings against
+// hack/prose/rules.yaml. Strings of tests are not checked.
 //
-//	prose [-count] PATH...
+// \tprose [-count] PATH...
 //
-// It prints each finding as file:line and exits with status 1 if there are any. -count prints the number of findings for each rule instead.
+// It prints each finding as file:line and exits with status 1 if there are any. With -count, it prints the number of
+// findings for each rule instead.
 package main
 
 import (
@@ -64,7 +66,7 @@ func run(paths []string, count bool, out io.Writer) (int, error) {
 	return total, err
 }
 
-// walk calls check with each Markdown and Go file at or below the paths, except generated files, tests and test data.
+// walk calls check with each Markdown and Go file at or below the paths, except generated files and test data.
 func walk(paths []string, check func(file string) error) error {
 	for _, root := range paths {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -73,7 +75,7 @@ func walk(paths []string, check func(file string) error) error {
 				return err
 			case entry.IsDir() && entry.Name() == "testdata":
 				return filepath.SkipDir
-			case entry.IsDir() || strings.HasPrefix(entry.Name(), "zz_generated") || strings.HasSuffix(path, "_test.go"):
+			case entry.IsDir() || strings.HasPrefix(entry.Name(), "zz_generated"):
 				return nil
 			case filepath.Ext(path) == ".md" || filepath.Ext(path) == ".go":
 				return check(path)

@@ -18,6 +18,7 @@ func TestCheck(t *testing.T) {
 		{"comments", "a.go", "package a\n\n// A tells whether it is\n// no map. It is none.\nconst A = 1\n", []string{"3 tells", "3 is\n no", "4 is none"}},
 		{"blocks of comments", "a.go", "package a\n\n/* Nobody\nknows. */\n", []string{"3 Nobody"}},
 		{"strings", "a.go", "package a\n\nvar a = []string{\"told\", \"was told\", `one\ntold you`}\n", []string{"3 told", "4 told"}},
+		{"strings of tests", "a_test.go", "package a\n\n// Nobody\nvar a = \"was told\"\n", []string{"3 Nobody"}},
 		{"code in comments", "a.go", "package a\n\n// Use `tell()`, not tellAll.\n", nil},
 		{"identifiers", "a.go", "package a\n\nvar told int\n", nil},
 		{"Markdown", "a.md", "# Told\n\nIt is created anew.\n", []string{"1 Told", "3 anew"}},

@@ -18,13 +18,13 @@ type rules struct {
 
 // rule describes a phrase to avoid.
 type rule struct {
-	// Pattern is a regular expression without regard to case. It matches whole words.
+	// Pattern is a case-insensitive regular expression. It matches whole words.
 	Pattern string `json:"pattern"`
 	// Allow lists patterns of correct phrases that begin where the match begins.
 	Allow []string `json:"allow"`
 	// In lists the kinds of text to which the rule applies. The default is all of them.
 	In []kind `json:"in"`
-	// Use is what to write instead.
+	// Use is the replacement to suggest.
 	Use string `json:"use"`
 
 	phrase  *regexp.Regexp
@@ -70,7 +70,7 @@ func (r *rule) compile() error {
 	return nil
 }
 
-// acrossLines lets each space of a pattern match a line break, too, but not an empty line.
+// acrossLines makes each space of a pattern also match a line break, but not an empty line.
 func acrossLines(pattern string) string {
 	return strings.ReplaceAll(pattern, " ", `(?: +| *\n *)`)
 }

@@ -6,11 +6,12 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// kind is where a text was found.
+// kind is the kind of source of a text.
 type kind string
 
 const (
@@ -27,12 +28,17 @@ type text struct {
 	content string
 }
 
-// textsOf returns the prose of a file.
+// textsOf returns the texts of a file.
 func textsOf(file string, content []byte) ([]text, error) {
 	if filepath.Ext(file) == ".md" {
 		return []text{{kind: inDocs, line: 1, content: withoutCode(string(content))}}, nil
 	}
-	return textsOfGo(file, content)
+	texts, err := textsOfGo(file, content)
+	if strings.HasSuffix(file, "_test.go") {
+		// Strings of tests are names of rows, fixtures and expected texts.
+		texts = slices.DeleteFunc(texts, func(t text) bool { return t.kind == inStrings })
+	}
+	return texts, err
 }
 
 var (
@@ -40,7 +46,7 @@ var (
 	target     = regexp.MustCompile(`\]\([^)\n]*\)`)
 )
 
-// withoutCode removes blocks of code, code in lines and targets of links from Markdown, and keeps all line breaks.
+// withoutCode removes code blocks, inline code and link targets from Markdown, and keeps all line breaks.
 func withoutCode(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	fenced := false
@@ -58,7 +64,7 @@ func withoutCode(markdown string) string {
 	return strings.Join(lines, "\n")
 }
 
-// textsOfGo returns the comments of a Go file and those strings in it that consist of more than one word.
+// textsOfGo returns the comments of a Go file and its strings of more than one word.
 func textsOfGo(file string, content []byte) ([]text, error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, content, parser.ParseComments|parser.SkipObjectResolution)

@@ -38,7 +38,7 @@ type cluster struct {
 	starts  int
 }
 
-// times are how long the steps took.
+// times are the durations of the steps.
 type times struct{ applied, pruned, deleted time.Duration }
 
 func newCluster(ctx context.Context, cp *controlplane.ControlPlane, opts options) (*cluster, error) {
@@ -138,7 +138,7 @@ func (c *cluster) timed(what string, do func() error) (time.Duration, error) {
 	return took, nil
 }
 
-// killRound applies and deletes the manifests while the resource-manager is killed and started again.
+// killRound applies and deletes the manifests while the resource-manager is killed and restarted.
 func (c *cluster) killRound(ctx context.Context, name string, set manifests, usual times, round int) error {
 	applyAfter, deleteAfter := randomMoment(usual.applied), randomMoment(usual.deleted)
 	killed := c.killAfter(applyAfter)
@@ -149,7 +149,7 @@ func (c *cluster) killRound(ctx context.Context, name string, set manifests, usu
 	if err := errors.Join(c.delete(ctx, name, set), <-killed); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "  round %d: killed %s into the apply and %s into the delete: all %d objects there, then none\n",
+	fmt.Fprintf(c.out, "  round %d: killed %s into the apply and %s into the delete: all %d objects exist, then none\n",
 		round, applyAfter.Round(time.Millisecond), deleteAfter.Round(time.Millisecond), len(set.objects()))
 	return nil
 }
@@ -168,7 +168,7 @@ func (c *cluster) killAfter(delay time.Duration) <-chan error {
 	return result
 }
 
-// apply writes the Secrets and the ManagedResource and waits until it is applied and every object lives.
+// apply writes the Secrets and the ManagedResource, waits until it is applied, and checks that every object exists.
 func (c *cluster) apply(ctx context.Context, name string, set manifests) error {
 	secrets, err := set.secrets(c.options.brotli)
 	if err != nil {
@@ -233,7 +233,8 @@ func (c *cluster) awaitApplied(ctx context.Context, mr *resourcesv1alpha1.Manage
 	return nil
 }
 
-// delete deletes the ManagedResource, waits until it is gone and checks that nothing of the manifests is left.
+// delete deletes the ManagedResource, waits until it no longer exists, and checks that no object of the manifests
+// remains.
 func (c *cluster) delete(ctx context.Context, name string, set manifests) error {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := c.client.Delete(ctx, mr); err != nil {
@@ -244,11 +245,11 @@ func (c *cluster) delete(ctx context.Context, name string, set manifests) error 
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return fmt.Errorf("the ManagedResource is not gone: conditions %+v: %w", mr.Status.Conditions, err)
+		return fmt.Errorf("the ManagedResource still exists: conditions %+v: %w", mr.Status.Conditions, err)
 	}
 	for _, object := range set.objects() {
 		if err := c.get(ctx, object); err == nil {
-			return fmt.Errorf("%s %s is left", object.GetKind(), object.GetName())
+			return fmt.Errorf("%s %s still exists", object.GetKind(), object.GetName())
 		} else if !isGone(err) {
 			return err
 		}

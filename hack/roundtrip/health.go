@@ -14,10 +14,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// quiet is for how long conditions have to stay as they are to be the last word.
+// quiet is how long conditions must stay unchanged to be considered final.
 const quiet = time.Minute
 
-// printHealth prints every change of the conditions of health, until there are no more.
+// printHealth prints every change of the health conditions until they are final.
 func (c *cluster) printHealth(ctx context.Context, name string) error {
 	start := time.Now()
 	changed, last := start, []resourcesv1alpha1.Condition(nil)

@@ -1,5 +1,5 @@
-// Command roundtrip takes folders of manifests through their whole life on a real control plane: applied through a
-// ManagedResource, compared with what lives, one manifest removed, all deleted, and looked for what is left.
+// Command roundtrip tests folders of manifests on a real control plane. It applies them with a ManagedResource, compares
+// them with the live objects, removes one manifest, deletes all, and searches for remaining objects.
 package main
 
 import (

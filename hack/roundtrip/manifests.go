@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSecret is how much of a Secret is filled; the API server takes 1 MiB.
+// maxSecret is the maximum number of bytes in a Secret. The API server accepts 1 MiB.
 const maxSecret = 1_000_000
 
-// file is one file of a folder and the objects in it.
+// file is a file of a folder and the objects in it.
 type file struct {
 	name    string
 	content []byte
@@ -37,7 +37,8 @@ func (m manifests) objects() []*unstructured.Unstructured {
 	return objects
 }
 
-// withoutLast returns the manifests without the last object that no other one lives in or is defined by, and that object.
+// withoutLast returns the manifests without the last object on which no other object depends as its namespace or
+// definition, and that object.
 func (m manifests) withoutLast() (manifests, *unstructured.Unstructured, error) {
 	rest := slices.Clone(m)
 	for i, file := range slices.Backward(rest) {
@@ -51,7 +52,7 @@ func (m manifests) withoutLast() (manifests, *unstructured.Unstructured, error) 
 			return rest, object, err
 		}
 	}
-	return nil, nil, errors.New("the folder holds nothing that could be removed alone")
+	return nil, nil, errors.New("the folder has no object that can be removed alone")
 }
 
 func encode(objects []*unstructured.Unstructured) ([]byte, error) {
@@ -123,7 +124,7 @@ func readObjects(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// secrets returns the data of as many Secrets as the manifests need.
+// secrets returns the data of the Secrets that the manifests need.
 func (m manifests) secrets(compress bool) ([]map[string][]byte, error) {
 	if compress {
 		var all bytes.Buffer

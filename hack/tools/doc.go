@@ -1,2 +1,3 @@
-// Package tools pins, in its own module, the programs that the Makefile runs with `go tool`. What is below it needs libraries that the product does not.
+// Package tools pins, in its own module, the programs that the Makefile runs with `go tool`. The packages below it need
+// libraries that the product does not need.
 package tools

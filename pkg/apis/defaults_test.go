@@ -16,7 +16,7 @@ import (
 const deployment = "replicaCount: 2, revisionHistoryLimit: 2, enableHealthProbes: true"
 const configuration = `config: {apiVersion: gardenlet.config.gardener.cloud/v1alpha1, kind: GardenletConfiguration, resources: {capacity: {shoots: 250}}}`
 
-// TestDefaults sets the defaults of an object by way of its scheme and compares it with what is wanted.
+// TestDefaults sets the defaults of an object through its scheme and compares the result with the expected one.
 func TestDefaults(t *testing.T) {
 	for _, test := range []struct {
 		name, given, want string

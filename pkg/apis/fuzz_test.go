@@ -29,7 +29,7 @@ import (
 	settingsvalidation "github.com/trellis-k8s/trellis/pkg/apis/settings/validation"
 )
 
-// check calls the functions that validate a kind: of an object, and of one that replaces itself.
+// check calls the validation functions of a kind: for the object, and for an update that changes nothing.
 func check[T any](object *T, validate func(*T) field.ErrorList, update ...func(now, before *T) field.ErrorList) {
 	validate(object)
 	for _, one := range update {
@@ -37,7 +37,7 @@ func check[T any](object *T, validate func(*T) field.ErrorList, update ...func(n
 	}
 }
 
-// validate checks an object of any kind that has rules.
+// validate validates an object of any kind that has rules.
 func validate(t *testing.T, object runtime.Object) {
 	t.Helper()
 	switch o := object.(type) {
@@ -49,7 +49,7 @@ func validate(t *testing.T, object runtime.Object) {
 			_, err = json.Marshal(older)
 		}
 		if err != nil && len(corevalidation.ValidateControllerDeployment(o)) == 0 {
-			t.Errorf("a valid ControllerDeployment cannot be read in the old version: %v", err)
+			t.Errorf("a valid ControllerDeployment cannot be converted to the old version: %v", err)
 		}
 	case *gardencorev1beta1.ControllerDeployment:
 		newer := &gardencorev1.ControllerDeployment{}
@@ -65,7 +65,7 @@ func validate(t *testing.T, object runtime.Object) {
 		corevalidation.ValidateCloudProfileUpdate(o, &gardencorev1beta1.CloudProfile{})
 		corevalidation.ValidateCloudProfileStages(&gardencorev1beta1.CloudProfile{}, o, time.Time{})
 		if errs := corevalidation.ValidateCloudProfileStages(o, o, time.Unix(1<<31, 0)); len(errs) > 0 {
-			t.Errorf("an unchanged CloudProfile takes versions back: %v", errs)
+			t.Errorf("an unchanged CloudProfile is refused because it removes versions: %v", errs)
 		}
 	case *gardencorev1beta1.ControllerInstallation:
 		check(o, corevalidation.ValidateControllerInstallation, corevalidation.ValidateControllerInstallationUpdate)
@@ -91,7 +91,7 @@ func validate(t *testing.T, object runtime.Object) {
 		corevalidation.ValidateShootUpdate(&gardencorev1beta1.Shoot{}, o)
 		for _, err := range corevalidation.ValidateShootUpdate(o, o) {
 			if err.Detail == "field is immutable" {
-				t.Errorf("a Shoot that is not changed is refused: %v", err)
+				t.Errorf("an unchanged Shoot is refused: %v", err)
 			}
 		}
 	case *gardencorev1beta1.ShootState:
@@ -101,7 +101,7 @@ func validate(t *testing.T, object runtime.Object) {
 	}
 }
 
-// validateOther checks an object of another group than core.
+// validateOther validates an object of a group other than core.
 func validateOther(object runtime.Object) {
 	switch o := object.(type) {
 	case *authenticationv1alpha1.AdminKubeconfigRequest:
@@ -131,12 +131,12 @@ func validateOther(object runtime.Object) {
 	}
 }
 
-// FuzzKinds: whatever JSON is read strictly as an object of a kind, its defaults can be set again without a change, it is
-// validated without a panic, and what is written of it is read as the same object.
+// FuzzKinds checks, for any JSON that is a valid object of a kind in strict decoding, that setting the defaults twice is the
+// same as once, that validation does not panic, and that the object is unchanged after it is encoded and decoded.
 func FuzzKinds(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "fleet", "*", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		f.Fatalf("there are no examples: %v", err)
+		f.Fatalf("found no examples: %v", err)
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -174,7 +174,7 @@ func FuzzKinds(f *testing.F) {
 		once := write(t, encoder, object)
 		scheme.Default(object)
 		if twice := write(t, encoder, object); once != twice {
-			t.Errorf("defaults that are set again change\n%s\nto\n%s", once, twice)
+			t.Errorf("setting the defaults again changes\n%s\nto\n%s", once, twice)
 		}
 		validate(t, object)
 		if after := write(t, encoder, object); once != after {
@@ -182,11 +182,11 @@ func FuzzKinds(f *testing.F) {
 		}
 		read, _, err := decoder.Decode([]byte(once), nil, nil)
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v\n%s", err, once)
+			t.Fatalf("the encoded object cannot be decoded: %v\n%s", err, once)
 		}
 		scheme.Default(read)
 		if again := write(t, encoder, read); once != again {
-			t.Errorf("is another object after it was written and read:\n%s\n%s", once, again)
+			t.Errorf("encoding and decoding changes the object:\n%s\n%s", once, again)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func write(t *testing.T, encoder runtime.Encoder, object runtime.Object) string 
 	t.Helper()
 	content, err := runtime.Encode(encoder, object)
 	if err != nil {
-		t.Fatalf("%T cannot be written: %v", object, err)
+		t.Fatalf("%T cannot be encoded: %v", object, err)
 	}
 	return string(content)
 }

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is found to the golden files")
 
-// TestFieldsStayTheSame: a field that gets another name or type, or is lost, is another API. Whoever adds a field runs
-// the test with -update and looks at the difference.
+// TestFieldsStayTheSame checks that no field is renamed, removed, or gets another type, because that would change the API. If
+// you add a field, run the test with -update and review the diff.
 func TestFieldsStayTheSame(t *testing.T) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
@@ -45,15 +45,15 @@ func TestFieldsStayTheSame(t *testing.T) {
 			}
 			for _, path := range wanted {
 				if !slices.Contains(found, path) {
-					t.Errorf("lost: %s", path)
+					t.Errorf("removed: %s", path)
 				}
 			}
 		})
 	}
 }
 
-// paths returns the JSON paths of a type of this module with the types of their values, and an exclamation mark behind
-// those that are always written. Types of other modules are not looked into.
+// paths returns the JSON paths of a type of this module with the types of their values, followed by an exclamation mark if the
+// field is always written. It does not descend into types of other modules.
 func paths(prefix string, of reflect.Type, above []reflect.Type) []string {
 	if slices.Contains(above, of) {
 		return nil

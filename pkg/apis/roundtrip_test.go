@@ -69,8 +69,8 @@ func kindsOf(t *testing.T, add func(*runtime.Scheme) error) map[schema.GroupVers
 	return found
 }
 
-// TestNoFieldIsLost: objects with random values in all fields are the same after they were written as JSON and read
-// strictly, by themselves and by way of an object without a type.
+// TestNoFieldIsLost fills all fields with random values and checks that objects do not change when they are encoded as JSON and
+// decoded strictly, both directly and through an unstructured object.
 func TestNoFieldIsLost(t *testing.T) {
 	for _, group := range groups {
 		for kind := range kindsOf(t, group.add) {
@@ -106,10 +106,10 @@ func checkRoundTrip(t *testing.T, strict runtime.Serializer, object runtime.Obje
 		t.Fatalf("%v\n%s", err, written.String())
 	}
 	if !equality.Semantic.DeepEqual(object, read) {
-		t.Fatalf("is another object after it was written and read:\n%#v\n%#v", object, read)
+		t.Fatalf("encoding and decoding changes the object:\n%#v\n%#v", object, read)
 	}
 	if copied := object.DeepCopyObject(); !equality.Semantic.DeepEqual(object, copied) {
-		t.Fatalf("is another object after it was copied:\n%#v\n%#v", object, copied)
+		t.Fatalf("the copy differs from the object:\n%#v\n%#v", object, copied)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -120,11 +120,11 @@ func checkRoundTrip(t *testing.T, strict runtime.Serializer, object runtime.Obje
 		t.Fatal(err)
 	}
 	if read, _, err = strict.Decode(again, nil, nil); err != nil || !equality.Semantic.DeepEqual(object, read) {
-		t.Fatalf("is another object by way of one without a type (%v):\n%#v\n%#v", err, object, read)
+		t.Fatalf("the conversion through an unstructured object changes the object (%v):\n%#v\n%#v", err, object, read)
 	}
 }
 
-// filler fills all fields with random values. In a third of the seeds it leaves out optional ones at random.
+// filler fills all fields with random values. For a third of the seeds it omits random optional fields.
 func filler(codecs serializer.CodecFactory, seed int64) *randfill.Filler {
 	nilChance := 0.0
 	if seed%3 == 2 {
@@ -134,7 +134,7 @@ func filler(codecs serializer.CodecFactory, seed int64) *randfill.Filler {
 		NilChance(nilChance).NumElements(1, 2).MaxDepth(30)
 }
 
-// valueFuncs fills types whose values have more than one form in JSON.
+// valueFuncs fills types whose values have more than one representation in JSON.
 func valueFuncs(serializer.CodecFactory) []any {
 	return []any{
 		func(raw *runtime.RawExtension, c randfill.Continue) {

@@ -17,15 +17,15 @@ import (
 type plugin struct {
 	name     string
 	register func(*admission.Plugins)
-	// off plugins run only if --enable-admission-plugins names them.
+	// off is set for plugins that run only if --enable-admission-plugins names them.
 	off bool
 }
 
 // plugins are the admission plugins of the garden's API, in the order in which they run.
 var plugins []plugin
 
-// registerAdmission makes the options run the garden's admission plugins after the one that checks namespaces, before
-// policies and webhooks, and the one for quotas last, as it must count only what is admitted.
+// registerAdmission adds the admission plugins of the garden to the options. They run after the plugin that checks
+// namespaces and before policies and webhooks. The quota plugin runs last, because it must count only admitted objects.
 func registerAdmission(options *genericoptions.RecommendedOptions) {
 	order := []string{}
 	for _, plugin := range plugins {
@@ -44,7 +44,7 @@ func registerAdmission(options *genericoptions.RecommendedOptions) {
 	}
 }
 
-// quotaInitializer makes the plugin for quotas count objects of every resource.
+// quotaInitializer makes the quota plugin count objects of every resource.
 type quotaInitializer struct{ configuration quota.Configuration }
 
 // Initialize implements admission.PluginInitializer.

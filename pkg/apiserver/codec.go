@@ -15,13 +15,14 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// storageVersions are the versions that objects are stored in: each in the one whose Go type is the internal type, too.
+// storageVersions are the versions in which objects are stored. Each kind is stored in the version whose Go type is also
+// its internal type.
 var storageVersions = schema.GroupVersions{
 	gardencorev1.SchemeGroupVersion, gardencorev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
 	securityv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion,
 }
 
-// newRecommendedOptions returns the options that API servers share, with objects stored as JSON.
+// newRecommendedOptions returns the common options of API servers, with objects stored as JSON.
 func newRecommendedOptions(codecs serializer.CodecFactory) *genericoptions.RecommendedOptions {
 	options := genericoptions.NewRecommendedOptions(etcdPrefix, codecs.LegacyCodec(storageVersions...))
 	options.Etcd.StorageConfig.EncodeVersioner = storageVersions
@@ -29,8 +30,8 @@ func newRecommendedOptions(codecs serializer.CodecFactory) *genericoptions.Recom
 	return options
 }
 
-// jsonSerializer negotiates JSON and YAML. The API types have no protobuf encoding: a client that prefers it, but also
-// accepts JSON, would get 406 Not Acceptable otherwise.
+// jsonSerializer negotiates JSON and YAML. The API types have no protobuf encoding. Without this serializer, a client
+// that prefers protobuf but also accepts JSON would get 406 Not Acceptable.
 type jsonSerializer struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.

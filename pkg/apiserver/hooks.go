@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// hookInterval is the time between attempts to write to the garden, and hookTimeout that for all attempts.
+	// hookInterval is the time between attempts to write to the garden, and hookTimeout limits all attempts.
 	hookInterval = time.Second
 	hookTimeout  = time.Minute
-	// identityOrigin is who wrote the identity of the garden.
+	// identityOrigin is the component that wrote the identity of the garden.
 	identityOrigin = "gardener-apiserver"
 )
 
-// addHooks makes the server create what the garden needs once it serves.
+// addHooks makes the server create the required objects of the garden after it started to serve.
 func addHooks(generic *server.GenericAPIServer, kube kubernetes.Interface, identity string) error {
 	namespaces := func(ctx context.Context) error {
 		return errors.Join(
@@ -38,13 +38,13 @@ func addHooks(generic *server.GenericAPIServer, kube kubernetes.Interface, ident
 		})))
 }
 
-// retried makes a hook of what may fail while the garden starts.
+// retried returns a hook that retries a function, which might fail while the garden starts.
 func retried(run func(context.Context) error) server.PostStartHookFunc {
 	return func(hook server.PostStartHookContext) error {
 		var last error
 		err := wait.PollUntilContextTimeout(hook, hookInterval, hookTimeout, true, func(ctx context.Context) (bool, error) {
 			if last = run(ctx); last != nil {
-				klog.FromContext(ctx).Error(last, "A hook failed, which is retried")
+				klog.FromContext(ctx).Error(last, "A hook failed; retrying")
 			}
 			return last == nil, nil
 		})
@@ -60,7 +60,8 @@ func ensureNamespace(ctx context.Context, kube kubernetes.Interface, name string
 	return nil
 }
 
-// ensureIdentity writes the identity of the garden to an immutable ConfigMap. One that another component wrote stays as it is.
+// ensureIdentity writes the identity of the garden to an immutable ConfigMap. It does not change a ConfigMap that another
+// component wrote.
 func ensureIdentity(ctx context.Context, kube kubernetes.Interface, identity string) error {
 	maps, immutable := kube.CoreV1().ConfigMaps(metav1.NamespaceSystem), true
 	found, err := maps.Get(ctx, constants.ClusterIdentityName, metav1.GetOptions{})

@@ -11,8 +11,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 )
 
-// newLoopbackReader returns a client that reads the objects that this server itself serves. It knows the resources without
-// asking, as the server does not serve yet.
+// newLoopbackReader returns a client that reads objects that this server serves. It does not use discovery, because the
+// server does not serve yet.
 func newLoopbackReader(config *rest.Config) (client.Reader, error) {
 	scheme := runtime.NewScheme()
 	if err := served.AddToScheme(scheme); err != nil {

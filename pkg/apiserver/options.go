@@ -13,7 +13,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 )
 
-// Bounds of the flags, as Gardener's API server documents them.
+// The bounds of the flags, as documented for Gardener's API server.
 const (
 	minKubeconfigExpiration  = time.Hour
 	minRotationInterval      = 24 * time.Hour
@@ -24,21 +24,21 @@ const (
 	defaultTokenMinExpires   = time.Hour
 	defaultTokenMaxExpires   = 48 * time.Hour
 
-	// etcdPrefix keeps the objects apart from those of kube-apiserver in the same etcd.
+	// etcdPrefix separates the objects from those of kube-apiserver in the same etcd.
 	etcdPrefix = "/registry-gardener"
 )
 
-// Options are what the API server is started with.
+// Options are the options of the API server.
 type Options struct {
 	Recommended *genericoptions.RecommendedOptions
 	ServerRun   *genericoptions.ServerRunOptions
 
 	// ClusterIdentity is the identity of the garden cluster. It is required.
 	ClusterIdentity string
-	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration bound the validity of the credentials that
+	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration limit the validity of the credentials that
 	// shoots/adminkubeconfig and shoots/viewerkubeconfig issue.
 	AdminKubeconfigMaxExpiration, ViewerKubeconfigMaxExpiration time.Duration
-	// CredentialsRotationInterval is the age from which on clients are warned about credentials of a shoot.
+	// CredentialsRotationInterval is the age of a shoot's credentials after which clients get a warning.
 	CredentialsRotationInterval time.Duration
 	// WorkloadIdentity are the settings of workloadidentities/token.
 	WorkloadIdentity WorkloadIdentityOptions
@@ -49,9 +49,9 @@ type Options struct {
 
 // WorkloadIdentityOptions are the settings of workloadidentities/token.
 type WorkloadIdentityOptions struct {
-	// Issuer is the https URL in the claim iss. Without it, and without SigningKeyFile, no tokens are issued.
+	// Issuer is the https URL in the claim iss. If Issuer and SigningKeyFile are empty, no tokens are issued.
 	Issuer string
-	// MinExpiration and MaxExpiration bound the validity of tokens.
+	// MinExpiration and MaxExpiration limit the validity of tokens.
 	MinExpiration, MaxExpiration time.Duration
 	// SigningKeyFile is the path of an RSA or ECDSA private key in PEM.
 	SigningKeyFile string
@@ -87,7 +87,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration", o.ViewerKubeconfigMaxExpiration,
 		"Longest validity of a kubeconfig of shoots/viewerkubeconfig. Requests for a longer one are capped.")
 	flags.DurationVar(&o.CredentialsRotationInterval, "shoot-credentials-rotation-interval", o.CredentialsRotationInterval,
-		"Age of a shoot's credentials from which on clients get a warning.")
+		"Age of a shoot's credentials after which clients get a warning.")
 	flags.StringVar(&o.WorkloadIdentity.Issuer, "workload-identity-token-issuer", o.WorkloadIdentity.Issuer,
 		"https URL in the claim iss of workload identity tokens.")
 	flags.DurationVar(&o.WorkloadIdentity.MinExpiration, "workload-identity-token-min-expiration", o.WorkloadIdentity.MinExpiration,
@@ -98,14 +98,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"File with the RSA or ECDSA private key that signs workload identity tokens, in PEM.")
 }
 
-// Validate returns every flag that cannot be used.
+// Validate returns the errors of all flags.
 func (o *Options) Validate() error {
 	errs := append(o.Recommended.Validate(), o.ServerRun.Validate()...)
 	if o.ClusterIdentity == "" {
 		errs = append(errs, errors.New("--cluster-identity is required"))
 	}
 	if pair := o.Recommended.SecureServing.ServerCert.CertKey; pair.CertFile == "" || pair.KeyFile == "" {
-		// A certificate that the server signs itself would be another one after each start, which an APIService cannot verify.
+		// The server would issue a different self-signed certificate at each start, which an APIService cannot verify.
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file are required: the serving certificate and its key, in PEM"))
 	}
 	within := func(flag string, value, least time.Duration) {
@@ -124,7 +124,8 @@ func (o *Options) Validate() error {
 func (o WorkloadIdentityOptions) validate() error {
 	var errs []error
 	if o.MaxExpiration < o.MinExpiration {
-		errs = append(errs, fmt.Errorf("--workload-identity-token-max-expiration (%s) is shorter than --workload-identity-token-min-expiration (%s)",
+		errs = append(errs, fmt.Errorf(
+			"--workload-identity-token-max-expiration (%s) is shorter than --workload-identity-token-min-expiration (%s)",
 			o.MaxExpiration, o.MinExpiration))
 	}
 	if (o.Issuer == "") != (o.SigningKeyFile == "") {

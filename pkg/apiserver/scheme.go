@@ -48,7 +48,8 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	unversioned := schema.GroupVersion{Version: "v1"}
-	scheme.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	scheme.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{},
+		&metav1.APIResourceList{})
 
 	// ControllerDeployment is stored as core/v1, all other kinds of the group as core/v1beta1.
 	errs := []error{

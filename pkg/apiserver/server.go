@@ -33,12 +33,12 @@ type Server struct {
 	generic *server.GenericAPIServer
 }
 
-// Run serves until the context ends, and then waits for the requests that are being served.
+// Run serves until the context ends, and then waits for running requests.
 func (s *Server) Run(ctx context.Context) error {
 	return s.generic.PrepareRun().RunWithContext(ctx)
 }
 
-// New sets up an API server. The version is shown to clients. It fails if the options are wrong, or etcd or the
+// New sets up an API server. The version is shown to clients. New fails if the options are invalid, or if etcd or the
 // kube-apiserver of the garden cannot be reached.
 func (o *Options) New(version string) (*Server, error) {
 	if err := o.complete(); err != nil {
@@ -80,7 +80,7 @@ func (o *Options) complete() error {
 }
 
 // config returns the configuration of the generic API server. Its OpenAPI names come from a scheme without the internal
-// versions: these have the same Go types, and would appear as versions that clients can use.
+// versions. These have the same Go types, and would otherwise appear as versions that clients can use.
 func (o *Options) config(version string) (*server.RecommendedConfig, error) {
 	external := runtime.NewScheme()
 	if err := addExternal.AddToScheme(external); err != nil {
@@ -136,11 +136,13 @@ func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interf
 		}},
 		{operationsv1alpha1.GroupName, map[string][]registry.Served{operationsv1alpha1.SchemeGroupVersion.Version: operations.Kinds(time.Now)}},
 		{securityv1alpha1.GroupName, map[string][]registry.Served{securityv1alpha1.SchemeGroupVersion.Version: security.Kinds(tokens)}},
-		{seedmanagementv1alpha1.GroupName, map[string][]registry.Served{seedmanagementv1alpha1.SchemeGroupVersion.Version: seedmanagement.Kinds()}},
+		{seedmanagementv1alpha1.GroupName, map[string][]registry.Served{
+			seedmanagementv1alpha1.SchemeGroupVersion.Version: seedmanagement.Kinds(),
+		}},
 	}, nil
 }
 
-// install serves all groups. A kind that several versions have is stored once.
+// install serves all groups. A kind with several versions has one storage.
 func (o *Options) install(generic *server.GenericAPIServer, groups []group, config *server.RecommendedConfig) error {
 	stored := map[registry.Served]map[string]rest.Storage{}
 	for _, group := range groups {

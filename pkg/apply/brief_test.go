@@ -32,7 +32,7 @@ func TestInOrder(t *testing.T) {
 		err := invalidFields(causes...)
 		var status *apierrors.StatusError
 		if !errors.As(err, &status) {
-			t.Fatal("it is no StatusError")
+			t.Fatal("invalidFields does not return a StatusError")
 		}
 		var parts []string
 		for _, cause := range causes {

@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// Cluster is what an engine writes to. Its methods are those of target.Objects, which is the cluster itself; another
-// implementation may only show what writing would lead to.
+// Cluster is the target of an engine. Its methods are those of target.Objects, which accesses a real cluster. Another
+// implementation may only compute the effects of writes.
 type Cluster interface {
 	Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 	Resource(ref object.Ref) (metadata.ResourceInterface, error)
@@ -27,14 +27,14 @@ type Cluster interface {
 	FinalizeNamespace(ctx context.Context, name string) error
 	Explain(ref object.Ref, err error) error
 	CheckServiceAccount(ctx context.Context, serviceAccount types.NamespacedName) error
-	// As returns the cluster in the name of a ServiceAccount.
+	// As returns a cluster that impersonates a ServiceAccount.
 	As(serviceAccount types.NamespacedName) (Cluster, error)
 }
 
-// realCluster writes to the cluster itself.
+// realCluster is a Cluster that writes to the real cluster.
 type realCluster struct{ *target.Objects }
 
-// As returns the cluster in the name of a ServiceAccount.
+// As returns a cluster that impersonates a ServiceAccount.
 func (c realCluster) As(serviceAccount types.NamespacedName) (Cluster, error) {
 	objects, err := c.Objects.As(serviceAccount)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// servedInterval is how often discovery is asked for the kinds of a new CustomResourceDefinition.
+	// servedInterval is how often discovery is queried for the kinds of a new CustomResourceDefinition.
 	servedInterval = 50 * time.Millisecond
-	// servedTimeout bounds the wait for the kinds of CustomResourceDefinitions, which holds a worker. An API server normally serves a
-	// new kind far below a second after it has accepted the definition.
+	// servedTimeout limits the wait for the kinds of CustomResourceDefinitions, which occupies a worker. An API server
+	// normally serves a new kind much less than a second after it has accepted the definition.
 	servedTimeout = time.Second
 )
 
-// AwaitServed waits for a second at most until the API server serves the kinds. It returns the kinds that are not served by then, each
-// with the reason.
+// AwaitServed waits for up to one second until the API server serves the kinds. It returns the kinds that are still not
+// served, each with the reason.
 func (e *Engine) AwaitServed(ctx context.Context, gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func (e *Engine) AwaitServed(ctx context.Context, gvks []schema.GroupVersionKind
 	return unserved
 }
 
-// Unserved returns the kinds that the API server does not serve at the moment, each with the reason.
+// Unserved returns the kinds that the API server currently does not serve, each with the reason.
 func (e *Engine) Unserved(gvks []schema.GroupVersionKind) map[schema.GroupKind]error {
 	unserved := map[schema.GroupKind]error{}
 	for _, gvk := range gvks {
@@ -50,9 +50,10 @@ func (e *Engine) Unserved(gvks []schema.GroupVersionKind) map[schema.GroupKind]e
 	return unserved
 }
 
-// openStorage makes the API server open its storage of a CustomResourceDefinition's objects before the definition is deleted. If no client
-// has read them before, the API server opens it only to delete them, finds it not ready yet, and may then forget about the deletion for five
-// minutes (a race of its crd_finalizer with its own status update). The definition is deleted even if its objects cannot be listed.
+// openStorage makes the API server open the storage for the objects of a CustomResourceDefinition before the definition
+// is deleted. If no client has read these objects before, the API server opens the storage only for their deletion. It
+// is then not ready yet, and the API server may not continue the deletion for five minutes (a race of its crd_finalizer
+// with its own status update). If the objects cannot be listed, the definition is still deleted.
 func (e *Engine) openStorage(ctx context.Context, deletion Deletion) {
 	resource, err := e.objects.Defined(deletion.Name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// serving is a cluster that serves kinds from a point of time on.
+// serving is a fake cluster. It serves each kind from a given time.
 type serving struct {
 	Cluster
 	from map[string]time.Time
@@ -27,11 +27,11 @@ func (s serving) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error
 	return nil, errors.New("not served")
 }
 
-// TestAwaitServed: a kind that is never served costs a second, however many there are, and a kind that is served costs little more than it
-// takes until it is.
+// TestAwaitServed checks that kinds that are never served delay the call by one second in total, and that a kind that becomes
+// served delays it only slightly longer than that takes.
 func TestAwaitServed(t *testing.T) {
 	for name, test := range map[string]struct {
-		// after is when the kinds are served; those that are not in it never are.
+		// after is how long it takes until each kind is served. Kinds that are missing here are never served.
 		after    map[string]time.Duration
 		kinds    []string
 		unserved []string
@@ -58,10 +58,10 @@ func TestAwaitServed(t *testing.T) {
 				}
 				slices.Sort(unserved)
 				if !slices.Equal(unserved, test.unserved) {
-					t.Errorf("not served are %v, want %v", unserved, test.unserved)
+					t.Errorf("the unserved kinds are %v, want %v", unserved, test.unserved)
 				}
 				if waited := time.Since(begun); waited > test.most {
-					t.Errorf("waits %s, want at most %s", waited, test.most)
+					t.Errorf("waited %s, want at most %s", waited, test.most)
 				}
 			})
 		})

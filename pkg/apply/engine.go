@@ -23,15 +23,16 @@ import (
 )
 
 const (
-	// requestsInFlight bounds the writes to one target cluster, over all ManagedResources. It is the number at which
-	// a local API server is saturated.
+	// requestsInFlight limits the concurrent writes to one target cluster, for all ManagedResources together. At this
+	// number, a local API server is saturated.
 	requestsInFlight = 16
-	// requestTimeout bounds one write. Admission webhooks may take up to 30 seconds (Kubernetes' limit).
+	// requestTimeout limits the duration of one write. Admission webhooks may take up to 30 seconds (the limit of
+	// Kubernetes).
 	requestTimeout = 35 * time.Second
 )
 
-// Engine sends objects to one target cluster. It is safe for concurrent use; the bound on requests in flight holds
-// over all its users.
+// Engine sends objects to one target cluster. It is safe for concurrent use. The limit of concurrent requests applies
+// to all its users together.
 type Engine struct {
 	objects Cluster
 	Settings
@@ -39,27 +40,28 @@ type Engine struct {
 	slots chan struct{}
 }
 
-// Settings say how an engine applies objects.
+// Settings configure how an engine applies objects.
 type Settings struct {
-	// Policy says whose fields it takes over.
+	// Policy determines the field managers whose fields are taken over.
 	Policy fieldowner.Policy
-	// Strict refuses objects with fields that the API server does not know. Otherwise they are applied without these fields.
+	// Strict rejects objects with fields that the API server does not know. Otherwise, they are applied without these
+	// fields.
 	Strict bool
 }
 
-// NewEngine returns an engine for the cluster that objects give access to.
+// NewEngine returns an engine that writes to the cluster of objects.
 func NewEngine(objects *target.Objects, settings Settings, clk clock.WithTicker) *Engine {
 	return NewEngineFor(realCluster{objects}, settings, clk)
 }
 
-// NewEngineFor is NewEngine for what may not be the cluster itself.
+// NewEngineFor is NewEngine for another implementation of Cluster.
 func NewEngineFor(cluster Cluster, settings Settings, clk clock.WithTicker) *Engine {
 	return &Engine{objects: cluster, Settings: settings, clock: clk, slots: make(chan struct{}, requestsInFlight)}
 }
 
-// As returns an engine that works in the name of a ServiceAccount of the target cluster. The bound on requests in flight
-// holds over it, too. It is for one pass and not kept: with as many tenants as there may be, nothing remains of them. The error says
-// that the ServiceAccount does not exist, or cannot be looked for.
+// As returns an engine that impersonates a ServiceAccount of the target cluster. It shares the limit of concurrent
+// requests. It is meant for one pass and must not be kept, because the number of tenants is not limited. As returns an
+// error if the ServiceAccount does not exist or cannot be read.
 func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -73,35 +75,35 @@ func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*
 	return &Engine{objects: objects, Settings: e.Settings, clock: e.clock, slots: e.slots}, nil
 }
 
-// Task is one object to be applied.
+// Task is an object to apply.
 type Task struct {
 	object.Manifest
-	// Live is the object as it was found; nil if it did not exist.
+	// Live is the existing object. It is nil if the object did not exist.
 	Live *live.Observation
-	// Revised says that the manifest changed since the object was applied.
+	// Revised is set if the manifest has changed since the object was applied.
 	Revised bool
-	// Strip are the labels and annotations that others added and that are to be removed.
+	// Strip are the labels and annotations of other clients that are removed.
 	Strip Strip
-	// Replace says whether the object is deleted and created again if its update is rejected as invalid.
+	// Replace determines whether the object is deleted and created again if its update is rejected as invalid.
 	Replace Replace
 }
 
-// Outcome is what became of one object that was to be applied.
+// Outcome is the result of a task.
 type Outcome struct {
 	object.Ref
-	// Observation is the object right after it was applied.
+	// Observation is the object after it was applied.
 	Observation live.Observation
 	// Dropped are the paths of fields that the API server does not know. The object was applied without them.
 	Dropped []string
-	// Err says why the object was not applied.
+	// Err is the error that prevented the apply.
 	Err error
 }
 
-// Apply sends every object by server-side apply, and returns one outcome per task in the order of the tasks. Fields that
-// others own are taken from them. A failure does not keep the others from being tried.
+// Apply sends every object by server-side apply. It returns one outcome per task, in the order of the tasks. Fields of
+// other owners are taken over. If one object fails, the others are still applied.
 //
-// That is one request for each object, and some more where others own fields that have to go, or where fields are to be
-// preserved.
+// This takes one request for each object. Further requests are necessary to remove fields of other owners, or to
+// preserve fields.
 func (e *Engine) Apply(ctx context.Context, tasks []Task) []Outcome {
 	outcomes := make([]Outcome, len(tasks))
 	e.forEach(len(tasks), func(i int) {
@@ -130,7 +132,7 @@ func (e *Engine) apply(ctx context.Context, task Task) Outcome {
 	return outcome
 }
 
-// send applies the object, or replaces it if that is due.
+// send applies the object, or replaces it if its update is invalid and the task permits that.
 func (e *Engine) send(ctx context.Context, task Task) (*metav1.PartialObjectMetadata, error) {
 	resource, err := e.objects.Resource(task.Ref)
 	if err != nil {
@@ -143,8 +145,7 @@ func (e *Engine) send(ctx context.Context, task Task) (*metav1.PartialObjectMeta
 	return meta, err
 }
 
-// createOrUpdate applies the object if it is still there, or still is not, as the task says. Otherwise the error wraps
-// ErrChanged.
+// createOrUpdate applies the object if its existence still matches the task. Otherwise, the error wraps ErrChanged.
 func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceInterface, task Task,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Live == nil {
@@ -172,7 +173,8 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 	return strip(ctx, resource, meta, task.Strip)
 }
 
-// update applies an object that exists. It fails if the object is another one than was found, or, if exact is set, has changed since.
+// update applies an object that exists. It returns an error if the object was created again or, if exact is set, has
+// changed since it was observed.
 func (e *Engine) update(ctx context.Context, resource metadata.ResourceInterface, task Task, exact bool,
 ) (*metav1.PartialObjectMetadata, error) {
 	body, err := e.preserve(ctx, resource, task)
@@ -197,15 +199,16 @@ func (e *Engine) update(ctx context.Context, resource metadata.ResourceInterface
 	return e.takeOver(ctx, resource, task, meta, body)
 }
 
-// create applies an object that does not exist. If it does, nothing happens to it.
+// create applies an object that does not exist. If the object exists, it is not changed and create returns an error
+// that wraps ErrChanged.
 func create(ctx context.Context, resource metadata.ResourceInterface, task Task) (*metav1.PartialObjectMetadata, error) {
-	// The API server ignores the resourceVersion of an object that it creates, and answers "conflict" if there is one
-	// whose resourceVersion differs. No object has this one: etcd counts from 2.
+	// The API server ignores the resourceVersion of an object that it creates, and returns a conflict if an object with
+	// another resourceVersion exists. No object has this one, because etcd counts from 2.
 	meta, err := patch(ctx, resource, task.Name, object.Require(task.initialBody(), "resourceVersion", "1"))
 	return meta, changed(err)
 }
 
-// initialBody is what is sent to create the object.
+// initialBody returns the body that is sent to create the object.
 func (t Task) initialBody() []byte {
 	if t.Initial != nil {
 		return t.Initial
@@ -213,15 +216,15 @@ func (t Task) initialBody() []byte {
 	return t.Body
 }
 
-// changed marks the errors that say that an object is not, or no longer, the one that was expected.
+// changed wraps errors with ErrChanged if they report that an object is not, or no longer, the expected one.
 func changed(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) && concernsUID(err) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || concernsUID(err) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
 	}
 	return err
 }
 
-// concernsUID reports whether the API server found the UID of an object to be another one.
+// concernsUID reports whether the API server rejected a request because the object has another UID.
 func concernsUID(err error) bool {
 	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return found && cause.Field == "metadata.uid"
@@ -234,30 +237,30 @@ func patch(ctx context.Context, resource metadata.ResourceInterface, name string
 	})
 }
 
-// Deletion is an object to be deleted, in the state in which the decision to delete it was taken.
+// Deletion is an object to delete, in the state on which the decision to delete it is based.
 type Deletion struct {
 	object.Ref
 	UID             types.UID
 	ResourceVersion string
-	// Claims has the PersistentVolumeClaims of a StatefulSet deleted before it.
+	// Claims is set if the PersistentVolumeClaims of a StatefulSet are deleted before it.
 	Claims bool
 }
 
-// ErrChanged says that nothing was done about an object because it is no longer as it was when that was decided.
+// ErrChanged is the error of a change that was not made because the object has changed since the decision.
 var ErrChanged = errors.New("the object has changed")
 
-// Deleted is what became of one object that was to be deleted.
+// Deleted is the result of a deletion.
 type Deleted struct {
-	// Gone says that the object is gone. Otherwise its deletion has begun.
+	// Gone is set if the object no longer exists. Otherwise, its deletion has started.
 	Gone bool
-	// Observation is the object whose deletion has begun.
+	// Observation is the object whose deletion has started.
 	Observation live.Observation
-	// Err says why the object was not deleted. It wraps ErrChanged if the object changed meanwhile, and was left alone.
+	// Err is the error that prevented the deletion. It wraps ErrChanged if the object has changed in the meantime.
 	Err error
 }
 
-// Delete asks the API server to delete every object that is still as the deletion describes it, and returns one outcome
-// per deletion.
+// Delete deletes every object that still has the expected state. It returns one result per deletion, in the order of
+// the deletions.
 func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 	outcomes := make([]Deleted, len(deletions))
 	e.forEach(len(deletions), func(i int) {
@@ -266,7 +269,8 @@ func (e *Engine) Delete(ctx context.Context, deletions []Deletion) []Deleted {
 		case apierrors.IsNotFound(err), err == nil && left == nil:
 			outcomes[i].Gone = true
 		case err != nil:
-			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, changed(redactWebhookMessage(deletions[i].Ref, true, err)))
+			err = changed(redactWebhookMessage(deletions[i].Ref, true, err))
+			outcomes[i].Err = fmt.Errorf("delete %s: %w", deletions[i].Ref, err)
 		default:
 			outcomes[i].Observation = live.Observe(left, e.Policy)
 		}
@@ -293,8 +297,8 @@ func (e *Engine) delete(ctx context.Context, deletion Deletion) (left *metav1.Pa
 	return left, e.objects.Explain(deletion.Ref, err)
 }
 
-// propagation returns Foreground for workloads, so that they are gone only after their pods, and the API server's
-// default for all others, as gardener-resource-manager does.
+// propagation returns Foreground for workloads, so that they exist until their Pods are deleted, and nil for all
+// others, which selects the default of the API server. This is as in gardener-resource-manager.
 func propagation(group string) *metav1.DeletionPropagation {
 	switch group {
 	case "apps", "extensions", "batch":
@@ -303,8 +307,8 @@ func propagation(group string) *metav1.DeletionPropagation {
 	return nil
 }
 
-// forEach calls do for 0…count-1, as many at a time as there are free slots. A panic in one of the calls is passed on to the
-// caller, with the stack of the call, where it ends one reconcile and not the process.
+// forEach calls do for 0…count-1, concurrently within the free slots. It propagates a panic of a call, with its stack,
+// to the caller. There, the panic ends one reconcile and not the process.
 func (e *Engine) forEach(count int, do func(i int)) {
 	var group sync.WaitGroup
 	panics := make(chan string, count)

@@ -26,7 +26,7 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// decidedError is an error with one part that decides whether a retry is pointless. The other parts are its history.
+// decidedError is an error with a part that determines whether a retry is pointless. The other parts are its history.
 type decidedError struct {
 	error
 	decisive error
@@ -34,8 +34,8 @@ type decidedError struct {
 
 func (e *decidedError) Unwrap() error { return e.error }
 
-// Terminal reports whether sending the same request again is pointless until the object or the cluster's configuration
-// changes, as for an object that violates its kind's schema.
+// Terminal reports whether it is pointless to send the same request again until the object or the configuration of the
+// cluster changes, for example because the object violates the schema of its kind.
 func Terminal(err error) bool {
 	var decided *decidedError
 	if errors.As(err, &decided) {
@@ -54,14 +54,14 @@ func Terminal(err error) bool {
 		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		return true
 	case http.StatusInternalServerError:
-		// The API server answers 500 when an object has fields that its kind does not.
+		// The API server returns 500 if an object has fields that are not in the schema of its kind.
 		return strings.Contains(status.Status().Message, "failed to create typed patch object")
 	}
 	return false
 }
 
-// explain names the object and withholds what the API server's message repeats of a Secret's data, or of what else is confidential.
-// Exists says that there was such an object before.
+// explain adds the name of the object to an error, and withholds data of a Secret and other confidential values that
+// the message of the API server repeats. Exists is set if the object existed before.
 func explain(manifest object.Manifest, exists bool, err error) error {
 	if errors.Is(err, target.ErrKindNotServed) {
 		return fmt.Errorf("%s: %w: install its CustomResourceDefinition or API, or remove the object", manifest.Ref, err)
@@ -81,11 +81,12 @@ func explain(manifest object.Manifest, exists bool, err error) error {
 	return fmt.Errorf("%s: %w", manifest.Ref, err)
 }
 
-// unauthorized matches what Kubernetes' authorization says, which is about names alone.
+// unauthorized matches messages of the authorization of Kubernetes, which contain only names.
 var unauthorized = regexp.MustCompile(`cannot \S+ resource "`)
 
-// aboutContent reports whether an error may repeat what an object holds: an API server returned it, and not because of missing rights. What
-// fails on the way names the API server, which a kubeconfig or environment variable may well do, too.
+// aboutContent reports whether an error may repeat content of an object: an API server returned it, and not because of
+// missing permissions. Connection errors name the API server, which may also occur in a kubeconfig or an environment
+// variable.
 func aboutContent(err error) bool {
 	text := err.Error()
 	return len(statusesOf(err)) > 0 && (!unauthorized.MatchString(text) || strings.Contains(text, "webhook"))
@@ -93,19 +94,21 @@ func aboutContent(err error) bool {
 
 func isSecret(ref object.Ref) bool { return ref.Group == "" && ref.Kind == "Secret" }
 
-// redactWebhookMessage removes what a webhook says about a Secret that exists: it sees the present data as well, which is not known here.
+// redactWebhookMessage removes the message of a webhook about an existing Secret: the webhook also receives the current
+// data, which is not known here.
 func redactWebhookMessage(ref object.Ref, exists bool, err error) error {
-	if err == nil || !exists || !isSecret(ref) || !saidByWebhook.MatchString(err.Error()) {
+	if err == nil || !exists || !isSecret(ref) || !webhookMessage.MatchString(err.Error()) {
 		return err
 	}
 	return &withheldError{err: err}
 }
 
-// saidByWebhook matches messages in which kube-apiserver repeats the words of a webhook.
-var saidByWebhook = regexp.MustCompile(`admission webhook "[^"]*" denied|failed calling webhook "[^"]*".*an error on the server|failed calling webhook "[^"]*".*unexpected`)
+// webhookMessage matches messages of kube-apiserver that repeat the message of a webhook.
+var webhookMessage = regexp.MustCompile(`admission webhook "[^"]*" denied|` +
+	`failed calling webhook "[^"]*".*an error on the server|failed calling webhook "[^"]*".*unexpected`)
 
-// inOrder returns the text of an error with the causes that API servers name in order. They validate maps, such as labels,
-// in random order.
+// inOrder returns the text of an error with the causes of API servers in sorted order. API servers validate maps, such
+// as labels, in random order.
 func inOrder(err error) string {
 	text := err.Error()
 	for _, status := range statusesOf(err) {
@@ -114,7 +117,7 @@ func inOrder(err error) string {
 		}
 		var given, ordered []string
 		for _, cause := range status.Details.Causes {
-			// As field.Error of k8s.io/apimachinery is written, and apierrors.NewInvalid takes it apart.
+			// The format of field.Error in k8s.io/apimachinery, which apierrors.NewInvalid splits.
 			part := cause.Field + ": " + cause.Message
 			if !slices.Contains(given, part) {
 				given = append(given, part)
@@ -127,9 +130,9 @@ func inOrder(err error) string {
 	return text
 }
 
-// statusesOf returns the answers of API servers that an error is made of.
+// statusesOf returns the statuses of API servers in an error.
 func statusesOf(err error) []metav1.Status {
-	switch err := err.(type) { //nolint:errorlint // it takes the error apart itself
+	switch err := err.(type) { //nolint:errorlint // it unwraps the error itself
 	case apierrors.APIStatus:
 		return []metav1.Status{err.Status()}
 	case interface{ Unwrap() error }:
@@ -144,18 +147,19 @@ func statusesOf(err error) []metav1.Status {
 	return nil
 }
 
-// wholeValue matches a structure that the API server's validation repeats as a whole, such as a pod template with all its
-// environment variables.
+// wholeValue matches a structure that the validation of the API server repeats as a whole, such as a pod template with
+// all its environment variables.
 var wholeValue = regexp.MustCompile(`Invalid value: [{\[].*[}\]]: `)
 
-// wholeObject matches an object that a webhook repeats as a whole, as JSON or as Go writes it.
+// wholeObject matches an object that a webhook repeats as a whole, as JSON or in the notation of Go.
 var wholeObject = regexp.MustCompile(`(?s)[{\[].*(apiVersion|metadata|ObjectMeta)\\?"?:.*[}\]]`)
 
-// encoded matches what is longer than any name, and may be an object in base64, in hexadecimal digits or as a list of bytes.
+// encoded matches text that is longer than any name and may be an object in base64, in hexadecimal digits or as a list
+// of bytes.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_=-]{100,}|(\d{1,3}[ ,]+){32,}\d{1,3}`)
 
-// brief removes from a message what people cannot read or must not see, and puts the parts that the API server gives
-// in random order in order, so that the same failure always reads the same.
+// brief removes unreadable and confidential parts from a message, and sorts the parts that the API server returns in
+// random order, so that the same failure always has the same message.
 func brief(text string) string {
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
 	text = wholeObject.ReplaceAllString(text, redacted)
@@ -172,7 +176,7 @@ func brief(text string) string {
 	return head + strings.Join(lines, ", ")
 }
 
-// briefError has a shorter text than its cause.
+// briefError is an error with a shorter text than its cause.
 type briefError struct {
 	text string
 	err  error
@@ -181,10 +185,10 @@ type briefError struct {
 func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.err }
 
-// withheldError hides an error's text but not its nature.
+// withheldError hides the text of an error, but not its type.
 type withheldError struct{ err error }
 
-// webhookName finds who said something.
+// webhookName matches the name of a webhook in a message.
 var webhookName = regexp.MustCompile(`webhook "[-\w./]+"`)
 
 func (e *withheldError) Error() string {
@@ -201,8 +205,8 @@ func (e *withheldError) Error() string {
 
 func (e *withheldError) Unwrap() error { return e.err }
 
-// repeats reports whether a text contains a value of a Secret's data, or a part of one, in any form. A body that cannot be read may be
-// repeated anywhere.
+// repeats reports whether a text contains a value of the data of a Secret, or a part of one, in any encoding. It
+// returns true if the body cannot be decoded.
 func repeats(err error, manifest object.Manifest) bool {
 	text := err.Error()
 	var secret struct {
@@ -210,7 +214,7 @@ func repeats(err error, manifest object.Manifest) bool {
 		StringData any `json:"stringData"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(manifest.Body))
-	decoder.UseNumber() // numbers are to be found as they are written
+	decoder.UseNumber() // keeps the notation of numbers, in which messages repeat them
 	if decoder.Decode(&secret) != nil {
 		return true
 	}
@@ -221,21 +225,22 @@ func repeats(err error, manifest object.Manifest) bool {
 		return false
 	}
 	values, unreadable := confidentialIn(manifest)
-	return unreadable != nil || len(shared(unnamed(text, manifest.Ref), values)) > 0
+	return unreadable != nil || len(shared(withoutNames(text, manifest.Ref), values)) > 0
 }
 
-// unnamed returns a text without the names of an object: a kubeconfig may well have that of its own Secret.
-func unnamed(text string, ref object.Ref) string {
+// withoutNames returns a text without the names of an object, which may also occur in its data, such as in a
+// kubeconfig.
+func withoutNames(text string, ref object.Ref) string {
 	for _, name := range []string{ref.Name, ref.Namespace} {
 		if name != "" {
 			text = strings.ReplaceAll(text, name, redacted)
 		}
 	}
-	return text[:min(len(text), longest)]
+	return text[:min(len(text), maxMessage)]
 }
 
-// repeatsValue looks for all values in a JSON value. The keys of a Secret's data are not secret, but those below them
-// may be.
+// repeatsValue reports whether a text contains a value in a JSON value. The top-level keys of the data of a Secret are
+// not confidential, but nested keys may be.
 func repeatsValue(text string, value any, top bool) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -259,8 +264,8 @@ func repeatsValue(text string, value any, top bool) bool {
 	return false
 }
 
-// containsWord reports whether a text contains a value, as it is or as quoting it in Go or JSON writes it. Short values
-// count only as whole words: they are part of any text.
+// containsWord reports whether a text contains a value, either unchanged or quoted as in Go or JSON. Short values are
+// matched only as whole words, because they may be part of any text.
 func containsWord(text, value string) bool {
 	const short = 4
 	value = strings.TrimSpace(value)

@@ -102,7 +102,7 @@ func TestExplainHidesSecretsData(t *testing.T) {
 				t.Errorf("%q does not name the object", err)
 			}
 			if !errors.Is(err, cause) || !apierrors.IsInvalid(err) {
-				t.Errorf("%v does not lead to its cause", err)
+				t.Errorf("%v does not wrap its cause", err)
 			}
 		})
 	}
@@ -119,6 +119,6 @@ func TestExplain(t *testing.T) {
 	}
 	err = explain(manifestWith("ConfigMap", `{}`), false, fmt.Errorf("y: %w", target.ErrKindNotServed))
 	if !errors.Is(err, target.ErrKindNotServed) || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
-		t.Errorf("%q does not say what to do", err)
+		t.Errorf("%q contains no advice", err)
 	}
 }

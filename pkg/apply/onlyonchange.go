@@ -12,9 +12,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// withOnlyOnChange returns the task with the fields that are only sent with a change, if it is one: the manifest is another one, or what is
-// put back changes the object's generation. The API server is asked the latter before anything is written, as a correction without these
-// fields would be the last one if the process ended right after it.
+// withOnlyOnChange returns the task with the fields that are sent only with a change, if it is one: the manifest has
+// changed, or the correction changes the object's generation. A dry run determines the latter before anything is
+// written. Otherwise, the correction without these fields would be the last write if the process ended right after it.
 func withOnlyOnChange(ctx context.Context, resource metadata.ResourceInterface, task Task) (_ Task, included bool, err error) {
 	if task.Changed == nil {
 		return task, false, nil
@@ -28,13 +28,14 @@ func withOnlyOnChange(ctx context.Context, resource metadata.ResourceInterface, 
 	return task, true, nil
 }
 
-// changesGeneration reports whether applying an object that exists changes its generation. Nothing is written.
+// changesGeneration reports whether applying an existing object changes its generation. It uses a dry run.
 func changesGeneration(ctx context.Context, resource metadata.ResourceInterface, task Task) (bool, error) {
-	before, err := resource.Get(ctx, task.Name, metav1.GetOptions{}) // what a watch showed may be older
+	before, err := resource.Get(ctx, task.Name, metav1.GetOptions{}) // the observation of a watch may be older
 	if err != nil {
 		return false, err
 	}
-	after, err := resource.Patch(ctx, task.Name, types.ApplyPatchType, object.Require(task.Body, "uid", string(task.Live.UID)), metav1.PatchOptions{
+	body := object.Require(task.Body, "uid", string(task.Live.UID))
+	after, err := resource.Patch(ctx, task.Name, types.ApplyPatchType, body, metav1.PatchOptions{
 		FieldManager: resourcesv1alpha1.FieldManager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll},
 	})
 	if err != nil {

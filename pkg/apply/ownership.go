@@ -19,8 +19,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// preserve returns the body to send for an object that exists. Fields that have to stay as they are are left out, and if they are ours
-// alone, another manager gets them first: server-side apply resets fields that have no owner any more.
+// preserve returns the body to send for an object that exists. It omits the fields that must be preserved. If the
+// resource-manager is their only owner, another field manager becomes their owner first, because server-side apply
+// resets fields that no longer have an owner.
 func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterface, task Task) ([]byte, error) {
 	if !task.preserves() {
 		return task.Body, nil
@@ -35,7 +36,7 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 	}
 	if pattern != nil {
 		return nil, Permanent(fmt.Errorf("the field %s cannot be left to others: it is part of a list or map that can only "+
-			"be applied as a whole; leave out the rule, or name the whole", strings.Join(pattern, "/")))
+			"be applied as a whole; remove the rule, or name the whole list or map", strings.Join(pattern, "/")))
 	}
 	if _, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 		return fieldowner.Relinquish(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
@@ -57,8 +58,9 @@ func (e *Engine) preserve(ctx context.Context, resource metadata.ResourceInterfa
 	return object.EncodeBody(obj)
 }
 
-// fixed are fields that are preserved because they cannot be changed, so that other managers never take them from us.
-var fixed = []fieldowner.Pattern{
+// immutableFields are preserved because they cannot be changed. Other managers therefore never take them from the
+// resource-manager.
+var immutableFields = []fieldowner.Pattern{
 	{"spec", "selector"},
 	{"spec", "template", "metadata", "labels"}, // of Jobs
 	{"spec", "volumeClaimTemplates"},
@@ -69,15 +71,17 @@ var fixed = []fieldowner.Pattern{
 // relinquishes reports whether the object is created with fields that controllers may change.
 func (t Task) relinquishes() bool {
 	return len(t.PreserveIfSet) > 0 || slices.ContainsFunc(t.Stripped, func(stripped fieldowner.Pattern) bool {
-		return !slices.ContainsFunc(fixed, func(field fieldowner.Pattern) bool {
+		return !slices.ContainsFunc(immutableFields, func(field fieldowner.Pattern) bool {
 			return len(stripped) >= len(field) && slices.Equal(stripped[:len(field)], field)
 		})
 	})
 }
 
-// relinquish gives the fields of a new object that are to be preserved to another manager. As long as they are ours, the first
-// change of them by a controller, such as an autoscaler's, looks like drift. What fails here is made up for by the next apply.
-func relinquish(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+// relinquish transfers the preserved fields of a new object to another field manager. As long as the resource-manager
+// owns them, the first change by a controller, such as an autoscaler, looks like drift. If this fails, the next apply
+// does it.
+func relinquish(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
+) *metav1.PartialObjectMetadata {
 	relinquished, err := rewrite(ctx, resource, meta, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 		return fieldowner.Relinquish(entries, slices.Concat(task.Preserve, task.PreserveIfSet))
 	})
@@ -87,7 +91,7 @@ func relinquish(ctx context.Context, resource metadata.ResourceInterface, task T
 	return relinquished
 }
 
-// preserves reports whether fields of the live object may be ours that are to be preserved.
+// preserves reports whether the resource-manager may own fields of the live object that must be preserved.
 func (t Task) preserves() bool {
 	if len(t.PreserveIfSet) > 0 {
 		return true
@@ -95,8 +99,8 @@ func (t Task) preserves() bool {
 	return slices.ContainsFunc(t.Preserve, t.Live.Owned.MayHave)
 }
 
-// takeOverFirst takes the fields of others that are known to have to go before the object is applied, so that one write puts back what
-// others changed and what they added: two writes of a workload would be two rollouts.
+// takeOverFirst takes over the fields of other owners that have to be removed before the object is applied. One write
+// then reverts both changed and added fields. Two writes of a workload would cause two rollouts.
 func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task) error {
 	if task.Directive.Merge || !fieldowner.Beyond(task.Live.TakeOverCandidates, task.untaken()) {
 		return nil
@@ -112,7 +116,7 @@ func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceIn
 	return err
 }
 
-// takeOver takes the fields of others, so that those which are not in the body are removed.
+// takeOver takes over the fields of other owners, so that those that are not in the body are removed.
 func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterface, task Task,
 	meta *metav1.PartialObjectMetadata, body []byte,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -126,9 +130,10 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 	return patch(ctx, resource, meta.Name, body)
 }
 
-// applyWithoutOthers applies an object whose update is invalid once more without the fields of others, those of controllers included: they
-// may be what is invalid beside the body. A Service has no two ports of a name, and a port of another number is another port; of a union only
-// one member may be set. The cause is returned unless that is going to help.
+// applyWithoutOthers applies an object whose update is invalid again, without the fields of other owners, including
+// controllers. These fields may be invalid in combination with the body: a Service cannot have two ports with the same
+// name, and a port with another number is another port; only one member of a union may be set. If this would not help,
+// the cause is returned.
 func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Directive.Merge {
@@ -136,7 +141,7 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 	}
 	found, err := resource.Get(ctx, task.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, &decidedError{fmt.Errorf("read who owns its fields, as its update is invalid (%w): %w", cause, err), err}
+		return nil, &decidedError{fmt.Errorf("read its field owners, as its update is invalid (%w): %w", cause, err), err}
 	}
 	policy := e.Policy.WithoutControllers()
 	taken, err := fieldowner.TakeOverCandidatesOnceOwned(found.ManagedFields, policy, task.untaken())
@@ -147,7 +152,7 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 		return nil, cause
 	}
 	if fieldowner.Owned(found.ManagedFields) == nil {
-		if found, err = e.mark(ctx, resource, task, cause); err != nil {
+		if found, err = e.applyMetadata(ctx, resource, task, cause); err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +162,9 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 	return patch(ctx, resource, task.Name, body)
 }
 
-// mark applies nothing but the metadata of an object that was never applied, so that what others left can be taken over.
-func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
+// applyMetadata applies only the metadata of an object that was never applied, so that fields of other owners can be
+// taken over.
+func (e *Engine) applyMetadata(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	var obj map[string]any
 	if err := json.Unmarshal(task.Body, &obj); err != nil {
@@ -170,12 +176,12 @@ func (e *Engine) mark(ctx context.Context, resource metadata.ResourceInterface, 
 	}
 	marked, err := patch(ctx, resource, task.Name, object.Require(body, "uid", string(task.Live.UID)))
 	if err != nil {
-		return nil, &decidedError{fmt.Errorf("mark it, as its update is invalid (%w): %w", cause, err), err}
+		return nil, &decidedError{fmt.Errorf("apply its metadata, as its update is invalid (%w): %w", cause, err), err}
 	}
 	return marked, nil
 }
 
-// takeFields makes the fields of others ours. It returns meta itself if there are none.
+// takeFields makes the resource-manager the owner of the fields of others. It returns meta itself if there are none.
 func (e *Engine) takeFields(ctx context.Context, resource metadata.ResourceInterface, task Task, meta *metav1.PartialObjectMetadata,
 	policy fieldowner.Policy,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -185,13 +191,13 @@ func (e *Engine) takeFields(ctx context.Context, resource metadata.ResourceInter
 	})
 }
 
-// untaken returns the fields that are not taken over from others.
+// untaken returns the fields that are not taken over from other owners.
 func (t Task) untaken() []fieldowner.Pattern {
 	return slices.Concat(t.Preserve, t.PreserveIfSet, t.Untaken)
 }
 
-// rewrite replaces an object's managedFields by what change makes of them, and tries again if the object changes meanwhile. It returns the
-// object as it was seen last, which is meta itself if there is nothing to change.
+// rewrite replaces the managedFields of an object with the result of change, and retries if the object changes in the
+// meantime. It returns the latest metadata of the object, which is meta itself if there was nothing to change.
 func rewrite(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata,
 	change func([]metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error),
 ) (*metav1.PartialObjectMetadata, error) {
@@ -211,7 +217,7 @@ func rewrite(ctx context.Context, resource metadata.ResourceInterface, meta *met
 			if getErr != nil {
 				return getErr
 			}
-			current, result = fresh, fresh // there may be nothing to change in this one
+			current, result = fresh, fresh // this version may not need a change
 		}
 		if err == nil {
 			result = patched
@@ -226,7 +232,7 @@ type Strip struct {
 	Labels, Annotations []string
 }
 
-// strip removes labels and annotations of any owner.
+// strip removes labels and annotations regardless of their owner.
 func strip(ctx context.Context, resource metadata.ResourceInterface, meta *metav1.PartialObjectMetadata, keys Strip,
 ) (*metav1.PartialObjectMetadata, error) {
 	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
@@ -251,8 +257,9 @@ func nulls(keys []string) map[string]any {
 	return values
 }
 
-// Release removes our labels, annotations and ownership from an object of a ManagedResource and leaves it as it is otherwise. An object that
-// does not exist, or whose origin is not that ManagedResource any more, is not changed.
+// Release removes the labels, annotations and field ownership of the resource-manager from an object of a
+// ManagedResource, and leaves the rest unchanged. An object that does not exist, or whose origin is no longer that
+// ManagedResource, is not changed.
 func (e *Engine) Release(ctx context.Context, ref object.Ref, owner types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -279,7 +286,7 @@ func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.Namesp
 		}
 		origin, ok := resourcesv1alpha1.ParseOrigin(meta.Annotations[resourcesv1alpha1.AnnotationOrigin])
 		if !ok || origin.Owner != owner {
-			return nil // what a watch showed may have changed since
+			return nil // the owner has changed since the watch showed the object
 		}
 		rest, _ := fieldowner.Disown(meta.ManagedFields)
 		body, err := fieldowner.PatchFor(rest, meta.ResourceVersion, ownershipMetadata(meta)...)
@@ -291,7 +298,7 @@ func (e *Engine) release(ctx context.Context, ref object.Ref, owner types.Namesp
 	})
 }
 
-// ownershipMetadata returns the JSON pointers to the labels and annotations by which an object has an owner.
+// ownershipMetadata returns the JSON pointers of the labels and annotations that record the owner of an object.
 func ownershipMetadata(meta *metav1.PartialObjectMetadata) []string {
 	var pointers []string
 	if _, found := meta.Labels[resourcesv1alpha1.LabelManagedBy]; found {
@@ -305,10 +312,10 @@ func ownershipMetadata(meta *metav1.PartialObjectMetadata) []string {
 	return pointers
 }
 
-// escapePointer returns a key as a part of a JSON pointer (RFC 6901).
+// escapePointer escapes a key for a JSON pointer (RFC 6901).
 func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// Finalize removes the finalizers of an object that is being deleted, if it still is the one of the given UID.
+// Finalize removes the finalizers of an object that is being deleted, if it still has the given UID.
 func (e *Engine) Finalize(ctx context.Context, deletion Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

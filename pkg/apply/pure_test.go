@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPanicOfOneObject: it ends the call, after all others were tried, and leaves no slot taken.
+// TestPanicOfOneObject checks that a panic reaches the caller after all other objects were tried, and that no slot remains
+// occupied.
 func TestPanicOfOneObject(t *testing.T) {
 	engine := &Engine{slots: make(chan struct{}, 2)}
 	var tried atomic.Int32
 	func() {
 		defer func() {
-			// The stack is that of the call.
+			// The stack in the message is that of the panicking call.
 			if cause, _ := recover().(string); !strings.HasPrefix(cause, "of object 1\n") || !strings.Contains(cause, "TestPanicOfOneObject") {
 				t.Errorf("the caller gets %v", cause)
 			}
@@ -31,11 +32,11 @@ func TestPanicOfOneObject(t *testing.T) {
 		})
 	}()
 	if tried.Load() != 5 || len(engine.slots) != 0 {
-		t.Errorf("%d were tried, and %d slots are taken", tried.Load(), len(engine.slots))
+		t.Errorf("%d objects were tried, and %d slots are occupied", tried.Load(), len(engine.slots))
 	}
 }
 
-// TestDecisiveErrors: of several errors, one decides whether trying again is pointless.
+// TestDecisiveErrors checks that one of several errors decides whether a retry is pointless.
 func TestDecisiveErrors(t *testing.T) {
 	passing, lasting := errors.New("it passes"), statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "it lasts")
 	for _, test := range []struct {
@@ -62,15 +63,15 @@ func TestImmutable(t *testing.T) {
 		"no answer":     {errors.New(frozen.Message), false},
 	} {
 		if got := (Replace{Immutable: true}).due(test.err); got != test.want {
-			t.Errorf("%s: a replacement is due: %t", name, got)
+			t.Errorf("%s: due returned %t", name, got)
 		}
 		if !(Replace{Allowed: true}).due(test.err) || (Replace{}).due(test.err) {
-			t.Errorf("%s: what is allowed is not due, or the other way round", name)
+			t.Errorf("%s: an allowed replacement is not due, or one that is not allowed is due", name)
 		}
 	}
 }
 
-// TestChangedObjects: which answers say that an object is not the one that was expected.
+// TestChangedObjects checks which answers of the API server mean that an object is not the expected one.
 func TestChangedObjects(t *testing.T) {
 	uid := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid"}
 	for name, test := range map[string]struct {

@@ -17,25 +17,26 @@ import (
 )
 
 const (
-	// window is how many bytes in a row a text may share with a confidential value by chance.
+	// window is the number of consecutive bytes that a text has to share with a confidential value to be redacted.
 	window = 16
-	// shortest is how long a confidential value is at least that is looked for as a whole. Shorter ones are parts of any text.
-	shortest = 8
-	// longest is how much of a message is looked at. A condition holds far less.
-	longest = 32 << 10
-	// redacted stands for what is left out.
+	// minLength is the minimum length of confidential values that are redacted as a whole. Shorter values could be part of
+	// any text.
+	minLength = 8
+	// maxMessage limits how many bytes of a message are processed. A condition contains far less.
+	maxMessage = 32 << 10
+	// redacted replaces the redacted parts.
 	redacted = "…"
 )
 
-// redact returns what an API server said about a manifest without what it repeats of confidential values: those of ConfigMaps,
-// environment variables, commands and fields that have the name of something confidential. Users who may read the status of
-// a ManagedResource need not be allowed to read its Secrets.
+// redact returns the message of an API server about a manifest without the confidential values that it repeats: those
+// of Secrets and ConfigMaps, environment variables, commands, and fields with a confidential name. Users who may read
+// the status of a ManagedResource are not necessarily allowed to read its Secrets.
 func redact(text string, manifest object.Manifest) string {
 	values, err := confidentialIn(manifest)
 	if err != nil {
 		return "rejected by the API server; details are withheld, as the manifest cannot be read again"
 	}
-	text = text[:min(len(text), longest)]
+	text = text[:min(len(text), maxMessage)]
 	var result strings.Builder
 	end := 0
 	for _, span := range shared(text, values) {
@@ -57,7 +58,7 @@ func confidentialIn(manifest object.Manifest) ([]string, error) {
 		body = manifest.Initial
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // numbers are to be found as they are written
+	decoder.UseNumber() // keeps the notation of numbers, in which messages repeat them
 	if err := decoder.Decode(&obj); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func confidentialIn(manifest object.Manifest) ([]string, error) {
 			found.addAll(value)
 		case "status":
 			if manifest.Status != nil {
-				found.addAll(value) // the state of a controller may hold anything
+				found.addAll(value) // the state of a controller may contain any confidential value
 			} else {
 				found.search(field, value)
 			}
@@ -83,13 +84,14 @@ func confidentialIn(manifest object.Manifest) ([]string, error) {
 	return found, nil
 }
 
-// values are texts.
+// values are confidential texts.
 type values []string
 
-// confidentialName matches names of fields that hold what is confidential, in lower case.
-var confidentialName = regexp.MustCompile(`(password|passwd|passphrase|token|secret|secretkey|credentials|privatekey|apikey|accesskey|kubeconfig|connectionstring)$`)
+// confidentialName matches the names of confidential fields, in lower case.
+var confidentialName = regexp.MustCompile(`(password|passwd|passphrase|token|secret|secretkey|credentials|` +
+	`privatekey|apikey|accesskey|kubeconfig|connectionstring)$`)
 
-// search adds confidential values at and below a field.
+// search adds the confidential values of a field and of its descendants.
 func (v *values) search(field string, value any) {
 	name := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(field))
 	switch name {
@@ -99,7 +101,7 @@ func (v *values) search(field string, value any) {
 		v.addEnvironment(value)
 	}
 	switch value := value.(type) {
-	case string, json.Number: // what is below such a field, such as secret: {secretName: …}, are names
+	case string, json.Number: // descendants of such a field contain names, as in secret: {secretName: …}
 		if confidentialName.MatchString(name) {
 			v.addAll(value)
 		}
@@ -124,7 +126,7 @@ func (v *values) addEnvironment(value any) {
 	}
 }
 
-// addAll adds all texts and numbers at and below a field.
+// addAll adds all strings and numbers of a field and of its descendants.
 func (v *values) addAll(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -148,18 +150,18 @@ func (v *values) addAll(value any) {
 // span is a part of a text.
 type span struct{ from, to int }
 
-// shared returns the parts of a text that it shares with confidential values, in any of the forms in which they are written, in order
-// and without overlaps.
+// shared returns the parts of a text that are also in confidential values, in any of the encodings of these. The parts
+// are sorted and do not overlap.
 func shared(text string, confidential []string) []span {
-	windows := map[string][]int{} // where each part of that length is
+	windows := map[string][]int{} // the positions of each part of this length
 	for i := 0; i+window <= len(text); i++ {
 		windows[text[i:i+window]] = append(windows[text[i:i+window]], i)
 	}
 	var spans []span
 	for _, value := range confidential {
-		for _, form := range forms(value) {
+		for _, form := range encodings(value) {
 			if len(form) < window {
-				spans = append(spans, wholes(text, form)...)
+				spans = append(spans, occurrences(text, form)...)
 			}
 			for i := 0; i+window <= len(form); i++ {
 				for _, at := range windows[form[i:i+window]] {
@@ -172,10 +174,11 @@ func shared(text string, confidential []string) []span {
 	return joined(spans)
 }
 
-// forms returns how a value may be written in a message: as it is, quoted, in base64, in hexadecimal digits, as a list of bytes.
-func forms(value string) []string {
+// encodings returns the representations of a value in messages: unchanged, quoted, in base64, in hexadecimal digits,
+// and as a list of bytes.
+func encodings(value string) []string {
 	value = strings.TrimSpace(value)
-	if len(value) < shortest {
+	if len(value) < minLength {
 		return nil
 	}
 	quoted, raw := strconv.Quote(value), []byte(value)
@@ -190,8 +193,8 @@ func forms(value string) []string {
 	return slices.Compact(result)
 }
 
-// wholes returns where a short text is in another one.
-func wholes(text, part string) []span {
+// occurrences returns the positions of a short text in another one.
+func occurrences(text, part string) []span {
 	var spans []span
 	for from := 0; ; {
 		at := strings.Index(text[from:], part)
@@ -203,7 +206,7 @@ func wholes(text, part string) []span {
 	}
 }
 
-// joined sorts spans and joins those that touch each other.
+// joined sorts spans and merges those that overlap or adjoin.
 func joined(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	var result []span

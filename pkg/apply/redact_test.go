@@ -19,12 +19,12 @@ import (
 
 const hunter = "hunter2-of-the-canary"
 
-// said is an error with what an API server says.
+// said returns an error with a text from an API server.
 func said(text string) error {
 	return statusError(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, text)
 }
 
-// TestConceal: values of manifests that may be confidential are not repeated, all else is.
+// TestConceal checks that values of manifests that may be confidential are redacted, and that everything else is kept.
 func TestConceal(t *testing.T) {
 	for name, test := range map[string]struct{ kind, body, text, want string }{
 		"a digest":                {"Pod", `{}`, "no image x@sha256:" + strings.Repeat("0a", 32), "no image x@sha256:" + strings.Repeat("0a", 32)},
@@ -58,7 +58,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// TestConcealTakesNoTime: a value and a message of one letter have everything in common, many times over.
+// TestConcealTakesNoTime redacts a long value from a long message if both consist of one repeated letter, which is the worst
+// case for the search for common parts.
 func TestConcealTakesNoTime(t *testing.T) {
 	letters := strings.Repeat("a", 1<<20)
 	if got := redact(letters, manifestWith("ConfigMap", `{"data":{"a":"`+letters+`"}}`)); got != redacted {
@@ -66,7 +67,7 @@ func TestConcealTakesNoTime(t *testing.T) {
 	}
 }
 
-// TestConcealForms: whatever form a webhook writes a value in, it is not told, for Secrets and others.
+// TestConcealForms checks that a value is redacted in any encoding that a webhook might use, for Secrets and other kinds.
 func TestConcealForms(t *testing.T) {
 	const value = "canary \"<7>\"\nof two lines"
 	quoted, err := json.Marshal(value)
@@ -91,7 +92,8 @@ func TestConcealForms(t *testing.T) {
 	}
 }
 
-// TestConnectionsAndRightsAreTold: what is wrong with the connection, or with rights, is told although a kubeconfig has the same address.
+// TestConnectionsAndRightsAreTold checks that errors about connections and permissions are reported in full, even if a
+// kubeconfig contains the same address.
 func TestConnectionsAndRightsAreTold(t *testing.T) {
 	for text, err := range map[string]error{
 		"https://api.shoot.example.org": fmt.Errorf("Patch %q: connection refused", "https://api.shoot.example.org/api"),
@@ -103,13 +105,14 @@ func TestConnectionsAndRightsAreTold(t *testing.T) {
 			manifestWith("Secret", `{"data":{"a":"`+encoded+`"}}`), manifestWith("ConfigMap", `{"data":{"a":"`+text+`"}}`),
 		} {
 			if got := explain(manifest, true, err).Error(); !strings.Contains(got, text) {
-				t.Errorf("%s is not told: %s", text, got)
+				t.Errorf("%s is missing: %s", text, got)
 			}
 		}
 	}
 }
 
-// TestWebhooksSeeFormerData: a webhook may repeat what a Secret has held so far, which is in no manifest.
+// TestWebhooksSeeFormerData checks that the previous data of a Secret is redacted from messages of webhooks. No manifest
+// contains that data.
 func TestWebhooksSeeFormerData(t *testing.T) {
 	manifest := manifestWith("Secret", `{"data":{"a":"bmV3"}}`)
 	for _, text := range []string{
@@ -125,30 +128,30 @@ func TestWebhooksSeeFormerData(t *testing.T) {
 			}
 		}
 		if err := explain(manifest, false, cause); !strings.Contains(err.Error(), hunter) {
-			t.Errorf("there was no Secret before: %v", err)
+			t.Errorf("redacted although there was no Secret before: %v", err)
 		}
 		if err := explain(manifestWith("ConfigMap", `{}`), true, cause); !strings.Contains(err.Error(), hunter) {
-			t.Errorf("it is no Secret: %v", err)
+			t.Errorf("redacted although the object is not a Secret: %v", err)
 		}
 	}
 	err := statusError(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified")
 	if got := redactWebhookMessage(manifest.Ref, true, err); got.Error() != err.Error() {
-		t.Errorf("no webhook said this: %v", got)
+		t.Errorf("redacted although the message is not from a webhook: %v", got)
 	}
 }
 
-// FuzzExplain: no text around it makes an error repeat a confidential value of a manifest.
+// FuzzExplain checks that an error does not repeat a confidential value of a manifest, whatever text surrounds the value.
 func FuzzExplain(f *testing.F) {
 	f.Add("denied: %s is weak", hunter, false)
 	f.Add("%s%s", "a\"b<c>\n\x00\xff12345678", true)
 	f.Add(`Invalid value: {"a":"%s"}: x errors:`+"\n%s", "aaaaaaaaaaaaaaaaaaaaaaaa", true)
 	f.Add("%s", "%s%s%s%s%s", false)
 	f.Fuzz(func(t *testing.T, text, value string, isSecret bool) {
-		if len(strings.TrimSpace(value)) < shortest || strings.Contains(value, redacted) || len(text)+len(value) > 4096 {
+		if len(strings.TrimSpace(value)) < minLength || strings.Contains(value, redacted) || len(text)+len(value) > 4096 {
 			t.Skip()
 		}
 		if unauthorized.MatchString(text) {
-			t.Skip("it is about rights")
+			t.Skip("the text is about permissions")
 		}
 		kind, field := "ConfigMap", value
 		if isSecret {
@@ -163,15 +166,15 @@ func FuzzExplain(f *testing.F) {
 			if err := json.Unmarshal(body, &sent); err != nil {
 				t.Fatal(err)
 			}
-			value = sent.Data["a"] // which has no broken characters
+			value = sent.Data["a"] // valid UTF-8
 		}
 		trimmed := strings.TrimSpace(value)
-		for _, form := range forms(trimmed) {
+		for _, form := range encodings(trimmed) {
 			if strings.Contains("v1/"+kind+"/shop/x: "+(&withheldError{err: errors.New("")}).Error(), form) {
-				t.Skip("it is a part of what is always said")
+				t.Skip("the value is part of the fixed text")
 			}
 		}
-		for _, form := range append(forms(trimmed), trimmed) {
+		for _, form := range append(encodings(trimmed), trimmed) {
 			got := explain(manifestWith(kind, string(body)), false, said(strings.ReplaceAll(text, "%s", form))).Error()
 			if strings.Contains(got, form) {
 				t.Fatalf("%q repeats %q", got, form)

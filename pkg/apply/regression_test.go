@@ -12,7 +12,7 @@ import (
 
 func TestRedactGrows(t *testing.T) {
 	var fields []string
-	for i := range 16 { // doubles with each: 32 of them are 4 GiB per letter
+	for i := range 16 { // each doubles the length: 32 of them make 4 GiB per letter
 		fields = append(fields, fmt.Sprintf(`"k%d":"ZQ=="`, i))
 	}
 	err := explain(manifestWith("Secret", `{"data":{`+strings.Join(fields, ",")+`}}`), false, errors.New("denied"))
@@ -39,7 +39,7 @@ func TestTerminalOfRedacted(t *testing.T) {
 	cause := statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "failed to create typed patch object (x): hunter2")
 	for _, body := range []string{`hunter2`, `{"data":{"a":"dHlwZWQ="}}`} {
 		if !Terminal(explain(manifestWith("Secret", body), false, cause)) {
-			t.Errorf("%s: retried for ever", body)
+			t.Errorf("%s: retried forever", body)
 		}
 	}
 }

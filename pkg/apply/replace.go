@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// Replace says whether an object is deleted and created again when its update is rejected as invalid.
+// Replace determines whether an object is deleted and created again if its update is rejected as invalid.
 type Replace struct {
-	// Allowed replaces the object whatever is invalid.
+	// Allowed is set if the object is replaced regardless of the invalid field.
 	Allowed bool
-	// Immutable replaces the object if it is an immutable ConfigMap or Secret.
+	// Immutable is set if the object is replaced if it is an immutable ConfigMap or Secret.
 	Immutable bool
-	// Propagation is the policy of the deletion; nil for the API server's default.
+	// Propagation is the propagation policy of the deletion. The default of the API server applies if it is nil.
 	Propagation *metav1.DeletionPropagation
-	// Err says why the object cannot be replaced though that is asked for; nil if it can.
+	// Err is the reason why the object cannot be replaced although that is requested.
 	Err error
 }
 
@@ -29,8 +29,8 @@ func (r Replace) due(err error) bool {
 	return r.Allowed || r.Immutable && immutable(err)
 }
 
-// invalid reports whether the API server itself found a field of the object invalid. Webhooks and admission policies may deny
-// requests with the same code, but name no field; deleting the object would not help.
+// invalid reports whether the API server itself found an invalid field in the object. Webhooks and admission policies
+// may deny requests with the same code but do not name a field. In that case, deleting the object would not help.
 func invalid(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
@@ -54,13 +54,15 @@ func immutable(err error) bool {
 	return false
 }
 
-// ErrReplacing says that an object was deleted because its update was invalid, and could not be created again yet.
+// ErrReplacing is the error of an object that was deleted because its update was invalid, and that could not be created
+// again yet.
 var ErrReplacing = errors.New("deleted object because of 'invalid' update error")
 
-// hopeless reports whether an object that could not be created in a trial cannot be created either once its name is free:
-// a field is invalid, or creating objects of its kind is not allowed. An address or port that is taken may be the
-// object's own. All else, such as a quota or the denial of a webhook, proves nothing.
-func hopeless(err error) bool {
+// neverCreatable reports whether the error of a dry-run creation proves that the object cannot be created even when its
+// name is free: a field is invalid, or the client must not create objects of this kind. An address or port that is
+// already allocated may be the object's own. All other errors, such as an exceeded quota or the denial of a webhook,
+// prove nothing.
+func neverCreatable(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -73,13 +75,14 @@ func hopeless(err error) bool {
 	})
 }
 
-// replace deletes the object that was found and creates it again. It is not deleted if it could never be created.
+// replace deletes the existing object and creates it again. It does not delete the object if it could never be created
+// again.
 func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Replace.Err != nil {
 		return nil, Permanent(fmt.Errorf("it is not replaced: %w; its update is invalid: %w", task.Replace.Err, cause))
 	}
-	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); hopeless(err) {
+	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); neverCreatable(err) {
 		return nil, fmt.Errorf("it is not replaced, because creating it again would also fail: %w; its update is invalid: %w", err, cause)
 	}
 	err := resource.Delete(ctx, task.Name, metav1.DeleteOptions{

@@ -33,8 +33,8 @@ func TestHopeless(t *testing.T) {
 		"a quota": {statusError(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota"), false},
 		"later":   {statusError(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, ""), false},
 	} {
-		if got := hopeless(test.err); got != test.want {
-			t.Errorf("%s: hopeless is %v", name, got)
+		if got := neverCreatable(test.err); got != test.want {
+			t.Errorf("%s: neverCreatable returned %v", name, got)
 		}
 	}
 }

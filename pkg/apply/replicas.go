@@ -10,8 +10,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// withReplicas returns the task with the replicas of the manifest, if an autoscaler owns them that does not scale from 0, and the object has
-// 0. They are left to the autoscaler again right after, and the object must be as it was found: it may have been scaled meanwhile.
+// withReplicas returns the task with the replicas of the manifest if the object has 0 replicas and an autoscaler owns
+// them that does not scale from 0. The replicas are left to the autoscaler again right after the apply. The object must
+// be unchanged since it was observed, because it may have been scaled in the meantime.
 func withReplicas(task Task) (_ Task, included bool, err error) {
 	if task.ReplicasFromZero == nil || !task.Live.Replicas.Zero() {
 		return task, false, nil

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// changedMeanwhile has another writer change the object before each patch.
+// changedMeanwhile simulates another writer that changes the object before each patch.
 type changedMeanwhile struct {
 	metadata.ResourceInterface
 	fresh *metav1.PartialObjectMetadata
@@ -25,8 +25,8 @@ func (c changedMeanwhile) Get(context.Context, string, metav1.GetOptions, ...str
 	return c.fresh, nil
 }
 
-// TestRewriteOfAnObjectThatChanges: the other writer has taken the fields away that were to be given up. An Etcd, whose operator removes the operation annotation at
-// once, made the first pass end with a nil pointer here.
+// TestRewriteOfAnObjectThatChanges simulates another writer that removes the fields that the rewrite should release. With an
+// Etcd, whose operator removes the operation annotation at once, the first pass used to panic with a nil pointer here.
 func TestRewriteOfAnObjectThatChanges(t *testing.T) {
 	applied := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "events", ResourceVersion: "1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "a"}}}}
 	fresh := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "events", ResourceVersion: "2"}}

@@ -16,8 +16,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// applyStatus applies the status of the manifest to an object that waits for it, as meta shows. Nothing happens if the object does not wait any
-// more, if one of the fields was set before, or if the kind has no subresource for the status: then the object was created with it.
+// applyStatus applies the status of the manifest to an object that waits for it according to meta. It does nothing if
+// the object no longer waits, if one of the fields was set before, or if the kind has no status subresource. In the
+// last case, the object was created with the status.
 func (e *Engine) applyStatus(ctx context.Context, task Task, meta *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	if task.Status == nil || meta.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState {
 		return meta, nil
@@ -41,7 +42,7 @@ func (e *Engine) applyStatus(ctx context.Context, task Task, meta *metav1.Partia
 	return nil, changed(fmt.Errorf("apply the status that it waits for: %w", err))
 }
 
-// hasStatus reports whether an object has one of the fields of a status, which the body holds.
+// hasStatus reports whether an object has one of the status fields in the body.
 func hasStatus(meta *metav1.PartialObjectMetadata, body []byte) (bool, error) {
 	var wanted struct {
 		Status map[string]any `json:"status"`

@@ -16,16 +16,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// undeclared reports whether the API server found a field that a kind does not have. It is in the object that was sent, or in the live one as
-// it is in a version that a field manager used.
+// undeclared reports whether the API server found a field that is not in the schema of the kind. The field is either in
+// the sent object, or in the live object after its conversion to the version that a field manager used.
 func undeclared(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 
-// sendKnown applies an object without the fields that the API server does not know, and returns their paths. Server-side apply refuses such
-// fields, where an update drops them. The error names them all if they are not to be dropped, or if that does not help.
+// sendKnown applies an object without the fields that the API server does not know, and returns their paths.
+// Server-side apply rejects such fields, while an update drops them. If the fields must not be dropped, or if dropping
+// them does not help, the error names all of them.
 func (e *Engine) sendKnown(ctx context.Context, task Task, cause error) ([]string, *metav1.PartialObjectMetadata, error) {
-	// Server-side apply stops at one of them in every part of the object. Strict decoding names them all.
+	// Server-side apply reports only one such field for each part of the object. Strict decoding reports all of them.
 	strict := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationStrict)
 	if !apierrors.IsBadRequest(strict) {
 		meta, err := e.sendInOneVersion(ctx, task, cause)
@@ -43,8 +44,8 @@ func (e *Engine) sendKnown(ctx context.Context, task Task, cause error) ([]strin
 	return dropped, meta, err
 }
 
-// sendInOneVersion applies an object that has a field which a version lacks that a field manager used: who owns its fields is recorded in the
-// version of the manifest first.
+// sendInOneVersion applies an object that has a field that does not exist in the version that a field manager used. It
+// first migrates the managedFields to the version of the manifest.
 func (e *Engine) sendInOneVersion(ctx context.Context, task Task, cause error) (*metav1.PartialObjectMetadata, error) {
 	if task.Live == nil {
 		return nil, cause
@@ -57,19 +58,20 @@ func (e *Engine) sendInOneVersion(ctx context.Context, task Task, cause error) (
 	if err != nil {
 		return nil, err
 	}
-	migrated, err := rewrite(ctx, resource, found, func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
+	migrate := func(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool, error) {
 		return fieldowner.MigrateVersions(entries, task.GroupVersion().String())
-	})
+	}
+	migrated, err := rewrite(ctx, resource, found, migrate)
 	if err != nil || migrated == found {
 		return nil, errors.Join(cause, err)
 	}
 	return e.send(ctx, task)
 }
 
-// unknownField matches how strict decoding of k8s.io/apimachinery names a field.
+// unknownField matches the message of the strict decoder of k8s.io/apimachinery about a field.
 var unknownField = regexp.MustCompile(`unknown field ("(?:[^"\\]|\\.)*")`)
 
-// unknownFields returns the paths of fields that strict decoding names, such as spec.ports[0].nme.
+// unknownFields returns the paths of the fields in an error of the strict decoder, such as spec.ports[0].nme.
 func unknownFields(err error) []string {
 	var paths []string
 	for _, match := range unknownField.FindAllStringSubmatch(err.Error(), -1) {
@@ -80,7 +82,7 @@ func unknownFields(err error) []string {
 	return paths
 }
 
-// withoutFields returns the task without the fields of the paths, and the paths of those that it had.
+// withoutFields returns the task without the fields of the paths, and the paths of the fields that were dropped.
 func withoutFields(task Task, paths []string) (known Task, dropped []string, err error) {
 	if task.Body, dropped, err = dropFields(task.Body, paths); err != nil || task.Initial == nil {
 		return task, dropped, err
@@ -90,11 +92,11 @@ func withoutFields(task Task, paths []string) (known Task, dropped []string, err
 			return task, dropped, err
 		}
 	}
-	task.Initial, dropped, err = dropFields(task.Initial, paths) // it has all that the body has
+	task.Initial, dropped, err = dropFields(task.Initial, paths) // it contains all fields of the body
 	return task, dropped, err
 }
 
-// dropFields returns a body without the fields of the paths, and the paths of those that it had.
+// dropFields returns a body without the fields of the paths, and the paths of the fields that were dropped.
 func dropFields(body []byte, paths []string) (rest []byte, dropped []string, err error) {
 	var obj map[string]any
 	if err := json.Unmarshal(body, &obj); err != nil {
@@ -109,7 +111,8 @@ func dropFields(body []byte, paths []string) (rest []byte, dropped []string, err
 	return rest, dropped, err
 }
 
-// dropField removes the field of a path, and reports whether there was one. Keys of maps may have dots, so every way to read the path is tried.
+// dropField removes the field of a path, and reports whether it existed. Keys of maps may contain dots, so all
+// interpretations of the path are tried.
 func dropField(value any, path string) bool {
 	switch value := value.(type) {
 	case map[string]any:

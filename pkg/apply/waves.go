@@ -1,5 +1,5 @@
-// Package apply is the server-side-apply engine: it sends objects to the target cluster and deletes them again. It
-// knows objects, not ManagedResources.
+// Package apply is the server-side-apply engine: it sends objects to the target cluster, and deletes them. It does not
+// know ManagedResources.
 package apply
 
 import (
@@ -8,23 +8,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Wave is a step in the order in which objects are applied. Deletion goes through the waves backwards.
+// Wave is a step in the order in which objects are applied. Objects are deleted in the reverse order.
 type Wave int
 
-// The waves, in the order of applying: what others live in or refer to comes first, and what can reject others comes
-// last.
+// The waves, in the apply order. Objects that contain others or that others reference come first. Objects that can
+// reject others come last.
 const (
-	// WaveNamespaces holds what other objects live in.
+	// WaveNamespaces contains Namespaces, which contain other objects, and PriorityClasses.
 	WaveNamespaces Wave = iota
-	// WaveDefinitions holds the kinds of other objects.
+	// WaveDefinitions contains CustomResourceDefinitions.
 	WaveDefinitions
-	// WaveConfiguration holds identities, permissions, quotas, policies, configuration and storage.
+	// WaveConfiguration contains identities, permissions, quotas, policies, configuration and storage.
 	WaveConfiguration
-	// WaveWorkloads holds what runs, and what scales and exposes it.
+	// WaveWorkloads contains workloads and the objects that scale and expose them.
 	WaveWorkloads
-	// WaveCustomResources holds every kind that is not listed here.
+	// WaveCustomResources contains all kinds that are not listed here.
 	WaveCustomResources
-	// WaveAdmission holds webhook configurations and APIServices: they are applied last, once their backends can serve.
+	// WaveAdmission contains webhook configurations and APIServices. They are applied last, when their backends can serve.
 	WaveAdmission
 )
 

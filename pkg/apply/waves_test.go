@@ -46,7 +46,7 @@ func TestWaveOf(t *testing.T) {
 func TestWavesAreInTheOrderOfApplying(t *testing.T) {
 	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveAdmission}
 	if !slices.IsSorted(waves) {
-		t.Errorf("%v are not in order", waves)
+		t.Errorf("the waves %v are not in order", waves)
 	}
 }
 

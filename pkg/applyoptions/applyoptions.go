@@ -1,5 +1,5 @@
 // Package applyoptions reads the annotations of an object that control how it is applied: those of Flux and Argo CD,
-// which mean here what they mean there, and those of gardener-resource-manager that have the same effect.
+// which have the same meaning here, and those of gardener-resource-manager with the same effect.
 package applyoptions
 
 import (
@@ -23,29 +23,29 @@ const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 )
 
-// Options is how an object wants to be handled.
+// Options control how an object is handled.
 type Options struct {
-	// Release has the object neither applied nor kept in the inventory.
+	// Release is set if the object is neither applied nor kept in the inventory.
 	Release bool
-	// CreateOnly has the object created if it does not exist, and left alone then.
+	// CreateOnly is set if the object is created if it does not exist, and never updated.
 	CreateOnly bool
-	// Bare has a CreateOnly object created without any marks.
+	// Bare is set if a CreateOnly object is created without labels and annotations of the resource-manager.
 	Bare bool
-	// Merge leaves alone what others add to the object.
+	// Merge is set if fields that other clients add to the object are kept.
 	Merge bool
-	// Replace deletes and re-creates the object if its update is invalid.
+	// Replace is set if the object is deleted and created again if its update is invalid.
 	Replace bool
-	// KeepOnPrune keeps the object when it leaves its ManagedResource.
+	// KeepOnPrune is set if the object is kept when it is removed from the manifests.
 	KeepOnPrune bool
-	// KeepOnDelete keeps the object when its ManagedResource is deleted.
+	// KeepOnDelete is set if the object is kept when its ManagedResource is deleted.
 	KeepOnDelete bool
-	// Suspend has a live object left alone.
+	// Suspend is set if a live object is not changed.
 	Suspend bool
-	// Wave orders objects before their kind does, lower ones first.
+	// Wave is the sync wave of the object. It takes precedence over the wave of its kind. Lower waves come first.
 	Wave int
 }
 
-// Reads reports whether Of reads an annotation.
+// Reads reports whether Of uses an annotation.
 func Reads(key string) bool {
 	switch key {
 	case resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate,
@@ -55,7 +55,7 @@ func Reads(key string) bool {
 	return false
 }
 
-// Of reads an object's annotations. Values that are not known count as if they were not there.
+// Of returns the options in the annotations of an object. Unknown values are ignored.
 func Of(annotations map[string]string) Options {
 	var d Options
 	if len(annotations) == 0 {

@@ -34,11 +34,11 @@ func TestOf(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if !Reads(test.key) || Reads("other") {
-				t.Errorf("%s is read: %t", test.key, Reads(test.key))
+				t.Errorf("Reads(%s) is %t", test.key, Reads(test.key))
 			}
 		})
 	}
 	if got := Of(nil); got != (Options{}) {
-		t.Errorf("of nothing %+v", got)
+		t.Errorf("without annotations: got %+v", got)
 	}
 }

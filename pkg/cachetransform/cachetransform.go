@@ -1,4 +1,4 @@
-// Package cachetransform removes from cached objects the fields that are not read.
+// Package cachetransform removes unused fields from cached objects.
 package cachetransform
 
 import (
@@ -8,7 +8,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Of returns the transform of a cache that stores what reduce returns for objects of type T. Others, such as tombstones, stay as they are.
+// Of returns the transform of a cache that stores the result of reduce for objects of type T. Other objects, such as
+// tombstones, are unchanged.
 func Of[T, R any](reduce func(T) R) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if typed, ok := object.(T); ok {
@@ -18,8 +19,8 @@ func Of[T, R any](reduce func(T) R) toolscache.TransformFunc {
 	}
 }
 
-// Meta returns only the metadata that identifies objects and their versions, and whether an object is being deleted. Objects of one
-// namespace share the memory of its name.
+// Meta returns only the metadata that identifies an object and its version, and its deletion timestamp. Objects in the
+// same namespace share the memory of its name.
 func Meta(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: Intern(object.GetNamespace()), Name: object.GetName(), UID: object.GetUID(),
@@ -27,7 +28,7 @@ func Meta(object metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// KeepKeys returns the entries of a map with the given keys; nil without such entries.
+// KeepKeys returns the entries of a map with the given keys; nil if there are none.
 func KeepKeys(values map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {
@@ -38,7 +39,7 @@ func KeepKeys(values map[string]string, keys ...string) map[string]string {
 	return kept
 }
 
-// FilterKeys returns the entries of a map for whose keys keep returns true; nil without such entries.
+// FilterKeys returns the entries of a map for whose keys keep returns true; nil if there are none.
 func FilterKeys(values map[string]string, keep func(key string) bool) map[string]string {
 	var kept map[string]string
 	for key, value := range values {
@@ -57,5 +58,5 @@ func with(values map[string]string, key, value string) map[string]string {
 	return values
 }
 
-// Intern returns an equal string that shares its memory with all other interned equal strings.
+// Intern returns an equal string that shares its memory with all other equal interned strings.
 func Intern(text string) string { return unique.Make(text).Value() }

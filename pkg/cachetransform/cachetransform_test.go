@@ -57,6 +57,6 @@ func TestKeepKeysAndFilterKeys(t *testing.T) {
 func TestIntern(t *testing.T) {
 	one, other := Intern(strings.Clone("garden")), Intern(strings.Clone("garden"))
 	if one != other || unsafe.StringData(one) != unsafe.StringData(other) {
-		t.Error("equal texts have memory of their own")
+		t.Error("equal strings do not share memory")
 	}
 }

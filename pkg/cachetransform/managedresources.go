@@ -10,11 +10,11 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// pooledMaps is how many different sets of labels or annotations a Compactor knows, to hold them once for all objects that have them.
+// pooledMaps is the maximum number of different sets of labels or annotations that a Compactor stores.
 const pooledMaps = 4096
 
-// Compactor makes ManagedResources small before a cache keeps them: nearly all of their memory is inventory, in which most
-// strings and labels repeat. It is safe for concurrent use.
+// Compactor reduces the memory of ManagedResources in a cache. Nearly all of it is inventory, in which most strings and
+// labels repeat. It is safe for concurrent use.
 type Compactor struct {
 	mu   sync.Mutex
 	pool map[string]map[string]string
@@ -25,15 +25,16 @@ func NewCompactor() *Compactor {
 	return &Compactor{pool: map[string]map[string]string{}}
 }
 
-// Compact drops who owns which field of a ManagedResource, and lets its inventory and conditions share memory with others. The result must
-// not be changed. Objects of other types are returned as they are. It never fails; it is a transform of a cache.
+// Compact removes the managed fields of a ManagedResource, and makes its inventory and conditions share memory with
+// others. The result must not be changed. Objects of other types are returned unchanged. Compact is a transform of a
+// cache and never fails.
 func (c *Compactor) Compact(obj any) (any, error) {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
 		return obj, nil
 	}
 	mr.ManagedFields = nil
-	resources := make([]resourcesv1alpha1.ObjectReference, len(mr.Status.Resources)) // a decoder's slices have room for more
+	resources := make([]resourcesv1alpha1.ObjectReference, len(mr.Status.Resources)) // slices of a decoder have spare capacity
 	for i, entry := range mr.Status.Resources {
 		entry.APIVersion, entry.Kind, entry.Namespace = Intern(entry.APIVersion), Intern(entry.Kind), Intern(entry.Namespace)
 		entry.Labels, entry.Annotations = c.Share(entry.Labels), c.Share(entry.Annotations)
@@ -52,7 +53,7 @@ func (c *Compactor) Compact(obj any) (any, error) {
 	return mr, nil
 }
 
-// Share returns a map that is equal to the given one and that all objects with equal ones hold together; nil for an empty one. It must not be
+// Share returns an equal map that is shared by all objects with equal maps; nil for an empty one. It must not be
 // changed.
 func (c *Compactor) Share(values map[string]string) map[string]string {
 	if len(values) == 0 {
@@ -68,7 +69,7 @@ func (c *Compactor) Share(values map[string]string) map[string]string {
 		return pooled
 	}
 	if len(c.pool) == pooledMaps {
-		clear(c.pool) // those that repeat come again, and those of one owner come together
+		clear(c.pool) // maps that repeat are soon added again, and those of one owner are added together
 	}
 	c.pool[text.String()] = values
 	return values

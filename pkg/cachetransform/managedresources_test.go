@@ -47,18 +47,18 @@ func TestCompact(t *testing.T) {
 		return reflect.ValueOf(mr.Status.Resources[0].Labels).Pointer()
 	}
 	if pointer(one) != pointer(two) || pointer(one) == pointer(other) {
-		t.Error("equal labels are not held once")
+		t.Error("equal labels do not share memory")
 	}
 	if unsafe.StringData(one.Status.Conditions[0].Message) != unsafe.StringData(two.Status.Conditions[0].Message) {
-		t.Error("equal messages are not held once")
+		t.Error("equal messages do not share memory")
 	}
 	for i := range 2 * pooledMaps {
 		compact(of("many", fmt.Sprint(i)))
 	}
 	if len(compactor.pool) > pooledMaps {
-		t.Errorf("the pool grows to %d", len(compactor.pool))
+		t.Errorf("the pool grew to %d", len(compactor.pool))
 	}
 	if obj, err := compactor.Compact("another type"); obj != "another type" || err != nil {
-		t.Error("objects of other types are changed")
+		t.Error("an object of another type was changed")
 	}
 }

@@ -1,4 +1,4 @@
-// Package cli is kubectl mr, the operators' command line for ManagedResources.
+// Package cli provides kubectl mr, the operators' command line for ManagedResources.
 package cli
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/why"
 )
 
-// Groups of commands in the help.
+// Command groups in the help.
 const (
 	groupLook    = "look"
 	groupAct     = "act"
@@ -28,19 +28,22 @@ const (
 	groupOther   = "other"
 )
 
-// NewCommand returns the root command with its subcommands. Errors are returned, not printed. Name is the name that the user calls.
+// NewCommand returns the root command with its subcommands. It returns errors without printing them. The name is the
+// command that
+// the user enters.
 func NewCommand(c *console.Console, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-mr",
-		Short: "Inspect ManagedResources and find out what is wrong",
-		Long: `kubectl mr shows the state of ManagedResources and their objects, explains why one is not ready, and previews changes.
+		Short: "Inspect ManagedResources and find out why they are not ready",
+		Long: `kubectl mr shows the state of ManagedResources and their objects, explains why they are not ready, and previews changes.
 
-ManagedResources and their Secrets are read from the cluster of the kubeconfig, as with kubectl. If their objects are in another
-cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context. get, why, tree and top also take a Shoot
-(shoot/NAMESPACE/NAME) or a Seed (seed/NAME) of the garden that --garden-kubeconfig (or GARDEN_KUBECONFIG) or --garden-context specifies.
+It reads ManagedResources and their Secrets from the cluster of the kubeconfig, as kubectl does. If their objects are in another
+cluster, specify it with --target-kubeconfig (or TARGET_KUBECONFIG) or --target-context. The commands get, why, tree and top also
+accept a Shoot (shoot/NAMESPACE/NAME) or a Seed (seed/NAME) of the garden that --garden-kubeconfig (or GARDEN_KUBECONFIG) or
+--garden-context specifies.
 
 Exit codes: 0 for success; 1 for a negative result, such as differences found by diff; 2 for an error, such as a missing permission
-or a cluster that cannot be reached.`,
+or an unreachable cluster.`,
 		Example: `  # show the state of all ManagedResources
   kubectl mr get -A
 

@@ -8,7 +8,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// usage is the usage template. Unlike cobra's own, it omits the flags of all commands, which are as many as kubectl's.
+// usage is the usage template. Unlike the template of cobra, it omits the global flags, which are as numerous as those of kubectl.
+// kubectl.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if .HasExample}}
@@ -28,7 +29,7 @@ Use "{{.CommandPath}} [command] --help" for more information about a command, an
 Use "{{.Root.CommandPath}} options" for the flags of all commands, such as -n, --context and --target-kubeconfig.
 {{end}}`
 
-// newOptionsCommand returns the command that shows the flags of all commands.
+// newOptionsCommand returns the command that prints the global flags.
 func newOptionsCommand(c *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",

@@ -28,7 +28,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
-// component is one with all that it can have.
+// component is a component with all its optional parts.
 type component struct {
 	name    string
 	objects []client.Object
@@ -37,7 +37,7 @@ type component struct {
 
 const namespace = constants.GardenNamespace
 
-// seed returns all components of a seed, with all settings, and images of the list.
+// seed returns all components of a seed with all settings, and with images from the list.
 func seed(t *testing.T) []component {
 	t.Helper()
 	var all []component
@@ -83,7 +83,7 @@ func seed(t *testing.T) []component {
 	return all
 }
 
-// image is an image of the list.
+// image returns an image from the list.
 func image(t *testing.T, name string) string {
 	t.Helper()
 	vector, err := images.Load("")
@@ -97,10 +97,10 @@ func image(t *testing.T, name string) string {
 	return found.Reference
 }
 
-// secretOf is the name of the Secret of a config.
+// secretOf returns the name of the Secret of a config.
 func secretOf(config string) string { return config + "-12345678" }
 
-// deployments are those of a component.
+// deployments returns the Deployments of a component.
 func (c component) deployments() []*appsv1.Deployment {
 	var all []*appsv1.Deployment
 	for _, object := range c.objects {
@@ -119,7 +119,7 @@ func (c component) has(t *testing.T, kind, namespace, name string) bool {
 	})
 }
 
-// TestImages: containers run images of the list only.
+// TestImages checks that containers run only images from the list.
 func TestImages(t *testing.T) {
 	vector, err := images.Load("")
 	if err != nil {
@@ -142,10 +142,11 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestWhatPodsUse: all that Pods use is in the same component, is asked for, or comes before it.
+// TestWhatPodsUse checks that every object that a Pod uses is in the same component, is requested by it, or belongs to an
+// earlier component.
 func TestWhatPodsUse(t *testing.T) {
 	all := seed(t)
-	classes := map[string]bool{constants.PriorityClassSystemCritical: true} // which comes with gardenlet's chart
+	classes := map[string]bool{constants.PriorityClassSystemCritical: true} // part of gardenlet's chart
 	for _, c := range all {
 		for _, object := range c.objects {
 			if golden.Unstructured(t, object).GetKind() == "PriorityClass" {
@@ -166,40 +167,41 @@ func TestWhatPodsUse(t *testing.T) {
 				switch {
 				case volume.Secret != nil:
 					if !c.hasSecret(t, deployment.Namespace, volume.Secret.SecretName) {
-						t.Errorf("%s: Deployment %s mounts the Secret %q, which no component asks for", c.name, deployment.Name, volume.Secret.SecretName)
+						t.Errorf("%s: Deployment %s mounts the Secret %q, which no component requests", c.name, deployment.Name, volume.Secret.SecretName)
 					}
 				case volume.ConfigMap != nil:
 					if !c.has(t, "ConfigMap", deployment.Namespace, volume.ConfigMap.Name) {
 						t.Errorf("%s: Deployment %s mounts the ConfigMap %q, which does not exist", c.name, deployment.Name, volume.ConfigMap.Name)
 					}
 				default:
-					t.Errorf("%s: Deployment %s has the volume %q: let this test know its kind", c.name, deployment.Name, volume.Name)
+					t.Errorf("%s: Deployment %s has the volume %q: add its kind to this test", c.name, deployment.Name, volume.Name)
 				}
 			}
 		}
 	}
 }
 
-// hasSecret reports whether a Secret is emitted or asked for.
+// hasSecret reports whether a Secret is emitted or requested.
 func (c component) hasSecret(t *testing.T, namespace, name string) bool {
 	t.Helper()
 	return c.has(t, "Secret", namespace, name) ||
 		slices.ContainsFunc(c.secrets, func(config secrets.Config) bool { return secretOf(config.Name) == name })
 }
 
-// TestSecrets: the certificates can be generated, and no two components ask for the same one.
+// TestSecrets checks that the certificates can be generated, and that no two components request the same one.
 func TestSecrets(t *testing.T) {
 	configs := []secrets.Config{{Name: constants.SecretNameCASeed, Kind: secrets.KindCA, KeepOld: true}}
 	for _, c := range seed(t) {
 		configs = append(configs, c.secrets...)
 	}
 	result, err := secrets.Resolve(configs, secrets.State{Identity: "test"})
-	if err != nil || len(result.Missing) != 1 || len(result.Items) != 0 { // what is signed comes after the authority
+	if err != nil || len(result.Missing) != 1 || len(result.Items) != 0 { // the certificates need the authority first
 		t.Errorf("missing %d, %d items, %v", len(result.Missing), len(result.Items), err)
 	}
 }
 
-// TestServices: Services and budgets select Pods of their component, and Services lead to ports of these Pods.
+// TestServices checks that Services and PodDisruptionBudgets select Pods of their component, and that Services target ports of
+// these Pods.
 func TestServices(t *testing.T) {
 	for _, c := range seed(t) {
 		for _, object := range c.objects {
@@ -217,7 +219,7 @@ func TestServices(t *testing.T) {
 			}
 			for _, port := range service.Spec.Ports {
 				if !slices.Contains(ports, port.TargetPort.IntVal) {
-					t.Errorf("%s: Service %s leads to port %s, its Pods have %v", c.name, service.Name, port.TargetPort.String(), ports)
+					t.Errorf("%s: Service %s targets port %s, but its Pods have %v", c.name, service.Name, port.TargetPort.String(), ports)
 				}
 			}
 		}
@@ -233,7 +235,7 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-// TestPods: Pods have no privileges, and those that talk to the API server are allowed to.
+// TestPods checks that Pods have no privileges, and that Pods that use the API server may connect to it.
 func TestPods(t *testing.T) {
 	for _, c := range seed(t) {
 		for _, deployment := range c.deployments() {
@@ -243,7 +245,7 @@ func TestPods(t *testing.T) {
 				t.Errorf("%s does not select its own Pods", name)
 			}
 			if allowed := template.Labels[constants.LabelNetworkPolicyToRuntimeAPIServer] != ""; allowed != (template.Spec.ServiceAccountName != "") {
-				t.Errorf("%s may talk to the API server: %t, its ServiceAccount is %q", name, allowed, template.Spec.ServiceAccountName)
+				t.Errorf("%s may connect to the API server: %t, its ServiceAccount is %q", name, allowed, template.Spec.ServiceAccountName)
 			}
 			pod := template.Spec.SecurityContext
 			if pod == nil || !ptr.Deref(pod.RunAsNonRoot, false) || pod.SeccompProfile == nil {
@@ -255,31 +257,32 @@ func TestPods(t *testing.T) {
 					t.Errorf("%s runs the container %s with privileges: %+v", name, container.Name, security)
 				}
 				if len(container.Resources.Requests) == 0 {
-					t.Errorf("%s: the container %s requests nothing", name, container.Name)
+					t.Errorf("%s: the container %s has no resource requests", name, container.Name)
 				}
 			}
 		}
 	}
 }
 
-// TestObjects: no two components have the same object, all namespaces exist, and the same values give the same bytes.
+// TestObjects checks that no two components have the same object, that all namespaces exist, and that the same values result in
+// the same bytes.
 func TestObjects(t *testing.T) {
 	all := seed(t)
 	again := seed(t)
 	owner := map[string]string{}
 	for i, c := range all {
 		if string(golden.Text(t, c.objects)) != string(golden.Text(t, again[i].objects)) {
-			t.Errorf("%s: the same values give other objects", c.name)
+			t.Errorf("%s: the same values result in different objects", c.name)
 		}
 		for _, object := range c.objects {
 			kind := golden.Unstructured(t, object).GroupVersionKind().GroupKind().String()
 			key := strings.Join([]string{kind, object.GetNamespace(), object.GetName()}, "/")
 			if other := owner[key]; other != "" {
-				t.Errorf("%s and %s have the object %s", other, c.name, key)
+				t.Errorf("%s and %s both have the object %s", other, c.name, key)
 			}
 			owner[key] = c.name
 			if in := object.GetNamespace(); in != "" && owner["Namespace//"+in] == "" {
-				t.Errorf("%s has %s in a namespace that no component before it has", c.name, key)
+				t.Errorf("%s has %s in a namespace that no earlier component creates", c.name, key)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func TestStable(t *testing.T) {
 		"certificate has expired: current time 2026-01-02T12:00:00Z is after x": "certificate has expired: current time is after x",
 	} {
 		if got := Stable(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

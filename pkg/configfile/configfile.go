@@ -1,4 +1,4 @@
-// Package configfile reads the configuration files of programs strictly: unknown fields and keys that are set twice are errors.
+// Package configfile reads the configuration files of programs strictly: unknown fields and duplicate keys are errors.
 package configfile
 
 import (
@@ -12,27 +12,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MaxBytes is the size of the largest file that is read. It is far above the size of a complete configuration and keeps a mistaken path from filling the memory.
+// MaxBytes is the maximum size of a configuration file. It is far above the size of a complete configuration and
+// protects against a wrong path to a huge file.
 const MaxBytes = 1 << 20
 
 // Format is a kind of configuration.
 type Format[T any] struct {
-	// Kind is its name, for errors.
+	// Kind is the name of the kind, for errors.
 	Kind string
-	// SetDefaults completes a configuration.
+	// SetDefaults sets the defaults of a configuration.
 	SetDefaults func(*T)
-	// Validate checks a configuration with its defaults.
+	// Validate checks a defaulted configuration.
 	Validate func(*T) field.ErrorList
 }
 
-// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong, with the paths of the fields.
+// Load reads, defaults and validates the configuration file at path. The error lists all problems with the paths of the
+// fields.
 func (f Format[T]) Load(path string) (*T, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration file: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	// One byte more than allowed is enough for Parse to see that the file is too large.
+	// With one extra byte, Parse can detect that the file is too large.
 	data, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration file: %w", err)
@@ -44,7 +46,8 @@ func (f Format[T]) Load(path string) (*T, error) {
 	return c, nil
 }
 
-// Parse decodes, defaults and validates a configuration in YAML or JSON of at most 1 MiB. Its errors are those of [Format.Load].
+// Parse decodes, defaults and validates a configuration in YAML or JSON of at most 1 MiB. It returns the same errors as
+// [Format.Load].
 func (f Format[T]) Parse(data []byte) (*T, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("too large: at most %d bytes are read", MaxBytes)

@@ -1,5 +1,5 @@
-// Package crdwatch watches objects of kinds that CustomResourceDefinitions define: while the definition is there, which may come and
-// go at run time.
+// Package crdwatch watches objects of kinds that CustomResourceDefinitions define. The definition may be created and
+// deleted at run time.
 package crdwatch
 
 import (
@@ -27,50 +27,50 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// servedWithin are the delays in which the API server gets to serve a kind that was just defined.
+// servedWithin is the backoff while waiting for the API server to serve a newly defined kind.
 var servedWithin = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 8}
 
 // Kinds reports which kinds a cluster has.
 type Kinds interface {
-	// Serves asks the API server whether it serves a kind. An error means that it could not be found out.
+	// Serves reports whether the API server serves a kind. An error means that the answer is not known.
 	Serves(gvk schema.GroupVersionKind) (bool, error)
 }
 
-// Options say what is watched.
+// Options define the objects to watch.
 type Options struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kinds    Kinds
-	// Namespaces are those that are watched; metav1.NamespaceAll for all.
+	// Namespaces are the watched namespaces; metav1.NamespaceAll for all.
 	Namespaces []string
-	// Resource and Kind are what the definition "<resource>.<group>" defines.
+	// Resource and Kind are defined by the CustomResourceDefinition "<resource>.<group>".
 	Resource schema.GroupVersionResource
 	Kind     string
-	// LabelSelector selects the objects that are watched; empty for all.
+	// LabelSelector selects the watched objects; empty for all.
 	LabelSelector string
-	// Reduce returns what is kept of an object. It has to have the object's metadata, as far as it is needed.
+	// Reduce returns the stored form of an object. It must include the required metadata.
 	Reduce   func(*unstructured.Unstructured) any
 	Indexers toolscache.Indexers
-	// OnEvent is called with the reduced object when one comes or goes, and with both when one changes.
+	// OnEvent is called with the reduced object when one is created or deleted, and with both versions when one changes.
 	OnEvent func(object any)
-	// OnKnown is called whenever it may have become known which objects there are.
+	// OnKnown is called whenever the set of objects may have become known.
 	OnKnown func()
-	// Affected is what stays as it is while the kind is defined, but not served; for the log.
+	// Affected names the objects that stay unchanged while the kind is defined, but not served. It is for the log.
 	Affected string
 }
 
-// Watch watches the objects of one kind while its CustomResourceDefinition is there. It is safe for concurrent use.
+// Watch watches the objects of one kind while its CustomResourceDefinition exists. It is safe for concurrent use.
 type Watch struct {
 	Options
 
 	definition toolscache.SharedIndexInformer
 
 	mu sync.Mutex
-	// informers are those of each namespace; nil while the kind is not defined, or not served yet.
+	// informers has one informer per namespace. It is nil while the kind is not defined or not served.
 	informers []toolscache.SharedIndexInformer
-	// defined is set while there is a definition.
+	// defined is set while the definition exists.
 	defined bool
-	// stop ends the informers.
+	// stop stops the informers.
 	stop context.CancelFunc
 }
 
@@ -89,7 +89,7 @@ func New(options Options) *Watch {
 // definition returns the name of the CustomResourceDefinition.
 func (o Options) definition() string { return o.Resource.Resource + "." + o.Resource.Group }
 
-// Start begins to watch whether the kind is defined, until the context ends. It returns at once.
+// Start starts to watch the definition until the context ends. It does not block.
 func (w *Watch) Start(ctx context.Context) error {
 	registration, err := w.definition.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { w.begin(ctx) },
@@ -108,7 +108,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// begin starts to watch the objects, unless they are watched.
+// begin starts to watch the objects, unless they are already watched.
 func (w *Watch) begin(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,12 +128,11 @@ func (w *Watch) run(ctx context.Context) {
 	var informers []toolscache.SharedIndexInformer
 	var synced []toolscache.InformerSynced
 	for _, namespace := range w.Namespaces {
-		informer := dynamicinformer.NewFilteredDynamicInformer(w.Dynamic, w.Resource, namespace, 0, w.Indexers, func(options *metav1.ListOptions) {
-			options.LabelSelector = w.LabelSelector
-		}).Informer()
+		informer := dynamicinformer.NewFilteredDynamicInformer(w.Dynamic, w.Resource, namespace, 0, w.Indexers,
+			func(options *metav1.ListOptions) { options.LabelSelector = w.LabelSelector }).Informer()
 		registration, err := w.observe(informer)
 		if err != nil {
-			return // an informer that has not been started takes everything
+			return // does not happen: informers that were not started accept all handlers
 		}
 		informers, synced = append(informers, informer), append(synced, registration.HasSynced)
 	}
@@ -150,7 +149,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// waitUntilServed reports whether the API server serves the kind, which is defined.
+// waitUntilServed waits until the API server serves the defined kind, and reports whether it does.
 func (w *Watch) waitUntilServed(ctx context.Context) bool {
 	kind := w.Resource.GroupVersion().WithKind(w.Kind)
 	err := wait.ExponentialBackoffWithContext(ctx, servedWithin, func(context.Context) (bool, error) {
@@ -164,7 +163,7 @@ func (w *Watch) waitUntilServed(ctx context.Context) bool {
 	return err == nil
 }
 
-// giveUp has the next event of the definition try again.
+// giveUp makes the next event of the definition try again.
 func (w *Watch) giveUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +189,7 @@ func (w *Watch) observe(informer toolscache.SharedIndexInformer) (toolscache.Res
 	})
 }
 
-// end stops to watch objects of a kind that is not defined any more.
+// end stops watching objects after their definition was deleted.
 func (w *Watch) end() {
 	objects := w.List()
 	w.mu.Lock()
@@ -213,12 +212,12 @@ func (w *Watch) Known() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.defined {
-		return len(w.definition.GetStore().ListKeys()) == 0 // otherwise, the event is on its way
+		return len(w.definition.GetStore().ListKeys()) == 0 // otherwise, the event of the definition is pending
 	}
 	return len(w.informers) > 0 && !slices.ContainsFunc(w.informers, func(i toolscache.SharedIndexInformer) bool { return !i.HasSynced() })
 }
 
-// Exists reports whether the cluster has the kind, as far as that is known.
+// Exists reports whether the cluster is known to serve the kind.
 func (w *Watch) Exists() bool { return len(w.running()) > 0 }
 
 func (w *Watch) running() []toolscache.SharedIndexInformer {
@@ -227,7 +226,7 @@ func (w *Watch) running() []toolscache.SharedIndexInformer {
 	return w.informers
 }
 
-// List returns all objects, reduced.
+// List returns all objects in reduced form.
 func (w *Watch) List() []any {
 	var objects []any
 	for _, informer := range w.running() {
@@ -236,12 +235,12 @@ func (w *Watch) List() []any {
 	return objects
 }
 
-// ByIndex returns the objects that one of the Indexers has for a value.
+// ByIndex returns the objects with a value in one of the Indexers.
 func (w *Watch) ByIndex(index, value string) []any {
 	var objects []any
 	for _, informer := range w.running() {
 		found, err := informer.GetIndexer().ByIndex(index, value)
-		if err == nil { // it fails for unknown indexes alone
+		if err == nil { // it fails for unknown indexes only
 			objects = append(objects, found...)
 		}
 	}

@@ -16,7 +16,7 @@ type served struct{}
 
 func (served) Serves(schema.GroupVersionKind) (bool, error) { return true, nil }
 
-// TestGet: objects with and without a namespace are found by their names.
+// TestGet checks that objects with and without a namespace are found by their names.
 func TestGet(t *testing.T) {
 	for _, namespace := range []string{"", "garden"} {
 		resource := schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "things"}
@@ -48,7 +48,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("the object in the namespace %q is not found", namespace)
 		}
 		if w.Get(types.NamespacedName{Namespace: namespace, Name: "other"}) != nil {
-			t.Errorf("an object in the namespace %q is found that does not exist", namespace)
+			t.Errorf("found an object in the namespace %q that does not exist", namespace)
 		}
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
-// A request that cannot be decided about is tried again after firstRetry, and later each time, up to lastRetry.
+// The delay before a failed request is retried starts at firstRetry and grows up to lastRetry.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// AddToManager has the manager run the controller for the requests in a cache of the target cluster, which should use Reduce.
+// AddToManager registers the controller for the requests in a cache of the target cluster. The cache should use Reduce.
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache) error {
 	if r.Machines != nil {
 		if err := mgr.Add(r.Machines); err != nil {
@@ -42,7 +42,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache) error
 		Complete(r)
 }
 
-// Reduce drops from a cached request what no decision needs. A request that is decided, or of another signer, keeps its name alone.
+// Reduce removes the fields of a cached request that no decision reads. Of a request that is decided or for another
+// signer, it keeps only the identity.
 func Reduce(obj any) (any, error) {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {

@@ -1,8 +1,8 @@
-// Package csrapprover approves or denies the CertificateSigningRequests of kubelets for serving certificates, and those of
-// gardener-node-agents and gardenadm for client certificates, in the target cluster. What it decides follows from the request, the
-// Nodes of the target cluster and the Machines of the source cluster.
+// Package csrapprover approves or denies CertificateSigningRequests in the target cluster: those of kubelets for
+// serving certificates, and those of gardener-node-agents and gardenadm for client certificates. Decisions depend on
+// the request, the Nodes of the target cluster and the Machines of the source cluster.
 //
-// A decision is final, so it is made on what the API servers say at that moment. No cache has the last word.
+// A decision is final. It is therefore based on fresh responses of the API servers, never only on a cache.
 package csrapprover
 
 import (
@@ -28,7 +28,7 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "csr-approver"
 
-// Texts of conditions and Events. Those of conditions are the ones of gardener-resource-manager.
+// Texts of conditions and Events. The texts of conditions are those of gardener-resource-manager.
 const (
 	reasonApproved = "RequestApproved"
 	reasonDenied   = "RequestDenied"
@@ -43,13 +43,13 @@ const (
 //
 // +events:on=Node of the target cluster
 const (
-	eventReason = "ServingCertificateDenied" // Warning: the kubelet's request for the certificate with which it serves was denied
+	eventReason = "ServingCertificateDenied" // Warning: the kubelet's request for a serving certificate was denied
 )
 
 const (
-	// requestTimeout bounds every request.
+	// requestTimeout limits the time of each request.
 	requestTimeout = 30 * time.Second
-	// outdatedInterval is how soon a request is looked at again that was changed meanwhile.
+	// outdatedInterval is when a request is reconciled again that changed during the reconcile.
 	outdatedInterval = time.Second
 )
 
@@ -57,21 +57,21 @@ const (
 type Reconciler struct {
 	// Target reads CertificateSigningRequests from a cache, and writes their approval.
 	Target client.Client
-	// Direct reads Nodes of the target cluster past any cache.
+	// Direct reads Nodes of the target cluster without a cache.
 	Direct client.Reader
-	// Machines are those against which requests are checked; nil for none.
+	// Machines are used to check requests; nil disables these checks.
 	Machines *Machines
 	// Recorder writes Events in the target cluster.
 	Recorder events.EventRecorder
-	// Metrics count decisions; none by default.
+	// Metrics may be the zero value.
 	Metrics Metrics
 	Clock   clock.PassiveClock
-	// ConcurrentSyncs is how many requests are worked on at a time.
+	// ConcurrentSyncs is the number of requests that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
-// Reconcile approves or denies one request, if it is undecided. It returns an error if a fact could not be read, or the decision
-// could not be written; then nothing is decided, and trying again may help.
+// Reconcile approves or denies one undecided request. It returns an error if a fact could not be read or the decision
+// could not be written. Then the request stays undecided, and a retry can help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Target.Get(ctx, request.NamespacedName, csr); err != nil {
@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // another client has changed it, perhaps decided it
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // another client has changed or decided it
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("update the approval of CertificateSigningRequest %s: %w", csr.Name, err)
 	}
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// decide finds out as many facts as are needed for a decision.
+// decide reads facts until they suffice for a decision.
 func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (decision, error) {
 	content, facts := parse(csr.Spec.Request), newFacts(r.Machines != nil)
 	for {
@@ -114,7 +114,7 @@ func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.Certificate
 	}
 }
 
-// answer adds a fact to the facts.
+// answer reads the fact that a question names.
 func (r *Reconciler) answer(ctx context.Context, question question, facts *facts) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -141,7 +141,8 @@ func (r *Reconciler) node(ctx context.Context, name string) (node, error) {
 	return node{found: true, addresses: object.Status.Addresses}, nil
 }
 
-// isAbsent reports whether the API server reports that the object does not exist. The response differs if it does not serve the kind.
+// isAbsent reports whether the API server reports that the object does not exist. It returns false if the API server
+// does not serve the kind.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -155,7 +156,7 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 	return r.Target.SubResource("approval").Update(ctx, decided)
 }
 
-// conditionOf returns the condition that says what was decided. The API server adds the time.
+// conditionOf returns the condition that records a decision. The API server sets the time.
 func conditionOf(signer string, decision decision) certificatesv1.CertificateSigningRequestCondition {
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: reasonDenied,
@@ -171,17 +172,17 @@ func conditionOf(signer string, decision decision) certificatesv1.CertificateSig
 	return condition
 }
 
-// record counts a decision that was written and logs it. A denied kubelet gets an Event on its Node, where people look whose "kubectl
-// logs" fails; others have no object of their own.
+// record counts and logs a written decision. A denied kubelet gets an Event on its Node, because users check the Node
+// when "kubectl logs" fails. Other requesters have no object for an Event.
 func (r *Reconciler) record(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision decision) {
 	r.Metrics.decided(decision, r.Clock.Since(csr.CreationTimestamp.Time))
-	logr.FromContextOrDiscard(ctx).Info("Decided a CertificateSigningRequest", "approved", decision.verdict == approve, "request", decision.of,
-		"user", conditiontext.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
+	logr.FromContextOrDiscard(ctx).Info("Decided a CertificateSigningRequest", "approved", decision.verdict == approve,
+		"request", decision.of, "user", conditiontext.Shorten(csr.Spec.Username, maxQuoted), "why", decision.why)
 	name := nodeOfUser(&csr.Spec)
 	if decision.verdict != deny || decision.of != ofKubelet || name == "" {
 		return
 	}
-	// Like those of kubelets, the Event has the name as UID; "kubectl describe node" finds it by that.
+	// Like the Events of kubelets, the Event uses the name as UID, by which "kubectl describe node" finds it.
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	r.Recorder.Eventf(object, csr, corev1.EventTypeWarning, eventReason, eventAction, "%s",
 		conditiontext.ForEvent(fmt.Sprintf("CertificateSigningRequest %s was denied: %s", csr.Name, decision.why)))

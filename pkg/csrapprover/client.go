@@ -15,15 +15,15 @@ const (
 
 	nodeAgentPrefix = "gardener.cloud:node-agent:machine:"
 	nodeAgentsGroup = "gardener.cloud:node-agents"
-	// nodeAgentServiceAccount is what node agents were before they had certificates.
+	// nodeAgentServiceAccount is the identity of node agents before they used certificates.
 	nodeAgentServiceAccount = "system:serviceaccount:kube-system:gardener-node-agent"
 
 	gardenadmPrefix = "gardener.cloud:gardenadm:shoot:"
 	gardenadmGroup  = "gardener.cloud:system:shoots"
 )
 
-// decideClient decides about a request for a client certificate of the API server, if its common name is that of a node agent or
-// of gardenadm. It ignores others.
+// decideClient decides a request for a client certificate of the API server if its common name is that of a node agent
+// or of gardenadm. It has no opinion on others.
 func decideClient(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
 	switch {
 	case content.tooLarge:
@@ -40,7 +40,7 @@ func decideClient(spec *certificatesv1.CertificateSigningRequestSpec, content co
 	return decision{}
 }
 
-// decideNodeAgent decides about the client certificate of the node agent of a Machine.
+// decideNodeAgent decides a request for the client certificate of the node agent of a Machine.
 func decideNodeAgent(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts, name string) decision {
 	if class, why := flawOfClient(spec, content, nodeAgentsGroup); why != "" {
 		return denied(ofNodeAgent, class, why)
@@ -51,15 +51,16 @@ func decideNodeAgent(spec *certificatesv1.CertificateSigningRequestSpec, content
 	isAgent, isMigration := strings.HasPrefix(spec.Username, nodeAgentPrefix), spec.Username == nodeAgentServiceAccount
 	switch {
 	case isAgent && spec.Username != content.Subject.CommonName:
-		return denied(ofNodeAgent, classUser, fmt.Sprintf("the common name %s is not the user %s", quote(content.Subject.CommonName), quote(spec.Username)))
+		return denied(ofNodeAgent, classUser, fmt.Sprintf("the common name %s is not the user %s",
+			quote(content.Subject.CommonName), quote(spec.Username)))
 	case isMigration && !facts.withMachines:
-		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user is %q, for which a Machine is needed, but no namespace of Machines is configured "+
-			"(controllers.csrApprover.machineNamespace)", nodeAgentServiceAccount))
+		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user is %q, for which a Machine is needed, "+
+			"but no namespace of Machines is configured (controllers.csrApprover.machineNamespace)", nodeAgentServiceAccount))
 	case !isAgent && !isMigration && !isBootstrapper(spec):
-		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user %s may not request it; only a bootstrap token, the node agent itself, and the "+
-			"ServiceAccount kube-system/gardener-node-agent may", quote(spec.Username)))
+		return denied(ofNodeAgent, classUser, fmt.Sprintf("the user %s may not request it; only a bootstrap token, the node agent itself, "+
+			"and the ServiceAccount kube-system/gardener-node-agent may", quote(spec.Username)))
 	}
-	nodeName := name // without Machines, a Machine is named like its Node
+	nodeName := name // without Machines, the name is that of the Node
 	if facts.withMachines {
 		machine, known := facts.machines[name]
 		if !known {
@@ -82,7 +83,8 @@ func decideNodeAgent(spec *certificatesv1.CertificateSigningRequestSpec, content
 	return decideBootstrap(facts, name, nodeName)
 }
 
-// decideBootstrap decides about the first certificate of a node agent: only a Machine that is not in use yet gets one by a token.
+// decideBootstrap decides the first certificate of a node agent. A bootstrap token is sufficient only for a Machine
+// that does not have a Node yet.
 func decideBootstrap(facts *facts, name, nodeName string) decision {
 	if nodeName == "" {
 		return approved(ofNodeAgent)
@@ -92,18 +94,20 @@ func decideBootstrap(facts *facts, name, nodeName string) decision {
 		return asking(ofNodeAgent, aboutNode, nodeName)
 	}
 	if found.found {
-		return denied(ofNodeAgent, classNode, fmt.Sprintf("the Machine %q already has the Node %q, so a bootstrap token is not sufficient", name, nodeName))
+		return denied(ofNodeAgent, classNode,
+			fmt.Sprintf("the Machine %q already has the Node %q, so a bootstrap token is not sufficient", name, nodeName))
 	}
 	return approved(ofNodeAgent)
 }
 
-// decideGardenadm decides about the client certificate with which gardenadm connects a self-hosted shoot.
+// decideGardenadm decides a request for the client certificate with which gardenadm connects a self-hosted shoot.
 func decideGardenadm(spec *certificatesv1.CertificateSigningRequestSpec, content content) decision {
 	if class, why := flawOfClient(spec, content, gardenadmGroup); why != "" {
 		return denied(ofGardenadm, class, why)
 	}
 	if !isBootstrapper(spec) {
-		return denied(ofGardenadm, classUser, fmt.Sprintf("the user %s may not request it; only a bootstrap token may", quote(spec.Username)))
+		return denied(ofGardenadm, classUser,
+			fmt.Sprintf("the user %s may not request it; only a bootstrap token may", quote(spec.Username)))
 	}
 	return approved(ofGardenadm)
 }
@@ -113,7 +117,8 @@ func isBootstrapper(spec *certificatesv1.CertificateSigningRequestSpec) bool {
 	return strings.HasPrefix(spec.Username, bootstrapUserPrefix) && slices.Contains(spec.Groups, bootstrapGroup)
 }
 
-// flawOfClient says why a request asks for more than authentication as its common name in one group.
+// flawOfClient returns the reason, with its class, if a request allows more than authentication as its common name in
+// one group.
 func flawOfClient(spec *certificatesv1.CertificateSigningRequestSpec, content content, group string) (class, why string) {
 	switch {
 	case content.flaw != "":
@@ -129,7 +134,7 @@ func flawOfClient(spec *certificatesv1.CertificateSigningRequestSpec, content co
 	return "", ""
 }
 
-// isClientUsage is the rule of kube-controller-manager: it does not sign other usages.
+// isClientUsage is the rule of kube-controller-manager, which does not sign other usages.
 func isClientUsage(usages []certificatesv1.KeyUsage) bool {
 	return only(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth) &&
 		slices.Contains(usages, certificatesv1.UsageClientAuth)

@@ -5,7 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// verdict is what to do about a request.
+// verdict is the decision on a request.
 type verdict int
 
 const (
@@ -40,7 +40,7 @@ const (
 	classNodeAddresses = "node-addresses"
 )
 
-// allPassed is why a request is approved.
+// allPassed is the reason for every approval.
 const allPassed = "all checks passed"
 
 // decision is a verdict with its explanation.
@@ -48,7 +48,7 @@ type decision struct {
 	verdict verdict
 	// of is the kind of the request, class the class of the reason.
 	of, class string
-	// why is the reason for people.
+	// why is the human-readable reason.
 	why string
 	// question is the open question if the verdict is ask.
 	question question
@@ -62,7 +62,7 @@ func approved(of string) decision {
 	return decision{verdict: approve, of: of, class: classPassed, why: allPassed}
 }
 
-// question names a fact that is needed.
+// question names a missing fact.
 type question struct {
 	topic topic
 	name  string
@@ -71,11 +71,11 @@ type question struct {
 type topic int
 
 const (
-	// aboutNode asks for a Node by its name.
+	// aboutNode requests a Node by name.
 	aboutNode topic = iota
-	// aboutMachine asks for a Machine by its name.
+	// aboutMachine requests a Machine by name.
 	aboutMachine
-	// aboutMachinesOf asks for the Machines with the label of a Node.
+	// aboutMachinesOf requests the Machines with the label of a Node.
 	aboutMachinesOf
 )
 
@@ -83,22 +83,22 @@ func asking(of string, topic topic, name string) decision {
 	return decision{verdict: ask, of: of, question: question{topic, name}}
 }
 
-// node is what is known about a Node.
+// node has the known facts about a Node.
 type node struct {
 	found     bool
 	addresses []corev1.NodeAddress
 }
 
-// machine is what is known about a Machine.
+// machine has the known facts about a Machine.
 type machine struct {
 	found bool
-	// node is the name of its Node, empty as long as it has no Node.
+	// node is the name of its Node; empty until it has one.
 	node string
 }
 
-// facts are answers. What is not there has not been asked for.
+// facts holds the answers to questions. A missing entry means that the fact has not been read.
 type facts struct {
-	// withMachines is set if there are Machines to check requests against.
+	// withMachines is set if requests are checked against Machines.
 	withMachines bool
 	nodes        map[string]node
 	machines     map[string]machine
@@ -113,8 +113,8 @@ func newFacts(withMachines bool) *facts {
 	}
 }
 
-// decide says what to do about a request. It is called again with each answer that it asks for. No clock is involved: validity
-// and expiry are the signer's business.
+// decide decides a request, or requests a missing fact. The caller then calls it again with the answer. The time plays
+// no role: the signer is responsible for validity and expiry.
 func decide(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
 	switch spec.SignerName {
 	case certificatesv1.KubeletServingSignerName:

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// story is a request, the state of the clusters, and what comes of them: the text of why something is denied, or nothing.
+// story is a request, the state of the clusters, and the expected verdict. why is the text of the reason for a denial.
 type story struct {
 	request func() requested
 	change  func(*requested, *world)
@@ -243,7 +243,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestQuestions: nothing is asked about a request that is denied anyway, and only what is needed about another one.
+// TestQuestions checks that no facts are requested for a request that is denied anyway, and only the necessary ones for others.
 func TestQuestions(t *testing.T) {
 	stranger := bootstrapRequest()
 	stranger.user = "alice"
@@ -342,7 +342,7 @@ func TestReduceKeepsWhatIsUndecided(t *testing.T) {
 			t.Fatal(reduced, err)
 		}
 		if got.Name != "a" || got.UID != "u" || got.ResourceVersion != "1" || got.ManagedFields != nil || (len(got.Spec.Request) > 0) != test.kept || undecided(got) != test.kept {
-			t.Errorf("%s: left is %+v", name, got)
+			t.Errorf("%s: %+v remains", name, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ var (
 	allTypes   = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeInternalIP, corev1.NodeExternalIP, "Other"}
 )
 
-// fields splits what the fuzzer writes: parts are divided by semicolons.
+// fields splits the input of the fuzzer at semicolons.
 func fields(text string) []string {
 	if text == "" {
 		return nil
@@ -24,7 +24,7 @@ func fields(text string) []string {
 	return strings.Split(text, ";")
 }
 
-// fuzzed is the input of FuzzDecide in the types that the fuzzer knows.
+// fuzzed is the input of FuzzDecide in types that the fuzzer supports.
 type fuzzed struct {
 	signer, usages, key               byte
 	user, groups                      string
@@ -70,7 +70,8 @@ func (f fuzzed) requested() requested {
 	return w
 }
 
-// world makes Nodes of their names, all with the same addresses "<digit of the type><address>", and Machines of "<name>=<node>".
+// world returns Nodes with the given names, all with the same addresses "<digit of the type><address>", and Machines from
+// "<name>=<node>".
 func (f fuzzed) world() world {
 	state := world{withMachines: f.withMachines, nodes: map[string][]corev1.NodeAddress{}, machines: map[string]string{}}
 	var addresses []corev1.NodeAddress
@@ -92,7 +93,8 @@ func (f fuzzed) world() world {
 	return state
 }
 
-// FuzzDecide compares the decision with the oracle: nothing is approved that breaks a rule, and nothing denied that breaks none.
+// FuzzDecide compares the decision with the oracle. A request that breaks a rule must not be approved, and a request that
+// follows all rules must not be denied.
 func FuzzDecide(f *testing.F) {
 	const (
 		serving = "system:node:node-1"
@@ -104,7 +106,7 @@ func FuzzDecide(f *testing.F) {
 		f.Add(s.signer, s.usages, s.key, s.user, s.groups, s.commonNames, s.organizations, s.units, s.dns, s.ips, s.others, s.before, s.behind,
 			s.spoiledAt, s.spoiledBits, s.nodes, s.addresses, s.machines, s.withMachines)
 	}
-	// '0' is the type at 0 of allTypes, and so on: it is 48, a multiple of 6.
+	// '0' is the type at index 0 of allTypes, because its code, 48, is a multiple of 6. The other digits follow.
 	kubelet := fuzzed{
 		usages: 0b101, user: serving, groups: "system:nodes;system:authenticated", commonNames: serving, organizations: "system:nodes",
 		dns: "host-1;node-1.internal", ips: "10.0.0.1;2001:db8::1", nodes: "node-1;node-2", addresses: "0host-1;1node-1.internal;310.0.0.1;42001:db8::1",
@@ -151,7 +153,7 @@ func checkAgainstOracle(t *testing.T, input fuzzed) {
 	w := input.requested()
 	text, err := w.text()
 	if err != nil {
-		return // there can be no such request
+		return // such a request cannot exist
 	}
 	spec := &certificatesv1.CertificateSigningRequestSpec{
 		Request: text, SignerName: w.signer, Username: w.user, Groups: w.groups, Usages: w.usages,
@@ -162,20 +164,20 @@ func checkAgainstOracle(t *testing.T, input fuzzed) {
 	if got.verdict == approve && want != approve {
 		t.Fatalf("approved, but it breaks a rule: %+v", input)
 	}
-	// What is denied and what is nobody's business cannot be told apart by the oracle if it cannot read the request, or reads it
-	// differently since its encoding is spoiled.
+	// The oracle cannot distinguish a denial from no opinion if it cannot read the request, or if it reads it differently because
+	// the encoding is corrupt.
 	if raw, readable := readRaw(text); readable && (raw.usable || w.spoil == nil) && got.verdict != want {
 		t.Fatalf("got %d %s, want %d: %+v", got.verdict, got.why, want, input)
 	}
 	if got.verdict != noOpinion && (got.why == "" || got.class == "" || len(conditionOf(w.signer, got).Message) > 4096) {
-		t.Fatalf("it is not told why, or at too much length: %+v", got)
+		t.Fatalf("the reason is missing or too long: %+v", got)
 	}
 	if again, _ := judge(t, spec, state); again.verdict != got.verdict || again.class != got.class {
-		t.Fatalf("decided in another way the second time: %+v, %+v", got, again)
+		t.Fatalf("the second decision differs: %+v, %+v", got, again)
 	}
 }
 
-// TestOracleApproves: the oracle is no use if it denies everything.
+// TestOracleApproves checks that the oracle approves some requests. Otherwise it would be useless.
 func TestOracleApproves(t *testing.T) {
 	for i, w := range []requested{servingRequest(), agentRequest(), bootstrapRequest(), gardenadmRequest()} {
 		if got := oracle(w.spec(t), goodWorld()); got != approve {

@@ -21,7 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// keys are made once: one that is fine, and others of which some are not allowed.
+// keys are generated once: some allowed ones, and others that are not allowed.
 var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	made := map[string]crypto.Signer{}
 	for name, curve := range map[string]elliptic.Curve{"P-224": elliptic.P224(), "P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()} {
@@ -46,20 +46,20 @@ var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	return made
 })
 
-// requested is what a request asks for, in the words of the tests.
+// requested is the content of a request in the types of the tests.
 type requested struct {
 	signer, user  string
 	groups        []string
 	commonNames   []string
 	organizations []any
-	// units are further attributes of the subject.
+	// units are additional attributes of the subject.
 	units          []string
 	dns, ips       []string
 	emails, uris   []string
 	usages         []certificatesv1.KeyUsage
 	key            string
 	before, behind string
-	// spoil changes the DER encoding, write the PEM text.
+	// spoil changes the DER encoding. write changes the PEM text.
 	spoil, write func([]byte) []byte
 }
 
@@ -69,7 +69,7 @@ func attribute(oid asn1.ObjectIdentifier, value any) pkix.RelativeDistinguishedN
 	return pkix.RelativeDistinguishedNameSET{{Type: oid, Value: value}}
 }
 
-// text returns the PEM text of a request, or an error if there can be no such request.
+// text returns the PEM text of a request, or an error if such a request cannot exist.
 func (w requested) text() ([]byte, error) {
 	var subject pkix.RDNSequence
 	for _, organization := range w.organizations {
@@ -134,7 +134,7 @@ type world struct {
 	machines map[string]string
 }
 
-// judge decides, and answers what is asked.
+// judge decides, and answers the questions about missing facts.
 func judge(tb testing.TB, spec *certificatesv1.CertificateSigningRequestSpec, w world) (result decision, questions []question) {
 	tb.Helper()
 	content, facts := parse(spec.Request), newFacts(w.withMachines)
@@ -161,7 +161,7 @@ func judge(tb testing.TB, spec *certificatesv1.CertificateSigningRequestSpec, w 
 			}
 		}
 	}
-	tb.Fatalf("it asks again and again: %v", questions)
+	tb.Fatalf("it repeatedly asks questions: %v", questions)
 	return result, nil
 }
 
@@ -172,7 +172,7 @@ var (
 	clientUsage = certificatesv1.UsageClientAuth
 )
 
-// servingRequest is what the kubelet of node-1 of goodWorld asks for.
+// servingRequest is the request of the kubelet of node-1 in goodWorld.
 func servingRequest() requested {
 	return requested{
 		signer: certificatesv1.KubeletServingSignerName, user: "system:node:node-1", groups: []string{"system:nodes", "system:authenticated"},
@@ -182,7 +182,7 @@ func servingRequest() requested {
 	}
 }
 
-// agentRequest is what the node agent of the Machine machine-1 of goodWorld asks for when it renews its certificate.
+// agentRequest is the request of the node agent of machine-1 in goodWorld to renew its certificate.
 func agentRequest() requested {
 	return requested{
 		signer: certificatesv1.KubeAPIServerClientSignerName, user: "gardener.cloud:node-agent:machine:machine-1",
@@ -192,7 +192,7 @@ func agentRequest() requested {
 	}
 }
 
-// bootstrapRequest is what the node agent of the Machine machine-2, which has no Node yet, asks for.
+// bootstrapRequest is the request of the node agent of machine-2, which has no Node yet.
 func bootstrapRequest() requested {
 	w := agentRequest()
 	w.user, w.groups = "system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}
@@ -200,7 +200,7 @@ func bootstrapRequest() requested {
 	return w
 }
 
-// gardenadmRequest is what gardenadm asks for.
+// gardenadmRequest is the request of gardenadm.
 func gardenadmRequest() requested {
 	w := bootstrapRequest()
 	w.commonNames, w.organizations = []string{"gardener.cloud:gardenadm:shoot:garden:root"}, []any{"gardener.cloud:system:shoots"}

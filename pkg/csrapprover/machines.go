@@ -27,8 +27,9 @@ const byNode = "node"
 
 var machineResource = schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machines"}
 
-// Machines reads the Machines of a namespace, by their metadata. A watch knows which Machine a Node has, so that it need not be
-// searched for; what is decided on is read from the API server. Until the watch works, the API server searches.
+// Machines reads the metadata of the Machines in a namespace. A watch knows the Machine of each Node, which avoids
+// searches. Decisions use objects that are read from the API server. Until the watch works, Machines are listed from
+// the API server.
 type Machines struct {
 	namespace string
 	client    metadata.ResourceInterface
@@ -54,16 +55,18 @@ func NewMachines(config *rest.Config, httpClient *http.Client, namespace string,
 	return m, nil
 }
 
-// NeedLeaderElection has the leader alone watch.
+// NeedLeaderElection makes only the leader watch.
 func (m *Machines) NeedLeaderElection() bool { return true }
 
-// Start watches until the context ends. A watch that fails, also because the source cluster does not serve Machines, is restarted.
+// Start watches until the context ends. A failed watch is restarted, even if the source cluster does not serve
+// Machines.
 func (m *Machines) Start(ctx context.Context) error {
 	m.informer.RunWithContext(ctx)
 	return nil
 }
 
-// explain logs why the watch does not work. Watches end regularly, and some versions are too old: these errors are not logged.
+// explain logs why the watch does not work. It does not log expired watches and resourceVersions, which occur
+// regularly.
 func (m *Machines) explain(_ context.Context, _ *cache.Reflector, err error) {
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		m.log.V(1).Info("Cannot watch Machines in the source cluster; listing them for each request until the watch works",
@@ -71,7 +74,7 @@ func (m *Machines) explain(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// keepNode reduces a Machine to its name and the name of its Node.
+// keepNode reduces a Machine to its identity and the name of its Node.
 func keepNode(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
@@ -101,8 +104,9 @@ func (m *Machines) get(ctx context.Context, name string) (machine, error) {
 	return machine{found: true, node: object.Labels[labelNode]}, nil
 }
 
-// ofNode returns the names of the Machines that have the label of a Node. That there is one is read from the API server; that there
-// does not have another one comes from the watch. Everything else comes from the API server.
+// ofNode returns the names of the Machines with the label of a Node. If the watch shows exactly one, only that Machine
+// is read from the API server, so the absence of further ones is known from the watch. Otherwise, the Machines are
+// listed from the API server.
 func (m *Machines) ofNode(ctx context.Context, node string) ([]string, error) {
 	if len(validation.IsValidLabelValue(node)) > 0 {
 		return nil, nil // no label can have such a value
@@ -123,11 +127,11 @@ func (m *Machines) ofNode(ctx context.Context, node string) ([]string, error) {
 	return m.search(ctx, node)
 }
 
-// search has the API server look for the Machines of a Node.
+// search lists the Machines of a Node from the API server.
 func (m *Machines) search(ctx context.Context, node string) ([]string, error) {
 	list, err := m.client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelNode: node}.String()})
 	if err == nil && list.ResourceVersion == "" {
-		err = errNoList // an answer of something else than an API server must not be taken for an empty list
+		err = errNoList // a response that is not from an API server must not count as an empty list
 	}
 	if err != nil {
 		return nil, m.explained(err)
@@ -139,7 +143,7 @@ func (m *Machines) search(ctx context.Context, node string) ([]string, error) {
 	return names, nil
 }
 
-// explained says what to do about an error.
+// explained adds the remedy to an error.
 func (m *Machines) explained(err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the source cluster does not serve Machines (%s), but controllers.csrApprover.machineNamespace is %q: install the "+

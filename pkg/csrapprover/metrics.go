@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics count decisions. The zero value counts nothing.
+// Metrics count decisions. The zero value records nothing.
 type Metrics struct {
 	decisions *metrics.Counter
 	age       *metrics.Histogram
@@ -29,7 +29,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 				"alternative-names, usages, node, machine, node-addresses.", "request", "decision", "reason"),
 		age: metrics.NewHistogram(registry, "certificate_request_decision_age_seconds",
 			"Age of CertificateSigningRequests in seconds when they were approved or denied.",
-			// From a second to the hour after which Kubernetes deletes what was decided.
+			// From one second to one hour, after which Kubernetes deletes decided requests.
 			[]float64{1, 2, 5, 10, 30, 60, 300, 900, 3600}, "request").StartAtZero(ofKubelet, ofNodeAgent, ofGardenadm),
 	}
 	for _, request := range []string{ofKubelet, ofNodeAgent, ofGardenadm} {
@@ -38,7 +38,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 	return m
 }
 
-// decided takes in a decision that was written.
+// decided records a written decision.
 func (m Metrics) decided(decision decision, age time.Duration) {
 	value := valueDenied
 	if decision.verdict == approve {

@@ -15,16 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The rules once more, in another way: as a list, on the raw DER encoding and the whole state of the clusters. A request is
-// approved if and only if it is of a kind that is looked after and breaks none of its rules.
+// This file implements the rules a second time, in another way: as a list of checks on the raw DER encoding and the whole state
+// of the clusters. A request is approved if and only if its kind is handled and it breaks none of the rules for that kind.
 
-// rawRequest is what the oracle reads out of a request.
+// rawRequest is the part of a request that the oracle reads.
 type rawRequest struct {
-	// attributes are "<object identifier>=<text>" in order, or "<object identifier>!" for what is no text.
+	// attributes are "<object identifier>=<text>" in order, or "<object identifier>!" for values that are not text.
 	attributes []string
-	// names are "<tag of the kind of name>=<bytes>", sorted, each once.
+	// names are "<tag of the kind of name>=<bytes>", sorted and unique.
 	names []string
-	// usable is set if key and signature are fine.
+	// usable is true if the key and the signature are valid.
 	usable bool
 }
 
@@ -112,7 +112,7 @@ func sortedOnce(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// nodeNames returns what rawRequest.names must be for a Node; wrong is set if an address spoils it.
+// nodeNames returns the expected rawRequest.names of a Node. wrong is true if an address is invalid.
 func nodeNames(addresses []corev1.NodeAddress) (names []string, wrong bool) {
 	for _, address := range addresses {
 		ip, err := netip.ParseAddr(leadingZeros.ReplaceAllString(address.Address, "$1$2"))
@@ -131,12 +131,12 @@ func nodeNames(addresses []corev1.NodeAddress) (names []string, wrong bool) {
 	return sortedOnce(names), wrong
 }
 
-// leadingZeros are those of the parts of an IPv4 address, which Kubernetes allows.
+// leadingZeros matches leading zeros in the parts of an IPv4 address, which Kubernetes allows.
 var leadingZeros = regexp.MustCompile(`(^|\.)0+([0-9])`)
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// oracle returns what to do about a request.
+// oracle returns the expected decision on a request.
 func oracle(spec *certificatesv1.CertificateSigningRequestSpec, state world) verdict {
 	raw, readable := readRaw(spec.Request)
 	holds := func(rules ...bool) verdict {

@@ -11,8 +11,8 @@ var (
 	randomSeed  = flag.Uint64("csr.seed", 1, "seed of TestRandomRequests")
 )
 
-// TestRandomRequests compares decisions with the oracle for requests that are nearly right: up to three values of a right one are
-// replaced by values of which some are right, too.
+// TestRandomRequests compares decisions with the oracle for nearly valid requests: up to three values of a valid
+// request are replaced by valid or invalid ones.
 func TestRandomRequests(t *testing.T) {
 	random := rand.New(rand.NewPCG(*randomSeed, 0))
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }

@@ -18,30 +18,31 @@ import (
 )
 
 const (
-	// maxRequestSize is how many bytes of PEM text are parsed at most. Requests of kubelets and node agents have less than 2 KiB.
+	// maxRequestSize is the maximum size of the parsed PEM text in bytes. Requests of kubelets and node agents have less
+	// than 2 KiB.
 	maxRequestSize = 64 << 10
-	// minRSABits and maxRSABits bound RSA keys: shorter ones are weak, longer ones take long to verify.
+	// minRSABits and maxRSABits limit the size of RSA keys. Shorter keys are weak, and longer ones are slow to verify.
 	minRSABits, maxRSABits = 2048, 8192
-	// maxQuoted and maxListed bound what messages repeat of a request: its author chooses it.
+	// maxQuoted and maxListed limit the untrusted parts of a request in messages, in bytes and items.
 	maxQuoted, maxListed = 100, 20
 
 	pemType = "CERTIFICATE REQUEST"
-	// whiteSpace may be before and behind a PEM block.
+	// whiteSpace may surround a PEM block.
 	whiteSpace = " \t\r\n"
 )
 
-// content is what spec.request of a CertificateSigningRequest holds.
+// content is the parsed spec.request of a CertificateSigningRequest.
 type content struct {
 	// CertificateRequest is nil if the text is too large or cannot be parsed.
 	*x509.CertificateRequest
 	// tooLarge is set if the text was not parsed because of its size.
 	tooLarge bool
-	// flaw is the reason to deny the request regardless of its other contents; empty without such a reason. Kubelets and node agents never
-	// send such requests.
+	// flaw is the reason to deny the request regardless of its other contents; empty if there is none. Kubelets and node
+	// agents never send such requests.
 	flaw string
 }
 
-// parse reads the PEM text of a request. Like Kubernetes, it takes the first block; that there is more is a flaw.
+// parse parses the PEM text of a request. Like Kubernetes, it reads the first block. Further content is a flaw.
 func parse(text []byte) content {
 	if len(text) > maxRequestSize {
 		return content{tooLarge: true, flaw: fmt.Sprintf("the request has %d bytes, more than the %d allowed", len(text), maxRequestSize)}
@@ -70,7 +71,8 @@ func flawOf(text, rest []byte, parsed *x509.CertificateRequest) string {
 	return ""
 }
 
-// flawOfKey comes before the signature is verified, which takes long with keys that are long.
+// flawOfKey returns the reason why a public key is not allowed. It is called before the signature is verified, which is
+// slow for long keys.
 func flawOfKey(key any) string {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -94,8 +96,8 @@ var (
 	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// flawOfSubject returns why a subject is not exactly any common name and one organization. The signer copies the
-// subject as a whole, and programs differ in how they read what is there twice or in a strange type.
+// flawOfSubject returns the reason why a subject is not exactly one common name and the given organization. The signer
+// copies the whole subject, and programs differ in how they read attributes that are duplicated or have unusual types.
 func (c content) flawOfSubject(organization string) string {
 	if !slices.Equal(c.Subject.Organization, []string{organization}) {
 		return fmt.Sprintf("the organization is %s; it must be %q alone", quoteAll(c.Subject.Organization), organization)
@@ -119,7 +121,7 @@ func (c content) flawOfSubject(organization string) string {
 // quote returns an untrusted text for a message.
 func quote(text string) string { return strconv.Quote(conditiontext.Shorten(text, maxQuoted)) }
 
-// quoteAll returns untrusted texts for a message, "none" without texts.
+// quoteAll returns untrusted texts for a message, or "none" if there are none.
 func quoteAll(texts []string) string {
 	if len(texts) == 0 {
 		return "none"

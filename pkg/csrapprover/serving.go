@@ -18,9 +18,9 @@ const (
 	nodesGroup     = "system:nodes"
 )
 
-// decideServing decides about a request for a certificate with which a kubelet serves. The rules and their order are those of
-// gardener-resource-manager; a flaw of the form, the group of the user, the rest of the subject, other alternative names and the
-// usages are checked in addition.
+// decideServing decides a request for the serving certificate of a kubelet. The rules and their order are those of
+// gardener-resource-manager. In addition, it checks the form, the group of the user, the rest of the subject, other
+// alternative names and the usages.
 func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content content, facts *facts) decision {
 	if content.flaw != "" {
 		return denied(ofKubelet, classForm, content.flaw)
@@ -52,7 +52,8 @@ func decideServing(spec *certificatesv1.CertificateSigningRequestSpec, content c
 	return approved(ofKubelet)
 }
 
-// nodeOfUser returns the name of the Node as which the API server authenticated the user; empty if it is not a Node.
+// nodeOfUser returns the name of the Node that the API server authenticated as the user; empty if the user is not a
+// Node.
 func nodeOfUser(spec *certificatesv1.CertificateSigningRequestSpec) string {
 	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
 	if !isNode || !slices.Contains(spec.Groups, nodesGroup) || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -61,8 +62,8 @@ func nodeOfUser(spec *certificatesv1.CertificateSigningRequestSpec) string {
 	return name
 }
 
-// servingNode returns the name of the Node that asks for a certificate, or the reason, with its class, why it must not have it
-// regardless of the state of the cluster.
+// servingNode returns the name of the requesting Node. If the request must be denied regardless of the state of the
+// cluster, it returns the reason and its class.
 func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content content) (name, class, why string) {
 	name, isNode := strings.CutPrefix(spec.Username, nodeUserPrefix)
 	switch {
@@ -73,7 +74,8 @@ func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content con
 	case len(content.DNSNames)+len(content.IPAddresses) == 0:
 		return "", classNames, "the request contains neither DNS names nor IP addresses"
 	case content.Subject.CommonName != spec.Username:
-		return "", classCommonName, fmt.Sprintf("the common name %s is not the user %s", quote(content.Subject.CommonName), quote(spec.Username))
+		return "", classCommonName, fmt.Sprintf("the common name %s is not the user %s",
+			quote(content.Subject.CommonName), quote(spec.Username))
 	case content.flawOfSubject(nodesGroup) != "":
 		return "", classSubject, content.flawOfSubject(nodesGroup)
 	case len(content.EmailAddresses)+len(content.URIs) > 0:
@@ -87,13 +89,13 @@ func servingNode(spec *certificatesv1.CertificateSigningRequestSpec, content con
 	return name, "", ""
 }
 
-// isServingUsage is the rule of kube-controller-manager: it does not sign other usages.
+// isServingUsage is the rule of kube-controller-manager, which does not sign other usages.
 func isServingUsage(usages []certificatesv1.KeyUsage) bool {
 	return only(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth) &&
 		slices.Contains(usages, certificatesv1.UsageDigitalSignature) && slices.Contains(usages, certificatesv1.UsageServerAuth)
 }
 
-// only reports whether all values are allowed.
+// only reports whether all usages are allowed.
 func only(usages []certificatesv1.KeyUsage, allowed ...certificatesv1.KeyUsage) bool {
 	return !slices.ContainsFunc(usages, func(usage certificatesv1.KeyUsage) bool { return !slices.Contains(allowed, usage) })
 }
@@ -106,7 +108,8 @@ func usagesText(usages []certificatesv1.KeyUsage) string {
 	return quoteAll(texts)
 }
 
-// compareAddresses says in what the alternative names of a request differ from the addresses of its Node.
+// compareAddresses describes the difference between the alternative names of a request and the addresses of its Node;
+// empty if there is none.
 func compareAddresses(content content, addresses []corev1.NodeAddress) string {
 	wantNames, wantIPs, why := alternativeNames(addresses)
 	if why != "" {
@@ -128,15 +131,15 @@ func compareAddresses(content content, addresses []corev1.NodeAddress) string {
 	return ""
 }
 
-// alternativeNames returns what a kubelet asks for, given the addresses of its Node: a host name that is an IP address counts as
-// one, and empty ones do not count. An IP address that cannot be parsed is reported.
+// alternativeNames returns the names that a kubelet requests for the addresses of its Node. A host name that is an IP
+// address counts as one, and empty addresses are ignored. If an IP address cannot be parsed, why describes it.
 func alternativeNames(addresses []corev1.NodeAddress) (names, ips set, why string) {
 	names, ips = set{}, set{}
 	for _, address := range addresses {
 		if address.Address == "" {
 			continue
 		}
-		// The lenient parser is the one of the kubelet.
+		// The kubelet uses this lenient parser too.
 		ip := netutils.ParseIPSloppy(address.Address)
 		switch address.Type {
 		case corev1.NodeHostName:
@@ -162,5 +165,5 @@ type set map[string]struct{}
 
 func (s set) add(text string) { s[text] = struct{}{} }
 
-// String returns the texts in order, for a message.
+// String returns the sorted texts for a message.
 func (s set) String() string { return quoteAll(slices.Sorted(maps.Keys(s))) }

@@ -13,14 +13,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// mayDefragment returns why no member may be defragmented now.
+// mayDefragment returns why no member may be defragmented now, empty if one may.
 func (r *Reconciler) mayDefragment(ctx context.Context, owner flow.Owner, _ flow.Task) (string, error) {
 	in, err := r.readMembers(ctx, owner)
 	if err != nil {
 		return "", err
 	}
 	if in.ready(in.Etcd.Spec.Replicas) < in.Etcd.Spec.Replicas {
-		return "the members are defragmented when all of them are healthy", nil
+		return "defragmentation starts when all members are healthy", nil
 	}
 	return "", nil
 }
@@ -37,7 +37,7 @@ func (r *Reconciler) readMembers(ctx context.Context, owner flow.Owner) (Inputs,
 	return in, err
 }
 
-// defragment asks one member after the other to defragment its database, by its Lease.
+// defragment requests the defragmentation of one member after the other by annotating its Lease.
 func (r *Reconciler) defragment(ctx context.Context, owner flow.Owner, task flow.Task) (flow.Outcome, error) {
 	in, err := r.readMembers(ctx, owner)
 	if err != nil {
@@ -64,10 +64,12 @@ func (r *Reconciler) reportDefragmentation(etcd *druidv1alpha1.Etcd, members []l
 	for _, member := range members {
 		if member.DefragmentError != "" {
 			failed = true
-			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, eventDefragmentFailed, actionDefragment, "Member %s: %s", member.Name, member.DefragmentError)
+			r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, eventDefragmentFailed, actionDefragment,
+				"Member %s: %s", member.Name, member.DefragmentError)
 		}
 	}
 	if !failed {
-		r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, eventDefragmented, actionDefragment, "All %d members are defragmented", len(members))
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, eventDefragmented, actionDefragment,
+			"All %d members are defragmented", len(members))
 	}
 }

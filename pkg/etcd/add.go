@@ -28,18 +28,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// fieldManager owns what the operator writes.
+// fieldManager is the field manager of the operator.
 const fieldManager = "etcd-operator"
 
 // Options of the operator.
 type Options struct {
-	// Class is that of the resource-manager, and MemberImage the image of members.
+	// Class is the class of the resource-manager, and MemberImage the image of members.
 	Class, MemberImage string
 	// Version of the program.
 	Version string
-	// AutoReconcile has each change of a spec carried out at once.
+	// AutoReconcile applies each change of a spec immediately.
 	AutoReconcile bool
-	// Workers is how many Etcds are looked at at a time.
+	// Workers is the number of Etcds that are reconciled concurrently.
 	Workers int
 	Clock   clock.PassiveClock
 }
@@ -55,7 +55,8 @@ type Reconciler struct {
 	Options  Options
 }
 
-// CacheOptions restrict what the operator caches: what flows emit for Etcds, what belongs to them, and the one definition that it looks at.
+// CacheOptions restrict the cache of the operator to the objects that flows emit for Etcds, the objects that belong to
+// Etcds, and the CustomResourceDefinition of ManagedResources.
 func CacheOptions() map[client.Object]cache.ByObject {
 	ours := labels.SelectorFromSet(labels.Set{lease.LabelManagedBy: lease.ManagedBy})
 	return map[client.Object]cache.ByObject{
@@ -87,13 +88,15 @@ func New(ctx context.Context, mgr ctrl.Manager, recorder events.EventRecorder, o
 	return r, nil
 }
 
-// AddToManager adds the watches. All that the function reads is watched; what has to happen at a time is in Plan.Next.
+// AddToManager adds watches for all inputs of the flow. Time-based changes are scheduled by Plan.Next.
 func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 	toEtcd := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[lease.LabelPartOf]}}}
+		key := client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[lease.LabelPartOf]}
+		return []reconcile.Request{{NamespacedName: key}}
 	})
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(FlowName).
-		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(changed)).
 		Watches(&resourcesv1alpha1.ManagedResource{}, flow.ToOwner()).
 		Watches(&corev1.Secret{}, flow.ToOwner(), builder.OnlyMetadata).
 		Watches(&appsv1.StatefulSet{}, toEtcd).
@@ -102,8 +105,8 @@ func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// leaseChanged reports whether a Lease says something else than before. The renewal of one that was fresh does not count: members renew
-// theirs every few seconds.
+// leaseChanged reports whether the content of a Lease has changed. The renewal of a Lease that was not expired does not
+// count, because members renew their Leases every few seconds.
 func leaseChanged(update event.UpdateEvent) bool {
 	before, wasLease := update.ObjectOld.(*coordinationv1.Lease)
 	after, isLease := update.ObjectNew.(*coordinationv1.Lease)

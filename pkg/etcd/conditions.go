@@ -26,7 +26,7 @@ const (
 	reasonOtherCluster    = "ClusterIDMismatch"
 )
 
-// statement is what a condition says: its status, reason and message.
+// statement is the content of a condition: its status, reason and message.
 type statement struct {
 	status          druidv1alpha1.ConditionStatus
 	reason, message string
@@ -53,13 +53,13 @@ func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 	if in.Etcd.Spec.Backup.Store != nil {
 		add(druidv1alpha1.ConditionTypeBackupReady, statement{
 			druidv1alpha1.ConditionFalse, reasonBackupNotActive,
-			"No backups are made: this version of the operator accepts spec.backup, and does not carry it out.",
+			"No backups are made: this version of the operator accepts spec.backup but does not implement it.",
 		})
 	}
 	return all
 }
 
-// quorate is the condition Ready.
+// quorate returns the condition Ready.
 func (in Inputs) quorate() statement {
 	replicas := in.Etcd.Spec.Replicas
 	if lost := in.dataLost(); lost != "" {
@@ -78,7 +78,7 @@ func (in Inputs) quorate() statement {
 			unknown++
 		}
 	}
-	// A cluster that grows is quorate as soon as those that have joined are.
+	// A growing cluster has a quorum as soon as a majority of the joined members is ready.
 	needed := quorum(min(replicas, max(int32(len(in.served())), 1))) //nolint:gosec // a few
 	switch {
 	case ready >= needed:
@@ -89,11 +89,11 @@ func (in Inputs) quorate() statement {
 	return statement{druidv1alpha1.ConditionFalse, reasonQuorumLost, "No majority of the members is ready: " + in.notReady(statuses) + "."}
 }
 
-// notReady lists the members that are not ready, with what they say.
+// notReady lists the members that are not ready, with the messages that they report.
 func (in Inputs) notReady(statuses []druidv1alpha1.EtcdMemberStatus) string {
-	says := map[string]string{}
+	messages := map[string]string{}
 	for _, member := range in.Members {
-		says[member.Name] = member.State.Message
+		messages[member.Name] = member.State.Message
 	}
 	var texts []string
 	for _, status := range statuses {
@@ -101,15 +101,15 @@ func (in Inputs) notReady(statuses []druidv1alpha1.EtcdMemberStatus) string {
 			continue
 		}
 		text := fmt.Sprintf("%s (%s)", status.Name, status.Reason)
-		if says[status.Name] != "" {
-			text = fmt.Sprintf("%s (%s: %s)", status.Name, status.Reason, says[status.Name])
+		if messages[status.Name] != "" {
+			text = fmt.Sprintf("%s (%s: %s)", status.Name, status.Reason, messages[status.Name])
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
 }
 
-// allReady is the condition AllMembersReady.
+// allReady returns the condition AllMembersReady.
 func (in Inputs) allReady() statement {
 	statuses := in.memberStatuses()
 	switch {
@@ -118,12 +118,13 @@ func (in Inputs) allReady() statement {
 	case in.ready(in.Etcd.Spec.Replicas) == in.Etcd.Spec.Replicas:
 		return statement{druidv1alpha1.ConditionTrue, reasonAllReady, "All members are ready."}
 	case in.notReady(statuses) == "":
-		return statement{druidv1alpha1.ConditionFalse, reasonNotAllReady, fmt.Sprintf("%d of %d members have reported.", len(statuses), in.Etcd.Spec.Replicas)}
+		message := fmt.Sprintf("%d of %d members have reported.", len(statuses), in.Etcd.Spec.Replicas)
+		return statement{druidv1alpha1.ConditionFalse, reasonNotAllReady, message}
 	}
 	return statement{druidv1alpha1.ConditionFalse, reasonNotAllReady, "Members are not ready: " + in.notReady(statuses) + "."}
 }
 
-// sameCluster is the condition ClusterIDMismatch.
+// sameCluster returns the condition ClusterIDMismatch.
 func (in Inputs) sameCluster() statement {
 	var first string
 	for _, member := range in.served() {
@@ -136,19 +137,19 @@ func (in Inputs) sameCluster() statement {
 	return statement{druidv1alpha1.ConditionFalse, reasonSameCluster, "All members belong to the same cluster."}
 }
 
-// allUpdated is the condition AllMembersUpdated.
+// allUpdated returns the condition AllMembersUpdated.
 func (in Inputs) allUpdated(result Result) statement {
 	why := in.updated(result.Digest)
 	if result.Invalid != "" {
 		why = result.Invalid
 	}
 	if why != "" {
-		return statement{druidv1alpha1.ConditionFalse, reasonNotAllUpdated, "Not all members have the wanted settings: " + why + "."}
+		return statement{druidv1alpha1.ConditionFalse, reasonNotAllUpdated, "Not all members have the current configuration: " + why + "."}
 	}
-	return statement{druidv1alpha1.ConditionTrue, reasonAllUpdated, "All members have the wanted settings."}
+	return statement{druidv1alpha1.ConditionTrue, reasonAllUpdated, "All members have the current configuration."}
 }
 
-// keepTimes gives a condition the times that it had, as far as it is the same.
+// keepTimes keeps the timestamps of a condition as far as it is unchanged.
 func (in Inputs) keepTimes(condition druidv1alpha1.Condition) druidv1alpha1.Condition {
 	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(in.Now), metav1.NewTime(in.Now)
 	for _, before := range in.Etcd.Status.Conditions {

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+// Reconcile computes a plan and emits it. Each step is a no-op if nothing has to change.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
@@ -32,7 +32,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, nil
 		}
 		if err := r.patch(ctx, etcd, func() { controllerutil.AddFinalizer(etcd, Finalizer) }); err != nil {
-			return again(err)
+			return retryConflict(err)
 		}
 	}
 	in, err := r.observe(ctx, etcd)
@@ -42,21 +42,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !in.deleting() {
 		if err := r.record(ctx, &in); err != nil {
 			r.Ledgers.Forget(LedgerKey(keyOf(etcd)))
-			return again(err)
+			return retryConflict(err)
 		}
 	}
-	return r.carryOut(ctx, in)
+	return r.execute(ctx, in)
 }
 
-// again tries once more without an error if what was written had changed in between: the cache shows it soon.
-func again(err error) (reconcile.Result, error) {
+// retryConflict retries after a short delay without an error if the written object has changed since it was read, because the
+// cache will show the change soon.
+func retryConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// record writes down what must not be forgotten, and then says it on the Leases of members.
+// record writes facts that must persist to the ledger, and then to the Leases of members.
 func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 	owner := OwnerOf(in.Etcd)
 	for _, fact := range in.facts() {
@@ -64,7 +65,8 @@ func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 			return err
 		}
 		if fact.name == entryAcceptedLoss {
-			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, eventLossAccepted, actionReconcile, "The loss of cluster %s is accepted: an empty one is formed", fact.value)
+			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, eventLossAccepted, actionReconcile,
+				"The data loss of cluster %s is accepted: a new empty cluster is created", fact.value)
 		}
 	}
 	members := map[string]lease.Member{}
@@ -74,7 +76,7 @@ func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 	for _, wanted := range in.leases() {
 		member, exists := members[wanted.Name]
 		switch {
-		case exists && says(member, wanted):
+		case exists && upToDate(member, wanted):
 		case !exists:
 			if err := r.Client.Create(ctx, wanted, client.FieldOwner(fieldManager)); err != nil {
 				return fmt.Errorf("create Lease %s/%s: %w", wanted.Namespace, wanted.Name, err)
@@ -100,8 +102,8 @@ func (r *Reconciler) annotateLease(ctx context.Context, of client.Object, annota
 	return nil
 }
 
-// carryOut emits the plan, reports, and carries out its tasks.
-func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result, error) {
+// execute emits the plan, reports the status, and executes pending tasks.
+func (r *Reconciler) execute(ctx context.Context, in Inputs) (reconcile.Result, error) {
 	result, err := Plan(in)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -114,21 +116,22 @@ func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result,
 	key := BundleKey(keyOf(in.Etcd))
 	_, held := emitted.Held[key]
 	emission := Emission{
-		Report:     flow.Progress(operationOf(in), owner, emitted, in.Now),
-		CarriedOut: emitErr == nil && !held && result.NotDue == "" && emitted.Problems[key] == "" && emitted.Pending[key] == "" && !in.deleting(),
+		Report: flow.Progress(operationOf(in), owner, emitted, in.Now),
+		Applied: emitErr == nil && !held && result.NotDue == "" && emitted.Problems[key] == "" && emitted.Pending[key] == "" &&
+			!in.deleting(),
 	}
 	if err := r.report(ctx, in, Status(in, result, emission)); err != nil {
 		if emitErr == nil {
-			return again(err)
+			return retryConflict(err)
 		}
 		return reconcile.Result{}, errors.Join(emitErr, err)
 	}
 	if emitErr != nil {
 		return reconcile.Result{}, emitErr
 	}
-	if emission.CarriedOut {
-		if err := r.answer(ctx, in.Etcd); err != nil {
-			return again(err)
+	if emission.Applied {
+		if err := r.removeOperation(ctx, in.Etcd); err != nil {
+			return retryConflict(err)
 		}
 	}
 	if in.deleting() {
@@ -138,10 +141,10 @@ func (r *Reconciler) carryOut(ctx context.Context, in Inputs) (reconcile.Result,
 		outcome, err := r.Runner.Run(ctx, owner, in.Ledger, emitted.Plan.Tasks)
 		if err != nil {
 			r.Ledgers.Forget(LedgerKey(keyOf(in.Etcd)))
-			return again(err)
+			return retryConflict(err)
 		}
 		if outcome.Done {
-			return reconcile.Result{RequeueAfter: time.Millisecond}, nil // with the ledger as it is now
+			return reconcile.Result{RequeueAfter: time.Millisecond}, nil // plan again with the new ledger
 		}
 	}
 	return requeue.At(emitted.Plan.NextAt(in.Now), in.Now), nil
@@ -154,7 +157,7 @@ func operationOf(in Inputs) flow.Operation {
 	return flow.Operation{Name: "Reconciliation of the Etcd", Type: corev1beta1.LastOperationTypeReconcile}
 }
 
-// report writes the status, if it has changed, and Events for what a person has to know.
+// report updates the status if it has changed, and emits Events for conditions that need attention.
 func (r *Reconciler) report(ctx context.Context, in Inputs, status druidv1alpha1.EtcdStatus) error {
 	etcd := in.Etcd
 	if reflect.DeepEqual(status, etcd.Status) {
@@ -185,8 +188,9 @@ func conditionOf(status druidv1alpha1.EtcdStatus, kind druidv1alpha1.ConditionTy
 	return druidv1alpha1.Condition{}
 }
 
-// answer removes the annotations that have asked for the operation. The status says already that it was carried out.
-func (r *Reconciler) answer(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+// removeOperation removes the annotations that requested the operation. The status already reports that it was
+// executed.
+func (r *Reconciler) removeOperation(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if etcd.Annotations[AnnotationOperation] != OperationReconcile && etcd.Annotations[AnnotationDruidOperation] != OperationReconcile {
 		return nil
 	}
@@ -199,7 +203,7 @@ func (r *Reconciler) answer(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	})
 }
 
-// patch writes a change of the metadata of an Etcd, if it is still the one that was read.
+// patch writes a change of the metadata of an Etcd with optimistic locking.
 func (r *Reconciler) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, change func()) error {
 	before := client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change()
@@ -209,12 +213,12 @@ func (r *Reconciler) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, change
 	return nil
 }
 
-// finish lets an Etcd go when nothing is left of it but its volumes.
+// finish removes the finalizer of an Etcd when nothing is left of it except its volumes.
 func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, error) {
 	owner := OwnerOf(in.Etcd)
 	emitted, err := flow.Emitted(ctx, r.Emitter.Reader, owner)
 	if err != nil || len(emitted) > 0 {
-		return reconcile.Result{}, err // the watch shows when they are gone
+		return reconcile.Result{}, err // the watch reports their deletion
 	}
 	left, err := flow.Remaining(ctx, r.Uncached, owner, in.Etcd.Namespace)
 	if err != nil {
@@ -241,5 +245,5 @@ func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, e
 		return reconcile.Result{}, fmt.Errorf("delete the ledger of Etcd %s: %w", keyOf(in.Etcd), err)
 	}
 	r.Ledgers.Forget(key)
-	return again(r.patch(ctx, in.Etcd, func() { controllerutil.RemoveFinalizer(in.Etcd, Finalizer) }))
+	return retryConflict(r.patch(ctx, in.Etcd, func() { controllerutil.RemoveFinalizer(in.Etcd, Finalizer) }))
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// TaskDefragment defragments the members, one after the other. Its value is the time at which it was due.
+// TaskDefragment defragments the members one after the other. Its value is its scheduled time.
 const TaskDefragment = "defragment"
 
-// addDefragmentation adds the task to a plan if it is due, or the time at which it will be. What was missed is done once.
+// addDefragmentation adds the task to a plan if it is due, or its next scheduled time otherwise. Missed schedules are
+// made up for once.
 func (in Inputs) addDefragmentation(plan *flow.Plan) {
 	text := in.Etcd.Spec.ETCD.DefragmentationSchedule
 	if text == nil || *text == "" || in.Etcd.Spec.Replicas == 0 || len(in.served()) == 0 {
@@ -22,7 +23,7 @@ func (in Inputs) addDefragmentation(plan *flow.Plan) {
 	}
 	schedule, err := cron.ParseStandard(*text)
 	if err != nil {
-		return // the plan says so
+		return // the plan reports the error
 	}
 	last := in.Etcd.CreationTimestamp.Time
 	if entry, found := in.Ledger.Entry(TaskDefragment); found {
@@ -36,11 +37,11 @@ func (in Inputs) addDefragmentation(plan *flow.Plan) {
 		plan.Next = requeue.Earlier(plan.Next, due)
 		return
 	}
-	// The task keeps its value while it is under way: members have been asked with it.
+	// The task keeps its value while it runs, because members were requested with it.
 	plan.Tasks = append(plan.Tasks, flow.Task{Name: TaskDefragment, Value: due.Format(time.RFC3339)})
 }
 
-// defragmenting returns the member that was asked to defragment its database and has not finished; empty if there is none.
+// defragmenting returns the member with an unfinished defragmentation request, empty if there is none.
 func (in Inputs) defragmenting() string {
 	for _, member := range in.upTo(in.Etcd.Spec.Replicas) {
 		if member.Defragment != "" && member.Defragment != member.Defragmented {
@@ -50,8 +51,8 @@ func (in Inputs) defragmenting() string {
 	return ""
 }
 
-// nextToDefragment returns the member that is defragmented next for a value of the task, and whether one is under way. Followers come before
-// the leader: while that one is busy, no write is acknowledged.
+// nextToDefragment returns the member to defragment next for a value of the task, and whether its defragmentation is
+// already running. Followers come before the leader, because no write is acknowledged while the leader is defragmented.
 func nextToDefragment(members []lease.Member, value string) (next string, busy bool) {
 	ordered := slices.Clone(members)
 	slices.SortStableFunc(ordered, func(a, b lease.Member) int { return leads(a) - leads(b) })

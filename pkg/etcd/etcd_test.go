@@ -77,7 +77,7 @@ func withState(reason string) func(*lease.Member) {
 
 func withoutTLS(member *lease.Member) { member.TLS = false }
 
-// set returns the StatefulSet that a plan would make, as its controller reports it when all is done.
+// set returns the StatefulSet that a plan would create, with the status of a completed rollout.
 func set(t *testing.T, in Inputs, change ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	t.Helper()
 	in.StatefulSet = nil
@@ -153,13 +153,14 @@ func TestGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(want, got.Bytes()) {
-				t.Errorf("%s differs (%v): run with -update and look at the difference", path, err)
+				t.Errorf("%s differs (%v): run with -update and review the diff", path, err)
 			}
 		})
 	}
 }
 
-// The number of members is in no Pod: a further one replaces no others.
+// TestScaleReplacesNoPod checks that the Pod template does not contain the number of members, so that a new member does not
+// replace other Pods.
 func TestScaleReplacesNoPod(t *testing.T) {
 	three := sample(3)
 	one := sample(3)
@@ -187,15 +188,15 @@ func TestDue(t *testing.T) {
 		auto    bool
 		want    string
 	}{
-		"never carried out":           {},
-		"nothing has changed":         {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v1"},
-		"spec has changed":            {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", want: "the spec has changed"},
-		"spec has changed, automatic": {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", auto: true},
-		"asked":                       {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "reconcile")}, emitted: "v1"},
-		"asked as etcd-druid":         {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationDruidOperation, "reconcile")}, emitted: "v1"},
-		"asked for something else":    {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "restore")}, emitted: "v1", want: "the spec has changed"},
-		"asked and suspended": {changes: []func(*druidv1alpha1.Etcd){observed(1), annotated(AnnotationOperation, "reconcile"), annotated(AnnotationSuspend, "")},
-			emitted: "v1", want: "suspends"},
+		"never carried out":            {},
+		"nothing has changed":          {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v1"},
+		"spec has changed":             {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", want: "the spec has changed"},
+		"spec has changed, automatic":  {changes: []func(*druidv1alpha1.Etcd){observed(0)}, emitted: "v1", auto: true},
+		"requested":                    {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "reconcile")}, emitted: "v1"},
+		"requested as etcd-druid":      {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationDruidOperation, "reconcile")}, emitted: "v1"},
+		"requested for something else": {changes: []func(*druidv1alpha1.Etcd){observed(0), annotated(AnnotationOperation, "restore")}, emitted: "v1", want: "the spec has changed"},
+		"requested and suspended": {changes: []func(*druidv1alpha1.Etcd){observed(1), annotated(AnnotationOperation, "reconcile"), annotated(AnnotationSuspend, "")},
+			emitted: "v1", want: "is suspended"},
 		"new version of the operator": {changes: []func(*druidv1alpha1.Etcd){observed(1)}, emitted: "v0", want: "the operator has changed"},
 		"bundle was deleted":          {changes: []func(*druidv1alpha1.Etcd){observed(1)}},
 	} {
@@ -227,7 +228,7 @@ func TestInvalid(t *testing.T) {
 	}{
 		"two members": {change: func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 2 }, want: "odd number"},
 		"smaller than the cluster": {change: func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 1 },
-			members: []lease.Member{healthy(0), healthy(1), healthy(2)}, want: "cannot be made smaller"},
+			members: []lease.Member{healthy(0), healthy(1), healthy(2)}, want: "cannot be scaled down"},
 		"no client certificate": {change: func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.ClientURLTLS.ClientTLSSecretRef.Name = "" }, want: "clientTLSSecretRef"},
 		"schedule":              {change: func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.DefragmentationSchedule = ptr.To("daily") }, want: "cron"},
 		"peer certificates of a running cluster": {members: []lease.Member{healthy(0, withoutTLS), healthy(1, withoutTLS), healthy(2, withoutTLS)},
@@ -244,7 +245,7 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, result.Invalid, err)
 		}
 		if test.want != "" && len(result.Bundles) > 0 {
-			t.Errorf("%s: it is emitted", name)
+			t.Errorf("%s: a bundle is emitted", name)
 		}
 	}
 }

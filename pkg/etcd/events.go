@@ -1,6 +1,6 @@
 package etcd
 
-// Reasons of Events. Those of conditions that are False are reasons of Events, too.
+// Reasons of Events. The reasons of False conditions are used for Events too.
 //
 // +events:on=Etcd
 const (

@@ -12,16 +12,16 @@ import (
 
 // Entries of the ledger.
 const (
-	// entryCluster has the identifier of the cluster that has been formed.
+	// entryCluster is the ID of the cluster that has been created.
 	entryCluster = "cluster"
-	// entryAcceptedLoss has that of the cluster whose loss was accepted last.
+	// entryAcceptedLoss is the ID of the cluster whose data loss was accepted most recently.
 	entryAcceptedLoss = "accepted-data-loss"
 )
 
-// fact is an entry of the ledger that is due.
+// fact is an entry that must be written to the ledger.
 type fact struct{ name, value string }
 
-// facts returns what has to be written down for good, before anything else happens. It is pure.
+// facts returns the entries to write to the ledger before anything else happens. It is pure.
 func (in Inputs) facts() []fact {
 	var due []fact
 	if id := in.cluster(); id != "" && !in.Ledger.Has(entryCluster, id) {
@@ -34,7 +34,7 @@ func (in Inputs) facts() []fact {
 	return due
 }
 
-// cluster returns the identifier of the cluster of the member that was healthy last; empty if none ever was.
+// cluster returns the cluster ID of the member that was healthy most recently, empty if none ever was.
 func (in Inputs) cluster() string {
 	var last lease.Member
 	for _, member := range in.served() {
@@ -48,8 +48,8 @@ func (in Inputs) cluster() string {
 	return last.Holder.ClusterID
 }
 
-// leases returns the Leases that members need, with what the operator says on them. They exist before the members do, so that a member that
-// finds none knows that it must not form a cluster.
+// leases returns the wanted Leases of the members, with the annotations of the operator. They are created before the
+// members, so that a member without a Lease must not create a cluster.
 func (in Inputs) leases() []*coordinationv1.Lease {
 	names := map[string]bool{}
 	for i := range in.Etcd.Spec.Replicas {
@@ -75,7 +75,8 @@ func (in Inputs) leases() []*coordinationv1.Lease {
 	return wanted
 }
 
-// says reports whether the Lease of a member says what the operator wants it to.
-func says(member lease.Member, wanted *coordinationv1.Lease) bool {
-	return member.ClusterID == wanted.Annotations[lease.AnnotationClusterID] && member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss]
+// upToDate reports whether the Lease of a member has the wanted annotations.
+func upToDate(member lease.Member, wanted *coordinationv1.Lease) bool {
+	return member.ClusterID == wanted.Annotations[lease.AnnotationClusterID] &&
+		member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss]
 }

@@ -13,25 +13,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// Inputs are all that the flow reads.
+// Inputs are all inputs of the flow.
 type Inputs struct {
 	Etcd *druidv1alpha1.Etcd
-	// Class is that of the resource-manager, and Image that of members.
+	// Class is the class of the resource-manager, and Image the default image of members.
 	Class, Image string
-	// Version is that of the program, and EmittedVersion the one that has emitted the bundle last; empty if none has.
+	// Version is the version of the program, and EmittedVersion the version that last emitted the bundle; empty if none
+	// has.
 	Version, EmittedVersion string
-	// AutoReconcile has each change of the spec carried out at once.
+	// AutoReconcile applies each change of the spec immediately.
 	AutoReconcile bool
-	// StatefulSet is the one that lives; nil if there is none.
+	// StatefulSet is the existing StatefulSet, nil if there is none.
 	StatefulSet *appsv1.StatefulSet
-	// Members are what the Leases say, in the order of their names.
+	// Members are the contents of the Leases, sorted by name.
 	Members []lease.Member
-	// Ledger is what was done for good.
+	// Ledger records irreversible events.
 	Ledger *flow.Ledger
 	Now    time.Time
 }
 
-// OwnerOf returns an Etcd as the owner of what the flow emits.
+// OwnerOf returns an Etcd as an owner of emitted objects.
 func OwnerOf(etcd *druidv1alpha1.Etcd) flow.Owner {
 	return flow.Owner{Flow: FlowName, UID: etcd.UID, Namespace: etcd.Namespace, Name: etcd.Name}
 }
@@ -53,9 +54,10 @@ func keyOf(etcd *druidv1alpha1.Etcd) types.NamespacedName {
 // deleting reports whether the Etcd is being deleted.
 func (in Inputs) deleting() bool { return in.Etcd.DeletionTimestamp != nil }
 
-// asked reports whether the spec has to be carried out because an annotation asks for it, or because it never was.
-func asked(etcd *druidv1alpha1.Etcd) bool {
-	return etcd.Annotations[AnnotationOperation] == OperationReconcile || etcd.Annotations[AnnotationDruidOperation] == OperationReconcile ||
+// requested reports whether the spec must be applied because an annotation requests it or because it was never applied.
+func requested(etcd *druidv1alpha1.Etcd) bool {
+	return etcd.Annotations[AnnotationOperation] == OperationReconcile ||
+		etcd.Annotations[AnnotationDruidOperation] == OperationReconcile ||
 		etcd.Status.ObservedGeneration == nil
 }
 
@@ -64,24 +66,24 @@ func suspended(etcd *druidv1alpha1.Etcd) bool {
 	return found
 }
 
-// notDue says why the spec is not carried out now; empty if it is. What has been begun goes on, as long as neither the spec nor the program
-// has changed since.
+// notDue returns why the spec is not applied now, empty if it is. An operation in progress continues as long as neither
+// the spec nor the program changes.
 func (in Inputs) notDue() string {
 	etcd := in.Etcd
 	switch {
 	case suspended(etcd):
-		return "the annotation " + AnnotationSuspend + " suspends it"
-	case asked(etcd) || in.AutoReconcile:
+		return "reconciliation is suspended by the annotation " + AnnotationSuspend
+	case requested(etcd) || in.AutoReconcile:
 		return ""
 	case *etcd.Status.ObservedGeneration != etcd.Generation:
-		return "the spec has changed: annotate the Etcd with " + AnnotationOperation + "=" + OperationReconcile + " to carry it out"
+		return "the spec has changed: annotate the Etcd with " + AnnotationOperation + "=" + OperationReconcile + " to apply it"
 	case in.EmittedVersion != "" && in.EmittedVersion != in.Version:
-		return "the operator has changed: its changes are carried out with the next operation"
+		return "the version of the operator has changed: its changes are applied with the next operation"
 	}
 	return ""
 }
 
-// served returns the members that have belonged to the cluster.
+// served returns the members that have belonged to the current cluster.
 func (in Inputs) served() []lease.Member {
 	return slices.DeleteFunc(slices.Clone(in.Members), func(member lease.Member) bool {
 		return member.Holder == nil || member.Holder.ClusterID == member.AcceptedLoss && member.AcceptedLoss != ""

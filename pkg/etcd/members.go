@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// unknownAfter is how old the renewal of a Lease may be until the state of the member is not known any more, and notReadyAfter until
-	// it counts as not ready. They are those of etcd-druid.
+	// unknownAfter is the age of a Lease renewal from which the state of the member is unknown, and notReadyAfter the age
+	// from which it is not ready. The values are those of etcd-druid.
 	unknownAfter  = time.Minute
 	notReadyAfter = 6 * time.Minute
 )
@@ -21,7 +21,7 @@ const (
 	reasonGraceExceeded  = "UnknownGracePeriodExceeded"
 )
 
-// memberStatus returns whether a member is ready, and why.
+// memberStatus returns the status of a member and its reason.
 func memberStatus(member lease.Member, now time.Time) (druidv1alpha1.EtcdMemberConditionStatus, string) {
 	age := now.Sub(member.Renewed)
 	switch {
@@ -35,7 +35,7 @@ func memberStatus(member lease.Member, now time.Time) (druidv1alpha1.EtcdMemberC
 	return druidv1alpha1.EtcdMemberStatusReady, reasonLeaseSucceeded
 }
 
-// ready returns how many of the first members are ready.
+// ready returns how many of the first replicas members are ready.
 func (in Inputs) ready(replicas int32) int32 {
 	var count int32
 	for _, member := range in.upTo(replicas) {
@@ -46,7 +46,7 @@ func (in Inputs) ready(replicas int32) int32 {
 	return count
 }
 
-// upTo returns the members with an ordinal below a number.
+// upTo returns the members with an ordinal below replicas.
 func (in Inputs) upTo(replicas int32) []lease.Member {
 	names := map[string]bool{}
 	for i := range replicas {
@@ -61,7 +61,7 @@ func (in Inputs) upTo(replicas int32) []lease.Member {
 	return members
 }
 
-// nextExpiry returns when the state of a member changes by itself; zero for never.
+// nextExpiry returns when the state of a member changes without an event; zero for never.
 func (in Inputs) nextExpiry() time.Time {
 	var next time.Time
 	for _, member := range in.Members {
@@ -75,18 +75,18 @@ func (in Inputs) nextExpiry() time.Time {
 	return next
 }
 
-// quorum is how many of a number of members are a majority.
+// quorum returns the size of a majority.
 func quorum(replicas int32) int32 { return replicas/2 + 1 }
 
-// lostCluster returns the identifier of the cluster whose data are lost, and what a member says about it: one has lost its data, and none
-// has any. It is empty if that is not so.
-func (in Inputs) lostCluster(replicas int32) (id, says string) {
+// lostCluster returns the ID of a cluster whose data are lost, and the message of a member about it. This is the case
+// if a member has lost its data and no other member has any. Otherwise the ID is empty.
+func (in Inputs) lostCluster(replicas int32) (id, message string) {
 	members := in.upTo(replicas)
 	for _, member := range members {
 		switch member.State.Reason {
 		case lease.ReasonDataLost:
 			if formed := member.Formed(); formed != "" && id == "" {
-				id, says = formed, member.Name+": "+member.State.Message
+				id, message = formed, member.Name+": "+member.State.Message
 			}
 		case lease.ReasonJoining:
 		default:
@@ -96,5 +96,5 @@ func (in Inputs) lostCluster(replicas int32) (id, says string) {
 	if int32(len(members)) < replicas { //nolint:gosec // a few
 		return "", ""
 	}
-	return id, says
+	return id, message
 }

@@ -1,5 +1,6 @@
-// Package etcd is the flow of Etcds: a function from an Etcd and the Leases of its members to the ManagedResource with its StatefulSet and what
-// belongs to it, and to its status. Names, labels, ports and status are those of etcd-druid. See docs/etcd.md.
+// Package etcd contains the flow of Etcds: a function from an Etcd and the Leases of its members to its status and the
+// ManagedResource with its StatefulSet and related objects. Names, labels, ports and the status are compatible with
+// etcd-druid. See docs/etcd.md.
 package etcd
 
 import (
@@ -9,29 +10,30 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
-// FlowName is the value of flow.LabelFlow on all that the flow emits.
+// FlowName is the value of flow.LabelFlow on all emitted objects.
 const FlowName = "etcd"
 
 // Keys on an Etcd.
 const (
-	// Finalizer keeps an Etcd until all that belongs to it is gone.
+	// Finalizer keeps an Etcd until all objects that belong to it are deleted.
 	Finalizer = "druid.gardener.cloud/etcd-druid"
-	// AnnotationOperation and AnnotationDruidOperation with the value OperationReconcile ask for the spec to be carried out.
+	// AnnotationOperation and AnnotationDruidOperation with the value OperationReconcile request that the spec is applied.
 	AnnotationOperation      = "gardener.cloud/operation"
 	AnnotationDruidOperation = "druid.gardener.cloud/operation"
 	OperationReconcile       = "reconcile"
-	// AnnotationSuspend has the spec not carried out as long as it is there.
+	// AnnotationSuspend suspends the reconciliation of the spec.
 	AnnotationSuspend = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
-	// AnnotationAllowEviction has Pods that are not ready evicted in spite of the PodDisruptionBudget.
+	// AnnotationAllowEviction allows the eviction of Pods that are not ready, regardless of the PodDisruptionBudget.
 	AnnotationAllowEviction = "resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"
-	// AnnotationAcceptDataLoss is the identifier of a cluster whose data are lost. An empty cluster is formed instead, once.
+	// AnnotationAcceptDataLoss is the ID of a cluster whose data loss the user accepts. It is replaced once by a new empty
+	// cluster.
 	AnnotationAcceptDataLoss = "druid.gardener.cloud/accept-data-loss"
 )
 
 const (
-	// annotationTemplate on the StatefulSet is a digest of the template of its Pods.
+	// annotationTemplate on the StatefulSet is a digest of its Pod template.
 	annotationTemplate = "druid.gardener.cloud/pod-template-digest"
-	// annotationChecksum on the Pods is that of the ConfigMap, so that they are replaced when it changes.
+	// annotationChecksum on the Pods is a checksum of the ConfigMap, so that a change of the ConfigMap replaces the Pods.
 	annotationChecksum = "checksum/etcd-configmap"
 )
 
@@ -68,9 +70,10 @@ func configMapName(etcd string) string { return etcd + "-config" }
 
 func roleName(etcd string) string { return "druid.gardener.cloud:etcd:" + etcd }
 
-// labelsOf returns the labels of an object of an Etcd. A colon, as in the names of roles, cannot be in a label.
+// labelsOf returns the labels of an object of an Etcd. Label values must not contain the colons of role names.
 func labelsOf(etcd, component, name string) map[string]string {
 	return map[string]string{
-		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: etcd, lease.LabelComponent: component, lease.LabelName: strings.ReplaceAll(name, ":", "-"),
+		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: etcd, lease.LabelComponent: component,
+		lease.LabelName: strings.ReplaceAll(name, ":", "-"),
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
-// meta returns the metadata of an object of the Etcd. Controllers, such as those of autoscalers, find the Etcd by the owner.
+// meta returns the metadata of an object of the Etcd. Other controllers, such as autoscalers, find the Etcd by the
+// owner reference.
 func (in Inputs) meta(component, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: in.Etcd.Namespace, Name: name, Labels: labelsOf(in.Etcd.Name, component, name), OwnerReferences: ownersOf(in.Etcd),
 	}
 }
 
-// ownersOf returns the Etcd as an owner; none if no API server has stored it.
+// ownersOf returns an owner reference to the Etcd, none if it is not stored in an API server.
 func ownersOf(etcd *druidv1alpha1.Etcd) []metav1.OwnerReference {
 	if etcd.UID == "" {
 		return nil
@@ -30,7 +31,7 @@ func ownersOf(etcd *druidv1alpha1.Etcd) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(etcd, druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))}
 }
 
-// access returns the service account of members, and its rights: members read and write their Leases.
+// access returns the ServiceAccount of members and its permissions to read and write their Leases.
 func (in Inputs) access() []client.Object {
 	name, role := in.Etcd.Name, roleName(in.Etcd.Name)
 	return []client.Object{
@@ -38,7 +39,8 @@ func (in Inputs) access() []client.Object {
 		&rbacv1.Role{
 			ObjectMeta: in.meta(componentRole, role),
 			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "patch", "update", "watch"},
+				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+				Verbs: []string{"get", "list", "patch", "update", "watch"},
 			}},
 		},
 		&rbacv1.RoleBinding{
@@ -54,14 +56,14 @@ func (in Inputs) selector() map[string]string {
 	return map[string]string{lease.LabelPartOf: in.Etcd.Name, lease.LabelComponent: componentStatefulSet}
 }
 
-// clientService returns the Service by which clients find members that are ready.
+// clientService returns the Service with which clients reach ready members.
 func (in Inputs) clientService() *corev1.Service {
 	service := &corev1.Service{ObjectMeta: in.meta(componentClientService, ClientServiceName(in.Etcd.Name)), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Selector: in.selector(),
 		Ports: []corev1.ServicePort{port("client", in.clientPort()), port("server", in.peerPort()), port("backuprestore", in.backupPort())},
 	}}
 	if settings := in.Etcd.Spec.ETCD.ClientService; settings != nil {
-		// What the operator finds its objects by is not replaced.
+		// The operator's own labels take precedence, because it selects its objects by them.
 		all := maps.Clone(settings.Labels)
 		if all == nil {
 			all = map[string]string{}
@@ -73,7 +75,7 @@ func (in Inputs) clientService() *corev1.Service {
 	return service
 }
 
-// peerService returns the Service that gives members their names. They need them before they are ready.
+// peerService returns the Service that gives members their DNS names. Members need them before they are ready.
 func (in Inputs) peerService() *corev1.Service {
 	return &corev1.Service{ObjectMeta: in.meta(componentPeerService, PeerServiceName(in.Etcd.Name)), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: in.selector(),
@@ -85,7 +87,7 @@ func port(name string, number int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: number, TargetPort: intstr.FromInt32(number)}
 }
 
-// budget returns what keeps evictions from taking the majority.
+// budget returns the PodDisruptionBudget that protects the quorum from evictions.
 func (in Inputs) budget() *policyv1.PodDisruptionBudget {
 	var available int32
 	if in.Etcd.Spec.Replicas > 1 {

@@ -46,7 +46,7 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inp
 	return in, err
 }
 
-// listMembers returns what the Leases of the members of an Etcd say, in the order of their names.
+// listMembers returns the contents of the Leases of an Etcd's members, sorted by name.
 func listMembers(ctx context.Context, reader client.Reader, etcd types.NamespacedName) ([]lease.Member, error) {
 	var list coordinationv1.LeaseList
 	err := reader.List(ctx, &list, client.InNamespace(etcd.Namespace), client.MatchingLabels{

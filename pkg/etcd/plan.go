@@ -7,18 +7,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// Result is the plan, and what of it the status needs.
+// Result is the plan with the details that the status reports.
 type Result struct {
 	flow.Plan
-	// NotDue says why the spec is not carried out; empty if it is.
+	// NotDue is why the spec is not applied; empty if it is.
 	NotDue string
-	// Invalid says what is wrong with the spec.
+	// Invalid describes the errors in the spec.
 	Invalid string
-	// Digest is that of the template of Pods that members should have.
+	// Digest is the digest of the Pod template that members should have.
 	Digest string
 }
 
-// Plan is the flow: a function of its inputs, and of nothing else.
+// Plan is the flow of an Etcd. It is a pure function of its inputs.
 func Plan(in Inputs) (Result, error) {
 	key := BundleKey(keyOf(in.Etcd))
 	if in.deleting() {
@@ -28,8 +28,8 @@ func Plan(in Inputs) (Result, error) {
 	plan := &result.Plan
 	plan.Next = in.nextExpiry()
 	if result.NotDue != "" && in.EmittedVersion == "" {
-		// Nothing was emitted: there is nothing to hold.
-		plan.Waits = []flow.Wait{{Name: "asked", Reason: result.NotDue, Holds: []flow.Key{key}}}
+		// Nothing was emitted yet, so there is nothing to hold.
+		plan.Waits = []flow.Wait{{Name: "requested", Reason: result.NotDue, Holds: []flow.Key{key}}}
 		return result, nil
 	}
 	if result.Invalid != "" {
@@ -48,7 +48,7 @@ func Plan(in Inputs) (Result, error) {
 	plan.Bundles = []flow.Bundle{in.bundle(key, objects)}
 	switch {
 	case result.NotDue != "":
-		plan.Waits = append(plan.Waits, flow.Wait{Name: "asked", Reason: result.NotDue, Holds: []flow.Key{key}})
+		plan.Waits = append(plan.Waits, flow.Wait{Name: "requested", Reason: result.NotDue, Holds: []flow.Key{key}})
 		if in.StatefulSet != nil {
 			result.Digest = in.StatefulSet.Annotations[annotationTemplate]
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-// ImageMember is the name of the image of members in the list of images.
+// ImageMember is the name of the member image in the list of images.
 const ImageMember = "etcd-member"
 
 // Renderer renders Etcds from files, for `kubectl mr render`.
@@ -26,7 +26,8 @@ func Renderer() flow.Renderer {
 	}
 }
 
-// planOf returns the plan for an Etcd in a file, as if it were asked for. Its StatefulSet is observed if it is in one, too.
+// planOf returns the plan for an Etcd in a file, as if it had been requested. If the files contain its StatefulSet, the
+// plan takes it into account.
 func planOf(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(given.Declaration.Object, etcd); err != nil {
@@ -45,7 +46,8 @@ func planOf(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
 		Ledger: flow.NewLedger(LedgerKey(keyOf(etcd)), nil),
 	}
 	for _, other := range given.Others {
-		if other.GroupVersionKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet") && other.GetNamespace() == etcd.Namespace && other.GetName() == etcd.Name {
+		if other.GroupVersionKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet") &&
+			other.GetNamespace() == etcd.Namespace && other.GetName() == etcd.Name {
 			in.StatefulSet = &appsv1.StatefulSet{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, in.StatefulSet); err != nil {
 				return flow.Owner{}, flow.Plan{}, fmt.Errorf("read the StatefulSet: %w", err)

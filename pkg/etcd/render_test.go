@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestRenderedDeletion: an Etcd that is being deleted, as it is read from a cluster, deletes its bundle.
+// TestRenderedDeletion checks that an Etcd that is being deleted, with the fields that a cluster returns, deletes its bundle.
 func TestRenderedDeletion(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "images.yaml")
 	if err := os.WriteFile(file, []byte("images: [{name: etcd-member, repository: registry.example.org/etcd-member, tag: v1}]"), 0o600); err != nil {
@@ -28,6 +28,6 @@ func TestRenderedDeletion(t *testing.T) {
 	}
 	key := flow.Key{Namespace: "shoot", Name: "main-members"}
 	if deleted := plan.Deletions(); len(deleted) != 1 || deleted[0].Key != key || len(plan.Bundles) > 0 {
-		t.Errorf("it deletes %v and emits %v", deleted, plan.Bundles)
+		t.Errorf("the plan deletes %v and emits %v", deleted, plan.Bundles)
 	}
 }

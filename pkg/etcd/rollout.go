@@ -5,27 +5,27 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rollout is how far the StatefulSet may go now.
+// rollout is the next step of the rollout of the StatefulSet.
 type rollout struct {
 	replicas int32
-	// partition is the ordinal from which on members get the new template.
+	// partition is the ordinal from which members get the new template.
 	partition int32
-	// all has the members replaced without regard for each other: no majority answers anyway.
+	// all replaces all members at once, because there is no quorum anyway.
 	all bool
-	// hold says why the StatefulSet has to stay as it is; empty if it has not.
+	// hold is why the StatefulSet must not change; empty if it may.
 	hold string
-	// wait says what the present step waits for; empty if it is the last one.
+	// wait describes what the current step waits for; empty if it is the last one.
 	wait string
 }
 
-// decideRollout returns how far the StatefulSet may go to a template with a digest. It is pure. The controller of StatefulSets replaces one Pod
-// after the other, but it does not look at members that have become unhealthy meanwhile. So each step allows one member more, when all members
-// are healthy.
+// decideRollout returns the next step of the rollout of a template with the given digest. It is pure. The StatefulSet
+// controller replaces one Pod after the other, but does not check whether other members have become unhealthy.
+// Therefore each step moves the partition by one member, and only if all members are healthy.
 func (in Inputs) decideRollout(digest string) rollout {
 	r := rollout{replicas: in.Etcd.Spec.Replicas}
 	if served := in.served(); len(served) == 1 && r.replicas > 1 && served[0].TLS != in.peerTLS() {
 		r.replicas = 1
-		r.wait = "member " + served[0].Name + " has to use the certificates for peers before others join it"
+		r.wait = "member " + served[0].Name + " must use the peer certificates before others join it"
 	}
 	set := in.StatefulSet
 	if set == nil || r.replicas <= 1 || ptr.Deref(set.Spec.Replicas, 0) <= 1 {
@@ -41,7 +41,7 @@ func (in Inputs) decideRollout(digest string) rollout {
 	case unhealthy != "" && in.quorumLost(set, total):
 		r.all = true
 	case changed && unhealthy != "" && tail == total:
-		r.hold = "the members are replaced when all of them are healthy: " + unhealthy
+		r.hold = "the rollout starts when all members are healthy: " + unhealthy
 	case changed:
 		r.partition = min(tail, total-1)
 		r.wait = "member " + MemberName(in.Etcd.Name, total-1) + " is replaced first"
@@ -60,7 +60,7 @@ func (in Inputs) decideRollout(digest string) rollout {
 	return r
 }
 
-// unhealthy says why a further member must not be replaced; empty if it may.
+// unhealthy returns why no other member must be replaced, empty if one may.
 func (in Inputs) unhealthy(set *appsv1.StatefulSet, total int32) string {
 	switch {
 	case set.Status.ObservedGeneration != set.Generation:
@@ -68,21 +68,21 @@ func (in Inputs) unhealthy(set *appsv1.StatefulSet, total int32) string {
 	case set.Status.ReadyReplicas < total:
 		return "not all Pods are ready"
 	case in.ready(total) < total:
-		return "not all members report that they are healthy"
+		return "not all members are healthy according to their Leases"
 	case in.defragmenting() != "":
 		return "member " + in.defragmenting() + " is being defragmented"
 	}
 	return ""
 }
 
-// quorumLost reports whether neither Pods nor Leases know of a majority of the members that have joined.
+// quorumLost reports whether neither the ready Pods nor the Leases account for a majority of the joined members.
 func (in Inputs) quorumLost(set *appsv1.StatefulSet, total int32) bool {
 	needed := quorum(min(total, max(int32(len(in.served())), 1))) //nolint:gosec // a few
 	return set.Status.ReadyReplicas < needed && in.ready(total) < needed
 }
 
-// unhealthyTail returns the ordinal from which on no member is healthy, while all before are; the number of members if that is not so. These
-// members are replaced first, which harms nothing, and a change may be what they need.
+// unhealthyTail returns the ordinal from which no member is healthy while all members before it are. It returns total
+// if there is no such ordinal. These members are replaced first: this does no harm, and the change might fix them.
 func (in Inputs) unhealthyTail(set *appsv1.StatefulSet, total int32) int32 {
 	first := total
 	for first > 0 && in.ready(first) == in.ready(first-1) {
@@ -101,16 +101,16 @@ func partitionOf(set *appsv1.StatefulSet) int32 {
 	return ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0)
 }
 
-// updated says why not all members have the wanted template; empty if they have.
+// updated returns why not all members have the current template, empty if they have.
 func (in Inputs) updated(digest string) string {
 	set := in.StatefulSet
 	switch {
 	case set == nil:
-		return "there is no StatefulSet"
+		return "the StatefulSet does not exist"
 	case set.Annotations[annotationTemplate] != digest:
-		return "the StatefulSet has not got the change yet"
+		return "the StatefulSet is not updated yet"
 	case ptr.Deref(set.Spec.Replicas, 0) != in.Etcd.Spec.Replicas:
-		return "the StatefulSet has not got the number of replicas yet"
+		return "the number of replicas of the StatefulSet is not updated yet"
 	case set.Status.ObservedGeneration != set.Generation:
 		return "the controller of StatefulSets has not observed the last change"
 	case partitionOf(set) > 0 || set.Status.UpdatedReplicas < in.Etcd.Spec.Replicas:

@@ -88,8 +88,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestRolloutKeepsQuorum: whatever the members and Pods report, no step allows to replace a Pod while another member of three is not
-// healthy and a majority answers.
+// TestRolloutKeepsQuorum checks all states of members and Pods. No step may replace a Pod while another of the three members is
+// unhealthy and a majority exists.
 func TestRolloutKeepsQuorum(t *testing.T) {
 	for sick := range 8 {
 		for changed := range 2 {
@@ -151,7 +151,7 @@ func TestDefragmentsTheLeaderLast(t *testing.T) {
 	for range 3 {
 		next, busy := nextToDefragment(members, "v")
 		if busy {
-			t.Fatal("none is busy")
+			t.Fatal("a member is busy before any defragmentation")
 		}
 		order = append(order, next)
 		for i := range members {
@@ -160,7 +160,7 @@ func TestDefragmentsTheLeaderLast(t *testing.T) {
 			}
 		}
 		if again, busy := nextToDefragment(members, "v"); again != next || !busy {
-			t.Errorf("%s is under way, and %s is next", next, again)
+			t.Errorf("%s is being defragmented, but %s is next", next, again)
 		}
 		for i := range members {
 			if members[i].Name == next {
@@ -172,11 +172,12 @@ func TestDefragmentsTheLeaderLast(t *testing.T) {
 		t.Errorf("order: %s", got)
 	}
 	if next, _ := nextToDefragment(members, "v"); next != "" {
-		t.Errorf("%s is next after all", next)
+		t.Errorf("%s is next although all members are defragmented", next)
 	}
 }
 
-// A changed size of volumes does not make all other changes impossible: an API server refuses a StatefulSet with it.
+// TestCapacityIsThatOfTheCreation checks that a changed volume size does not block all other changes. An API server refuses a
+// StatefulSet with it.
 func TestCapacityIsThatOfTheCreation(t *testing.T) {
 	etcd := sample(1)
 	etcd.Spec.StorageCapacity = ptr.To(resource.MustParse("25Gi"))

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
 
-// Keys of the ConfigMap, and where the Pods have its files.
+// Keys of the ConfigMap, and mount paths in the Pods.
 const (
 	keyEtcd         = "etcd.conf.yaml"
 	keyMember       = "member.yaml"
@@ -25,7 +25,7 @@ const (
 	dataDirectory   = "/var/etcd/data"
 )
 
-// Where the Pods have their certificates.
+// Mount paths of certificates in the Pods.
 const (
 	directoryCA         = "/var/etcd/ssl/ca"
 	directoryServer     = "/var/etcd/ssl/server"
@@ -42,8 +42,8 @@ const (
 	defaultAuthorityKey  = "ca.crt"
 )
 
-// configMap returns the configuration of members, and its checksum. It has nothing that differs between members, nor their number: a further
-// member replaces no others.
+// configMap returns the configuration of members and its checksum. It does not depend on the member or on the number of
+// members, so that scaling up does not replace existing members.
 func (in Inputs) configMap() (*corev1.ConfigMap, string, error) {
 	settings, err := yaml.Marshal(in.etcdSettings())
 	if err != nil {
@@ -57,11 +57,13 @@ func (in Inputs) configMap() (*corev1.ConfigMap, string, error) {
 	sum.Write(settings)
 	sum.Write(member)
 	return &corev1.ConfigMap{
-		ObjectMeta: in.meta(componentConfigMap, configMapName(in.Etcd.Name)), Data: map[string]string{keyEtcd: string(settings), keyMember: string(member)},
+		ObjectMeta: in.meta(componentConfigMap, configMapName(in.Etcd.Name)),
+		Data:       map[string]string{keyEtcd: string(settings), keyMember: string(member)},
 	}, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// etcdSettings returns the configuration file of etcd. Members add their name, their addresses, and how they start.
+// etcdSettings returns the configuration file of etcd. Members add their name, their addresses and their initial
+// cluster.
 func (in Inputs) etcdSettings() map[string]any {
 	spec := in.Etcd.Spec
 	shared := ptr.Deref(spec.SharedConfig, druidv1alpha1.SharedConfig{})
@@ -83,7 +85,7 @@ func (in Inputs) etcdSettings() map[string]any {
 	}
 	if tls := spec.ETCD.PeerURLTLS; tls != nil {
 		peers := security(directoryPeerCA, directoryPeerServer, tls)
-		// The authority signs for peers only. The names of their addresses may not be known yet when they connect.
+		// The CA signs certificates only for peers. DNS names of their addresses might not resolve yet when they connect.
 		peers["skip-client-san-verification"] = true
 		settings["peer-transport-security"] = peers
 	}
@@ -113,7 +115,7 @@ func (in Inputs) memberSettings() config.Member {
 		PeerURL:    fmt.Sprintf("%s://%s:%d", schemeOf(spec.ETCD.PeerURLTLS), host, in.peerPort()),
 		StatusPort: int(in.statusPort()),
 		Heartbeat:  ptr.Deref(spec.ETCD.HeartbeatDuration, metav1.Duration{Duration: 10 * time.Second}),
-		// That of etcd-druid.
+		// The default of etcd-druid.
 		DefragmentTimeout: ptr.Deref(spec.ETCD.ETCDDefragTimeout, metav1.Duration{Duration: 15 * time.Minute}),
 	}
 	if tls := spec.ETCD.ClientURLTLS; tls != nil {

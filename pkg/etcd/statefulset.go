@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// containerName is the one that VerticalPodAutoscalers and webhooks look for.
+	// containerName is the name that VerticalPodAutoscalers and webhooks expect.
 	containerName = "etcd"
 	// nonroot is the user and group of members.
 	nonroot = 65532
-	// tokenSeconds is how long the token of a member is valid. The kubelet renews it.
+	// tokenSeconds is the validity of a member's token. The kubelet renews it.
 	tokenSeconds = 3600
-	// tokenDirectory is where clients look for it.
+	// tokenDirectory is the standard directory of ServiceAccount tokens.
 	tokenDirectory = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // no secret
 )
 
-// template returns the template of the Pods, its digest, and the ConfigMap that the Pods read.
+// template returns the Pod template, its digest, and the ConfigMap of the Pods.
 func (in Inputs) template() (corev1.PodTemplateSpec, string, *corev1.ConfigMap, error) {
 	settings, checksum, err := in.configMap()
 	if err != nil {
@@ -70,7 +70,7 @@ func (in Inputs) podSecurity() *corev1.PodSecurityContext {
 	}
 	return &corev1.PodSecurityContext{
 		RunAsNonRoot: ptr.To(!root), RunAsUser: ptr.To(user), RunAsGroup: ptr.To(user), FSGroup: ptr.To(user),
-		// A volume of many files is not gone through at each start.
+		// Avoid changing the owner of all files of a large volume at each start.
 		FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
 		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
@@ -78,14 +78,15 @@ func (in Inputs) podSecurity() *corev1.PodSecurityContext {
 
 func (in Inputs) container() corev1.Container {
 	container := corev1.Container{
-		Name: containerName, Image: in.image(), ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"--config=" + configDirectory + "/" + keyMember},
+		Name: containerName, Image: in.image(), ImagePullPolicy: corev1.PullIfNotPresent,
+		Args: []string{"--config=" + configDirectory + "/" + keyMember},
 		Env: []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"},
 		}}},
 		Ports: []corev1.ContainerPort{
 			containerPort("client", in.clientPort()), containerPort("server", in.peerPort()), containerPort("status", in.statusPort()),
 		},
-		// Ready means that a majority answers the member: only then may the next one be replaced.
+		// A member is ready if it has a quorum. Only then may the next member be replaced.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/readyz", Port: intstr.FromInt32(in.statusPort()), Scheme: corev1.URISchemeHTTP,
@@ -101,7 +102,8 @@ func (in Inputs) container() corev1.Container {
 	if in.Etcd.Spec.ETCD.ClientURLTLS != nil {
 		container.ReadinessProbe.HTTPGet.Scheme = corev1.URISchemeHTTPS
 	}
-	// Clients need not wait for the period of the other probe. A member that waits for others is never restarted for that.
+	// The startup probe avoids the longer period of the readiness probe for clients. Its threshold ensures that a member
+	// that waits for others is never restarted.
 	container.StartupProbe = container.ReadinessProbe.DeepCopy()
 	container.StartupProbe.PeriodSeconds, container.StartupProbe.FailureThreshold = 1, math.MaxInt32
 	if in.Etcd.Spec.ETCD.Resources != nil {
@@ -114,7 +116,7 @@ func containerPort(name string, number int32) corev1.ContainerPort {
 	return corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: corev1.ProtocolTCP}
 }
 
-// secretVolume is a Secret with certificates in the Pods.
+// secretVolume is a Secret with certificates that is mounted in the Pods.
 type secretVolume struct{ name, secret, directory string }
 
 func (in Inputs) secretVolumes() []secretVolume {
@@ -149,7 +151,7 @@ func (in Inputs) mounts() []corev1.VolumeMount {
 }
 
 func (in Inputs) volumes() []corev1.Volume {
-	// Other users of the node do not read them.
+	// Not readable for other users of the node.
 	mode := ptr.To[int32](0o440)
 	volumes := []corev1.Volume{
 		{Name: "etcd-config-file", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -160,7 +162,8 @@ func (in Inputs) volumes() []corev1.Volume {
 			Sources: []corev1.VolumeProjection{
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: ptr.To[int64](tokenSeconds), Path: "token"}},
 				{ConfigMap: &corev1.ConfigMapProjection{
-					LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+					LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+					Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
 				}},
 			},
 		}}},
@@ -173,7 +176,7 @@ func (in Inputs) volumes() []corev1.Volume {
 	return volumes
 }
 
-// statefulSet returns the StatefulSet as far as a rollout may go now.
+// statefulSet returns the StatefulSet for the current step of the rollout.
 func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, step rollout) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: in.meta(componentStatefulSet, in.Etcd.Name)}
 	set.Annotations = map[string]string{annotationTemplate: digest}
@@ -190,14 +193,17 @@ func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, ste
 	}
 	set.Spec = appsv1.StatefulSetSpec{
 		Replicas: ptr.To(step.replicas), ServiceName: PeerServiceName(in.Etcd.Name), PodManagementPolicy: appsv1.ParallelPodManagement,
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: in.Etcd.Name}},
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
+			lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: in.Etcd.Name,
+		}},
 		Template: template, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: update},
 	}
 	return set
 }
 
-// capacity returns the size of the volumes. It counts when the StatefulSet is created: no API server changes it later.
+// capacity returns the size of the volumes. It is fixed when the StatefulSet is created, because the field is
+// immutable.
 func (in Inputs) capacity() resource.Quantity {
 	if in.StatefulSet != nil {
 		for _, claim := range in.StatefulSet.Spec.VolumeClaimTemplates {

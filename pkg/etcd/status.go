@@ -24,24 +24,24 @@ const (
 	stateError         = "Error"
 )
 
-// Codes of a lastError that has none of those of flows.
+// Codes of a lastError without an error code of flows.
 const (
 	codeReconcile = "ERR_RECONCILE_ETCD"
 	codeDataLost  = "ERR_DATA_LOST"
 )
 
-// Emission is what an emission says about an Etcd.
+// Emission is the outcome of an emission for an Etcd.
 type Emission struct {
 	Report flow.Report
-	// CarriedOut is set if what the spec wants was emitted.
-	CarriedOut bool
+	// Applied is set if the spec was emitted.
+	Applied bool
 }
 
-// Status returns the status of an Etcd. It is pure. Times move only with what they belong to.
+// Status returns the status of an Etcd. It is pure. Timestamps change only with the content that they belong to.
 func Status(in Inputs, result Result, emission Emission) druidv1alpha1.EtcdStatus {
 	etcd, set := in.Etcd, in.StatefulSet
 	status := *etcd.Status.DeepCopy()
-	if emission.CarriedOut && asked(etcd) || emission.CarriedOut && in.AutoReconcile {
+	if emission.Applied && (requested(etcd) || in.AutoReconcile) {
 		status.ObservedGeneration = ptr.To(etcd.Generation)
 	}
 	status.ETCD, status.Selector = nil, nil
@@ -49,10 +49,11 @@ func Status(in Inputs, result Result, emission Emission) druidv1alpha1.EtcdStatu
 	if set != nil {
 		status.ETCD = &autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name}
 		status.Selector = ptr.To(metav1.FormatLabelSelector(set.Spec.Selector))
-		status.Replicas, status.CurrentReplicas, status.ReadyReplicas = set.Status.Replicas, set.Status.CurrentReplicas, set.Status.ReadyReplicas
+		status.Replicas, status.CurrentReplicas = set.Status.Replicas, set.Status.CurrentReplicas
+		status.ReadyReplicas = set.Status.ReadyReplicas
 	}
-	status.Ready = ptr.To(set != nil && set.Status.ObservedGeneration == set.Generation && ptr.Deref(set.Spec.Replicas, 0) == etcd.Spec.Replicas &&
-		set.Status.ReadyReplicas >= etcd.Spec.Replicas)
+	status.Ready = ptr.To(set != nil && set.Status.ObservedGeneration == set.Generation &&
+		ptr.Deref(set.Spec.Replicas, 0) == etcd.Spec.Replicas && set.Status.ReadyReplicas >= etcd.Spec.Replicas)
 	status.PeerURLTLSEnabled = ptr.To(in.peersUseTLS())
 	status.Members = in.memberStatuses()
 	status.Conditions = in.conditions(result)
@@ -63,7 +64,7 @@ func Status(in Inputs, result Result, emission Emission) druidv1alpha1.EtcdStatu
 	return status
 }
 
-// peersUseTLS reports whether all members that have served use TLS between them.
+// peersUseTLS reports whether all members of the cluster use TLS for peers.
 func (in Inputs) peersUseTLS() bool {
 	served := in.served()
 	for _, member := range served {
@@ -74,7 +75,7 @@ func (in Inputs) peersUseTLS() bool {
 	return len(served) > 0
 }
 
-// memberStatuses returns the members that have served, or say why they do not.
+// memberStatuses returns the status of the members that have served or report why they do not.
 func (in Inputs) memberStatuses() []druidv1alpha1.EtcdMemberStatus {
 	var statuses []druidv1alpha1.EtcdMemberStatus
 	for _, member := range in.upTo(in.Etcd.Spec.Replicas) {
@@ -100,7 +101,7 @@ func (in Inputs) memberStatuses() []druidv1alpha1.EtcdMemberStatus {
 	return statuses
 }
 
-// lastOperation returns what the operator does.
+// lastOperation returns the current operation of the operator.
 func (in Inputs) lastOperation(report flow.Report) *druidv1alpha1.LastOperation {
 	etcd, before := in.Etcd, ptr.Deref(in.Etcd.Status.LastOperation, druidv1alpha1.LastOperation{})
 	last := druidv1alpha1.LastOperation{
@@ -126,7 +127,7 @@ func (in Inputs) lastOperation(report flow.Report) *druidv1alpha1.LastOperation 
 	return &last
 }
 
-// lastErrors returns what is wrong. Data that are lost come first.
+// lastErrors returns the current errors. Data loss comes first.
 func (in Inputs) lastErrors(result Result, report flow.Report) []druidv1alpha1.LastError {
 	var errs []druidv1alpha1.LastError
 	add := func(code, description string) {
@@ -154,18 +155,18 @@ func (in Inputs) lastErrors(result Result, report flow.Report) []druidv1alpha1.L
 	return errs
 }
 
-// dataLost says that the data of the cluster are lost, and what to do; empty if they are not.
+// dataLost returns a message about lost data with the possible remedies, empty if no data are lost.
 func (in Inputs) dataLost() string {
 	if in.deleting() || in.Etcd.Spec.Replicas == 0 {
 		return ""
 	}
-	id, says := in.lostCluster(in.Etcd.Spec.Replicas)
+	id, message := in.lostCluster(in.Etcd.Spec.Replicas)
 	if id == "" || in.Ledger.Has(entryAcceptedLoss, id) {
 		return ""
 	}
 	return strings.Join([]string{
-		"The data of the cluster are lost, and no empty one is started in its place.", says + ".",
-		fmt.Sprintf("Bring the volume back, or accept the loss: kubectl -n %s annotate etcd %s --overwrite %s=%s", in.Etcd.Namespace, in.Etcd.Name,
-			AnnotationAcceptDataLoss, id),
+		"The data of the cluster are lost. No empty cluster is created in its place.", message + ".",
+		fmt.Sprintf("Restore the volume, or accept the loss: kubectl -n %s annotate etcd %s --overwrite %s=%s",
+			in.Etcd.Namespace, in.Etcd.Name, AnnotationAcceptDataLoss, id),
 	}, " ")
 }

@@ -1,5 +1,6 @@
-// Package eventlimit bounds how many Events are written about an object. client-go counts Events that are alike, but only while the
-// object keeps its resourceVersion, which every written status changes, and it has no limit for those that differ.
+// Package eventlimit limits the number of Events about an object. client-go merges equal Events only while the
+// resourceVersion of the object stays the same. Every written status changes it, and there is no limit for Events that
+// differ.
 package eventlimit
 
 import (
@@ -17,23 +18,23 @@ import (
 )
 
 const (
-	// burst is how many Events with different notes may follow each other, for one object and reason.
+	// burst is the number of Events with different notes that may follow each other for the same object and reason.
 	burst = 5
-	// refill is the time after which one more may.
+	// refill is the time after which another one is allowed.
 	refill = 2 * time.Minute
-	// sameFor is how long an Event with the note of the last one is counted with it, instead of created. client-go forgets it
-	// after six minutes without another one.
+	// sameFor is how long an Event with the same note as the last one is merged with it instead of created. client-go
+	// forgets an Event after six minutes without a repetition.
 	sameFor = time.Hour
-	// remembered is the number of objects and reasons in memory, most recent first.
+	// remembered is the maximum number of objects and reasons in memory. The most recent ones are kept.
 	remembered = 4096
 )
 
-// Recorder writes Events by another one.
+// Recorder limits the Events that another recorder writes.
 type Recorder struct {
 	next   events.EventRecorder
 	scheme *runtime.Scheme
 	clock  clock.PassiveClock
-	// seed is for hashes of notes, which are longer than all else that is remembered.
+	// seed is for hashes of notes, which are stored because notes are long.
 	seed maphash.Seed
 
 	mu    sync.Mutex
@@ -45,11 +46,12 @@ type key struct {
 	eventType, reason, verb string
 }
 
-// bucket is what is known of the Events with one key.
+// bucket is the state for the Events with one key.
 type bucket struct {
 	left   int
 	filled time.Time
-	// note is the hash of that of the last Event that was written, version is the version of its object, and when it was.
+	// note is the hash of the note of the last written Event, version the resourceVersion of its object, and written its
+	// time.
 	note    uint64
 	version string
 	written time.Time
@@ -62,12 +64,13 @@ func New(next events.EventRecorder, scheme *runtime.Scheme, clk clock.PassiveClo
 	return &Recorder{next: next, scheme: scheme, clock: clk, seed: maphash.MakeSeed(), known: lru.New(remembered)}
 }
 
-// Eventf writes an Event, unless five with other notes about the same object and for the same reason went before within minutes: then
-// it is dropped, and conditions show the current state. An Event that repeats the last one is counted with it.
+// Eventf writes an Event. It drops the Event if five Events with different notes for the same object and reason were
+// written within minutes. The conditions show the current state then. An Event that repeats the last one is merged with
+// it.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	ref, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
-		r.next.Eventf(regarding, related, eventType, reason, action, note, args...) // which logs it
+		r.next.Eventf(regarding, related, eventType, reason, action, note, args...) // logs the error
 		return
 	}
 	text := fmt.Sprintf(note, args...)
@@ -81,7 +84,8 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	r.next.Eventf(ref, related, eventType, reason, action, "%s", text)
 }
 
-// admit returns whether an Event is written, and with which resourceVersion of its object: client-go uses it to find equal Events.
+// admit reports whether an Event is written, and returns the resourceVersion of its object to use, by which client-go
+// finds equal Events.
 func (r *Recorder) admit(of key, note uint64, version string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// told keeps what was written: resourceVersion, reason and note.
+// A fake recorder: it keeps the resourceVersion, reason and note of each Event.
 type told []string
 
 func (t *told) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
@@ -45,12 +45,12 @@ func TestRecorder(t *testing.T) {
 
 	tell(node("a", "1"), "Bad", "100% wrong")
 	tell(node("a", "2"), "Bad", "100% wrong")
-	says("the same again has the version of the first, so that client-go counts both as one", "1 Bad 100% wrong", "1 Bad 100% wrong")
+	says("a repeated Event has the version of the first one, so that client-go counts both as one", "1 Bad 100% wrong", "1 Bad 100% wrong")
 
 	for i := range 100 {
 		tell(node("a", fmt.Sprint(10+i)), "Bad", fmt.Sprint("note ", i))
 	}
-	says("others follow until there are five", "10 Bad note 0", "11 Bad note 1", "12 Bad note 2", "13 Bad note 3")
+	says("further notes are written up to a total of five", "10 Bad note 0", "11 Bad note 1", "12 Bad note 2", "13 Bad note 3")
 	tell(node("a", "200"), "Bad", "note 3")
 	says("the last one may be repeated", "13 Bad note 3")
 
@@ -62,17 +62,17 @@ func TestRecorder(t *testing.T) {
 	for i := range 10 {
 		tell(node("a", fmt.Sprint(300+i)), "Bad", fmt.Sprint("later ", i))
 	}
-	says("after some minutes there may be two more", "300 Bad later 0", "301 Bad later 1")
+	says("after some minutes two more are written", "300 Bad later 0", "301 Bad later 1")
 
 	clock.Step(sameFor)
 	tell(node("a", "400"), "Bad", "later 1")
-	says("what was told long ago is told anew", "400 Bad later 1")
+	says("an Event is repeated after a long time", "400 Bad later 1")
 
 	recorder.Eventf(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "c", ResourceVersion: "1"}, nil, corev1.EventTypeNormal, "Good", "Do", "fine")
-	says("a reference is as good as an object", "1 Good fine")
+	says("a reference works like an object", "1 Good fine")
 }
 
-// TestUnknownKind: what client-go cannot refer to either goes to it, so that it says so.
+// TestUnknownKind checks that Events about objects of unknown kinds are passed to client-go, which logs the error.
 func TestUnknownKind(t *testing.T) {
 	var written told
 	New(&written, runtime.NewScheme(), clocktesting.NewFakeClock(time.Unix(1e9, 0))).
@@ -82,7 +82,7 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// TestManyObjects: memory is bounded, whatever names objects have.
+// TestManyObjects checks that memory is bounded for any number of objects.
 func TestManyObjects(t *testing.T) {
 	var written told
 	recorder := New(&written, clientgoscheme.Scheme, clocktesting.NewFakeClock(time.Unix(1e9, 0)))
@@ -90,6 +90,6 @@ func TestManyObjects(t *testing.T) {
 		recorder.Eventf(node(fmt.Sprint(i), "1"), nil, corev1.EventTypeNormal, "Good", "Do", "x")
 	}
 	if recorder.known.Len() != remembered || len(written) != 2*remembered {
-		t.Errorf("%d are remembered, %d were written", recorder.known.Len(), len(written))
+		t.Errorf("%d objects are remembered, %d Events were written", recorder.known.Len(), len(written))
 	}
 }

@@ -12,56 +12,61 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// Actuator does what objects of one kind and type ask for. T is a pointer to the kind, such as *extensionsv1alpha1.Infrastructure.
+// Actuator implements the operations of extension objects of one kind and type. T is a pointer to the kind, such as
+// *extensionsv1alpha1.Infrastructure.
 //
-// Each method can be called again at any time, also after it has succeeded, and continues what an earlier call has begun. It does not wait for
-// what takes long: it returns [Wait], and is called again. Its context ends after the time-out of the kind.
+// Each method can be called again at any time, even after it has succeeded, and continues the work of earlier calls. It
+// does not block on long operations. Instead it returns [Wait] and is called again. Its context ends after the timeout of
+// the kind.
 //
-// The object is a copy. The method writes into its status what the kind reports (nodesCIDR, cloudConfig, providerStatus, state, resources
-// and so on; see [SetProviderStatus] and [SetState]). That is stored after each call, also after one that failed. The controller sets
-// lastOperation, lastError and observedGeneration itself, and ignores changes of spec and metadata. status.lastOperation.type is Create until
-// the first success, and Reconcile afterwards.
+// The object is a copy. The method writes the results of the kind (nodesCIDR, cloudConfig, providerStatus, state,
+// resources and so on) to its status, see [SetProviderStatus] and [SetState]. They are stored after each call, even if it
+// failed. The controller sets lastOperation, lastError and observedGeneration itself, and ignores changes of spec and
+// metadata. status.lastOperation.type is Create until the first success, and Reconcile afterwards.
 //
-// The cluster is nil if the object belongs to no Shoot, or if it is being deleted and the Cluster is gone.
+// The cluster is nil if the object does not belong to a Shoot, or if it is being deleted and the Cluster no longer exists.
 //
-// [WithCodes] adds codes to an error, which decide whether the Shoot is tried again.
+// [WithCodes] adds codes to an error, which determine whether the Shoot is retried.
 type Actuator[T extensionsv1alpha1.Object] interface {
-	// Reconcile creates what the object asks for, or brings it in line with the object.
+	// Reconcile creates or updates the resources that the object declares.
 	Reconcile(ctx context.Context, object T, cluster *Cluster) (Result, error)
-	// Delete deletes it. The object is released when it returns [Done].
+	// Delete deletes them. The finalizer of the object is removed when it returns [Done].
 	Delete(ctx context.Context, object T, cluster *Cluster) (Result, error)
-	// ForceDelete gives up what it can delete in the cluster, and calls no infrastructure: users have asked to force the deletion of the
-	// Shoot, and clean up the infrastructure themselves. The object is released when it returns [Done].
+	// ForceDelete deletes what it can in the cluster and does not call the infrastructure. Users have requested a forced
+	// deletion of the Shoot, and clean up the infrastructure themselves. The finalizer of the object is removed when it
+	// returns [Done].
 	ForceDelete(ctx context.Context, object T, cluster *Cluster) (Result, error)
-	// Migrate gives up the objects in this cluster, because another seed takes over. What exists in the infrastructure, and what runs in the
-	// Shoot, stays. All that Restore needs is in status.state and status.resources when it returns [Done].
+	// Migrate deletes the objects in this cluster, because another seed takes over. It retains resources in the
+	// infrastructure and in the Shoot. When it returns [Done], status.state and status.resources contain everything that
+	// Restore needs.
 	Migrate(ctx context.Context, object T, cluster *Cluster) (Result, error)
-	// Restore takes over from another seed with what status.state and status.resources say.
+	// Restore takes over from another seed, based on status.state and status.resources.
 	Restore(ctx context.Context, object T, cluster *Cluster) (Result, error)
 }
 
-// ConfigValidator is implemented by an [Actuator] that checks the configuration of objects against the infrastructure. It is called before
-// Reconcile and Restore. Errors have the code ERR_CONFIGURATION_PROBLEM, except for those of [field.InternalError]: these say that a check
-// could not be made, and it is repeated.
+// ConfigValidator is implemented by an [Actuator] that validates the configuration of objects against the infrastructure.
+// It is called before Reconcile and Restore. Errors get the code ERR_CONFIGURATION_PROBLEM. The exception is
+// [field.InternalError], which means that a check could not run. It is retried.
 type ConfigValidator[T extensionsv1alpha1.Object] interface {
 	Validate(ctx context.Context, object T, cluster *Cluster) field.ErrorList
 }
 
-// Result is how far an operation is. [Done] and [Wait] return it.
+// Result is the progress of an operation. [Done] and [Wait] return it.
 type Result struct {
-	// Waiting says what the operation waits for, as a sentence without a period; empty if it is finished.
+	// Waiting is the reason why the operation is not finished, as a sentence without a period. It is empty if it is finished.
 	Waiting string
-	// Progress of an operation that waits, in percent; 0 for 50.
+	// Progress of an unfinished operation, in percent. It defaults to 50.
 	Progress int32
-	// Again is after how long the method is called again; 0 if a watch does that: see [Options.Sources]. An operation that is finished is
-	// repeated after this time, too; 0 for never. Repetitions change lastOperation only if they belong to an operation that is not finished.
+	// Again is the delay until the method is called again. 0 means that a watch triggers it, see [Options.Sources]. A
+	// finished operation is also repeated after this delay, unless it is 0. Repetitions of a finished operation do not
+	// change lastOperation.
 	Again time.Duration
 }
 
-// Done returns that the operation is finished.
+// Done returns the result of a finished operation.
 func Done() Result { return Result{} }
 
-// Wait returns that the operation waits for something, and that the method is called again after a time; 0 if a watch does that.
+// Wait returns the result of an operation that waits. The method is called again after the given delay. 0 means that a watch triggers it.
 func Wait(again time.Duration, format string, args ...any) Result {
 	return Result{Waiting: fmt.Sprintf(format, args...), Again: again}
 }
@@ -86,6 +91,7 @@ func SetState(object extensionsv1alpha1.Object, value any) error {
 	return nil
 }
 
+// encode returns the JSON encoding of a value.
 func encode(value any) (*runtime.RawExtension, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -23,14 +23,15 @@ import (
 
 const (
 	defaultWorkers = 5
-	// The delays of calls after errors.
+	// firstRetry and lastRetry are the shortest and longest delay of retries.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// AddToManager adds the controller of one kind and type. The manager's scheme needs [AddToScheme] and the kinds of Kubernetes. Its client
-// reads from the manager's cache. The process needs the rights to get, list, watch and patch objects of the kind and their status, to get, list
-// and watch Clusters, and, for kinds that refer to Secrets, to get and patch these.
+// AddToManager adds the controller of one kind and type. The manager's scheme needs [AddToScheme] and the kinds of
+// Kubernetes. Its client reads from the manager's cache. The process needs permission to get, list, watch and patch
+// objects of the kind and their status, to get, list and watch Clusters, and, for kinds that refer to Secrets, to get and
+// patch those.
 //
 //	err := extension.AddToManager(mgr, infrastructureActuator, extension.Options{Type: "local"})
 func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, actuator Actuator[T], options Options) error {
@@ -72,6 +73,7 @@ func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, actuator Act
 // ControllerName returns the name of a controller in logs and metrics.
 func ControllerName(kind, ofType string) string { return strings.ToLower(kind) + "-" + ofType }
 
+// withDefaults returns the options with defaults for a kind.
 func (o Options) withDefaults(kind kind) Options {
 	o.MaxConcurrentReconciles = cmp.Or(o.MaxConcurrentReconciles, defaultWorkers)
 	o.Timeout = cmp.Or(o.Timeout, kind.timeout)
@@ -84,7 +86,7 @@ func (o Options) withDefaults(kind kind) Options {
 	return o
 }
 
-// events lets those events through by which something is asked of the actuator.
+// events passes events that request an operation of the actuator.
 func (o Options) events() predicate.Predicate {
 	of := func(object client.Object) (extensionsv1alpha1.Object, bool) {
 		one, is := object.(extensionsv1alpha1.Object)

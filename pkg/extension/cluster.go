@@ -17,24 +17,25 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// annotationGenericKubeconfig on a Cluster names the Secret with the kubeconfig that Pods of the control plane mount.
+// annotationGenericKubeconfig on a Cluster is the name of the Secret with the kubeconfig that Pods of the control plane mount.
 const annotationGenericKubeconfig = "generic-token-kubeconfig.secret.gardener.cloud/name"
 
-// Cluster is what an extension knows of a Shoot. It is read only.
+// Cluster contains the Shoot of an extension object, with its Seed and CloudProfile. It must not be modified.
 type Cluster struct {
 	// Name is the technical ID of the Shoot, which is also the name of its namespace in the seed.
 	Name string
-	// CloudProfile has the changes of a NamespacedCloudProfile.
+	// CloudProfile contains the merged spec if the Shoot uses a NamespacedCloudProfile.
 	CloudProfile *corev1beta1.CloudProfile
 	// Seed is nil for a self-hosted Shoot.
 	Seed *corev1beta1.Seed
-	// Shoot has its status.
+	// Shoot includes its status.
 	Shoot *corev1beta1.Shoot
-	// GenericKubeconfigName is the name of the Secret in the Shoot's namespace with the kubeconfig that Pods mount; empty if it does not exist.
+	// GenericKubeconfigName is the name of the Secret with the kubeconfig that Pods in the Shoot's namespace mount. It is
+	// empty if it does not exist.
 	GenericKubeconfigName string
 }
 
-// DecodeCluster decodes a Cluster. Fields that this version does not know are left out.
+// DecodeCluster decodes a Cluster. It ignores unknown fields.
 func DecodeCluster(cluster *extensionsv1alpha1.Cluster) (*Cluster, error) {
 	decoded := &Cluster{
 		Name: cluster.Name, CloudProfile: &corev1beta1.CloudProfile{}, Shoot: &corev1beta1.Shoot{},
@@ -55,6 +56,7 @@ func DecodeCluster(cluster *extensionsv1alpha1.Cluster) (*Cluster, error) {
 	return decoded, nil
 }
 
+// decodePart decodes one of the objects in a Cluster and checks its kind.
 func decodePart(raw *runtime.RawExtension, kind string, into runtime.Object) error {
 	if err := json.Unmarshal(raw.Raw, into); err != nil {
 		return fmt.Errorf("decode a %s: %w", kind, err)
@@ -66,7 +68,7 @@ func decodePart(raw *runtime.RawExtension, kind string, into runtime.Object) err
 	return nil
 }
 
-// GetCluster reads and decodes a Cluster. The error is that of the API server if it does not exist.
+// GetCluster reads and decodes a Cluster. If it does not exist, the error wraps that of the API server.
 func GetCluster(ctx context.Context, reader client.Reader, name string) (*Cluster, error) {
 	var cluster extensionsv1alpha1.Cluster
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
@@ -75,8 +77,9 @@ func GetCluster(ctx context.Context, reader client.Reader, name string) (*Cluste
 	return DecodeCluster(&cluster)
 }
 
-// ClusterOf reads the Cluster that an object belongs to; nil if it belongs to none. An object that is being deleted, and a BackupEntry, which
-// may outlive its Shoot, can do without one.
+// ClusterOf reads the Cluster to which an object belongs, or returns nil if it does not belong to one. It also returns
+// nil if the Cluster does not exist and the object is being deleted, or is a BackupEntry, which may exist longer than its
+// Shoot.
 func ClusterOf(ctx context.Context, reader client.Reader, object extensionsv1alpha1.Object) (*Cluster, error) {
 	name := clusterName(object)
 	if name == "" {
@@ -89,22 +92,23 @@ func ClusterOf(ctx context.Context, reader client.Reader, object extensionsv1alp
 	return cluster, err
 }
 
-// Hibernated reports whether the Shoot is, or is becoming, hibernated: nothing of it has to run.
+// Hibernated reports whether the Shoot is hibernated or being hibernated, so that none of its components must run.
 func (c *Cluster) Hibernated() bool {
 	hibernation := c.Shoot.Spec.Hibernation
 	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 }
 
-// Failed reports whether the Shoot has failed for good: it is tried again when its specification changes, or when a user asks for that.
+// Failed reports whether the operation of the Shoot has failed permanently. It is retried after a change of its
+// specification or on request.
 func (c *Cluster) Failed() bool {
 	last := c.Shoot.Status.LastOperation
 	return last != nil && last.State == corev1beta1.LastOperationStateFailed && c.Shoot.Status.ObservedGeneration == c.Shoot.Generation
 }
 
-// Ignored reports whether users have asked that nothing reconciles the Shoot.
+// Ignored reports whether the Shoot is annotated to be ignored.
 func (c *Cluster) Ignored() bool { return isTrue(c.Shoot.Annotations[constants.AnnotationShootIgnore]) }
 
-// ForceDeletion reports whether the Shoot is being deleted, and users have asked to force that.
+// ForceDeletion reports whether the Shoot is being deleted and the deletion is forced.
 func (c *Cluster) ForceDeletion() bool {
 	return c.Shoot.DeletionTimestamp != nil && isTrue(c.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
 }
@@ -114,7 +118,7 @@ func isTrue(text string) bool {
 	return err == nil && value
 }
 
-// clusterName returns the name of the Cluster that an object belongs to; empty for none.
+// clusterName returns the name of the Cluster to which an object belongs, or an empty string.
 func clusterName(object extensionsv1alpha1.Object) string {
 	if class := object.GetExtensionSpec().Class; class != nil && *class != extensionsv1alpha1.ExtensionClassShoot {
 		return ""
@@ -131,10 +135,10 @@ func clusterName(object extensionsv1alpha1.Object) string {
 	return object.GetNamespace()
 }
 
-// prefixSource begins the names of the BackupEntries that backups are copied from.
+// prefixSource is the prefix of the names of BackupEntries from which backups are copied.
 const prefixSource = "source-"
 
-// TechnicalID returns the technical ID of the Shoot whose backups a BackupEntry with a name holds.
+// TechnicalID returns the technical ID of the Shoot whose backups a BackupEntry with the given name contains.
 func TechnicalID(backupEntry string) string {
 	name := strings.TrimPrefix(backupEntry, prefixSource)
 	if at := strings.LastIndex(name, "--"); at > 0 {

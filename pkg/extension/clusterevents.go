@@ -17,7 +17,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// clusterEvents bring back the objects of a Shoot that are due when the Cluster comes, and when the Shoot may be worked on again.
+// clusterEvents triggers objects of a Shoot that are due when the Cluster is created, or when restrictions of the Shoot change.
 func (c *controllerOf[T]) clusterEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { c.enqueueDue(ctx, e.Object.GetName(), q) },
@@ -29,9 +29,10 @@ func (c *controllerOf[T]) clusterEvents() handler.EventHandler {
 	}
 }
 
-// restrictions are what of a Shoot decides whether and how its objects are worked on.
+// restrictions are the properties of a Shoot that determine whether and how its objects are reconciled.
 type restrictions struct{ unreadable, failed, ignored, force bool }
 
+// restrictionsOf returns the restrictions of the Shoot in a Cluster.
 func restrictionsOf(object client.Object) restrictions {
 	cluster, is := object.(*extensionsv1alpha1.Cluster)
 	if !is {
@@ -53,7 +54,10 @@ func (c *controllerOf[T]) enqueueDue(ctx context.Context, name string, q queue) 
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			object, is := item.(extensionsv1alpha1.Object)
-			if is && clusterName(object) == name && Responsible(object, c.options.Type, c.options.Classes) && begins(object, c.options.IgnoreOperationAnnotation) {
+			if !is || clusterName(object) != name || !Responsible(object, c.options.Type, c.options.Classes) {
+				return nil
+			}
+			if begins(object, c.options.IgnoreOperationAnnotation) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 			}
 			return nil

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// fieldManager owns what the controller writes into objects.
+	// fieldManager is the field manager of the controller.
 	fieldManager = "gardener-extension"
-	// conflictRetry is when an object is read again that someone else has just changed.
+	// conflictRetry is the delay after a conflict with another writer.
 	conflictRetry = 100 * time.Millisecond
 )
 
-// controllerOf carries out the operations of objects of one kind and type.
+// controllerOf runs the operations of objects of one kind and type.
 type controllerOf[T extensionsv1alpha1.Object] struct {
 	kind     kind
 	actuator Actuator[T]
 	options  Options
-	// Client reads from a cache, and Uncached from the API server.
+	// client reads from a cache. uncached reads from the API server.
 	client   client.Client
 	uncached client.Reader
 }
 
-// Reconcile carries out the operation that an object is due for. It is called only if one is asked for, or has not finished, or if a
-// source of the actuator says so.
+// Reconcile runs the operation that is due for an object. It is called if an operation is requested or not finished, or
+// if a source of the actuator triggers it.
 func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, err := newObject[T]()
 	if err != nil {
@@ -56,17 +56,17 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	}
 	cluster, clusterErr := ClusterOf(ctx, c.client, object)
 	if cluster != nil && (cluster.Failed() || cluster.Ignored()) {
-		return reconcile.Result{}, nil // the watch of the Cluster continues
+		return reconcile.Result{}, nil // the watch of the Cluster triggers it later
 	}
 	quiet := unasked(object, c.options.IgnoreOperationAnnotation)
 	asked := operationOf(object)
 	if quiet && object.GetExtensionStatus().ObservedGeneration != object.GetGeneration() {
-		return reconcile.Result{}, nil // the specification has changed, and gardenlet has not asked for it yet
+		return reconcile.Result{}, nil // the specification has changed, but gardenlet has not requested an operation yet
 	}
 	if !quiet {
 		err := c.begin(ctx, object, operation)
 		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: conflictRetry}, nil // the cache is behind
+			return reconcile.Result{RequeueAfter: conflictRetry}, nil // the cache is outdated
 		}
 		if err != nil {
 			return reconcile.Result{}, err
@@ -94,17 +94,17 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{RequeueAfter: result.Again}, nil
 }
 
-// retry returns when a call that failed is repeated.
+// retry returns when a failed call is repeated.
 func retry(ctx context.Context, failed error) (reconcile.Result, error) {
 	if codes := Codes(failed); isFinal(codes) {
-		log.FromContext(ctx).Error(failed, "The operation failed, and trying again does not help", "codes", codes, "again", finalRetry.String())
+		log.FromContext(ctx).Error(failed, "The operation failed, and a retry cannot help", "codes", codes, "again", finalRetry.String())
 		return reconcile.Result{RequeueAfter: finalRetry}, nil
 	}
 	return reconcile.Result{}, failed
 }
 
-// begin reports an operation before it takes the annotation away that asks for it, so that none is lost if the process ends in between.
-// Both writes fail if the object has changed since it was read.
+// begin reports the start of an operation before it removes the annotation that requests it, so that no request is lost
+// if the process ends between the two writes. Both writes fail if the object has changed since it was read.
 func (c *controllerOf[T]) begin(ctx context.Context, object T, operation corev1beta1.LastOperationType) error {
 	if !announced(object, operation) {
 		before, err := lockedPatch(object)
@@ -113,7 +113,7 @@ func (c *controllerOf[T]) begin(ctx context.Context, object T, operation corev1b
 		}
 		reportBegun(object, operation, c.options.Clock.Now())
 		if err := c.client.Status().Patch(ctx, object, before, client.FieldOwner(fieldManager)); err != nil {
-			return fmt.Errorf("report that an operation has begun: %w", err)
+			return fmt.Errorf("report the start of an operation: %w", err)
 		}
 	}
 	err := c.patchMeta(ctx, object, func() bool {
@@ -136,7 +136,7 @@ func (c *controllerOf[T]) begin(ctx context.Context, object T, operation corev1b
 	return nil
 }
 
-// act calls the method of the actuator.
+// act calls the method of the actuator for an operation.
 func (c *controllerOf[T]) act(ctx context.Context, object T, cluster *Cluster, operation corev1beta1.LastOperationType) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -160,7 +160,7 @@ func (c *controllerOf[T]) act(ctx context.Context, object T, cluster *Cluster, o
 	return c.actuator.Reconcile(ctx, object, cluster)
 }
 
-// configurationError returns the error of a validation. What could not be checked is not a problem of the configuration.
+// configurationError returns the error of a validation. Checks that could not run are not a problem of the configuration.
 func configurationError(all field.ErrorList) error {
 	if len(all) == 0 {
 		return nil
@@ -174,10 +174,12 @@ func configurationError(all field.ErrorList) error {
 	return err
 }
 
-// store writes the status if it differs from the one that lives. A quiet call keeps what the last operation said.
-func (c *controllerOf[T]) store(ctx context.Context, live, object T, operation corev1beta1.LastOperationType, result Result, failed error, quiet bool) error {
+// store writes the status if it differs from the stored one. A quiet call does not change the last operation.
+func (c *controllerOf[T]) store(
+	ctx context.Context, live, object T, operation corev1beta1.LastOperationType, result Result, failed error, quiet bool,
+) error {
 	before, status := live.GetExtensionStatus(), object.GetExtensionStatus()
-	// The actuator's own values of these are ignored.
+	// Values of these fields that the actuator set are ignored.
 	status.LastOperation, status.LastError, status.ObservedGeneration = before.LastOperation, before.LastError, before.ObservedGeneration
 	object.SetGeneration(live.GetGeneration())
 	if !quiet {
@@ -196,7 +198,7 @@ func (c *controllerOf[T]) store(ctx context.Context, live, object T, operation c
 	return nil
 }
 
-// statusPatch returns what differs between two statuses; nil if nothing does.
+// statusPatch returns the difference between two statuses, or nil if they are equal.
 func statusPatch(live, object client.Object) ([]byte, error) {
 	whole, err := client.MergeFrom(live).Data(object)
 	if err != nil {
@@ -214,7 +216,7 @@ func statusPatch(live, object client.Object) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// end releases an object, and takes away the annotation of an operation that stays until it has succeeded.
+// end removes the finalizer after a deletion or migration, and the annotation of an operation that remains until it has succeeded.
 func (c *controllerOf[T]) end(ctx context.Context, object T, operation corev1beta1.LastOperationType, asked string) error {
 	releases := operation == corev1beta1.LastOperationTypeDelete || operation == corev1beta1.LastOperationTypeMigrate
 	if releases {
@@ -235,7 +237,7 @@ func (c *controllerOf[T]) end(ctx context.Context, object T, operation corev1bet
 	})
 }
 
-// patchMeta writes a change of the metadata, if the object is still the one that was read.
+// patchMeta changes the metadata. It fails if the object has changed since it was read.
 func (c *controllerOf[T]) patchMeta(ctx context.Context, object T, change func() bool) error {
 	patch, err := lockedPatch(object)
 	if err != nil {
@@ -250,7 +252,7 @@ func (c *controllerOf[T]) patchMeta(ctx context.Context, object T, change func()
 	return nil
 }
 
-// lockedPatch returns a patch from an object as it is now, which fails if the object has changed meanwhile.
+// lockedPatch returns a patch relative to the current state of an object. It fails if the stored object has changed since it was read.
 func lockedPatch(object client.Object) (client.Patch, error) {
 	before, is := object.DeepCopyObject().(client.Object)
 	if !is {
@@ -259,6 +261,7 @@ func lockedPatch(object client.Object) (client.Patch, error) {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
 }
 
+// removeOperation removes the annotation that requests an operation.
 func removeOperation(object client.Object) {
 	annotations := object.GetAnnotations()
 	delete(annotations, constants.AnnotationGardenerOperation)

@@ -11,7 +11,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// Responsible reports whether an object has a type and one of some classes; no classes stand for shoot alone.
+// Responsible reports whether an object has a type and one of the classes. Without classes, only the class shoot matches.
 func Responsible(object extensionsv1alpha1.Object, ofType string, classes []extensionsv1alpha1.ExtensionClass) bool {
 	spec := object.GetExtensionSpec()
 	class := extensionsv1alpha1.ExtensionClassShoot
@@ -24,12 +24,12 @@ func Responsible(object extensionsv1alpha1.Object, ofType string, classes []exte
 	return spec.Type == ofType && slices.Contains(classes, class)
 }
 
-// operationOf returns the operation that gardenlet asks for; empty for none.
+// operationOf returns the operation that gardenlet requests, or an empty string.
 func operationOf(object extensionsv1alpha1.Object) string {
 	return object.GetAnnotations()[constants.AnnotationGardenerOperation]
 }
 
-// decide returns the operation that an object is due for; empty for none. Whether it is called at all is decided by begins and asks.
+// decide returns the operation that is due for an object, or an empty string. begins and asks determine whether it is called.
 func decide(object extensionsv1alpha1.Object, finalizer string) corev1beta1.LastOperationType {
 	asked, last := operationOf(object), object.GetExtensionStatus().LastOperation
 	deleting := object.GetDeletionTimestamp() != nil
@@ -37,7 +37,7 @@ func decide(object extensionsv1alpha1.Object, finalizer string) corev1beta1.Last
 	case asked == constants.OperationWaitForState:
 		return ""
 	case deleting && !controllerutil.ContainsFinalizer(object, finalizer):
-		return "" // nothing was made, or it was given up
+		return "" // nothing was created, or it was abandoned
 	case asked == constants.OperationMigrate:
 		return corev1beta1.LastOperationTypeMigrate
 	case deleting:
@@ -58,15 +58,14 @@ func finished(last *corev1beta1.LastOperation) bool {
 	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded
 }
 
-// begins reports whether an object is due when it is seen for the first time: an operation is asked for, has not finished, or it is being
-// deleted.
+// begins reports whether an object is due when it is first seen: an operation is requested or not finished, or it is being deleted.
 func begins(object extensionsv1alpha1.Object, ignoreOperation bool) bool {
 	status := object.GetExtensionStatus()
 	return operationOf(object) != "" || object.GetDeletionTimestamp() != nil || !finished(status.LastOperation) ||
 		ignoreOperation && status.ObservedGeneration != object.GetGeneration()
 }
 
-// request is what is asked of an extension.
+// request is a request to an extension.
 type request struct {
 	operation, timestamp string
 	deleting, force      bool
@@ -85,19 +84,19 @@ func requestOf(object extensionsv1alpha1.Object, ignoreOperation bool) request {
 	return asked
 }
 
-// asks reports whether a change of an object asks for something. What the controller itself writes does not: its own status, and that an
-// operation has begun.
+// asks reports whether a change of an object is a request. Writes of the controller itself are not: its status, and the
+// start of an operation.
 func asks(before, after extensionsv1alpha1.Object, ignoreOperation bool) bool {
 	was, is := requestOf(before, ignoreOperation), requestOf(after, ignoreOperation)
 	return was != is && (is.operation != "" || is.deleting || was.generation != is.generation)
 }
 
-// unasked reports whether nothing is asked of an object whose last operation is finished: something that it depends on has changed.
+// unasked reports whether no operation of an object is requested or unfinished, so that the call was triggered by one of its sources.
 func unasked(object extensionsv1alpha1.Object, ignoreOperation bool) bool {
 	return !begins(object, ignoreOperation)
 }
 
-// announced reports whether the status says already that an operation runs.
+// announced reports whether the status already contains the operation as running.
 func announced(object extensionsv1alpha1.Object, operation corev1beta1.LastOperationType) bool {
 	last := object.GetExtensionStatus().LastOperation
 	if last == nil || finished(last) || last.Type != operation {
@@ -109,12 +108,12 @@ func announced(object extensionsv1alpha1.Object, operation corev1beta1.LastOpera
 	case constants.OperationReconcile:
 		return false
 	}
-	// The others stay until they have succeeded.
+	// The annotations of other operations remain until they have succeeded.
 	since, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[constants.AnnotationGardenerTimestamp])
 	return err != nil || !last.LastUpdateTime.Time.Before(since.Truncate(time.Second))
 }
 
-// forced reports whether an object is deleted without its infrastructure.
+// forced reports whether an object is deleted without calling the infrastructure.
 func forced(object extensionsv1alpha1.Object, cluster *Cluster) bool {
 	return isTrue(object.GetAnnotations()[constants.AnnotationConfirmationForceDeletion]) || cluster != nil && cluster.ForceDeletion()
 }

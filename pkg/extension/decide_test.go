@@ -22,7 +22,7 @@ const (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// object is an Infrastructure with a last operation, for which an operation is asked.
+// object returns an Infrastructure with a last operation and a requested operation.
 func object(asked string, last *corev1beta1.LastOperation) *extensionsv1alpha1.Infrastructure {
 	o := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shoot--dev--blue", Name: "blue", Generation: 2, Finalizers: []string{finalizer}, Annotations: map[string]string{},
@@ -89,7 +89,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestBegins: after a restart, what was asked for or has not finished is found.
+// TestBegins checks that requested and unfinished operations are found after a restart.
 func TestBegins(t *testing.T) {
 	older := object("", last(update, succeeded))
 	older.Generation = 3
@@ -111,7 +111,7 @@ func TestBegins(t *testing.T) {
 	}
 }
 
-// TestAsks: only what others write asks for something.
+// TestAsks checks that only changes by other writers request an operation.
 func TestAsks(t *testing.T) {
 	at := func(o *extensionsv1alpha1.Infrastructure, timestamp string) *extensionsv1alpha1.Infrastructure {
 		o.Annotations[constants.AnnotationGardenerTimestamp] = timestamp
@@ -145,7 +145,8 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// TestAnnounced: an operation that is asked for again is reported again, with a new time: gardenlet compares it with its own.
+// TestAnnounced checks that an operation that is requested again is reported again with a new time, because gardenlet compares
+// that time with its own.
 func TestAnnounced(t *testing.T) {
 	since := func(asked string, ago time.Duration, of *corev1beta1.LastOperation) *extensionsv1alpha1.Infrastructure {
 		o := object(asked, of)
@@ -182,8 +183,8 @@ func TestResponsible(t *testing.T) {
 	both := []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed}
 	switch {
 	case !Responsible(o, "local", nil), !Responsible(o, "local", both), !Responsible(seed, "local", both):
-		t.Error("an object of the type and class is not its own")
+		t.Error("not responsible for an object of the type and class")
 	case Responsible(o, "other", nil), Responsible(seed, "local", nil), Responsible(o, "local", both[1:]):
-		t.Error("an object of another type or class is")
+		t.Error("responsible for an object of another type or class")
 	}
 }

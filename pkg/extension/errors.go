@@ -17,7 +17,7 @@ type codedError struct {
 // Unwrap returns the error without its codes.
 func (e *codedError) Unwrap() error { return e.error }
 
-// WithCodes adds codes to an error. They go to lastError.codes, and from there to the Shoot. It returns nil for nil.
+// WithCodes adds codes to an error. They are stored in lastError.codes and copied to the Shoot. It returns nil for nil.
 func WithCodes(err error, codes ...corev1beta1.ErrorCode) error {
 	if err == nil {
 		return nil
@@ -25,13 +25,14 @@ func WithCodes(err error, codes ...corev1beta1.ErrorCode) error {
 	return &codedError{error: err, codes: codes}
 }
 
-// ConfigurationProblem adds the code ERR_CONFIGURATION_PROBLEM: users have to change what they have configured. It returns nil for nil.
+// ConfigurationProblem adds the code ERR_CONFIGURATION_PROBLEM, which means that users must change their configuration.
+// It returns nil for nil.
 func ConfigurationProblem(err error) error {
 	return WithCodes(err, corev1beta1.ErrorConfigurationProblem)
 }
 
-// Codes returns the codes of an error: those that [WithCodes] has added to it or to one that it wraps. If there are none, its text decides, as
-// with Gardener's extensions.
+// Codes returns the codes of an error: those that [WithCodes] added to it or to an error that it wraps. If there are
+// none, they are derived from its text, like in Gardener's extensions.
 func Codes(err error) []corev1beta1.ErrorCode {
 	if err == nil {
 		return nil
@@ -44,10 +45,10 @@ func Codes(err error) []corev1beta1.ErrorCode {
 	return slices.Compact(codes)
 }
 
-// addedCodes returns the codes of an error and of all that it wraps.
+// addedCodes returns the codes of an error and of all errors that it wraps.
 func addedCodes(err error) []corev1beta1.ErrorCode {
 	var codes []corev1beta1.ErrorCode
-	if coded, is := err.(*codedError); is { //nolint:errorlint // each error of the tree is looked at
+	if coded, is := err.(*codedError); is { //nolint:errorlint // each error of the tree is visited
 		codes = append(codes, coded.codes...)
 	}
 	if joined, is := err.(interface{ Unwrap() []error }); is {

@@ -16,17 +16,17 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// The time-outs of one call of an actuator, as Gardener's.
+// Timeouts of one call of an actuator, which are Gardener's.
 const (
 	defaultTimeout = 3 * time.Minute
 	// longTimeout is for kinds that create machines or networks.
 	longTimeout = 20 * time.Minute
 )
 
-// kind is what differs between the kinds.
+// kind describes the properties of a kind.
 type kind struct {
 	schema.GroupVersionKind
-	// finalizer of an object, and of the Secret that it refers to.
+	// finalizer of an object and of the Secret to which it refers.
 	finalizer string
 	timeout   time.Duration
 	// ofShoots is set if objects can belong to Shoots.
@@ -84,7 +84,7 @@ func (k kind) newList(scheme *runtime.Scheme) (client.ObjectList, error) {
 	return objects, nil
 }
 
-// secretRef returns the reference of an object to the Secret with the credentials; nil if it has none.
+// secretRef returns the reference of an object to the Secret with its credentials, or nil if it has none.
 func secretRef(object extensionsv1alpha1.Object) *corev1.SecretReference {
 	var ref corev1.SecretReference
 	switch object := object.(type) {

@@ -14,32 +14,32 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Options of a controller. The zero value of each field but Type is a default.
+// Options are the options of a controller. All fields except Type have defaults.
 type Options struct {
-	// Type of the objects that the actuator is responsible for. An actuator that is responsible for several ones is added for each.
+	// Type of the objects for which the actuator is responsible. Add an actuator once for each type.
 	Type string
-	// Classes of these objects; empty for shoot alone.
+	// Classes of these objects. It defaults to the class shoot.
 	Classes []extensionsv1alpha1.ExtensionClass
-	// IgnoreOperationAnnotation has an object reconciled when its generation changes, without an operation that gardenlet asks for. It is
+	// IgnoreOperationAnnotation reconciles an object when its generation changes, without a request from gardenlet. It is
 	// for use without gardenlet.
 	IgnoreOperationAnnotation bool
-	// MaxConcurrentReconciles is for how many objects the actuator is called at a time; 0 for 5.
+	// MaxConcurrentReconciles is the number of objects for which the actuator is called concurrently. It defaults to 5.
 	MaxConcurrentReconciles int
-	// Timeout of one call of the actuator; 0 for that of the kind: 20 minutes for Infrastructures, Workers and Bastions, 3 for others.
+	// Timeout of one call of the actuator. The default depends on the kind: 20 minutes for Infrastructures, Workers and
+	// Bastions, 3 for others.
 	Timeout time.Duration
-	// Sources have the actuator called for the objects that they name: for what an operation waits for, and for what the status of an
-	// object reports. A call that they cause for an object whose last operation is finished writes what it changes in the status, but
-	// not lastOperation.
+	// Sources trigger the actuator for objects when something changes for which an operation waits, or on which the status
+	// depends. If the last operation of the object is finished, such a call can change the status except lastOperation.
 	Sources []source.Source
-	// RateLimiter of calls after errors; nil for 1 second to 5 minutes. An error with a code that trying again does not help against is
-	// tried again after 10 minutes.
+	// RateLimiter of retries. The default is an exponential delay from 1 second to 5 minutes. Errors with codes for which a
+	// retry cannot help are retried after 10 minutes.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// Clock; nil for that of the machine.
+	// Clock defaults to the real clock if it is nil.
 	Clock clock.PassiveClock
 }
 
-// AddToScheme adds the kinds that the library reads and writes to a scheme of a client: those of extensions, of the garden, and
-// ManagedResources. Those of Kubernetes come from k8s.io/client-go/kubernetes/scheme.
+// AddToScheme adds the kinds that the library reads and writes to the scheme of a client: those of extensions, of the
+// garden, and ManagedResources. The kinds of Kubernetes come from k8s.io/client-go/kubernetes/scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.SchemeBuilder{extensionsv1alpha1.AddToScheme, corev1beta1.AddToScheme, resourcesv1alpha1.AddToScheme}
 	return builder.AddToScheme(scheme)

@@ -15,15 +15,15 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// protectSecret keeps the Secret with the credentials until what the object stands for is deleted, which needs them. An actuator that needs
-// a Secret that does not exist says so itself.
+// protectSecret adds a finalizer to the Secret with the credentials, because the deletion of the object needs it. If the
+// Secret does not exist, the actuator reports the error.
 func (c *controllerOf[T]) protectSecret(ctx context.Context, object T) error {
 	return c.changeSecret(ctx, object, func(secret client.Object) bool {
 		return secret.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(secret, c.kind.finalizer)
 	})
 }
 
-// releaseSecret lets the Secret go, unless another object of the kind needs it.
+// releaseSecret removes the finalizer from the Secret, unless another object of the kind needs it.
 func (c *controllerOf[T]) releaseSecret(ctx context.Context, object T) error {
 	ref := secretRef(object)
 	if ref == nil {
@@ -53,7 +53,7 @@ func (c *controllerOf[T]) releaseSecret(ctx context.Context, object T) error {
 	})
 }
 
-// changeSecret changes the metadata of the Secret that an object refers to, if it exists. The data are not read.
+// changeSecret changes the metadata of the Secret to which an object refers, if it exists. It does not read the data.
 func (c *controllerOf[T]) changeSecret(ctx context.Context, object T, change func(client.Object) bool) error {
 	ref := secretRef(object)
 	if ref == nil {

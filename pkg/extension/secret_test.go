@@ -9,8 +9,8 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// TestSecretOfExposures: the credentials of an exposure are protected like those of other kinds. They are in its namespace, whether the reference says so
-// or not.
+// TestSecretOfExposures checks that the credentials of an exposure are protected like those of other kinds. They are in the
+// namespace of the exposure, with and without a namespace in the reference.
 func TestSecretOfExposures(t *testing.T) {
 	exposure := &extensionsv1alpha1.SelfHostedShootExposure{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "root"}}
 	if ref := secretRef(exposure); ref != nil {

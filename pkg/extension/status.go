@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// The progress of operations, in percent.
+	// Progress of operations, in percent.
 	progressBegun, progressRunning, progressFinished = 1, 50, 100
-	// maxDescription is the most that a description in a status has, in bytes.
+	// maxDescription limits the length of a description in a status, in bytes.
 	maxDescription = 4096
-	// finalRetry is when an operation is tried again whose error only people can change: they may have done so in the infrastructure,
-	// which no watch shows.
+	// finalRetry is the delay of a retry after an error that only users can resolve. They may do so in the infrastructure,
+	// which cannot be watched.
 	finalRetry = 10 * time.Minute
 )
 
-// final are the codes of errors that trying again does not help against (Gardener).
+// final are the codes of errors for which a retry cannot help (Gardener).
 var final = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraQuotaExceeded,
 	corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorInfraDependencies, corev1beta1.ErrorConfigurationProblem,
@@ -35,20 +35,21 @@ func isFinal(codes []corev1beta1.ErrorCode) bool {
 	return slices.ContainsFunc(codes, func(code corev1beta1.ErrorCode) bool { return slices.Contains(final, code) })
 }
 
-// reportBegun says in the status that an operation has begun.
+// reportBegun sets the last operation when an operation starts.
 func reportBegun(object extensionsv1alpha1.Object, operation corev1beta1.LastOperationType, now time.Time) {
 	object.GetExtensionStatus().LastOperation = &corev1beta1.LastOperation{
 		Type: operation, State: corev1beta1.LastOperationStateProcessing, Progress: progressBegun,
-		Description: string(operation) + " has begun", LastUpdateTime: metav1.NewTime(now),
+		Description: string(operation) + " has started", LastUpdateTime: metav1.NewTime(now),
 	}
 }
 
-// report says in the status how far an operation is. Its times move with its content only, so that repeating it writes nothing.
+// report sets the last operation and error. Timestamps change only with the content, so that a repetition writes nothing.
 func report(object extensionsv1alpha1.Object, operation corev1beta1.LastOperationType, result Result, failed error, now time.Time) {
 	status := object.GetExtensionStatus()
 	status.ObservedGeneration = object.GetGeneration()
 	next := corev1beta1.LastOperation{
-		Type: operation, State: corev1beta1.LastOperationStateSucceeded, Progress: progressFinished, Description: string(operation) + " has succeeded",
+		Type: operation, State: corev1beta1.LastOperationStateSucceeded, Progress: progressFinished,
+		Description: string(operation) + " has succeeded",
 	}
 	var lastError *corev1beta1.LastError
 	switch {
@@ -64,6 +65,7 @@ func report(object extensionsv1alpha1.Object, operation corev1beta1.LastOperatio
 	status.LastError = keepErrorTime(status.LastError, lastError, now)
 }
 
+// keepTime returns the next operation, with the timestamp of the previous one if it is unchanged.
 func keepTime(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) *corev1beta1.LastOperation {
 	next.LastUpdateTime = metav1.NewTime(now)
 	if before != nil {
@@ -76,6 +78,7 @@ func keepTime(before *corev1beta1.LastOperation, next corev1beta1.LastOperation,
 	return &next
 }
 
+// keepErrorTime returns the next error, with the timestamp of the previous one if it is unchanged.
 func keepErrorTime(before, next *corev1beta1.LastError, now time.Time) *corev1beta1.LastError {
 	if next == nil {
 		return nil
@@ -87,7 +90,7 @@ func keepErrorTime(before, next *corev1beta1.LastError, now time.Time) *corev1be
 	return next
 }
 
-// description returns a text that begins with an upper-case letter and is not too long for a status.
+// description returns a text that starts with an upper-case letter and is truncated to maxDescription.
 func description(text string) string {
 	if len(text) > maxDescription {
 		text = text[:maxDescription]

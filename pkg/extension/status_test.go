@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("failed: %+v, %+v", status.LastOperation, status.LastError)
 	}
 
-	// The same error later writes nothing.
+	// The same error at a later time writes nothing.
 	again := o.DeepCopy()
 	report(again, update, Result{}, WithCodes(errors.New("no disks"), corev1beta1.ErrorInfraResourcesDepleted), now.Add(time.Minute))
 	if patch, err := statusPatch(o, again); err != nil || patch != nil {
@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestStatusPatch: the status alone is written, and what a user or another controller changes is not.
+// TestStatusPatch checks that only the status is written, and no fields that a user or another controller changes.
 func TestStatusPatch(t *testing.T) {
 	live := object("", last(update, processing))
 	changed := live.DeepCopy()
@@ -89,11 +89,12 @@ func TestCodes(t *testing.T) {
 		})
 	}
 	if WithCodes(nil, corev1beta1.ErrorInfraDependencies) != nil || ConfigurationProblem(nil) != nil {
-		t.Error("no error became one")
+		t.Error("nil became an error")
 	}
 }
 
-// TestConfigurationError: what could not be checked is tried again, what is wrong is for users to change.
+// TestConfigurationError checks that validations that could not run are retried, and that invalid configurations are reported to
+// users.
 func TestConfigurationError(t *testing.T) {
 	path := field.NewPath("spec")
 	unavailable := configurationError(field.ErrorList{field.InternalError(path, errors.New("no connection"))})
@@ -105,11 +106,11 @@ func TestConfigurationError(t *testing.T) {
 		t.Errorf("%v has %v", wrong, Codes(wrong))
 	}
 	if configurationError(nil) != nil {
-		t.Error("a right configuration is an error")
+		t.Error("a valid configuration is an error")
 	}
 }
 
-// clusterOf returns a Cluster whose Shoot has been changed.
+// clusterOf returns a Cluster whose Shoot was changed by change.
 func clusterOf(t *testing.T, change func(*corev1beta1.Shoot)) *extensionsv1alpha1.Cluster {
 	t.Helper()
 	shoot := &corev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
@@ -145,15 +146,15 @@ func TestCluster(t *testing.T) {
 	if !decode(func(shoot *corev1beta1.Shoot) {
 		shoot.Annotations = map[string]string{constants.AnnotationShootIgnore: "true"}
 	}).Ignored() {
-		t.Error("an ignored Shoot is not")
+		t.Error("an ignored Shoot is not recognized")
 	}
 	if !decode(func(shoot *corev1beta1.Shoot) { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)} }).Hibernated() {
-		t.Error("a hibernated Shoot is not")
+		t.Error("a hibernated Shoot is not recognized")
 	}
 	wrong := clusterOf(t, func(*corev1beta1.Shoot) {})
 	wrong.Spec.Seed = &runtime.RawExtension{Raw: wrong.Spec.Shoot.Raw}
 	if _, err := DecodeCluster(wrong); err == nil || !strings.Contains(err.Error(), "spec.seed of Cluster shoot--dev--blue") {
-		t.Errorf("a Shoot as Seed: %v", err)
+		t.Errorf("for a Shoot in place of a Seed: %v", err)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package fieldowner reads and rewrites who owns the fields of an object (metadata.managedFields), which is how
-// server-side apply decides what an apply changes. It works on metadata alone.
+// Package fieldowner reads and rewrites the field ownership of an object (metadata.managedFields), which determines the
+// effect of a server-side apply. It uses only metadata.
 package fieldowner
 
 import (
@@ -14,11 +14,12 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Preserver is the manager that keeps fields which live on though no manifest has them any more.
+// Preserver is the field manager of fields that are preserved in live objects although they are no longer in a
+// manifest.
 const Preserver = "resource-manager-preserved"
 
-// Owned returns the entry of our applies, nil if there is none. The API server writes its fields in one order, and takes
-// out a field as soon as another manager changes it.
+// Owned returns the entry of our applies. It is nil if there is none. The API server writes the fields of an entry in a
+// fixed order, and removes a field as soon as another manager changes it.
 func Owned(entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	if i := own(entries); i >= 0 {
 		return &entries[i]
@@ -32,23 +33,23 @@ func Owns(entries []metav1.ManagedFieldsEntry, field Pattern) bool {
 	return entry != nil && owns(entry.FieldsV1.GetRawBytes(), field)
 }
 
-// own returns the index of the entry of our applies, -1 if there is none.
+// own returns the index of the entry of our applies, or -1.
 func own(entries []metav1.ManagedFieldsEntry) int {
 	return slices.IndexFunc(entries, isOwn)
 }
 
-// isOwn reports whether an entry is that of our applies.
+// isOwn reports whether an entry is the one of our applies.
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == resourcesv1alpha1.FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
 		entry.Operation == metav1.ManagedFieldsOperationApply
 }
 
-// PatchFor returns the JSON patch that replaces an object's managedFields and removes the fields that JSON pointers name. It is refused
-// with a conflict if the object is no longer the one of the given resourceVersion.
+// PatchFor returns the JSON patch that replaces the managedFields of an object and removes the fields of JSON pointers.
+// The API server returns a conflict if the object no longer has the given resourceVersion.
 func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string, removed ...string) ([]byte, error) {
 	operations := []map[string]any{
-		{"op": "add", "path": "/metadata/managedFields", "value": entries}, // also if it has none
-		// "replace", since a failed "test" is answered with Invalid instead of Conflict.
+		{"op": "add", "path": "/metadata/managedFields", "value": entries}, // "add" also works if there are none
+		// "replace", because the API server reports a failed "test" as Invalid instead of Conflict.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
 	}
 	for _, pointer := range removed {
@@ -61,7 +62,7 @@ func PatchFor(entries []metav1.ManagedFieldsEntry, resourceVersion string, remov
 	return patch, nil
 }
 
-// Fields returns what the manager of an entry owns. Entries that nest too deep are refused.
+// Fields returns the fields that the manager of an entry owns. It returns an error for fields that are nested too deep.
 func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) { return fieldsOf(entry) }
 
 func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
@@ -71,7 +72,7 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	}
 	raw := entry.FieldsV1.GetRawBytes()
 	if tooDeep(raw) {
-		return nil, fmt.Errorf("read the fields of manager %q: they are nested deeper than %d levels", entry.Manager, deepest)
+		return nil, fmt.Errorf("read the fields of manager %q: they are nested deeper than %d levels", entry.Manager, maxDepth)
 	}
 	if err := set.FromJSON(bytes.NewReader(raw)); err != nil {
 		return nil, fmt.Errorf("read the fields of manager %q: %w", entry.Manager, err)
@@ -79,7 +80,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// tooDeep reports whether fields are nested so deep that reading them could use up the stack. Braces in names of list items come in pairs.
+// tooDeep reports whether fields are nested so deep that reading them could exhaust the stack. Braces in the keys of
+// list items are assumed to be balanced.
 func tooDeep(fields []byte) bool {
 	depth := 0
 	for _, char := range fields {
@@ -89,7 +91,7 @@ func tooDeep(fields []byte) bool {
 		case '}':
 			depth--
 		}
-		if depth > deepest {
+		if depth > maxDepth {
 			return true
 		}
 	}
@@ -106,7 +108,7 @@ func withFields(entry metav1.ManagedFieldsEntry, set *fieldpath.Set) (metav1.Man
 	return entry, nil
 }
 
-// split divides a set into the paths that match one of the patterns and the others.
+// split divides a set into the paths that match one of the patterns, and the others.
 func split(set *fieldpath.Set, patterns []Pattern) (matching, others *fieldpath.Set) {
 	matching, others = &fieldpath.Set{}, &fieldpath.Set{}
 	for path := range set.All() {
@@ -119,8 +121,8 @@ func split(set *fieldpath.Set, patterns []Pattern) (matching, others *fieldpath.
 	return matching, others
 }
 
-// HasTemplateWithout reports whether managers own parts of an object's pod template, and none of them a label of the given key
-// in it.
+// HasTemplateWithout reports whether managers own parts of the pod template of an object, and none of them owns a label
+// with the given key in it.
 func HasTemplateWithout(entries []metav1.ManagedFieldsEntry, label string) bool {
 	found := false
 	for _, entry := range entries {

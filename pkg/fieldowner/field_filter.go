@@ -7,41 +7,41 @@ import (
 	"unicode/utf8"
 )
 
-// FieldFilter is a summary of the fields that a manager owns, small enough to be kept for every object: a Bloom filter over
-// the paths of the fields of the upper levels. It reports with certainty that a field is not owned.
+// FieldFilter is a summary of the fields that a manager owns. It is small enough to be kept for every object: a Bloom
+// filter over the paths of the fields of the upper levels. If it reports that a field is not owned, this is certain.
 type FieldFilter [4]uint64
 
-// everything is the filter of what could not be read.
-var everything = FieldFilter{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+// matchesAll is the filter of fields that could not be read.
+var matchesAll = FieldFilter{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
-// filterDepth is how deep a filter goes. Nearly all preserved fields are so high up, and the fewer paths there are,
-// the fewer of them are mistaken for others.
+// filterDepth is the depth of the fields in a filter. Nearly all preserved fields are in the upper levels, and fewer
+// paths mean fewer false positives.
 const filterDepth = 2
 
-// whole marks, in a path, a field that is owned as a whole.
-const whole = "\x00"
+// atomic marks a field in a path that is owned as a whole.
+const atomic = "\x00"
 
 // FieldFilterOf returns the filter of the fields of a managedFields entry (FieldsV1).
 func FieldFilterOf(fields []byte) FieldFilter {
 	var filter FieldFilter
-	readable := walk(&scanner{rest: string(fields)}, nil, func(path Pattern, isWhole bool) {
+	readable := walk(&scanner{rest: string(fields)}, nil, func(path Pattern, isAtomic bool) {
 		if len(path) <= filterDepth {
 			filter.add(path, "")
-			if isWhole {
-				filter.add(path, whole)
+			if isAtomic {
+				filter.add(path, atomic)
 			}
 		}
 	})
 	if !readable {
-		return everything
+		return matchesAll
 	}
 	return filter
 }
 
-// MayHave reports whether fields that match the pattern, or something that they are part of, may be owned.
+// MayHave reports whether fields that match the pattern, or a field that contains them, may be owned.
 func (f FieldFilter) MayHave(pattern Pattern) bool {
 	for i, part := range pattern[:min(len(pattern), filterDepth)] {
-		if part == anyItem || i > 0 && f.has(pattern[:i], whole) {
+		if part == anyItem || i > 0 && f.has(pattern[:i], atomic) {
 			return true
 		}
 		if !f.has(pattern[:i+1], "") {
@@ -61,8 +61,8 @@ func (f *FieldFilter) has(path Pattern, mark string) bool {
 	return f[word]&bit != 0
 }
 
-// position returns the bit of a path. Its hash is FNV-1a, computed without joining the parts: there is one for each field of each object
-// that changes.
+// position returns the bit of a path. Its hash is FNV-1a. The parts are not joined, to avoid an allocation for each
+// field of each object that changes.
 func position(path Pattern, mark string) (word, bit uint64) {
 	const offset, prime = 14695981039346656037, 1099511628211
 	sum := uint64(offset)
@@ -81,7 +81,7 @@ func position(path Pattern, mark string) (word, bit uint64) {
 	return sum >> 62, 1 << (sum >> 32 % 64)
 }
 
-// owns reports whether a field is among those of FieldsV1. Fields that cannot be read have none.
+// owns reports whether a field is in FieldsV1. It returns false if FieldsV1 cannot be read.
 func owns(fields []byte, field Pattern) bool {
 	found := false
 	walk(&scanner{rest: string(fields)}, nil, func(path Pattern, _ bool) {
@@ -90,10 +90,10 @@ func owns(fields []byte, field Pattern) bool {
 	return found
 }
 
-// walk calls visit for every field of the JSON object that comes next, outside of lists, and reports whether all could be
-// read. The path that visit gets is valid during the call only.
-func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool)) bool {
-	if fields.depth++; fields.depth > deepest || !fields.take('{') {
+// walk calls visit for every field in the next JSON object, except those in lists. It reports whether the whole object
+// could be read. The path is valid only during the call of visit.
+func walk(fields *scanner, path Pattern, visit func(path Pattern, isAtomic bool)) bool {
+	if fields.depth++; fields.depth > maxDepth || !fields.take('{') {
 		return false
 	}
 	for first := true; !fields.take('}'); first = false {
@@ -118,10 +118,11 @@ func walk(fields *scanner, path Pattern, visit func(path Pattern, isWhole bool))
 	return true
 }
 
-// deepest is how deep fields may be nested: far deeper than in any object that an API server takes, and not as deep as to use up the stack.
-const deepest = 1000
+// maxDepth is the maximum nesting of fields: much deeper than in any object that an API server accepts, and not deep
+// enough to exhaust the stack.
+const maxDepth = 1000
 
-// scanner reads the JSON of FieldsV1, which is made of objects alone.
+// scanner reads the JSON of FieldsV1, which consists only of objects.
 type scanner struct {
 	rest  string
 	depth int
@@ -136,19 +137,19 @@ func (s *scanner) take(char byte) bool {
 	return true
 }
 
-// empty reports whether an empty object comes next.
+// empty reports whether the next value is an empty object.
 func (s *scanner) empty() bool {
 	ahead := *s
 	return ahead.take('{') && ahead.take('}')
 }
 
-// escapesField reports whether a key has escapes and is, or may be, that of a field. Those of list items are full of escapes, and only their
-// first character matters.
+// escapesField reports whether a key has escapes and is, or may be, the key of a field. Keys of list items have many
+// escapes, but only their first character matters.
 func escapesField(key string) bool {
 	return strings.Contains(key, `\`) && (key[0] == '\\' || key[0] == 'f')
 }
 
-// key reads a key and the colon after it. Escapes stay in the keys of list items.
+// key reads a key and the following colon. It does not unescape the keys of list items.
 func (s *scanner) key() (string, bool) {
 	if !s.take('"') {
 		return "", false
@@ -160,11 +161,11 @@ func (s *scanner) key() (string, bool) {
 		case '"':
 			key := s.rest[:i]
 			if !utf8.ValidString(key) {
-				return "", false // readers differ in what they make of it
+				return "", false // decoders handle it in different ways
 			}
 			s.rest = s.rest[i+1:]
 			if escapesField(key) {
-				var unescaped string // its own variable: the address of key would have each key allocated
+				var unescaped string // a separate variable, so that key does not escape to the heap
 				if json.Unmarshal([]byte(`"`+key+`"`), &unescaped) != nil {
 					return "", false
 				}

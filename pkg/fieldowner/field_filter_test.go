@@ -15,10 +15,10 @@ func TestFieldFilter(t *testing.T) {
 	for _, pattern := range []Pattern{
 		{"spec"}, {"spec", "template"}, {"spec", "selector"}, {"metadata", "labels", "app"}, {"spec", "*"}, {"*"},
 		{"spec", "selector", "matchLabels", "part of what is owned as a whole"},
-		{"spec", "template", "spec", "replicas"}, // too deep to tell
+		{"spec", "template", "spec", "replicas"}, // deeper than the filter distinguishes
 	} {
 		if !filter.MayHave(pattern) {
-			t.Errorf("%v is said not to be owned", pattern)
+			t.Errorf("MayHave(%v) is false, want true", pattern)
 		}
 	}
 	for _, pattern := range []Pattern{
@@ -26,21 +26,21 @@ func TestFieldFilter(t *testing.T) {
 		{"spec", "volumeClaimTemplates"}, {"data", "*"},
 	} {
 		if filter.MayHave(pattern) {
-			t.Errorf("%v is said to be owned, perhaps", pattern)
+			t.Errorf("MayHave(%v) is true, want false", pattern)
 		}
 	}
 	serviceAccount := FieldFilterOf([]byte(`{"f:automountServiceAccountToken":{},"f:metadata":{"f:annotations":{"f:a":{}},"f:labels":{"f:b":{}}}}`))
 	if serviceAccount.MayHave(Pattern{"secrets"}) || serviceAccount.MayHave(Pattern{"imagePullSecrets"}) {
-		t.Error("the secrets of a ServiceAccount are said to be owned, perhaps")
+		t.Error("MayHave is true for the secrets of a ServiceAccount")
 	}
 	if (FieldFilter{}).MayHave(Replicas()) {
-		t.Error("who owns nothing is said to own replicas")
+		t.Error("an empty filter may have replicas")
 	}
 }
 
 func TestFieldFilterOfWhatCannotBeRead(t *testing.T) {
 	for _, fields := range []string{``, `{`, `[]`, `{"f:a"}`, `{"f:a":1}`, `{"f:a":{},}`, `{"f:a":{}`, `{"f:a`, `{"f:a\`, `{"f:a":{}"f:b":{}}`} {
-		if filter := FieldFilterOf([]byte(fields)); filter != everything {
+		if filter := FieldFilterOf([]byte(fields)); filter != matchesAll {
 			t.Errorf("%s: the filter is %x", fields, filter)
 		}
 	}

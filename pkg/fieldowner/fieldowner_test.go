@@ -55,7 +55,7 @@ func TestTakeOver(t *testing.T) {
 	ours := entryOf("resource-manager", apply, "", `{"f:data":{"f:a":{}}}`)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
-		want    map[string]string // nil: nothing changes
+		want    map[string]string // nil if nothing changes
 	}{
 		"nobody else":          {entries: []metav1.ManagedFieldsEntry{ours}},
 		"not ours yet":         {entries: []metav1.ManagedFieldsEntry{entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`)}},
@@ -100,7 +100,7 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("got %v, want %v", fields, want)
 			}
 			if _, again, _ := TakeOver(got, DefaultPolicy("shop-*"), []Pattern{{"asked"}}); again {
-				t.Error("doing it again changes something again")
+				t.Error("the second call changes something")
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOverCandidatesOnceOwned(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry metav1.ManagedFieldsEntry
-		want  string // empty: nothing
+		want  string // empty for nothing
 	}{
 		"a predecessor": {entryOf("helm", update, "", `{"f:data":{"f:b":{}}}`), `{"f:data":{"f:b":{}}}`},
 		"a controller":  {entryOf("cainjector", update, "", `{"f:data":{"f:b":{}}}`), ""},
@@ -118,7 +118,7 @@ func TestTakeOverCandidatesOnceOwned(t *testing.T) {
 	} {
 		entries := []metav1.ManagedFieldsEntry{test.entry}
 		if now, err := TakeOverCandidates(entries, DefaultPolicy(), nil); now != nil || err != nil {
-			t.Errorf("%s: %v (%v) can be taken over before the first apply", name, now, err)
+			t.Errorf("%s: before the first apply, %v (%v) can be taken over", name, now, err)
 		}
 		var got string
 		later, err := TakeOverCandidatesOnceOwned(entries, DefaultPolicy(), nil)
@@ -172,7 +172,7 @@ func TestMigrateVersions(t *testing.T) {
 		}
 	}
 	if _, again, err := MigrateVersions(got, "v2"); again || err != nil || entries[0].APIVersion != "v1" {
-		t.Errorf("doing it again: %v, %v; the input is %v", again, err, entries[0])
+		t.Errorf("the second call: %v, %v; the input is %v", again, err, entries[0])
 	}
 }
 
@@ -207,7 +207,7 @@ func TestRelinquish(t *testing.T) {
 		t.Errorf("got %v, want %v", fields, want)
 	}
 	if _, again, _ := Relinquish(got, []Pattern{Replicas()}); again {
-		t.Error("doing it again changes something again")
+		t.Error("the second call changes something")
 	}
 	if fields := fieldsByManager(t, entries); !reflect.DeepEqual(fields["resource-managerApply"], any(parse(t, `{"f:spec":{"f:replicas":{},"f:paused":{}}}`))) {
 		t.Error("the input was changed")
@@ -218,7 +218,7 @@ func TestPatternsStripAndFind(t *testing.T) {
 	obj := parse(t, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1","memory":"1"}}},{"name":"b"}]}}`)
 	pattern := Pattern{"spec", "containers", "*", "resources", "limits", "cpu"}
 	if !pattern.Has(obj) || (Pattern{"spec", "replicas"}).Has(obj) {
-		t.Error("fields are not found as they should")
+		t.Error("fields are not found as expected")
 	}
 	pattern.Strip(obj)
 	want := parse(t, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"memory":"1"}}},{"name":"b"}]}}`)
@@ -244,7 +244,8 @@ func TestExistingFieldsAreStrippedByKey(t *testing.T) {
 	}
 }
 
-// FuzzTakeOver: whatever two managers own, nothing is owned less afterwards, others keep what they own, and a second time changes nothing.
+// FuzzTakeOver checks, for any fields of two managers, that no field becomes unowned, that other managers keep their fields,
+// and that a second call changes nothing.
 func FuzzTakeOver(f *testing.F) {
 	f.Add([]byte(`{"f:data":{"f:a":{}}}`), []byte(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{}}}}}`), true)
 	f.Add([]byte(`{"f:a":{},"f:a":{"f:b":{}}}`), []byte(`{"f:metadata":{"f:labels":{".":{},"f:x":{}},"f:finalizers":{"v:\"x\"":{}}}}`), false)
@@ -260,7 +261,7 @@ func FuzzTakeOver(f *testing.F) {
 		before := entriesText(entries)
 		got, changed, err := TakeOver(entries, DefaultPolicy(), nil)
 		if entriesText(entries) != before {
-			t.Fatal("what was passed in is changed")
+			t.Fatal("the input was changed")
 		}
 		if err != nil || !changed {
 			return
@@ -271,10 +272,10 @@ func FuzzTakeOver(f *testing.F) {
 			}
 		}
 		if had, has := unionOf(t, entries[:2]), unionOf(t, got); !had.Difference(has).Empty() {
-			t.Errorf("nobody owns %s any more", had.Difference(has))
+			t.Errorf("%s no longer has an owner", had.Difference(has))
 		}
 		if _, again, err := TakeOver(got, DefaultPolicy(), nil); again || err != nil {
-			t.Errorf("doing it again: %v, %v", again, err)
+			t.Errorf("the second call: %v, %v", again, err)
 		}
 	})
 }

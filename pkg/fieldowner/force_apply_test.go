@@ -11,7 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestForceApply: others' fields are taken over only if they are in the way, once, and what stays different is reported.
+// TestForceApply checks that fields of other managers are taken over only if they are in conflict, once, and that remaining
+// differences are reported.
 func TestForceApply(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -25,7 +26,7 @@ func TestForceApply(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		entries         []metav1.ManagedFieldsEntry
-		mendedAfter     int // the apply after which the object is as desired; 0 for never
+		mendedAfter     int // the number of the apply after which the object is as desired, or 0 for never
 		applyErr        error
 		patchErr        error
 		applied         int

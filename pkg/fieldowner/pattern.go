@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// anyItem is the part of a Pattern that stands for every item of a list.
+// anyItem is the part of a Pattern that matches every item of a list or every key of a map.
 const anyItem = "*"
 
-// Pattern names a field and all below it, from the top of the object; "*" stands for every item of a list, or every key
-// of a map.
+// Pattern is the path of a field and its descendants, starting at the top of the object. "*" matches every item of a
+// list or every key of a map.
 type Pattern []string
 
-// matches reports whether the path is the field or below it.
+// matches reports whether the path is the field or a descendant of it.
 func (p Pattern) matches(path fieldpath.Path) bool {
 	if len(path) < len(p) {
 		return false
@@ -59,7 +59,7 @@ func strip(value any, pattern Pattern) {
 	}
 }
 
-// Has reports whether a field that matches the pattern is in the object.
+// Has reports whether the object has a field that matches the pattern.
 func (p Pattern) Has(obj map[string]any) bool {
 	return has(obj, p)
 }
@@ -85,15 +85,16 @@ func has(value any, pattern Pattern) bool {
 	return false
 }
 
-// templates is where workloads have their pod template.
+// templates are the paths of pod templates in workloads.
 var templates = []Pattern{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}
 
-// Templates returns where workloads have their pod template: a CronJob in that of its Jobs, all others in their spec.
+// Templates returns the paths of pod templates in workloads: a CronJob has it in the template of its Jobs, all others
+// in their spec.
 func Templates() []Pattern {
 	return slices.Clone(templates)
 }
 
-// Restarts returns where kubectl rollout restart leaves its trace.
+// Restarts returns the paths of the annotation that kubectl rollout restart sets.
 func Restarts() []Pattern {
 	patterns := Templates()
 	for i := range patterns {
@@ -116,7 +117,7 @@ func ComputeResources() []Pattern {
 	return patterns
 }
 
-// StripPaths removes the fields of a set from an object. Paths that the object does not have are passed over.
+// StripPaths removes the fields of a set from an object. It ignores paths that do not exist in the object.
 func StripPaths(obj map[string]any, set *fieldpath.Set) {
 	for path := range set.All() {
 		stripPath(obj, path)
@@ -146,7 +147,7 @@ func stripPath(value any, path fieldpath.Path) {
 	}
 }
 
-// hasKey reports whether a list item is the one that a path element names.
+// hasKey reports whether a path element identifies a list item.
 func hasKey(item map[string]any, element fieldpath.PathElement) bool {
 	for _, field := range *element.Key {
 		if fmt.Sprint(item[field.Name]) != fmt.Sprint(field.Value.Unstructured()) {
@@ -161,7 +162,7 @@ func Scalable(gk schema.GroupKind) bool {
 	return (gk.Group == "apps" || gk.Group == "extensions") && (gk.Kind == "Deployment" || gk.Kind == "StatefulSet")
 }
 
-// Replicas returns the field with the number of replicas of a workload.
+// Replicas returns the path of the number of replicas of a workload.
 func Replicas() Pattern {
 	return Pattern{"spec", "replicas"}
 }

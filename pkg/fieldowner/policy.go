@@ -10,41 +10,44 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Policy says whose fields the resource-manager takes over, so that those which are in no manifest are removed. What its names leave out are
-// clients: their fields are taken over except labels, annotations and what else controllers may have to fill in.
+// Policy determines the managers whose fields the resource-manager takes over, so that fields that are in no manifest
+// are removed. All managers that it does not name are clients. The fields of clients are taken over, except labels,
+// annotations and other fields that controllers may have to fill in.
 type Policy struct {
-	// Predecessors are managers that applied the same manifests before. All their fields are taken over.
+	// Predecessors are managers that previously applied the same manifests. All their fields are taken over.
 	Predecessors []string
-	// Controllers are managers whose fields stay. One "*" in a name stands for any text.
+	// Controllers are managers that keep their fields. One "*" in a name matches any text.
 	Controllers []string
 }
 
-// DefaultPolicy names the field managers of gardener-resource-manager, kubectl apply, Helm, Flux and Argo CD as predecessors, and controllers
-// of Kubernetes, of cloud providers and of cert-manager, with the further names, as controllers.
+// DefaultPolicy returns the policy with the field managers of gardener-resource-manager, kubectl apply, Helm, Flux and
+// Argo CD as predecessors. Its controllers are those of Kubernetes, of cloud providers and of cert-manager, and the
+// given ones.
 func DefaultPolicy(controllers ...string) Policy {
 	return Policy{
 		Predecessors: []string{
 			"gardener-resource-manager",
-			// What kubectl apply wrote, and what existed before the first server-side apply (Kubernetes' own names).
+			// The managers of client-side kubectl apply, and of fields from before the first server-side apply (names of
+			// Kubernetes).
 			"kubectl-client-side-apply", "before-first-apply", "kubectl-last-applied", "kubectl",
 			"helm", "helm-controller", "kustomize-controller", "flux-client-side-apply",
 			"argocd-controller", "argocd-application-controller",
 		},
 		Controllers: append([]string{
-			// The resource-manager's other controllers.
+			// The other controllers of the resource-manager.
 			resourcesv1alpha1.FieldManager, resourcesv1alpha1.HealthFieldManager, resourcesv1alpha1.TokenFieldManager,
 			resourcesv1alpha1.FieldManager + "-certificates", resourcesv1alpha1.FieldManager + "-token-invalidator",
-			// Kubernetes, which has the controllers of endpoints and the HorizontalPodAutoscaler in kube-controller-manager.
+			// Kubernetes. The endpoint controllers and the HorizontalPodAutoscaler are part of kube-controller-manager.
 			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "clusterrole-aggregation-controller",
 			"*cloud-controller-manager", "cluster-autoscaler", "machine-controller-manager", "vpa-*",
 			"csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter", "snapshot-controller",
-			// cert-manager, which injects CA bundles and fills Secrets, by update and by apply.
+			// cert-manager, which injects CA bundles and fills Secrets by update and by apply.
 			"cainjector", "cert-manager-*",
 		}, controllers...),
 	}
 }
 
-// WithPredecessor returns the policy with one more predecessor, unless the name is empty.
+// WithPredecessor returns the policy with an additional predecessor, unless the name is empty.
 func (p Policy) WithPredecessor(manager string) Policy {
 	if manager != "" {
 		p.Predecessors = append(slices.Clip(p.Predecessors), manager)
@@ -63,12 +66,12 @@ func (p Policy) Predecessor(manager string) bool {
 	return slices.Contains(p.Predecessors, manager) || manager == Preserver
 }
 
-// Controller reports whether all fields of a manager stay.
+// Controller reports whether a manager keeps all its fields.
 func (p Policy) Controller(manager string) bool {
 	return slices.ContainsFunc(p.Controllers, func(name string) bool { return matchesName(name, manager) })
 }
 
-// matchesName reports whether a manager has a name in which one "*" may stand for any text.
+// matchesName reports whether a manager matches a name, in which one "*" matches any text.
 func matchesName(name, manager string) bool {
 	before, after, wild := strings.Cut(name, "*")
 	if !wild {
@@ -77,30 +80,30 @@ func matchesName(name, manager string) bool {
 	return len(manager) >= len(before)+len(after) && strings.HasPrefix(manager, before) && strings.HasSuffix(manager, after)
 }
 
-// role is what a manager is to us.
+// role is the role of a manager in a policy.
 type role int
 
 const (
-	// roleController is for managers whose fields stay, and for our own entry.
+	// roleController is the role of managers that keep their fields, and of our own entry.
 	roleController role = iota
-	// roleClient is for managers whose fields go, but for what all may add.
+	// roleClient is the role of managers whose fields are taken over, except those that any manager may add.
 	roleClient
-	// rolePredecessor is for managers whose fields go.
+	// rolePredecessor is the role of managers whose fields are all taken over.
 	rolePredecessor
 )
 
-// rolesOf returns the role of the manager of each entry; nil if all of them keep their fields.
+// rolesOf returns the role of the manager of each entry. It is nil if all managers keep their fields.
 func (p Policy) rolesOf(entries []metav1.ManagedFieldsEntry) []role {
 	var roles []role
 	for i, entry := range entries {
-		given := p.roleOf(entry, entries)
-		if given == roleController {
+		found := p.roleOf(entry, entries)
+		if found == roleController {
 			continue
 		}
 		if roles == nil {
 			roles = make([]role, len(entries))
 		}
-		roles[i] = given
+		roles[i] = found
 	}
 	return roles
 }
@@ -119,8 +122,9 @@ func (p Policy) roleOf(entry metav1.ManagedFieldsEntry, entries []metav1.Managed
 	return roleClient
 }
 
-// FormerApplier returns a manager, other than the predecessors of the policy, that applied an object for a ManagedResource before our first
-// apply; empty if there is none. It is known by the origin annotation, which it owns: the binary of a predecessor may have any name.
+// FormerApplier returns the manager, other than the predecessors of the policy, that applied an object for a
+// ManagedResource before our first apply. It is empty if there is none. The manager is recognized by its ownership of
+// the origin annotation, because the binary of a predecessor may have any name.
 func (p Policy) FormerApplier(entries []metav1.ManagedFieldsEntry) string {
 	if own(entries) >= 0 {
 		return ""
@@ -133,8 +137,8 @@ func (p Policy) FormerApplier(entries []metav1.ManagedFieldsEntry) string {
 	return ""
 }
 
-// sharesOrigin reports whether our apply left the origin annotation as others have it, or was not made yet. A sole owner has changed
-// it since.
+// sharesOrigin reports whether we share the ownership of the origin annotation, or have not applied the object yet. If
+// another manager is its sole owner, it has changed the annotation since our last apply.
 func sharesOrigin(entries []metav1.ManagedFieldsEntry) bool {
 	ours := own(entries)
 	return ours < 0 || ownsOrigin(entries[ours])

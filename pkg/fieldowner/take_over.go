@@ -9,8 +9,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// kept are the fields that are never taken over from others: what controllers allocate or scale, what lives in lists that
-// several managers share, and the trace of kubectl rollout restart.
+// kept are the fields that are never taken over: fields that controllers allocate or scale, fields in lists that
+// several managers share, and the annotation of kubectl rollout restart.
 var kept = append(Restarts(), []Pattern{
 	{"metadata", "finalizers"},
 	{"metadata", "ownerReferences"},
@@ -35,8 +35,9 @@ var kept = append(Restarts(), []Pattern{
 	{"status"},
 }...)
 
-// keptOfClients are the further fields that are taken over from predecessors alone. Labels and annotations have many owners. A CA bundle that
-// is not in the manifest was put there by an injector, and without it the API server reaches no webhook.
+// keptOfClients are additional fields that are taken over only from predecessors. Labels and annotations have many
+// owners. A CA bundle that is not in the manifest was set by an injector, and the API server cannot reach the webhook
+// without it.
 var keptOfClients = []Pattern{
 	{"metadata", "labels"},
 	{"metadata", "annotations"},
@@ -45,9 +46,9 @@ var keptOfClients = []Pattern{
 	{"spec", "caBundle"}, // of APIServices
 }
 
-// TakeOverCandidates returns the fields of others that are to go to our apply, nil if there are none. Fields that match keep stay with their
-// managers. There are none before our first apply. Those of Preserver do not count: what is to be preserved changes with the manifest alone,
-// which is applied then.
+// TakeOverCandidates returns the fields of other owners that have to be taken over. It is nil if there are none, and
+// before our first apply. Managers retain fields that match keep. Fields of Preserver do not count, because the
+// preserved fields change only with the manifest, which is then applied.
 func TakeOverCandidates(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
 	if own(entries) < 0 {
 		return nil, nil
@@ -57,46 +58,46 @@ func TakeOverCandidates(entries []metav1.ManagedFieldsEntry, policy Policy, keep
 	}), policy, keep)
 }
 
-// TakeOverCandidatesOnceOwned returns what TakeOverCandidates is going to return once there is an entry of ours.
+// TakeOverCandidatesOnceOwned returns the result of TakeOverCandidates for the time after our first apply.
 func TakeOverCandidatesOnceOwned(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) (*fieldpath.Set, error) {
-	parts, err := policy.partsOf(entries, keep)
+	transfers, err := policy.transfersOf(entries, keep)
 	if err != nil {
 		return nil, err
 	}
-	return goingOf(parts), nil
+	return allTaken(transfers), nil
 }
 
-// Beyond reports whether a set has fields that match none of the patterns, and are not around fields that do.
+// Beyond reports whether a set has fields that neither match one of the patterns nor contain a field that does.
 func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	if set == nil {
 		return false
 	}
 	matching, others := split(set, patterns)
-	return !others.Difference(around(matching)).Empty()
+	return !others.Difference(ancestorsOf(matching)).Empty()
 }
 
-// TakeOver returns the entries after the fields of others went to our apply, so that the next apply removes those that are not in it. It
-// reports whether anything changed. See TakeOverCandidates.
+// TakeOver returns the entries after the transfer of the fields of other owners to our apply, so that the next apply
+// removes those that it does not contain. It reports whether anything has changed. See TakeOverCandidates.
 func TakeOver(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	if own(entries) < 0 {
 		return entries, false, nil
 	}
-	parts, err := policy.partsOf(entries, keep)
+	transfers, err := policy.transfersOf(entries, keep)
 	if err != nil {
 		return entries, false, err
 	}
-	taken := goingOf(parts)
-	if taken == nil {
+	all := allTaken(transfers)
+	if all == nil {
 		return entries, false, nil
 	}
 	var rest []metav1.ManagedFieldsEntry
 	for i, entry := range entries {
-		if goes := parts[i].goes; goes != nil && !goes.Empty() {
-			stays := parts[i].fields.Difference(goes)
-			if stays.Empty() {
+		if taken := transfers[i].taken; taken != nil && !taken.Empty() {
+			retained := transfers[i].fields.Difference(taken)
+			if retained.Empty() {
 				continue
 			}
-			if entry, err = withFields(entry, stays); err != nil {
+			if entry, err = withFields(entry, retained); err != nil {
 				return nil, false, err
 			}
 		}
@@ -107,12 +108,13 @@ func TakeOver(entries []metav1.ManagedFieldsEntry, policy Policy, keep []Pattern
 	if err != nil {
 		return nil, false, err
 	}
-	rest[mine], err = withFields(rest[mine], fields.Union(taken))
+	rest[mine], err = withFields(rest[mine], fields.Union(all))
 	return rest, err == nil, err
 }
 
-// TakeOverAll returns the entries after all fields but those to keep went to the resource-manager's Apply entry, from any manager, and
-// whether that changes them. It is for objects that are the resource-manager's own. Errors are those of TakeOver.
+// TakeOverAll returns the entries after the transfer of all fields, except those to keep, from any manager to the Apply
+// entry of the resource-manager, and reports whether anything has changed. It is meant for objects that belong to the
+// resource-manager. Errors are those of TakeOver.
 func TakeOverAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	var policy Policy
 	for _, entry := range entries {
@@ -121,33 +123,34 @@ func TakeOverAll(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]metav1.
 	return TakeOver(entries, policy, keep)
 }
 
-// part is what becomes of the fields of one entry. Both sets are nil for entries that stay as they are.
-type part struct {
-	fields, goes *fieldpath.Set
+// transfer contains the fields of one entry, and those of them that are taken over. Both sets are nil if the entry
+// stays unchanged.
+type transfer struct {
+	fields, taken *fieldpath.Set
 }
 
-// goingOf returns all fields that go, nil if there are none.
-func goingOf(parts []part) *fieldpath.Set {
-	var going *fieldpath.Set
-	for _, part := range parts {
+// allTaken returns all fields that are taken over. It is nil if there are none.
+func allTaken(transfers []transfer) *fieldpath.Set {
+	var all *fieldpath.Set
+	for _, transfer := range transfers {
 		switch {
-		case part.goes == nil || part.goes.Empty():
-		case going == nil:
-			going = part.goes
+		case transfer.taken == nil || transfer.taken.Empty():
+		case all == nil:
+			all = transfer.taken
 		default:
-			going = going.Union(part.goes)
+			all = all.Union(transfer.taken)
 		}
 	}
-	return going
+	return all
 }
 
-// partsOf returns what becomes of each of the entries.
-func (p Policy) partsOf(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]part, error) {
+// transfersOf returns the transfer for each entry.
+func (p Policy) transfersOf(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]transfer, error) {
 	roles := p.rolesOf(entries)
 	if roles == nil {
 		return nil, nil
 	}
-	parts := make([]part, len(entries))
+	transfers := make([]transfer, len(entries))
 	ours, added := &fieldpath.Set{}, &fieldpath.Set{}
 	for i, entry := range entries {
 		if roles[i] == roleController && i != own(entries) {
@@ -161,42 +164,42 @@ func (p Policy) partsOf(entries []metav1.ManagedFieldsEntry, keep []Pattern) ([]
 			ours = fields
 			continue
 		}
-		parts[i].fields, added = fields, added.Union(fields)
+		transfers[i].fields, added = fields, added.Union(fields)
 	}
 	added = added.Difference(ours)
-	for i := range parts {
-		if fields := parts[i].fields; fields != nil {
-			parts[i].goes = goingFrom(fields, roles[i], slices.Concat(kept, keep), ours, added)
+	for i := range transfers {
+		if fields := transfers[i].fields; fields != nil {
+			transfers[i].taken = takenFrom(fields, roles[i], slices.Concat(kept, keep), ours, added)
 		}
 	}
-	return parts, nil
+	return transfers, nil
 }
 
-// goingFrom returns which fields of one manager go. What is kept in items of lists goes with items that are there because a manager added
-// them: otherwise a part of them would stay. What a client has in common with us stays with both, so that a client that applies the same as
-// we do is left alone.
-func goingFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added *fieldpath.Set) *fieldpath.Set {
+// takenFrom returns the fields that are taken over from one manager. A list item that a manager added is taken over
+// completely, including the kept fields in it. Otherwise, a part of the item would remain. Fields that a client shares
+// with us are not taken over, so that a client that applies the same fields as we do is left alone.
+func takenFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added *fieldpath.Set) *fieldpath.Set {
 	if role == roleClient {
 		patterns = slices.Concat(patterns, keptOfClients)
 		fields = fields.Difference(ours)
 	}
-	goes, stays := &fieldpath.Set{}, &fieldpath.Set{}
+	taken, retained := &fieldpath.Set{}, &fieldpath.Set{}
 	for path := range fields.All() {
 		matches := func(pattern Pattern) bool {
 			item := slices.Index(pattern, anyItem)
 			return pattern.matches(path) && (item < 0 || !added.Has(path[:item+1]))
 		}
 		if !slices.ContainsFunc(patterns, matches) {
-			goes.Insert(path.Copy())
+			taken.Insert(path.Copy())
 			continue
 		}
-		stays.Insert(path.Copy())
+		retained.Insert(path.Copy())
 	}
-	return goes.Difference(around(stays))
+	return taken.Difference(ancestorsOf(retained))
 }
 
-// around returns the maps and items that exist because of the fields in them.
-func around(fields *fieldpath.Set) *fieldpath.Set {
+// ancestorsOf returns the maps and list items that contain the fields.
+func ancestorsOf(fields *fieldpath.Set) *fieldpath.Set {
 	result := &fieldpath.Set{}
 	for path := range fields.All() {
 		for depth := 1; depth < len(path); depth++ {
@@ -206,8 +209,8 @@ func around(fields *fieldpath.Set) *fieldpath.Set {
 	return result
 }
 
-// Relinquish returns the entries after our fields that match a pattern went to Preserver, so that an apply without them
-// leaves them as they are. It reports whether anything changed.
+// Relinquish returns the entries after the transfer of our fields that match a pattern to Preserver, so that an apply
+// without them does not change them. It reports whether anything has changed.
 func Relinquish(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]metav1.ManagedFieldsEntry, bool, error) {
 	mine := own(entries)
 	if mine < 0 {
@@ -217,12 +220,12 @@ func Relinquish(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]meta
 	if err != nil {
 		return nil, false, err
 	}
-	goes, stays := split(fields, patterns)
-	if goes.Empty() {
+	relinquished, retained := split(fields, patterns)
+	if relinquished.Empty() {
 		return entries, false, nil
 	}
 	result := slices.Clone(entries)
-	if result[mine], err = withFields(result[mine], stays); err != nil {
+	if result[mine], err = withFields(result[mine], retained); err != nil {
 		return nil, false, err
 	}
 	preserver := slices.IndexFunc(result, func(entry metav1.ManagedFieldsEntry) bool {
@@ -239,12 +242,13 @@ func Relinquish(entries []metav1.ManagedFieldsEntry, patterns []Pattern) ([]meta
 	if err != nil {
 		return nil, false, err
 	}
-	result[preserver], err = withFields(result[preserver], before.Union(goes))
+	result[preserver], err = withFields(result[preserver], before.Union(relinquished))
 	return result, err == nil, err
 }
 
-// Indivisible returns one of the patterns that names a part of what a manager owns only as a whole, such as an atomic list;
-// nil if there is none. Such a part can be left neither out of an apply nor to another manager.
+// Indivisible returns one of the patterns for a part of a field that a manager can only own as a whole, such as an
+// atomic list. It is nil if there is none. Such a part can neither be omitted from an apply nor transferred to another
+// manager.
 func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Pattern, error) {
 	var indivisible Pattern
 	for _, entry := range entries {
@@ -255,7 +259,7 @@ func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Patte
 		if err != nil {
 			return nil, err
 		}
-		fields.Leaves().Iterate(func(path fieldpath.Path) { // its iterator cannot be left early
+		fields.Leaves().Iterate(func(path fieldpath.Path) { // this iterator has no early exit
 			for _, pattern := range patterns {
 				if len(path) < len(pattern) && pattern[:len(path)].matches(path) {
 					indivisible = pattern
@@ -266,8 +270,8 @@ func Indivisible(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (Patte
 	return indivisible, nil
 }
 
-// Existing returns those of the patterns' fields that some manager owns, which shows in metadata that they
-// exist.
+// Existing returns the fields that match the patterns and have an owner. In metadata, ownership shows that a field
+// exists.
 func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpath.Set, error) {
 	all := &fieldpath.Set{}
 	for _, entry := range entries {
@@ -284,7 +288,8 @@ func Existing(entries []metav1.ManagedFieldsEntry, patterns []Pattern) (*fieldpa
 	return existing, nil
 }
 
-// HasStatus reports whether some manager owns one of the named fields of the status, which shows in metadata that it was set.
+// HasStatus reports whether a manager owns one of the named fields of the status. In metadata, ownership shows that a
+// field was set.
 func HasStatus(entries []metav1.ManagedFieldsEntry, names []string) (bool, error) {
 	patterns := make([]Pattern, 0, len(names))
 	for _, name := range names {
@@ -302,7 +307,7 @@ func HasStatus(entries []metav1.ManagedFieldsEntry, names []string) (bool, error
 	return false, nil
 }
 
-// Disown returns the entries without those of our applies. It reports whether anything changed.
+// Disown returns the entries without those of our applies. It reports whether anything has changed.
 func Disown(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == resourcesv1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply

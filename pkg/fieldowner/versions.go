@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MigrateVersions returns the entries with all fields recorded in one version of the kind, and reports whether anything changed. An apply
-// converts the object to the version of every entry, which fails if the object has a field that a former version lacks, such as one with a
-// default. Entries that are one manager's then become one.
+// MigrateVersions returns the entries with all fields recorded in one version of the kind, and reports whether anything
+// has changed. An apply converts the object to the version of every entry. This fails if the object has a field that
+// does not exist in an old version, such as one with a default. Entries of the same manager are merged.
 func MigrateVersions(entries []metav1.ManagedFieldsEntry, apiVersion string) ([]metav1.ManagedFieldsEntry, bool, error) {
 	if !slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool { return entry.APIVersion != apiVersion }) {
 		return entries, false, nil

@@ -1,4 +1,4 @@
-// Package fight detects fights: it delays corrections of objects that another client keeps changing.
+// Package fight detects fights with other clients: it delays corrections of objects that another client keeps changing.
 package fight
 
 import (
@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// Tolerance is the number of corrections of an object within Memory that are not a fight. The next one begins a fight, and corrections
-	// after it are delayed.
+	// Tolerance is the number of corrections of an object within Memory that do not count as a fight. The next correction
+	// begins a fight, and corrections after it are delayed.
 	Tolerance = 5
-	// Memory is also how long an object has to stay unchanged until a fight ends.
+	// Memory is how long corrections are remembered. A fight ends when the object stays unchanged for as long.
 	Memory = 10 * time.Minute
-	// firstDelay is the first delay between two corrections. It doubles with every correction, up to maxDelay, which is shorter than
-	// Memory, so that a fight that continues does not end.
+	// firstDelay is the delay after the first correction in a fight. It doubles with each correction up to maxDelay, which
+	// is shorter than Memory, so a fight that continues does not end.
 	firstDelay = time.Second
 	maxDelay   = 5 * time.Minute
 )
 
-// Fight is what is remembered of the corrections of one object. The zero value is that of an object that was not corrected.
+// Fight is the record of the corrections of one object. The zero value means no corrections.
 type Fight struct {
 	// Managers are the other field managers that changed the object, sorted.
 	Managers []string
@@ -27,7 +27,7 @@ type Fight struct {
 	digest      string
 	corrections int
 	last        time.Time
-	// recent are the times of the corrections while they are not a fight.
+	// recent are the times of the corrections until they become a fight.
 	recent []time.Time
 }
 
@@ -46,21 +46,21 @@ func (f Fight) Resumes() time.Time {
 	return f.last.Add(delay)
 }
 
-// Ends returns when the fight ends, unless the object is changed before.
+// Ends returns when the fight ends, unless the object changes before.
 func (f Fight) Ends() time.Time { return f.last.Add(Memory + time.Nanosecond) }
 
 // Detector remembers which objects were corrected. It is safe for concurrent use.
 type Detector[K comparable] struct {
 	mu       sync.Mutex
 	byObject map[K]Fight
-	// purged is when the fights that have ended were last deleted.
+	// purged is when ended fights were last deleted.
 	purged time.Time
 }
 
 // New returns an empty detector.
 func New[K comparable]() *Detector[K] { return &Detector[K]{byObject: map[K]Fight{}} }
 
-// Of returns what is remembered of an object.
+// Of returns the record of an object.
 func (d *Detector[K]) Of(object K, now time.Time) Fight {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *Detector[K]) of(object K, now time.Time) Fight {
 	return known
 }
 
-// purge deletes the fights that have ended, each at the latest Memory after its end.
+// purge deletes ended fights, at most Memory after their end.
 func (d *Detector[K]) purge(now time.Time) {
 	if now.Sub(d.purged) <= Memory {
 		return
@@ -89,7 +89,7 @@ func (d *Detector[K]) purge(now time.Time) {
 	}
 }
 
-// Wait returns how long to wait before an object gets the content of the digest again; 0 if it need not wait.
+// Wait returns the delay before the content with the digest may be written to an object again; 0 for none.
 func (d *Detector[K]) Wait(object K, digest string, now time.Time) time.Duration {
 	known := d.Of(object, now)
 	if known.digest != digest {
@@ -98,8 +98,9 @@ func (d *Detector[K]) Wait(object K, digest string, now time.Time) time.Duration
 	return max(known.Resumes().Sub(now), 0)
 }
 
-// Observe records a correction of an object. The digest identifies the content that the object gets: another content begins a new count. The
-// manager is the field manager that changed the object, empty if it is not known. Observe reports whether the correction begins a fight.
+// Observe records a correction of an object and reports whether it begins a fight. The digest identifies the written
+// content. A different digest starts a new count. The manager is the field manager that changed the object; empty if it
+// is not known.
 func (d *Detector[K]) Observe(object K, digest, manager string, now time.Time) (begins bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +125,7 @@ func (d *Detector[K]) Observe(object K, digest, manager string, now time.Time) (
 	return known.corrections == Tolerance+1
 }
 
-// Forget resets a newly created object: its later deletion is not a fight.
+// Forget resets the record of a newly created object, so that its later deletion does not count as a fight.
 func (d *Detector[K]) Forget(object K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDetector goes through the delays of an object that is changed again as soon as it is corrected.
+// TestDetector checks the delays for an object that is changed again immediately after each correction.
 func TestDetector(t *testing.T) {
 	const tolerated = 0
 	fights, object := New[string](), "x"
@@ -19,7 +19,7 @@ func TestDetector(t *testing.T) {
 		begins := fights.Observe(object, "d", "other", now)
 		known := fights.Of(object, now)
 		if delay := known.Resumes().Sub(now); delay != want || fights.Wait(object, "d", now) != want {
-			t.Errorf("correction %d: the next one is %s later, or waits for %s, want %s", i+1, delay, fights.Wait(object, "d", now), want)
+			t.Errorf("correction %d: the next one is delayed by %s, or waits for %s, want %s", i+1, delay, fights.Wait(object, "d", now), want)
 		}
 		if wait := fights.Wait(object, "another", now); wait != 0 {
 			t.Errorf("correction %d: another content waits for %s", i+1, wait)
@@ -32,7 +32,7 @@ func TestDetector(t *testing.T) {
 		}
 		now = known.Resumes()
 	}
-	// However long it continues: the number of doublings must not overflow.
+	// The number of doublings must not overflow, however long the fight continues.
 	for range 100 {
 		fights.Observe(object, "d", "other", now)
 	}
@@ -47,8 +47,9 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-// TestRareCorrectionsAreNoContest: five within ten minutes are tolerated, however long that continues; a sixth one is not.
-func TestRareCorrectionsAreNoContest(t *testing.T) {
+// TestRareCorrectionsAreNoFight checks that five corrections within ten minutes are tolerated, no matter for how long. A sixth
+// correction within ten minutes begins a fight.
+func TestRareCorrectionsAreNoFight(t *testing.T) {
 	fights, object := New[string](), "x"
 	now := time.Unix(1e9, 0)
 	for i := range 100 {
@@ -64,7 +65,7 @@ func TestRareCorrectionsAreNoContest(t *testing.T) {
 	}
 }
 
-// TestFightsEnd: neither earlier nor later than Memory after the last correction.
+// TestFightsEnd checks that a fight ends exactly Memory after the last correction.
 func TestFightsEnd(t *testing.T) {
 	fights, object := New[string](), "x"
 	start := time.Unix(1_000_000, 0)
@@ -76,15 +77,15 @@ func TestFightsEnd(t *testing.T) {
 		t.Error("the fight ends too early")
 	}
 	if end := fights.Of(object, last).Ends(); fights.Count(end) != 0 {
-		t.Error("Count has a fight that has ended")
+		t.Error("Count includes a fight that has ended")
 	}
 	fights.Observe(object, "", "other", start)
 	if fights.Observe(object, "", "another", last.Add(time.Second)); fights.Of(object, last.Add(time.Second)).corrections != 1 {
-		t.Error("corrections of long ago count")
+		t.Error("old corrections count")
 	}
 }
 
-// TestPurge: what is remembered of objects that are not corrected any more is deleted when others are looked up.
+// TestPurge checks that records of objects that are no longer corrected are deleted when other objects are looked up.
 func TestPurge(t *testing.T) {
 	fights, now := New[int](), time.Unix(1_000_000, 0)
 	for object := range 100 {
@@ -98,7 +99,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestManagers: each once, sorted, and those of one object.
+// TestManagers checks that each manager of an object is listed once, in sorted order.
 func TestManagers(t *testing.T) {
 	fights, now := New[string](), time.Unix(1_000_000, 0)
 	for _, manager := range []string{"zeta", "", "alpha", "zeta"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkDecideAtRest is the cost of a pass that finds nothing to do, for an owner of 12 bundles with 20 objects each.
+// BenchmarkDecideAtRest measures the cost of a pass that finds nothing to do, for an owner of 12 bundles with 20 objects each.
 func BenchmarkDecideAtRest(b *testing.B) {
 	var plan Plan
 	for i := range 12 {

@@ -1,6 +1,6 @@
-// Package flow is what flows have in common. A flow is a pure function from what is declared and what is observed to a [Plan]: the
-// ManagedResources that should exist now. [Decide] compares a plan with what lives and returns what has to be written, and [Emitter]
-// writes it. See docs/flows.md.
+// Package flow contains the common machinery of flows. A flow is a pure function from declared and observed state to a
+// [Plan]: the ManagedResources that should exist now. [Decide] compares a plan with the live objects and returns the
+// steps to take. [Emitter] executes them. See docs/flows.md.
 package flow
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Owner is the object that a flow emits for.
+// Owner is the object for which a flow emits bundles.
 type Owner struct {
-	// Flow names the flow. It is the value of a label.
+	// Flow is the name of the flow. It is used as a label value.
 	Flow string
 	UID  types.UID
 	// Namespace and Name of the object; the namespace is empty if it is cluster-scoped.
@@ -33,7 +33,8 @@ func ParseOwner(text string) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, found && name != ""
 }
 
-// marks returns the labels of what is emitted for the owner. One that no API server has stored has no UID yet.
+// marks returns the labels of objects emitted for the owner. An owner that is not stored in an API server has no UID
+// yet.
 func (o Owner) marks() map[string]string {
 	if o.UID == "" {
 		return map[string]string{LabelFlow: o.Flow}
@@ -41,17 +42,17 @@ func (o Owner) marks() map[string]string {
 	return o.Labels()
 }
 
-// Labels returns the labels of all that is emitted for the owner, which must have a UID.
+// Labels returns the labels of all objects emitted for the owner. The owner must have a UID.
 func (o Owner) Labels() client.MatchingLabels {
 	return client.MatchingLabels{LabelFlow: o.Flow, LabelOwner: string(o.UID)}
 }
 
-// owns reports whether an object has been emitted by the flow for this owner.
+// owns reports whether the flow emitted the object with these labels for this owner.
 func (o Owner) owns(labels map[string]string) bool {
 	return o.UID != "" && labels[LabelFlow] == o.Flow && labels[LabelOwner] == string(o.UID)
 }
 
-// Key names a bundle and its ManagedResource.
+// Key identifies a bundle and its ManagedResource.
 type Key struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -69,24 +70,25 @@ func keyOf(object client.Object) Key {
 	return Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Bundle is a set of objects that travel in one ManagedResource.
+// Bundle is a set of objects that are shipped in one ManagedResource.
 type Bundle struct {
 	Key
-	// Objects are typed or unstructured. Their status is not sent, unless Spec.StatusOnCreation names them.
+	// Objects are typed or unstructured. Their status is dropped unless Spec.StatusOnCreation selects them.
 	Objects []client.Object
-	// Spec is that of the ManagedResource: class, dependencies, health checks and so on. SecretRefs are set by Emit.
+	// Spec is the spec of the ManagedResource: class, dependencies, health checks and so on. Emit sets SecretRefs.
 	Spec resourcesv1alpha1.ManagedResourceSpec
-	// DeleteAfter are the bundles that have to be gone before this one is deleted. Nil stands for those that depend on it, an empty list
-	// for none.
+	// DeleteAfter are the bundles that must be deleted before this one. Nil stands for the bundles that depend on it, an
+	// empty list for none.
 	DeleteAfter []Key
-	// Labels of the ManagedResource, beside those of the flow.
+	// Labels of the ManagedResource, in addition to the labels of the flow.
 	Labels map[string]string
-	// Choices are remembered with the revision, for the plans to come: see [Live.Choice].
+	// Choices are stored with the revision for later plans: see [Live.Choice].
 	Choices map[string]string
-	// Removes are the objects of protected kinds that leave the bundle on purpose. Without an entry here a revision without them is refused.
+	// Removes are the objects of protected kinds that leave the bundle on purpose. A revision that drops such an object
+	// without an entry here is rejected.
 	Removes []object.Key
-	// AppliesItself is set if the bundle holds the resource-manager that applies it, which must not delete itself: its objects are kept when
-	// its ManagedResource is deleted.
+	// AppliesItself is set if the bundle contains the resource-manager that applies it. The resource-manager must not
+	// delete itself: its objects are kept when its ManagedResource is deleted.
 	AppliesItself bool
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// CacheOptions are those of a cache that an [Emitter] reads from: it holds of ManagedResources and of the metadata of the flow's Secrets what
-// plans and emissions need, and the one CustomResourceDefinition for [ServedSchema]. What is read from such a cache must not be written back.
+// CacheOptions returns the options of a cache for [Emitter.Reader]. The cache holds the parts of ManagedResources and
+// of the metadata of the flow's Secrets that plans and emissions need, and the CustomResourceDefinition that
+// [ServedSchema] reads. Objects read from such a cache are incomplete and must not be written back.
 func CacheOptions(flow string) map[client.Object]cache.ByObject {
 	c := &compactor{shared: cachetransform.NewCompactor()}
 	return map[client.Object]cache.ByObject{
@@ -27,12 +28,12 @@ func CacheOptions(flow string) map[client.Object]cache.ByObject {
 	}
 }
 
-// compactor makes objects small before a cache keeps them.
+// compactor reduces objects before a cache stores them.
 type compactor struct {
 	shared *cachetransform.Compactor
 }
 
-// secret keeps of a Secret whose it is.
+// secret keeps only the metadata that identifies the owner of a Secret.
 func (c *compactor) secret(obj any) (any, error) {
 	secret, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -44,8 +45,8 @@ func (c *compactor) secret(obj any) (any, error) {
 	return kept, nil
 }
 
-// managedResource drops what only the resource-manager reads of its status: of the inventory the names of the objects remain. The bundles of
-// an owner share the memory of what they have in common.
+// managedResource drops the parts of the status that only the resource-manager reads. The inventory keeps the names of
+// the objects. Equal parts of an owner's bundles share memory.
 func (c *compactor) managedResource(obj any) (any, error) {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
@@ -67,7 +68,8 @@ func (c *compactor) managedResource(obj any) (any, error) {
 	return c.shared.Compact(mr)
 }
 
-// compactAnnotations returns the annotations of a ManagedResource. The name of a Secret is held once, and so is what bundles have in common.
+// compactAnnotations returns the annotations of a ManagedResource. The name of a Secret and values that bundles have in
+// common are stored once.
 func compactAnnotations(mr *resourcesv1alpha1.ManagedResource) map[string]string {
 	kept := make(map[string]string, len(mr.Annotations))
 	for _, reference := range mr.Spec.SecretRefs {

@@ -11,7 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestWhatIsCachedIsEnough: a plan is at rest with the small objects of the cache, too, and all else of a decision is the same.
+// TestWhatIsCachedIsEnough checks that a plan is at rest with the reduced objects of the cache, too, and that the rest of the
+// decision is the same.
 func TestWhatIsCachedIsEnough(t *testing.T) {
 	transforms := map[reflect.Type]func(any) (any, error){}
 	for object, by := range CacheOptions(owner.Flow) {
@@ -47,7 +48,7 @@ func TestWhatIsCachedIsEnough(t *testing.T) {
 	}
 	less := Plan{Bundles: []Bundle{bundle("infrastructure", "1")}, Inputs: "i1"}
 	if decision := decide(t, less, live); decision.Problems[named("infrastructure")] == "" {
-		t.Error("an object of a protected kind may leave its bundle, as the inventory was lost")
+		t.Error("an object of a protected kind may leave its bundle because the inventory was lost")
 	}
 
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

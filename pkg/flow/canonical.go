@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Canonical returns an object as it may be put into a bundle, or into the inputs of a flow, without leading back to the flow: with the named
-// fields of its status alone, and without what changes with each write. A copy of an owner that has its progress would be written with
-// each step of that progress.
+// Canonical returns a copy of an object that is safe to use in a bundle or in the inputs of a flow. It keeps only the
+// named status fields and drops the metadata that changes with each write. Otherwise a flow would trigger itself: a
+// copy of an owner with its progress would be written on each step of that progress.
 func Canonical(obj *unstructured.Unstructured, status ...string) *unstructured.Unstructured {
 	canonical := obj.DeepCopy()
 	for _, field := range []string{"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"} {

@@ -9,8 +9,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Choose picks a number of the options for an owner, by a hash of its UID: the same at each call, other ones for other owners, and when an
-// option comes or goes no more of them change than have to. The result is sorted. It has all options if there are not more.
+// Choose picks count options for an owner by rendezvous hashing with its UID. The choice is stable for an owner,
+// differs between owners, and changes as little as possible when options are added or removed. The result is sorted. It
+// contains all options if there are no more than count.
 func Choose(uid types.UID, options []string, count int) []string {
 	chosen := slices.Compact(slices.Sorted(slices.Values(options)))
 	slices.SortStableFunc(chosen, func(a, b string) int { return strings.Compare(weight(uid, a), weight(uid, b)) })

@@ -19,26 +19,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// compressFrom is the size, in bytes, from which manifests are compressed. Smaller ones stay readable.
+// compressFrom is the size in bytes from which manifests are compressed. Smaller ones stay readable.
 const compressFrom = 4096
 
-// Limits of a Secret as the resource-manager reads them by default.
+// Default limits with which the resource-manager reads a Secret.
 const (
 	maxBytes     = 64 << 20
 	maxDocuments = 20_000
 )
 
-// revision is a bundle as it would be emitted.
+// revision is a bundle in its encoded form.
 type revision struct {
 	bundle Bundle
-	// keys and texts are the objects, as JSON.
+	// keys and texts are the names and the JSON of the objects.
 	keys  []object.Key
 	texts [][]byte
-	// content is a digest of all that the flow wants: equal bundles have equal ones.
+	// content is a digest of the desired state. Equal bundles have equal digests.
 	content string
 }
 
-// compile encodes a bundle. Equal bundles have equal revisions, in whatever order their objects are.
+// compile encodes a bundle. Equal bundles have equal revisions, regardless of the order of their objects.
 func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	if bundle.AppliesItself {
 		bundle.Spec.KeepObjects = ptr.To(true)
@@ -61,13 +61,13 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	slices.SortFunc(items, func(a, b item) int { return a.key.Compare(b.key) })
 	for i, item := range items {
 		if i > 0 && item.key == items[i-1].key {
-			return nil, fmt.Errorf("%s has the object %s twice", bundle, item.key)
+			return nil, fmt.Errorf("%s contains the object %s twice", bundle, item.key)
 		}
 		r.keys = append(r.keys, item.key)
 		r.texts = append(r.texts, item.text)
 	}
 	if len(items) == 0 {
-		return nil, fmt.Errorf("%s has no objects: leave it out, or delete it by a tombstone", bundle)
+		return nil, fmt.Errorf("%s has no objects: omit it from the plan, or delete it with a tombstone", bundle)
 	}
 	rest, err := json.Marshal(struct {
 		Spec        resourcesv1alpha1.ManagedResourceSpec
@@ -82,8 +82,8 @@ func compile(bundle Bundle, scheme *runtime.Scheme) (*revision, error) {
 	return r, nil
 }
 
-// deleteAfter returns what the resource-manager waits for before it deletes the objects of a bundle, for deletions by hand. Nil stands for
-// the bundles that depend on it, an empty list for none.
+// deleteAfter returns the ManagedResources that must be deleted before the objects of a bundle. The resource-manager
+// needs this for manual deletions. Nil stands for the bundles that depend on it, an empty list for none.
 func deleteAfter(bundle Bundle) []resourcesv1alpha1.ManagedResourceReference {
 	if bundle.DeleteAfter == nil {
 		return nil
@@ -108,7 +108,7 @@ func encode(obj client.Object, scheme *runtime.Scheme, withStatus []resourcesv1a
 	u := &unstructured.Unstructured{Object: maps.Clone(content)}
 	if metadata, found := u.Object["metadata"].(map[string]any); found {
 		metadata = maps.Clone(metadata)
-		delete(metadata, "creationTimestamp") // typed objects have one that is null
+		delete(metadata, "creationTimestamp") // null in typed objects
 		u.Object["metadata"] = metadata
 	}
 	u.SetGroupVersionKind(kind)
@@ -158,8 +158,8 @@ func pack(owner Owner, key Key, documents []manifestsecret.Document) ([]*corev1.
 	return secrets, nil
 }
 
-// InputsDigest returns a digest of all that a flow reads, with the form of its types. What is encoded as JSON in the same way is the same. The error is
-// that of the encoder.
+// InputsDigest returns a digest of all inputs of a flow, prefixed with a digest of their types. Inputs with the same
+// JSON have the same digest. The error is that of the JSON encoder.
 func InputsDigest(inputs ...any) (string, error) {
 	parts := make([][]byte, 0, len(inputs))
 	for _, input := range inputs {
@@ -169,5 +169,5 @@ func InputsDigest(inputs ...any) (string, error) {
 		}
 		parts = append(parts, part)
 	}
-	return formOf(inputs) + formEnd + object.Digest(parts...), nil
+	return typesDigest(inputs) + typesEnd + object.Digest(parts...), nil
 }

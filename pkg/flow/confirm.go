@@ -15,8 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// confirm writes a revision of a bundle that differs from the last one in that all objects confirm their deletion. It is made from the
-// Secrets, and not from a plan, which may not be able to compute the bundle any more.
+// confirm writes a revision of a bundle in which all objects have the deletion confirmation annotation. It is built
+// from the Secrets of the last revision, because the plan might no longer be able to compute the bundle.
 func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := e.Uncached.Get(ctx, client.ObjectKey{Namespace: step.Key.Namespace, Name: step.Key.Name}, mr); err != nil {
@@ -56,10 +56,12 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	return e.apply(ctx, owner, next)
 }
 
-// forcedFinalizeAfter is how long the controllers of objects have for a deletion that is forced. They may not exist any more.
+// forcedFinalizeAfter is how long controllers may take to finalize objects in a forced deletion. The controllers might
+// not exist any more.
 const forcedFinalizeAfter = "5m"
 
-// confirmed returns the objects in a Secret with the confirmation of their deletion, and of its being forced.
+// confirmed returns the objects in a Secret with the annotations that confirm their deletion and, if force is set,
+// force it.
 func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]manifestsecret.Document, error) {
 	var secret corev1.Secret
 	if err := e.Uncached.Get(ctx, key, &secret); err != nil {
@@ -72,7 +74,7 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 	documents := make([]manifestsecret.Document, 0, len(objects))
 	for _, obj := range objects {
 		annotations := obj.GetAnnotations()
-		delete(annotations, annotationOperation) // what is deleted next is asked for nothing else
+		delete(annotations, annotationOperation) // objects that are about to be deleted must not start another operation
 		if annotations == nil {
 			annotations = map[string]string{}
 		}

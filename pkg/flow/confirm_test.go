@@ -10,8 +10,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 )
 
-// TestForcedDeletionIsConfirmed: the objects of a tombstone that forces their deletion say so, and lose their finalizers after a time; those of others do
-// not. None of them is asked for another operation.
+// TestForcedDeletionIsConfirmed checks that the objects of a tombstone that forces their deletion confirm it, and lose their
+// finalizers after some time. Objects of other tombstones do not. Operation annotations are removed, so that no operation is
+// requested again.
 func TestForcedDeletionIsConfirmed(t *testing.T) {
 	live := emitted(t, Plan{Bundles: []Bundle{bundle("a", "1")}})
 	secrets, err := pack(owner, named("a"), []manifestsecret.Document{{Name: "one", Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default, annotations: {gardener.cloud/operation: reconcile}}\n")}})

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// createSecrets creates the Secrets that do not exist. It asks for each: what a cache shows may be gone.
+// createSecrets creates the Secrets that do not exist. It sends a request for each one, because a Secret in the cache
+// might already be deleted.
 func (e *Emitter) createSecrets(ctx context.Context, secrets []*corev1.Secret) error {
 	for _, secret := range secrets {
 		err := e.Writer.Create(ctx, secret.DeepCopy(), client.FieldOwner(e.FieldManager))
@@ -26,8 +27,9 @@ func (e *Emitter) createSecrets(ctx context.Context, secrets []*corev1.Secret) e
 	return nil
 }
 
-// takeOver makes a Secret of the same name one of the owner. It does so if the Secret has the same content and belongs to the same flow: then a
-// predecessor of the same name has left it, whose bundle had the same name and content. The error says what is different.
+// takeOver adopts an existing Secret of the same name for the owner. It requires the same content and the same flow.
+// Such a Secret was left behind by a previous owner of the same name whose bundle had the same name and content. The
+// error describes the difference.
 func (e *Emitter) takeOver(ctx context.Context, wanted *corev1.Secret) error {
 	var found corev1.Secret
 	if err := e.Uncached.Get(ctx, client.ObjectKeyFromObject(wanted), &found); err != nil {
@@ -35,11 +37,11 @@ func (e *Emitter) takeOver(ctx context.Context, wanted *corev1.Secret) error {
 	}
 	switch {
 	case found.DeletionTimestamp != nil:
-		return errors.New("one of that name is being deleted")
+		return errors.New("a Secret with this name is being deleted")
 	case !reflect.DeepEqual(found.Data, wanted.Data):
-		return errors.New("one of that name exists and holds something else: delete it if nothing uses it")
+		return errors.New("a Secret with this name and different content exists: delete it if it is unused")
 	case found.Labels[LabelFlow] != wanted.Labels[LabelFlow]:
-		return errors.New("one of that name exists without the labels of the flow: delete it if nothing uses it")
+		return errors.New("a Secret with this name exists without the labels of the flow: delete it if it is unused")
 	case mapContains(found.Labels, wanted.Labels):
 		return nil
 	}
@@ -50,7 +52,8 @@ func (e *Emitter) takeOver(ctx context.Context, wanted *corev1.Secret) error {
 		found.Annotations = map[string]string{}
 	}
 	maps.Copy(found.Annotations, wanted.Annotations)
-	// Not if the garbage collector has deleted it since: its preconditions and this one exclude each other.
+	// Fails if the garbage collector has deleted the Secret: its preconditions and this optimistic lock exclude each
+	// other.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return e.Writer.Patch(ctx, &found, patch, client.FieldOwner(e.FieldManager))
 }

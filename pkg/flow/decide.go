@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// Action is what is done to a bundle.
+// Action is an operation on a bundle.
 type Action string
 
 // The actions.
@@ -25,58 +25,58 @@ const (
 	ActionCreate Action = "Create"
 	// ActionUpdate writes those of a bundle that exists.
 	ActionUpdate Action = "Update"
-	// ActionRestore writes Secrets that were deleted, of a bundle that is otherwise as it should be.
+	// ActionRestore recreates deleted Secrets of a bundle that is otherwise up to date.
 	ActionRestore Action = "Restore"
-	// ActionRecord writes down the inputs on a bundle that is as it should be.
+	// ActionRecord records the digest of the inputs on a bundle that is up to date.
 	ActionRecord Action = "Record"
-	// ActionConfirm writes a revision of a bundle in which the objects confirm their deletion.
+	// ActionConfirm writes a revision of a bundle whose objects have the deletion confirmation annotation.
 	ActionConfirm Action = "Confirm"
 	// ActionDelete deletes a ManagedResource.
 	ActionDelete Action = "Delete"
 )
 
-// Step is one bundle that is written or deleted.
+// Step is one operation on one bundle.
 type Step struct {
 	Action Action
 	Key    Key
 	Reason string
 
 	revision *revision
-	// uid is that of the ManagedResource that was seen; empty if none was.
+	// uid is the UID of the observed ManagedResource, empty if it does not exist.
 	uid types.UID
-	// emission is what is noted on the ManagedResource.
+	// emission is recorded on the ManagedResource.
 	emission emission
-	// force is set if the objects are to be annotated with AnnotationForceDeletion.
+	// force adds AnnotationForceDeletion to the objects.
 	force bool
 }
 
-// Decision is what has to be done so that a plan is what lives.
+// Decision contains the steps that bring the live objects to the state that a plan wants.
 type Decision struct {
-	// Steps in the order in which they are taken.
+	// Steps in the order of their execution.
 	Steps []Step
-	// Held are bundles that keep their revision, with the reason.
+	// Held are the bundles that keep their current revision, with the reason.
 	Held map[Key]string
-	// Pending are bundles that wait for something that a watch will show, with its description.
+	// Pending are the bundles that wait for an event that a watch reports, with its description.
 	Pending map[Key]string
-	// Problems are bundles that cannot be what the plan wants, with the reason.
+	// Problems are the bundles that cannot reach the state that the plan wants, with the reason.
 	Problems map[Key]string
-	// Unmentioned are bundles that live, and that the plan neither wants, holds nor deletes. They are kept.
+	// Unmentioned are the existing bundles that the plan does not want, hold or delete. They are kept.
 	Unmentioned []Key
 
-	// compiled are the bundles of the plan that can be encoded.
+	// compiled are the bundles of the plan that could be encoded.
 	compiled map[Key]*revision
 }
 
-// Rules are what a decision keeps to, whatever a plan says.
+// Rules apply to every decision, whatever the plan contains.
 type Rules struct {
 	Scheme *runtime.Scheme
-	// Protected are the kinds whose objects leave a bundle only if [Bundle.Removes] names them.
+	// Protected are the kinds whose objects may leave a bundle only if [Bundle.Removes] lists them.
 	Protected []schema.GroupKind
 	// Version of the program.
 	Version string
 }
 
-// DefaultProtected returns the kinds whose loss destroys a cluster.
+// DefaultProtected returns the kinds whose deletion destroys a cluster.
 func DefaultProtected() []schema.GroupKind {
 	return []schema.GroupKind{
 		{Kind: "Namespace"},
@@ -87,13 +87,14 @@ func DefaultProtected() []schema.GroupKind {
 	}
 }
 
-// Decide compares a plan with what lives. It is pure. The error says what is wrong with the plan; nothing of it is emitted then.
+// Decide compares a plan with the live objects. It is pure. It returns an error if the plan is invalid. In this case no
+// part of the plan may be emitted.
 func Decide(owner Owner, plan Plan, live Live, rules Rules) (Decision, error) {
 	if owner.UID == "" || owner.Flow == "" {
-		return Decision{}, fmt.Errorf("the owner %s has no UID or no flow: without them its bundles cannot be distinguished from others", owner)
+		return Decision{}, fmt.Errorf("the owner %s has no UID or no flow, which identify its bundles", owner)
 	}
 	if err := plan.Validate(); err != nil {
-		return Decision{}, fmt.Errorf("the plan of %s %s contradicts itself: %w", owner.Flow, owner, err)
+		return Decision{}, fmt.Errorf("the plan of %s %s is inconsistent: %w", owner.Flow, owner, err)
 	}
 	d := &decider{owner: owner, plan: plan, live: live, rules: rules, Decision: Decision{
 		Held: plan.held(), Pending: map[Key]string{}, Problems: map[Key]string{}, compiled: map[Key]*revision{},
@@ -121,12 +122,12 @@ type decider struct {
 	plan  Plan
 	live  Live
 	rules Rules
-	// emission is that of the steps. What is repaired while the whole plan is held belongs to the last one.
+	// emission is recorded by the steps. Repairs while the whole plan is held belong to the last emission.
 	emission emission
 	Decision
 }
 
-// bundle decides on a bundle of the plan. Those that it depends on have been decided on.
+// bundle decides on one bundle of the plan. It must be called for the dependencies of the bundle first.
 func (d *decider) bundle(bundle Bundle) {
 	key := bundle.Key
 	r, err := compile(bundle, d.rules.Scheme)
@@ -141,17 +142,17 @@ func (d *decider) bundle(bundle Bundle) {
 	case mr != nil && !d.owner.owns(mr.Labels):
 		d.Problems[key] = foreign(mr)
 	case mr != nil && mr.DeletionTimestamp != nil:
-		d.Pending[key] = "it is being deleted, and is created again when it is gone"
+		d.Pending[key] = "it is being deleted and will be created again afterwards"
 	case mr != nil && d.settled(r, mr):
 		if missing := d.live.missing(mr); len(missing) > 0 {
 			d.step(ActionRestore, r, mr, "the Secrets "+strings.Join(missing, ", ")+" do not exist")
 		}
 	case held && mr != nil && len(d.live.missing(mr)) > 0:
-		d.Problems[key] = fmt.Sprintf("the Secrets %s do not exist, and the plan holds the bundle in the revision that they hold: %s",
+		d.Problems[key] = fmt.Sprintf("the Secrets %s of the current revision do not exist, and the plan holds the bundle in this revision: %s",
 			strings.Join(d.live.missing(mr), ", "), d.Held[key])
 	case held:
 	case mr == nil && d.plan.Deleting:
-		d.Held[key] = "nothing is created while the owner is being deleted"
+		d.Held[key] = "no bundle is created while the owner is being deleted"
 	case d.blockedBy(bundle) != "":
 		d.Pending[key] = d.blockedBy(bundle)
 	case mr == nil:
@@ -165,7 +166,7 @@ func (d *decider) bundle(bundle Bundle) {
 
 func foreign(mr *resourcesv1alpha1.ManagedResource) string {
 	by := cmp.Or(mr.Labels[LabelFlow], "another owner")
-	return fmt.Sprintf("ManagedResource %s exists and belongs to %s: it is not touched; delete it or rename the bundle", keyOf(mr), by)
+	return fmt.Sprintf("ManagedResource %s exists and belongs to %s: delete it or rename the bundle", keyOf(mr), by)
 }
 
 func (d *decider) step(action Action, r *revision, mr *resourcesv1alpha1.ManagedResource, reason string) {
@@ -176,7 +177,7 @@ func (d *decider) step(action Action, r *revision, mr *resourcesv1alpha1.Managed
 	d.Steps = append(d.Steps, step)
 }
 
-// settled reports whether a ManagedResource is what emitting the revision would make of it, but for Secrets that may be missing.
+// settled reports whether a ManagedResource already matches the revision. It ignores missing Secrets.
 func (d *decider) settled(r *revision, mr *resourcesv1alpha1.ManagedResource) bool {
 	content, names, _ := strings.Cut(mr.Annotations[AnnotationDigest], ".")
 	spec := mr.Spec
@@ -197,8 +198,8 @@ func (d *decider) settled(r *revision, mr *resourcesv1alpha1.ManagedResource) bo
 	return mr.Annotations[AnnotationConfirmed] == ""
 }
 
-// blockedBy says which dependency keeps a bundle from being written though the plan does not hold it: its old revision would open the way
-// for this one.
+// blockedBy returns why a dependency keeps a bundle from being written even though the plan does not hold it, empty if
+// none does. The old revision of the dependency would satisfy the dependency of the new bundle.
 func (d *decider) blockedBy(bundle Bundle) string {
 	for _, key := range dependencies(bundle.Namespace, bundle.Spec) {
 		for _, why := range []string{d.Problems[key], d.Pending[key]} {
@@ -210,7 +211,8 @@ func (d *decider) blockedBy(bundle Bundle) string {
 	return ""
 }
 
-// unprotected says which objects of protected kinds a revision would remove though it does not name them.
+// unprotected returns an error text if a revision would remove objects of protected kinds that [Bundle.Removes] does
+// not list.
 func (d *decider) unprotected(r *revision, mr *resourcesv1alpha1.ManagedResource) string {
 	var lost []string
 	for _, entry := range mr.Status.Resources {
@@ -222,10 +224,11 @@ func (d *decider) unprotected(r *revision, mr *resourcesv1alpha1.ManagedResource
 	if len(lost) == 0 {
 		return ""
 	}
-	return "the new revision would delete " + strings.Join(lost, ", ") + ", which the plan does not declare as removed"
+	return "the new revision would delete the protected objects " + strings.Join(lost, ", ") + ", which the plan does not list as removed"
 }
 
-// recordInputs writes down the inputs if they have changed and no other step does so: later it distinguishes changes of the code from others.
+// recordInputs records the digest of the inputs if it has changed and no other step records it. Later plans use it to
+// distinguish code changes from input changes.
 func (d *decider) recordInputs(ordered []Bundle) {
 	if d.plan.Inputs == "" || d.heldAll() != "" || lastEmission(d.live.owned(d.owner)).digest == d.plan.Inputs {
 		return
@@ -236,7 +239,7 @@ func (d *decider) recordInputs(ordered []Bundle) {
 	for _, bundle := range ordered {
 		mr, r := d.live.ManagedResources[bundle.Key], d.compiled[bundle.Key]
 		if mr != nil && r != nil && d.owner.owns(mr.Labels) && mr.DeletionTimestamp == nil && d.settled(r, mr) && len(d.live.missing(mr)) == 0 {
-			d.step(ActionRecord, r, mr, "the inputs have changed, and nothing else")
+			d.step(ActionRecord, r, mr, "only the inputs have changed")
 			return
 		}
 	}

@@ -113,7 +113,7 @@ func TestTombstoneConfirmsFirst(t *testing.T) {
 		t.Errorf("steps %q", steps(decision))
 	}
 	if decision = decide(t, Plan{Bundles: []Bundle{bundle("a", "1")}}, live); steps(decision) != "Update a" {
-		t.Errorf("wanted back: steps %q", steps(decision))
+		t.Errorf("after the bundle is wanted again: steps %q", steps(decision))
 	}
 }
 
@@ -133,7 +133,7 @@ func TestEqualBundlesAreEqualWhateverTheirOrder(t *testing.T) {
 func TestBundleIsSplit(t *testing.T) {
 	var objects []client.Object
 	for _, name := range []string{"a", "b", "c"} {
-		// Text that Brotli cannot shorten below the limit together.
+		// Brotli cannot compress these texts below the limit together.
 		objects = append(objects, configMap(name, incompressible(name, 700_000)))
 	}
 	live := emitted(t, Plan{Bundles: []Bundle{{Key: named("big"), Objects: objects}}})
@@ -151,6 +151,6 @@ func TestOwnerNeedsUID(t *testing.T) {
 		t.Error("no error for an owner without a UID")
 	}
 	if (Owner{Flow: "shoot"}).owns((&resourcesv1alpha1.ManagedResource{}).Labels) {
-		t.Error("an owner without a UID owns what has no labels")
+		t.Error("an owner without a UID owns objects without labels")
 	}
 }

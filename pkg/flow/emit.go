@@ -15,30 +15,31 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// Emitter writes what plans want.
+// Emitter brings the live objects to the state that plans want.
 type Emitter struct {
 	// Reader may be a cache of ManagedResources and of the metadata of Secrets: see [IndexOwners].
 	Reader client.Reader
 	// Uncached reads from the API server.
 	Uncached client.Reader
-	// Writer writes to it.
+	// Writer writes to the API server.
 	Writer client.Client
-	// FieldManager is that of the flow.
+	// FieldManager is the field manager of the flow.
 	FieldManager string
 	Rules        Rules
-	// Pacer holds changes of the code back; nil for none.
+	// Pacer delays code changes; nil to emit them immediately.
 	Pacer *Pacer
-	// Clock bridges the time until a cache shows what was written; nil if Reader is not a cache.
+	// Clock limits how long recent writes override a cache that does not show them yet; nil if Reader is not a cache.
 	Clock clock.PassiveClock
-	// Schema returns what the API server knows of ManagedResources: see [ServedSchema]; nil if that is not looked at.
+	// Schema returns the schema of ManagedResources that the API server serves: see [ServedSchema]; nil to skip this
+	// check.
 	Schema func(context.Context) (*Schema, error)
 
 	recent recent
 }
 
-// Result is what an emission did and found.
+// Result is the outcome of an emission.
 type Result struct {
-	// Plan is the one that was emitted, with the waits that the emission has added.
+	// Plan is the emitted plan, including the waits that the emission added.
 	Plan Plan
 	Decision
 	Live Live
@@ -46,8 +47,9 @@ type Result struct {
 	Written []Key
 }
 
-// Emit writes what a plan wants. At rest it sends nothing. It can be repeated at any time: what was done before an error or a crash stays,
-// and the next emission goes on. The error joins those of all bundles; the others have been written all the same.
+// Emit brings the live objects to the state that a plan wants. It sends no write requests if they match. It can be
+// repeated at any time: steps completed before an error or a crash persist, and the next emission continues. The error
+// joins the errors of all bundles. A failed bundle blocks only the bundles that depend on it.
 func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, error) {
 	live, err := Observe(ctx, e.Reader, owner, plan)
 	if err != nil {
@@ -81,12 +83,12 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 		}
 	}
 	result := Result{Plan: plan, Decision: decision, Live: live}
-	err = e.carryOut(ctx, owner, &result)
+	err = e.executeSteps(ctx, owner, &result)
 	return result, err
 }
 
-// carryOut takes the steps of a decision. A bundle waits if one that it depends on could not be written.
-func (e *Emitter) carryOut(ctx context.Context, owner Owner, result *Result) error {
+// executeSteps executes the steps of a decision. It skips a bundle if one of its dependencies could not be written.
+func (e *Emitter) executeSteps(ctx context.Context, owner Owner, result *Result) error {
 	var errs []error
 	failed := map[Key]bool{}
 	for _, step := range result.Steps {
@@ -94,7 +96,7 @@ func (e *Emitter) carryOut(ctx context.Context, owner Owner, result *Result) err
 			failed[step.Key] = true
 			continue
 		}
-		if err := e.take(ctx, owner, step); err != nil {
+		if err := e.execute(ctx, owner, step); err != nil {
 			failed[step.Key] = true
 			errs = append(errs, fmt.Errorf("%s %s: %w", strings.ToLower(string(step.Action)), step.Key, err))
 			continue
@@ -113,7 +115,7 @@ func dependsOnAny(bundle Bundle, failed map[Key]bool) bool {
 	return false
 }
 
-func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
+func (e *Emitter) execute(ctx context.Context, owner Owner, step Step) error {
 	switch step.Action {
 	case ActionDelete:
 		return e.remove(ctx, step)
@@ -131,8 +133,9 @@ func (e *Emitter) take(ctx context.Context, owner Owner, step Step) error {
 	return e.apply(ctx, owner, mr)
 }
 
-// apply sends a ManagedResource. One that was seen is written by force, if it is still the same; a new one is not, so that one that another
-// writer has created meanwhile is left alone.
+// apply sends a ManagedResource by server-side apply. An observed ManagedResource is applied with force, and its UID
+// ensures that it is still the same object. A new one is applied without force, which fails if another writer has
+// created it in the meantime.
 func (e *Emitter) apply(ctx context.Context, owner Owner, mr *resourcesv1alpha1.ManagedResource) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mr)
 	if err != nil {
@@ -160,7 +163,7 @@ func (e *Emitter) apply(ctx context.Context, owner Owner, mr *resourcesv1alpha1.
 	return nil
 }
 
-// remove deletes the ManagedResource that was seen.
+// remove deletes the observed ManagedResource.
 func (e *Emitter) remove(ctx context.Context, step Step) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name = step.Key.Namespace, step.Key.Name

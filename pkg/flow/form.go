@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// formLength is how many characters of a digest stand for the form of inputs.
-	formLength = 8
-	// formEnd separates the form from the digest of the inputs themselves.
-	formEnd = "-"
+	// typesLength is the number of characters of the digest of the input types.
+	typesLength = 8
+	// typesEnd separates the digest of the types from the digest of the inputs.
+	typesEnd = "-"
 )
 
-// formsOfTypes has the structs below a type, as text, by the type: they stay the same while the program runs.
-var formsOfTypes sync.Map
+// structsByType caches the description of all structs that a type contains. It does not change while the program runs.
+var structsByType sync.Map
 
-// formOf returns what identifies the types of inputs, with the names of their fields in JSON. It changes with a version of the program that adds a field,
-// in which all owners may have a default: then it is not known whether what was declared has changed, too.
-func formOf(inputs []any) string {
+// typesDigest returns a digest of the types of inputs, including the JSON names of their fields. It changes if a new
+// version of the program adds a field. All owners may have a default in that field, so it is then unknown whether the
+// declaration has changed too.
+func typesDigest(inputs []any) string {
 	var lines []string
 	for _, input := range inputs {
 		if input != nil {
@@ -29,12 +30,12 @@ func formOf(inputs []any) string {
 		}
 	}
 	slices.Sort(lines)
-	return object.Digest([]byte(strings.Join(slices.Compact(lines), "\n")))[:formLength]
+	return object.Digest([]byte(strings.Join(slices.Compact(lines), "\n")))[:typesLength]
 }
 
-// formIn returns the form in a digest of inputs; empty if it has none.
-func formIn(digest string) string {
-	form, _, found := strings.Cut(digest, formEnd)
+// typesIn returns the digest of the types in a digest of inputs, empty if there is none.
+func typesIn(digest string) string {
+	form, _, found := strings.Cut(digest, typesEnd)
 	if !found {
 		return ""
 	}
@@ -43,7 +44,7 @@ func formIn(digest string) string {
 
 // structsOf describes all structs that values of a type can have.
 func structsOf(of reflect.Type) []string {
-	if known, found := formsOfTypes.Load(of); found {
+	if known, found := structsByType.Load(of); found {
 		if lines, ok := known.([]string); ok {
 			return lines
 		}
@@ -55,7 +56,7 @@ func structsOf(of reflect.Type) []string {
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
-	formsOfTypes.Store(of, lines)
+	structsByType.Store(of, lines)
 	return lines
 }
 

@@ -2,7 +2,7 @@ package flow
 
 import "testing"
 
-// TestFormOfInputs: it is that of the types, and not of the values.
+// TestFormOfInputs checks that the form depends on the types of the inputs, and not on their values.
 func TestFormOfInputs(t *testing.T) {
 	type spec struct {
 		Name string `json:"name"`
@@ -23,7 +23,7 @@ func TestFormOfInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return formIn(digest)
+		return typesIn(digest)
 	}
 	first := form("a", outer[spec]{}, true)
 	for name, test := range map[string]struct {
@@ -35,16 +35,17 @@ func TestFormOfInputs(t *testing.T) {
 		"a field was added":   {[]any{"a", outer[more]{}, true}, false},
 		"a field was renamed": {[]any{"a", outer[renamed]{}, true}, false},
 	} {
-		if got := form(test.inputs...); (got == first) != test.same || len(got) != formLength {
-			t.Errorf("%s: form %q, that of the others is %q", name, got, first)
+		if got := form(test.inputs...); (got == first) != test.same || len(got) != typesLength {
+			t.Errorf("%s: form %q, but the others have %q", name, got, first)
 		}
 	}
-	if got := formIn("0123abcd"); got != "" {
+	if got := typesIn("0123abcd"); got != "" {
 		t.Errorf("a digest of an older version has the form %q", got)
 	}
 }
 
-// TestInputsOfAnotherFormAreHeld: inputs that a new version of the program reads in another form do not count as changed.
+// TestInputsOfAnotherFormAreHeld checks that inputs do not count as changed if a new version of the program reads them in
+// another form.
 func TestInputsOfAnotherFormAreHeld(t *testing.T) {
 	last := emission{number: 1, digest: "f1-a", version: "v1"}
 	for name, test := range map[string]struct {
@@ -66,6 +67,6 @@ func TestInputsOfAnotherFormAreHeld(t *testing.T) {
 		}
 	}
 	if (emission{}).codeOnly(Plan{Inputs: "f1-a"}, "v1") {
-		t.Error("an owner of which nothing was emitted is held")
+		t.Error("an owner without any emission is held")
 	}
 }

@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Keys of extension objects.
+// Annotations of extension objects.
 const (
 	annotationOperation = "gardener.cloud/operation"
 	annotationTimestamp = "gardener.cloud/timestamp"
 )
 
-// NotFresh says why the status of an extension object does not belong to the spec that a plan wants now; empty if it does. A bundle that is
-// computed from that status is held until then: a dependency would let pass what was computed from the old one. Both are read only.
+// NotFresh returns why the status of an extension object does not belong to the spec that a plan wants now, empty if it
+// does. A bundle computed from that status must be held until then: a dependency would pass a bundle computed from the
+// old status. Both arguments are read only.
 func NotFresh(wanted, live *unstructured.Unstructured) string {
 	what := fmt.Sprintf("%s %s", wanted.GetKind(), keyOf(wanted))
 	if live == nil || live.GetUID() == "" {
@@ -25,10 +26,10 @@ func NotFresh(wanted, live *unstructured.Unstructured) string {
 		return what + " is being deleted"
 	}
 	if !contains(live.Object["spec"], wanted.Object["spec"]) {
-		return what + " does not have the spec of this plan yet"
+		return what + " does not have the current spec yet"
 	}
 	if live.GetAnnotations()[annotationOperation] != "" {
-		return what + " has an operation that its controller has not begun"
+		return what + " has an operation that its controller has not started"
 	}
 	status, _ := live.Object["status"].(map[string]any)
 	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
@@ -44,7 +45,7 @@ func NotFresh(wanted, live *unstructured.Unstructured) string {
 	return notSince(what, live)
 }
 
-// notSince says whether the last operation is older than what was asked for.
+// notSince returns an error text if the last operation is older than the last request.
 func notSince(what string, live *unstructured.Unstructured) string {
 	asked := live.GetAnnotations()[annotationTimestamp]
 	if asked == "" {
@@ -57,12 +58,12 @@ func notSince(what string, live *unstructured.Unstructured) string {
 	}
 	at, err := time.Parse(time.RFC3339Nano, updated)
 	if err != nil || at.Before(since.Truncate(time.Second)) {
-		return "the last operation of " + what + " is older than the one that was asked for"
+		return "the last operation of " + what + " is older than the requested one"
 	}
 	return ""
 }
 
-// contains reports whether all fields of a wanted value are in a live one, which may have more of them.
+// contains reports whether live contains all fields of wanted. It may have additional fields.
 func contains(live, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case nil:

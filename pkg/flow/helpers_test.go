@@ -55,7 +55,7 @@ func extension(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// bundle returns a bundle with a ConfigMap, that depends on others.
+// bundle returns a bundle with a ConfigMap and dependencies on others.
 func bundle(name, value string, on ...string) Bundle {
 	b := Bundle{Key: named(name), Objects: []client.Object{configMap(name, value)}}
 	for _, dependency := range on {
@@ -96,7 +96,8 @@ func nothingLive() Live {
 	}
 }
 
-// carriedOut returns what lives after the steps of a decision, and the resource-manager has done its part. A deleted bundle is gone.
+// carriedOut returns the live state after the steps of a decision, and after the resource-manager has reconciled the bundles. A
+// deleted bundle no longer exists.
 func carriedOut(t *testing.T, live Live, decision Decision) Live {
 	t.Helper()
 	next := Live{ManagedResources: maps.Clone(live.ManagedResources), Secrets: maps.Clone(live.Secrets), Foreign: live.Foreign, Uncached: true}
@@ -136,7 +137,7 @@ func carriedOut(t *testing.T, live Live, decision Decision) Live {
 	return next
 }
 
-// ready has the resource-manager report that all is well.
+// ready sets the status of a ManagedResource that is applied and healthy.
 func ready(mr *resourcesv1alpha1.ManagedResource) {
 	mr.Status.ObservedGeneration = mr.Generation
 	mr.Status.Conditions = []resourcesv1alpha1.Condition{
@@ -168,7 +169,7 @@ func sortedKeys[V any](of map[Key]V) []string {
 	return names
 }
 
-// incompressible returns text of which Brotli saves a quarter at most.
+// incompressible returns text that Brotli compresses by at most a quarter.
 func incompressible(seed string, size int) string {
 	random := rand.New(rand.NewPCG(uint64(seed[0]), 1))
 	text := make([]byte, size)

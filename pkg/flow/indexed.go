@@ -12,15 +12,17 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// indexOwner is the index of a cache by flow and owner. Without it each pass would look at the objects of all owners.
+// indexOwner is the name of the cache index by flow and owner. Without it, each pass would iterate over the objects of
+// all owners.
 const indexOwner = "flow-owner"
 
-// IndexedReader is a cache with an index of what flows have emitted, by owner. It is made by [IndexOwners].
+// IndexedReader is a cache with an index of emitted objects by owner. It is created by [IndexOwners].
 type IndexedReader struct {
 	client.Reader
 }
 
-// IndexOwners adds the index to a cache, before it is started. The result is a reader for [Emitter].
+// IndexOwners adds the index to a cache. It must be called before the cache is started. The result is a reader for
+// [Emitter].
 func IndexOwners(ctx context.Context, of cache.Cache) (IndexedReader, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -41,7 +43,7 @@ func IndexOwners(ctx context.Context, of cache.Cache) (IndexedReader, error) {
 
 func indexValue(flow, uid string) string { return flow + "/" + uid }
 
-// ownedBy returns options that list what a flow has emitted for an owner.
+// ownedBy returns list options that select the objects that a flow has emitted for an owner.
 func ownedBy(reader client.Reader, owner Owner) []client.ListOption {
 	options := []client.ListOption{owner.Labels()}
 	if _, indexed := reader.(IndexedReader); indexed {

@@ -10,16 +10,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// emission is one time at which a flow wrote something for an owner, as ManagedResources record it.
+// emission is one run in which a flow wrote for an owner, as recorded on ManagedResources.
 type emission struct {
 	number int
-	// digest of what it read, and version of the program that wrote.
+	// digest of the inputs, and version of the program.
 	digest, version string
-	// bundles are those of the plan.
+	// bundles in the plan.
 	bundles bundleCodes
 }
 
-// lastEmission returns the last emission that ManagedResources record.
+// lastEmission returns the most recent emission recorded on ManagedResources.
 func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 	var last emission
 	for _, mr := range owned {
@@ -36,7 +36,8 @@ func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 	return last
 }
 
-// next returns the emission of a plan by a version of the program after this one. What goes on with this emission has its number.
+// next returns the emission of a plan by a version of the program, following this one. It keeps the number if it
+// continues this emission.
 func (e emission) next(plan Plan, version string) emission {
 	if plan.Inputs == "" {
 		return emission{version: version}
@@ -56,20 +57,20 @@ func (e emission) inputs() string {
 	return strconv.Itoa(e.number) + "." + e.digest
 }
 
-// codeOnly reports whether a plan from such inputs differs from what was emitted last because of the program alone, as far as that is known: inputs of
-// another form cannot be compared.
+// codeOnly reports whether a plan differs from the last emission only because of the program, as far as this is known:
+// inputs of different types cannot be compared.
 func (e emission) codeOnly(plan Plan, version string) bool {
 	if plan.Inputs == "" || e.digest == "" || e.version == version {
 		return false
 	}
-	return e.digest == plan.Inputs || formIn(e.digest) != formIn(plan.Inputs)
+	return e.digest == plan.Inputs || typesIn(e.digest) != typesIn(plan.Inputs)
 }
 
-// codeLength is how many characters stand for a bundle in AnnotationBundles: 24 bits of a digest. Were two the same, a bundle that a version of the
-// program adds could be emitted before the turn of its owner.
+// codeLength is the number of characters for a bundle in AnnotationBundles: 24 bits of a digest. On a collision, a
+// bundle that a new version of the program adds could be emitted before its owner gets a rollout slot.
 const codeLength = 4
 
-// bundleCodes is a set of bundles, each by its code.
+// bundleCodes is a set of bundles, each identified by its code.
 type bundleCodes map[string]bool
 
 func (c bundleCodes) add(key Key)      { c[codeOf(key)] = true }
@@ -87,7 +88,7 @@ func (c bundleCodes) parse(text string) {
 	}
 }
 
-// codes are those of all bundles that a plan wants, holds or deletes.
+// codes returns the codes of all bundles that a plan wants, holds or deletes.
 func (p Plan) codes() bundleCodes {
 	codes := bundleCodes{}
 	for _, bundle := range p.Bundles {

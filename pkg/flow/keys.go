@@ -2,39 +2,41 @@ package flow
 
 // Keys on the ManagedResources and Secrets that flows emit.
 const (
-	// LabelFlow names the flow. Nothing without it is changed or deleted.
+	// LabelFlow names the flow. Objects without it are never changed or deleted.
 	LabelFlow = "flow.resources.gardener.cloud/name"
-	// LabelOwner is the UID of the object that the flow emits for.
+	// LabelOwner is the UID of the owner.
 	LabelOwner = "flow.resources.gardener.cloud/owner-uid"
-	// AnnotationOwner is "<namespace>/<name>" of that object, for the watches that lead back to it.
+	// AnnotationOwner is "<namespace>/<name>" of the owner. Watches use it to enqueue the owner.
 	AnnotationOwner = "flow.resources.gardener.cloud/owner"
 	// AnnotationDigest is "<content>.<secrets>": a digest of the bundle, and one of the names of the Secrets that hold it.
 	AnnotationDigest = "flow.resources.gardener.cloud/digest"
-	// AnnotationInputs is "<number>.<inputs>": a digest of what the flow read when it emitted this. The emission with the greatest number
-	// is the last one.
+	// AnnotationInputs is "<number>.<inputs>": the number of the emission and a digest of its inputs. The emission with
+	// the highest number is the last one.
 	AnnotationInputs = "flow.resources.gardener.cloud/inputs"
-	// AnnotationBundles has four characters for each bundle in the plan that this was emitted for. It distinguishes a bundle that was deleted by
-	// hand from one that a new version of the program adds. The names themselves would be several hundred bytes on each ManagedResource.
+	// AnnotationBundles has four characters for each bundle in the plan of the emission. It distinguishes a bundle that
+	// was deleted manually from one that a new version of the program adds. The full names would take several hundred
+	// bytes on each ManagedResource.
 	AnnotationBundles = "flow.resources.gardener.cloud/bundles"
-	// AnnotationVersion is the version of the program that emitted this.
+	// AnnotationVersion is the version of the program that emitted the object.
 	AnnotationVersion = "flow.resources.gardener.cloud/version"
-	// AnnotationDeleteAfter lists the bundles that have to be gone first, as JSON. Without it these are the ones that depend on it.
+	// AnnotationDeleteAfter lists the bundles that must be deleted first, as JSON. Without it, these are the bundles that
+	// depend on it.
 	AnnotationDeleteAfter = "flow.resources.gardener.cloud/delete-after"
-	// AnnotationChoices are the choices that the flow keeps to, as a JSON object of strings.
+	// AnnotationChoices are the choices that the flow keeps, as a JSON object with string values.
 	AnnotationChoices = "flow.resources.gardener.cloud/choices"
-	// AnnotationConfirmed marks a ManagedResource whose objects carry the confirmation of their deletion. Its value is the digest of the
-	// names of the Secrets that hold them.
+	// AnnotationConfirmed marks a ManagedResource whose objects have the deletion confirmation annotation. Its value is
+	// the digest of the names of the Secrets that contain them.
 	AnnotationConfirmed = "flow.resources.gardener.cloud/deletion-confirmed"
 )
 
-// keyPrefix begins all keys of flows.
+// keyPrefix is the prefix of all keys of flows.
 const keyPrefix = "flow.resources.gardener.cloud/"
 
-// AnnotationMutators on an object in a bundle is a digest of the webhooks that change the object: see [MarkMutated].
+// AnnotationMutators on an object in a bundle is a digest of the webhooks that mutate the object: see [MarkMutated].
 const AnnotationMutators = keyPrefix + "mutators"
 
-// AnnotationConfirmDeletion on an object allows its deletion, where a guard asks for that.
+// AnnotationConfirmDeletion on an object allows its deletion if a guard requires a confirmation.
 const AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
 
-// AnnotationForceDeletion on an extension object has its controller end the deletion without the infrastructure.
+// AnnotationForceDeletion on an extension object makes its controller complete the deletion without the infrastructure.
 const AnnotationForceDeletion = "confirmation.gardener.cloud/force-deletion"

@@ -15,30 +15,31 @@ import (
 )
 
 const (
-	// ledgerKey is the key of the data of a ledger's Secret.
+	// ledgerKey is the data key in the Secret of a ledger.
 	ledgerKey = "ledger.json"
-	// labelPersist has the Secret saved with the state of a Shoot.
+	// labelPersist marks a Secret that is saved in the state of a Shoot.
 	labelPersist = "persist"
 )
 
-// Entry is a fact that cannot be observed any more.
+// Entry is a past event that can no longer be observed.
 type Entry struct {
-	// Value says for what it happened, such as the name of a key.
+	// Value is the subject of the event, such as the name of a key.
 	Value string `json:"value"`
-	// Time is when it was written down, which is after it happened.
+	// Time is when the entry was written, after the event.
 	Time time.Time `json:"time"`
 }
 
-// Ledger is what an owner's flow has done for good. It is input to plans, like all that is observed.
+// Ledger records completed irreversible actions of a flow for one owner. It is an input of plans, like all observed
+// state.
 type Ledger struct {
 	entries map[string]Entry
-	// secret is the one that was read; nil if there is none.
+	// secret is the Secret that was read, nil if there is none.
 	secret *corev1.Secret
 	key    Key
 }
 
-// ReadLedger reads a ledger from the API server. An empty one is returned if there is none. One that cannot be decoded is an error: without
-// it a flow must not go on.
+// ReadLedger reads a ledger from the API server. It returns an empty ledger if the Secret does not exist. It returns an
+// error if the ledger cannot be decoded. A flow must not continue without it.
 func ReadLedger(ctx context.Context, uncached client.Reader, key Key) (*Ledger, error) {
 	ledger := &Ledger{entries: map[string]Entry{}, key: key}
 	secret := &corev1.Secret{}
@@ -56,8 +57,8 @@ func ReadLedger(ctx context.Context, uncached client.Reader, key Key) (*Ledger, 
 	return ledger, nil
 }
 
-// Ledgers reads the ledgers of a flow, and sends no request for one that has not changed since. It is safe for concurrent use, with one
-// reader of a ledger at a time.
+// Ledgers reads the ledgers of a flow. It sends no request for a ledger that has not changed. It is safe for concurrent
+// use, with one reader per ledger at a time.
 type Ledgers struct {
 	// Cached reads the metadata of Secrets from a cache.
 	Cached client.Reader
@@ -68,8 +69,8 @@ type Ledgers struct {
 	known map[Key]*Ledger
 }
 
-// Read returns a ledger as the API server has it. What was read or written before is returned if the cache shows that very version, or
-// shows as before that it does not exist.
+// Read returns a ledger as stored in the API server. It returns the last known ledger if the cache shows the same
+// version, or still shows that it does not exist.
 func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
 	shown := &metav1.PartialObjectMetadata{}
 	shown.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -96,25 +97,25 @@ func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
 	return ledger, nil
 }
 
-// Forget frees the memory of a ledger whose owner is gone.
+// Forget frees the memory of a ledger whose owner was deleted.
 func (l *Ledgers) Forget(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, key)
 }
 
-// NewLedger returns a ledger with entries, for plans in tests and in previews.
+// NewLedger returns a ledger with the given entries, for plans in tests and previews.
 func NewLedger(key Key, entries map[string]Entry) *Ledger {
 	return &Ledger{entries: maps.Clone(entries), key: key}
 }
 
-// Entry returns an entry, and whether there is one.
+// Entry returns an entry, and whether it exists.
 func (l *Ledger) Entry(name string) (Entry, bool) {
 	entry, found := l.entries[name]
 	return entry, found
 }
 
-// Has reports whether something has been done for a value.
+// Has reports whether an entry with this value exists.
 func (l *Ledger) Has(name, value string) bool {
 	entry, found := l.entries[name]
 	return found && entry.Value == value
@@ -128,7 +129,7 @@ func (l *Ledger) version() string {
 	return l.secret.ResourceVersion
 }
 
-// Write writes an entry down. It fails if another writer has written the ledger since it was read, so that no entry is lost.
+// Write adds an entry. It fails if another writer has changed the ledger since it was read, so that no entry is lost.
 func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, name string, entry Entry) error {
 	entries := maps.Clone(l.entries)
 	if entries == nil {

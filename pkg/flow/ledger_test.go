@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestLedgersAreReadOnce: a ledger is read from the API server when it may have changed, and not in each pass.
+// TestLedgersAreReadOnce checks that a ledger is read from the API server only if it might have changed, and not in each pass.
 func TestLedgersAreReadOnce(t *testing.T) {
 	key := Key{Namespace: "garden-dev", Name: "one-ledger"}
-	behind := fake.NewClientBuilder().WithScheme(testScheme()).Build() // a cache that shows nothing
+	behind := fake.NewClientBuilder().WithScheme(testScheme()).Build() // an empty cache
 	reads := 0
 	c := fake.NewClientBuilder().WithScheme(testScheme()).Build()
 	counting := interceptor.NewClient(c, interceptor.Funcs{
@@ -40,13 +40,13 @@ func TestLedgersAreReadOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read(1, "after a start nothing is known")
-	write(read(0, "there still is none"), "drained")
-	if ledger := read(1, "the cache does not show what was written"); !ledger.Has("drained", "1") {
+	read(1, "after a start")
+	write(read(0, "the ledger still does not exist"), "drained")
+	if ledger := read(1, "the cache does not show the write yet"); !ledger.Has("drained", "1") {
 		t.Error("the entry is missing")
 	}
 	ledgers.Cached = c
-	ledger := read(0, "the cache shows what was written")
+	ledger := read(0, "the cache shows the write")
 	if !ledger.Has("drained", "1") {
 		t.Error("the entry is missing")
 	}
@@ -55,9 +55,9 @@ func TestLedgersAreReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(other, "rewritten")
-	if ledger := read(1, "another one has written it"); !ledger.Has("rewritten", "1") {
+	if ledger := read(1, "another writer has changed it"); !ledger.Has("rewritten", "1") {
 		t.Error("the entry is missing")
 	}
 	ledgers.Forget(key)
-	read(1, "it was forgotten")
+	read(1, "after Forget")
 }

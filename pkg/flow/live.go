@@ -16,20 +16,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Live is what exists of the bundles of an owner. It is read only: its objects are those of the cache.
+// Live are the existing objects of the bundles of an owner. It is read only because it shares objects with the cache.
 type Live struct {
-	// ManagedResources are all that the flow has emitted for the owner, and others that have the name of a bundle of the plan.
+	// ManagedResources are all that the flow has emitted for the owner, and others with the name of a bundle in the plan.
 	ManagedResources map[Key]*resourcesv1alpha1.ManagedResource
 	// Secrets are those that the flow has emitted for the owner and that are not being deleted.
 	Secrets map[Key]bool
-	// Foreign are the ManagedResources that take over objects, if they exist.
+	// Foreign are the existing ManagedResources of other flows that take over objects.
 	Foreign map[Key]*resourcesv1alpha1.ManagedResource
-	// Uncached is set if all was read from the API server.
+	// Uncached is set if everything was read from the API server.
 	Uncached bool
 }
 
-// Observe reads what exists of the bundles of an owner. The reader may be a cache, of ManagedResources and of the
-// metadata of Secrets: see [IndexOwners].
+// Observe reads the existing objects of the bundles of an owner. The reader may be a cache of ManagedResources and of
+// the metadata of Secrets: see [IndexOwners].
 func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) (Live, error) {
 	live := Live{
 		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{},
@@ -86,7 +86,7 @@ func readInto(ctx context.Context, reader client.Reader, known map[Key]*resource
 	return nil
 }
 
-// owned returns the ManagedResources of the owner, in the order of their names.
+// owned returns the ManagedResources of the owner, sorted by key.
 func (l Live) owned(owner Owner) []*resourcesv1alpha1.ManagedResource {
 	var owned []*resourcesv1alpha1.ManagedResource
 	for _, key := range slices.SortedFunc(maps.Keys(l.ManagedResources), Key.Compare) {
@@ -97,7 +97,7 @@ func (l Live) owned(owner Owner) []*resourcesv1alpha1.ManagedResource {
 	return owned
 }
 
-// missing returns the Secrets that a ManagedResource names and that do not exist.
+// missing returns the names of Secrets that a ManagedResource references but that do not exist.
 func (l Live) missing(mr *resourcesv1alpha1.ManagedResource) []string {
 	var names []string
 	for _, reference := range mr.Spec.SecretRefs {
@@ -117,8 +117,9 @@ func digestOfNames(references []resourcesv1alpha1.LocalObjectReference) string {
 	return object.Digest(parts...)
 }
 
-// Choice returns what an earlier revision of a bundle chose, so that a plan can keep to it. It is not known if the bundle does not exist,
-// was not emitted by the flow, or chose nothing of that name: the caller then holds, or chooses by [Choose] if the bundle cannot exist yet.
+// Choice returns a choice of an earlier revision of a bundle, so that a plan can keep it. It is unknown if the bundle
+// does not exist, belongs to another owner, or has no choice of that name. The caller then holds the bundle, or uses
+// [Choose] if the bundle cannot exist yet.
 func (l Live) Choice(owner Owner, key Key, name string) (value string, known bool, err error) {
 	mr := l.ManagedResources[key]
 	if mr == nil || !owner.owns(mr.Labels) || mr.Annotations[AnnotationChoices] == "" {

@@ -2,10 +2,11 @@ package flow
 
 import "slices"
 
-// lost returns the bundles that a decision writes because they were lost: by hand, as a flow deletes nothing without a tombstone. Their
-// ManagedResources do not exist though the last emission had them, or the Secrets that hold their revision do not. To write them is a repair, and not a
-// change of the program. What they depend on, and does not exist either, belongs to the repair: without it they would not be applied.
-func lost(owner Owner, live Live, decision Decision) []Key {
+// repairs returns the bundles that a decision restores after a manual deletion, as a flow deletes nothing without a
+// tombstone. Either their ManagedResource is missing although the last emission included it, or the Secrets of their
+// revision are missing. Writing them is a repair, not a rollout of a new version. Missing dependencies belong to the
+// repair, because it could not be applied without them.
+func repairs(owner Owner, live Live, decision Decision) []Key {
 	last, steps := lastEmission(live.owned(owner)), map[Key]Step{}
 	for _, step := range decision.Steps {
 		steps[step.Key] = step

@@ -10,7 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// passHeld makes a pass of version v2 for an owner whose maintenance window is closed. It returns the decision, and what the pacer counts for the owner.
+// passHeld makes a pass of version v2 for an owner whose maintenance window is closed. It returns the decision, and the share
+// of the owner that the pacer counts.
 func passHeld(t *testing.T, plan Plan, live Live) (Decision, share) {
 	t.Helper()
 	v2 := rules()
@@ -34,7 +35,8 @@ func passHeld(t *testing.T, plan Plan, live Live) (Decision, share) {
 	return decision, pacer.shares[owner.UID]
 }
 
-// TestLostWhileHeld: what an owner has lost is emitted while its rollout is held, and nothing else, neither then nor later.
+// TestLostWhileHeld checks that lost bundles and manifests are emitted while the rollout of their owner is held, and that the
+// rest of the rollout remains held.
 func TestLostWhileHeld(t *testing.T) {
 	v1 := Plan{Inputs: "same", Bundles: []Bundle{bundle("a", "1"), bundle("b", "1"), bundle("stays", "1")}}
 	v2 := Plan{Inputs: "same", Bundles: []Bundle{bundle("a", "2"), bundle("b", "2", "added"), bundle("stays", "1"), bundle("added", "2"), bundle("alone", "2")}}
@@ -50,7 +52,7 @@ func TestLostWhileHeld(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose  func(Live)
 		steps string
-		// later are the steps when the turn of the owner comes.
+		// later are the steps when the rollout of the owner is no longer held.
 		later string
 	}{
 		"nothing":                           {func(Live) {}, "", "Update a, Create added, Create alone, Update b"},
@@ -79,22 +81,22 @@ func TestLostWhileHeld(t *testing.T) {
 				}
 			}
 			if counted.rolling != rolling {
-				t.Errorf("%d count against the budget, want %d", counted.rolling, rolling)
+				t.Errorf("%d steps count against the budget, want %d", counted.rolling, rolling)
 			}
 			live = carriedOut(t, live, decision)
 			if again, _ := passHeld(t, v2, live); len(again.Steps) > 0 {
-				t.Errorf("the repair lets the rest go: %q", steps(again))
+				t.Errorf("the repair releases the rest of the rollout: %q", steps(again))
 			}
 			later := rules()
 			later.Version = "v2"
 			if decision, err := Decide(owner, v2, live, later); err != nil || steps(decision) != test.later {
-				t.Errorf("when its turn has come: %q (%v), want %q", steps(decision), err, test.later)
+				t.Errorf("when the rollout is no longer held: %q (%v), want %q", steps(decision), err, test.later)
 			}
 		})
 	}
 }
 
-// TestOthersAreNotLost: a bundle is lost only if the last emission had it.
+// TestOthersAreNotLost checks that a bundle counts as lost only if the last emission included it.
 func TestOthersAreNotLost(t *testing.T) {
 	v1 := Plan{
 		Inputs: "same", Bundles: []Bundle{bundle("a", "1")}, Tombstones: tombstones("deleted"),
@@ -103,11 +105,11 @@ func TestOthersAreNotLost(t *testing.T) {
 	v2 := Plan{Inputs: "same", Bundles: []Bundle{bundle("a", "2"), bundle("held", "2"), bundle("deleted", "2"), bundle("added", "2")}}
 	live := emitted(t, v1)
 	if decision, _ := passHeld(t, v2, live); steps(decision) != "Create deleted, Create held" {
-		t.Errorf("steps %q, want those that v1 mentions", steps(decision))
+		t.Errorf("steps %q, want the bundles of v1", steps(decision))
 	}
 	delete(live.ManagedResources[named("a")].Annotations, AnnotationBundles)
 	if decision, _ := passHeld(t, v2, live); len(decision.Steps) > 0 {
-		t.Errorf("it is not known what the last emission had: %q", steps(decision))
+		t.Errorf("the bundles of the last emission are not known, but the steps are %q", steps(decision))
 	}
 	live = emitted(t, v1)
 	live.ManagedResources[named("held")] = &resourcesv1alpha1.ManagedResource{Spec: resourcesv1alpha1.ManagedResourceSpec{
@@ -118,7 +120,8 @@ func TestOthersAreNotLost(t *testing.T) {
 	}
 }
 
-// TestTheRecordIsLost: if the bundle that recorded the last change of inputs is lost, nothing says that only the program has changed since.
+// TestTheRecordIsLost checks that the rollout is not held if the bundle that recorded the last change of inputs is lost. Then
+// nothing shows that only the program has changed since.
 func TestTheRecordIsLost(t *testing.T) {
 	live := emitted(t, Plan{Inputs: "before", Bundles: []Bundle{bundle("a", "1"), bundle("b", "1")}})
 	live = carriedOut(t, live, decide(t, Plan{Inputs: "after", Bundles: []Bundle{bundle("a", "1"), bundle("b", "changed")}}, live))

@@ -14,19 +14,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Mutator is a program whose webhooks change objects when they are written.
+// Mutator is a program whose webhooks mutate objects when they are written.
 type Mutator struct {
 	Configuration *admissionregistrationv1.MutatingWebhookConfiguration
-	// Revision identifies the version of the program, which may change objects in another way though its configuration is the same: that of
-	// its installation.
+	// Revision identifies the version of the program's installation. A new version may mutate objects differently even if
+	// its webhook configuration is unchanged.
 	Revision string
 }
 
-// MarkMutated annotates the objects that webhooks select by their labels with a digest of these webhooks, so that such objects are sent
-// again when a webhook comes, goes or changes: the resource-manager sends nothing otherwise, as their manifests are the same. Webhooks
-// without an objectSelector count for no object. Certificates of webhooks do not count either, as they are rotated. Leave the mutators out of
-// [InputsDigest]: what they change is then rolled out at the pace of a new version of the program. The error names a selector that is
-// invalid, and no object is changed.
+// MarkMutated annotates the objects that webhooks select by labels with a digest of these webhooks. A new, changed or
+// removed webhook then changes the manifest, so that the resource-manager applies the object again. Webhooks without
+// an objectSelector and webhook certificates are ignored, because certificates are rotated. Leave the mutators out of
+// [InputsDigest]: their changes are then rolled out at the pace of a new version of the program. If a selector is
+// invalid, MarkMutated returns an error and changes no object.
 func MarkMutated(objects []client.Object, mutators []Mutator) error {
 	webhooks, err := selectingWebhooks(mutators)
 	if err != nil {
@@ -52,15 +52,15 @@ func MarkMutated(objects []client.Object, mutators []Mutator) error {
 	return nil
 }
 
-// selectingWebhook is a webhook that selects objects by their labels.
+// selectingWebhook is a webhook that selects objects by labels.
 type selectingWebhook struct {
 	name     string
 	selector labels.Selector
-	// content is what decides about the changes that it makes.
+	// content determines the mutations of the webhook.
 	content []byte
 }
 
-// selectingWebhooks returns the webhooks that select objects by their labels, in the order of their names.
+// selectingWebhooks returns the webhooks that select objects by labels, sorted by name.
 func selectingWebhooks(mutators []Mutator) ([]selectingWebhook, error) {
 	var found []selectingWebhook
 	for _, mutator := range mutators {

@@ -12,7 +12,7 @@ import (
 
 const mutatedLabel = "provider.extensions.gardener.cloud/mutated-by-controlplane-webhook"
 
-// mutator returns a program with a webhook that selects labelled objects, one that selects all, and one that selects others.
+// mutator returns a program with three webhooks: one selects labelled objects, one selects all objects, and one selects others.
 func mutator(revision string, change func(*admissionregistrationv1.MutatingWebhook)) Mutator {
 	webhook := admissionregistrationv1.MutatingWebhook{
 		Name: "controlplane.example.org", ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mutatedLabel: "true"}},
@@ -29,7 +29,7 @@ func mutator(revision string, change func(*admissionregistrationv1.MutatingWebho
 	}}
 }
 
-// markedWith returns the mark of a labelled object, and fails if another object gets one.
+// markedWith returns the mark of a labelled object. It fails if another object gets a mark.
 func markedWith(t *testing.T, mutators ...Mutator) string {
 	t.Helper()
 	labelled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "labelled", Labels: map[string]string{mutatedLabel: "true"}}}
@@ -46,7 +46,7 @@ func markedWith(t *testing.T, mutators ...Mutator) string {
 func TestReview14ObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
 	before := markedWith(t, mutator("1", nil))
 	if before == "" {
-		t.Fatal("a labelled object has no mark")
+		t.Fatal("the labelled object has no mark")
 	}
 	for name, test := range map[string]struct {
 		mutators []Mutator
@@ -68,7 +68,7 @@ func TestReview14ObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
 		}()},
 	} {
 		if after := markedWith(t, test.mutators...); (after != before) != test.again {
-			t.Errorf("%s: the mark is %q, was %q", name, after, before)
+			t.Errorf("%s: the mark is %q, previously %q", name, after, before)
 		}
 	}
 	second := mutator("1", nil)
@@ -80,11 +80,12 @@ func TestReview14ObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	})
 	if err := MarkMutated(nil, []Mutator{wrong}); err == nil || !strings.Contains(err.Error(), "provider/controlplane.example.org") {
-		t.Errorf("a wrong selector: %v", err)
+		t.Errorf("for an invalid selector: %v", err)
 	}
 }
 
-// TestReview14AMarkIsAChange: a bundle with another mark is emitted again, and held at the pace of a new version.
+// TestReview14AMarkIsAChange checks that a bundle with another mark is emitted again, and paced like a rollout of a new
+// version.
 func TestReview14AMarkIsAChange(t *testing.T) {
 	content := func(revision string) string {
 		labelled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "labelled", Labels: map[string]string{mutatedLabel: "true"}}}
@@ -100,6 +101,6 @@ func TestReview14AMarkIsAChange(t *testing.T) {
 	}
 	before, again, after := content("1"), content("1"), content("2")
 	if before != again || before == after {
-		t.Error("the content of a bundle does not follow the mark of its objects")
+		t.Error("the content of a bundle does not depend on the mark of its objects")
 	}
 }

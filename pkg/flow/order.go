@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// edges lead from each key to those that come before it.
+// edges maps each key to its predecessors.
 type edges map[Key][]Key
 
-// sorted returns the keys with what comes before each of them first, by name where that leaves a choice. The error names a cycle.
+// sorted returns the keys in topological order, predecessors first, and by name among unrelated keys. It returns an
+// error that names a cycle.
 func (e edges) sorted() ([]Key, error) {
 	const visiting, done = 1, 2
 	state := map[Key]int{}
@@ -52,8 +53,8 @@ func joinKeys(keys []Key) string {
 	return strings.Join(texts, " → ")
 }
 
-// writeOrder returns bundles in the order in which they are written: dependencies first, so that one watch shows the new generation of a
-// dependency before the change that needs it.
+// writeOrder returns bundles in write order: dependencies first, so that a watch shows the new generation of a
+// dependency before the bundle that needs it.
 func writeOrder(bundles []Bundle) ([]Bundle, error) {
 	byKey, graph := map[Key]Bundle{}, edges{}
 	for _, bundle := range bundles {
@@ -71,7 +72,7 @@ func writeOrder(bundles []Bundle) ([]Bundle, error) {
 	return ordered, nil
 }
 
-// checkDeletion returns an error if the bundles could not all be deleted, because they wait for each other.
+// checkDeletion returns an error if the bundles cannot all be deleted because they wait for each other.
 func checkDeletion(bundles []Bundle) error {
 	graph := edges{}
 	for _, bundle := range bundles {

@@ -9,71 +9,75 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Pacing says how fast changes of the code are rolled out over the owners of a flow. What users change is not held back.
+// Pacing limits how fast code changes are rolled out over the owners of a flow. Changes by users are not delayed.
 type Pacing struct {
-	// Budget is how many ManagedResources of the flow may be rolling out at a time.
+	// Budget is how many ManagedResources of the flow may roll out at the same time.
 	Budget int
-	// MaxFailed is how many owners may fail with the present version before the rest is held.
+	// MaxFailed is how many owners may fail with the current version before the rollout stops.
 	MaxFailed int
-	// Retry is after how long an owner that is held asks again for a slot, if nothing brings it back before: see [Pacer.Source].
+	// Retry is how long a held owner waits before it requests a slot again, unless [Pacer.Source] enqueues it earlier.
 	Retry time.Duration
 }
 
-// Fleet is the state of ManagedResources of a flow.
+// Fleet is the rollout state of all ManagedResources of a flow.
 type Fleet struct {
-	// Rolling counts those that are not rolled out.
+	// Rolling counts the ManagedResources that are not completely rolled out.
 	Rolling int
-	// Failed counts those owners, written by the present version, that fail.
+	// Failed counts the owners that were written by the current version and fail.
 	Failed int
 }
 
-// Admit decides whether an owner may change now that only the code has changed. It would have a number of bundles that are rolling out,
-// beside those of the other owners. If it may not, the result is why, in words that
-// stay the same while that lasts, and when to ask again. It is pure.
+// Admit decides whether an owner may be changed now if only the code has changed. bundles is the number of its bundles
+// that would roll out, in addition to those of the other owners. If it may not, Admit returns a stable reason and the
+// time of the next attempt. It is pure.
 func (p Pacing) Admit(bundles int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
 	switch {
 	case others.Failed > 0 && others.Failed >= p.MaxFailed:
-		return fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1)), now.Add(p.Retry)
+		why = fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1))
+		return why, now.Add(p.Retry)
 	case window != nil && !window.Open:
 		return "only the program has changed, and the maintenance window is closed", window.Opens
 	case others.Rolling > 0 && others.Rolling+bundles > p.Budget:
-		return fmt.Sprintf("only the program has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget), now.Add(p.Retry)
+		why = fmt.Sprintf("only the program has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget)
+		return why, now.Add(p.Retry)
 	}
 	return "", time.Time{}
 }
 
-// FleetOf counts over the ManagedResources of a flow.
+// FleetOf computes the rollout state from all ManagedResources of a flow.
 func FleetOf(all []resourcesv1alpha1.ManagedResource, version string) Fleet {
 	return sharesOf(all, version).fleet()
 }
 
-// share is what one owner contributes to a fleet.
+// share is the contribution of one owner to the fleet.
 type share struct {
-	// rolling counts its ManagedResources that are not rolled out, with those that it is about to write.
+	// rolling counts its ManagedResources that are not completely rolled out, including those that are about to be
+	// written.
 	rolling int
-	// failed is set if it fails with the present version of the program.
+	// failed is set if the owner fails with the current version of the program.
 	failed bool
-	// seen is when the flow last made a plan for it; zero if it has not.
+	// seen is when the flow last planned the owner, zero if it has not.
 	seen time.Time
-	// present and older count its settled ManagedResources that the present version of the program has written, and the others.
-	present, older int
+	// current and older count its rolled-out ManagedResources that were written by the current version of the program and
+	// by other versions.
+	current, older int
 }
 
 // add counts a ManagedResource.
 func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
-	present := mr.Annotations[AnnotationVersion] == version
+	current := mr.Annotations[AnnotationVersion] == version
 	switch {
 	case notRolledOut(mr) != "":
 		s.rolling++
-	case present:
-		s.present++
+	case current:
+		s.current++
 	default:
 		s.older++
 	}
-	s.failed = s.failed || present && failing(mr) != ""
+	s.failed = s.failed || current && failing(mr) != ""
 }
 
-// writing returns the share with bundles that are about to be written.
+// writing returns the share plus the bundles that are about to be written.
 func (s share) writing(live Live, bundles ...Key) share {
 	for _, key := range bundles {
 		if mr := live.ManagedResources[key]; mr == nil || notRolledOut(mr) == "" {
@@ -83,10 +87,10 @@ func (s share) writing(live Live, bundles ...Key) share {
 	return s
 }
 
-// begun reports whether the rollout of the present version may have begun without having come to an end.
-func (s share) begun() bool { return s.older > 0 && (s.present > 0 || s.rolling > 0) }
+// interrupted reports whether the rollout of the current version may have started without being completed.
+func (s share) interrupted() bool { return s.older > 0 && (s.current > 0 || s.rolling > 0) }
 
-// shares are those of all owners of a flow.
+// shares are the shares of all owners of a flow.
 type shares map[types.UID]share
 
 func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
@@ -112,7 +116,7 @@ func (s shares) fleet() Fleet {
 	return sum
 }
 
-// without returns the fleet without one of its owners.
+// without returns the fleet without the share of one owner.
 func (f Fleet) without(own share) Fleet {
 	f.Rolling -= own.rolling
 	if own.failed {

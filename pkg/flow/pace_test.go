@@ -23,7 +23,7 @@ type rollout struct {
 	pacer *Pacer
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	lives map[string]Live
-	// shown is what a cache shows.
+	// shown is the cache.
 	shown client.Client
 }
 
@@ -45,7 +45,7 @@ func newRollout(t *testing.T, owners int, pacing Pacing) *rollout {
 	return r
 }
 
-// restart has the flow forget all that is not in the API server.
+// restart simulates a restart of the flow: all state outside the API server is lost.
 func (r *rollout) restart(pacing Pacing) {
 	r.Helper()
 	r.pacer = &Pacer{Pacing: pacing, Clock: r.clock}
@@ -58,7 +58,7 @@ func (r *rollout) owner(number int) Owner {
 	return Owner{Flow: "shoot", UID: types.UID(fmt.Sprint("uid-", number)), Name: fmt.Sprint("s", number)}
 }
 
-// pass makes a pass for an owner. If it is admitted, the first bundles are written, and not rolled out yet.
+// pass makes a pass for an owner. If the owner is admitted, the first bundles are written, but not rolled out yet.
 func (r *rollout) pass(number, bundles int) (admitted bool) {
 	r.Helper()
 	o, v2 := r.owner(number), rules()
@@ -85,14 +85,14 @@ func (r *rollout) pass(number, bundles int) (admitted bool) {
 	return true
 }
 
-// finish has the resource-manager roll out an owner's bundles.
+// finish simulates that the resource-manager has rolled out the bundles of an owner.
 func (r *rollout) finish(number int) {
 	for _, mr := range r.lives[r.owner(number).Name].ManagedResources {
 		mr.Status.ObservedGeneration = mr.Generation
 	}
 }
 
-// show brings the cache up to date.
+// show updates the cache.
 func (r *rollout) show() {
 	r.Helper()
 	var all []client.Object
@@ -116,7 +116,7 @@ func (r *rollout) rolling() int {
 	return FleetOf(all, "v2").Rolling
 }
 
-// woken returns the owners that were brought back, without those that time brings back.
+// woken returns the owners in the queue. It ignores those that are only due at a later time.
 func (r *rollout) woken() []string {
 	var names []string
 	for r.queue.Len() > 0 {
@@ -127,21 +127,22 @@ func (r *rollout) woken() []string {
 	return names
 }
 
-// TestBudgetWhileTheCacheIsBehind: a pass that finds its own changes written gives none of the budget away, though the cache, from which the
-// other owners are counted, does not show these changes yet.
+// TestBudgetWhileTheCacheIsBehind checks that a pass that finds its own changes written does not release budget, although the
+// cache, which the other owners are counted from, does not show these changes yet.
 func TestBudgetWhileTheCacheIsBehind(t *testing.T) {
 	r := newRollout(t, 4, Pacing{Budget: 2, MaxFailed: 1, Retry: time.Hour})
 	if !r.pass(0, 2) || r.pass(1, 2) {
-		t.Fatal("want the first owner admitted, and not the second")
+		t.Fatal("want only the first owner admitted")
 	}
-	r.pass(0, 2) // which finds nothing to write
+	r.pass(0, 2) // finds nothing to write
 	r.clock.SetTime(start.Add(2 * time.Second))
 	if r.pass(1, 2) {
 		t.Errorf("%d ManagedResources are rolling out, with a budget of 2", r.rolling())
 	}
 }
 
-// TestBudgetIsGivenOn: an owner that waits is brought back as soon as there is room, and no other one for the same room.
+// TestBudgetIsGivenOn checks that a waiting owner is queued as soon as a slot is free, and that no other owner is queued for
+// the same slot.
 func TestBudgetIsGivenOn(t *testing.T) {
 	r := newRollout(t, 5, Pacing{Budget: 4, MaxFailed: 1, Retry: time.Hour})
 	for i := range 5 {
@@ -151,24 +152,24 @@ func TestBudgetIsGivenOn(t *testing.T) {
 	}
 	r.finish(0)
 	r.pass(0, 2)
-	r.pass(1, 2) // which is still rolling out
+	r.pass(1, 2) // still rolling out
 	if woken := r.woken(); !slices.Equal(woken, []string{"s2"}) {
-		t.Errorf("woke %v, want s2", woken)
+		t.Errorf("queued %v, want s2", woken)
 	}
 	if r.pass(3, 2) || !r.pass(2, 2) || r.rolling() != 4 {
-		t.Errorf("the slot went to another one than the one that was woken: %d are rolling out", r.rolling())
+		t.Errorf("the slot was not taken by the queued owner: %d are rolling out", r.rolling())
 	}
 	r.finish(1)
 	r.finish(2)
 	r.pass(1, 2)
 	r.pass(2, 2)
 	if woken := r.woken(); !slices.Equal(woken, []string{"s4", "s3"}) {
-		t.Errorf("woke %v, want those that wait, in their order", woken)
+		t.Errorf("queued %v, want the waiting owners in their order", woken)
 	}
 }
 
-// TestBudgetAfterAKill: the flow is killed when it has written one of two bundles of an owner. After the start its rollout goes on, and no
-// other owner gets the room that it needs.
+// TestBudgetAfterAKill kills the flow after it has written one of two bundles of an owner. After the restart the rollout of
+// this owner continues, and no other owner gets the budget that it needs.
 func TestBudgetAfterAKill(t *testing.T) {
 	pacing := Pacing{Budget: 3, MaxFailed: 1, Retry: time.Hour}
 	r := newRollout(t, 3, pacing)
@@ -176,10 +177,10 @@ func TestBudgetAfterAKill(t *testing.T) {
 	r.show()
 	r.restart(pacing)
 	if r.pass(1, 2) {
-		t.Error("another owner was admitted before the interrupted rollout was looked at")
+		t.Error("another owner was admitted before the owner of the interrupted rollout was reconciled")
 	}
 	if !r.pass(0, 2) || r.rolling() != 2 {
-		t.Errorf("the interrupted rollout does not go on: %d are rolling out", r.rolling())
+		t.Errorf("the interrupted rollout does not continue: %d are rolling out", r.rolling())
 	}
 	r.show()
 	if r.pass(1, 2) {
@@ -187,8 +188,8 @@ func TestBudgetAfterAKill(t *testing.T) {
 	}
 }
 
-// TestOwnersThatAreGoneDoNotBlock: an owner that is never looked at, as it is gone, may seem to be in the middle of a rollout. It blocks the
-// others until the next count.
+// TestOwnersThatAreGoneDoNotBlock checks that an owner that no longer exists, and is therefore never reconciled, blocks the
+// others only until the next count, although it seems to be in the middle of a rollout.
 func TestOwnersThatAreGoneDoNotBlock(t *testing.T) {
 	pacing := Pacing{Budget: 2, MaxFailed: 1, Retry: time.Hour}
 	r := newRollout(t, 2, pacing)
@@ -197,10 +198,10 @@ func TestOwnersThatAreGoneDoNotBlock(t *testing.T) {
 	r.show()
 	r.restart(pacing)
 	if r.pass(1, 2) {
-		t.Error("another owner was admitted before the interrupted rollout was looked at")
+		t.Error("another owner was admitted before the next count")
 	}
 	r.clock.SetTime(start.Add(countEvery))
 	if !r.pass(1, 2) {
-		t.Error("an owner that is never looked at blocks the others")
+		t.Error("an owner that no longer exists blocks the others")
 	}
 }

@@ -17,37 +17,37 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// WaitRollout is the name of the wait with which a [Pacer] holds a plan.
+// WaitRollout is the name of the wait that a [Pacer] adds to a held plan.
 const WaitRollout = "rollout-slot"
 
-// countEvery is how often the ManagedResources of all owners are counted. In between each owner that is looked at brings its own count up to
-// date: to count all of them each time would take longer the more owners there are.
+// countEvery is how often the ManagedResources of all owners are counted. In between, each pass updates only the count
+// of its own owner, because a full count takes longer the more owners exist.
 const countEvery = time.Minute
 
-// Pacer admits owners one after the other. After a restart all that it has to know is what lives. Owners have to have finalizers, so that
-// none disappears between two passes.
+// Pacer admits owners one after the other. After a restart it derives its state from the live objects. Owners must have
+// finalizers, so that none disappears between two passes.
 type Pacer struct {
 	Pacing Pacing
 	Clock  clock.PassiveClock
 
 	mu sync.Mutex
-	// shares are those of all owners, some of them as they were counted, others as their last pass has found them.
+	// shares of all owners. A share comes either from the last full count or from the last pass of the owner.
 	shares  shares
 	counted time.Time
-	// waiting are the owners that wait for a slot, in the order in which they get it.
+	// waiting are the owners that wait for a rollout slot, in FIFO order.
 	waiting []waiting
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// waiting is an owner that waits for a slot.
+// waiting is an owner that waits for a rollout slot.
 type waiting struct {
 	owner Owner
-	// bundles is how many would be rolling out.
+	// bundles is the number of bundles that would roll out.
 	bundles int
 }
 
-// Source is a source of a flow's controller that brings owners back that wait for a slot, as soon as there is one. Without it they ask again
-// after Pacing.Retry.
+// Source is a source for the controller of a flow. It enqueues waiting owners as soon as a slot is free. Without it
+// they retry after Pacing.Retry.
 func (p *Pacer) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		p.mu.Lock()
@@ -57,8 +57,8 @@ func (p *Pacer) Source() source.Source {
 	})
 }
 
-// hold returns a wait for an owner that has to wait for its slot, and when to ask again. What such an owner has lost is repaired at once, even if
-// that exceeds the budget. Live has what was just written, also if the cache does not show it yet.
+// hold returns a wait if the owner must wait for a slot, and the time of the next attempt. Deleted bundles are repaired
+// immediately, even if that exceeds the budget. Live must include recent writes that the cache might not show yet.
 func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, plan Plan, live Live, decision Decision, version string,
 ) (*Wait, time.Time, error) {
 	p.mu.Lock()
@@ -74,7 +74,7 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	if changes && !plan.Deleting && !plan.AtOnce && lastEmission(live.owned(owner)).codeOnly(plan, version) {
 		var why string
 		if why, next = p.Pacing.Admit(after.rolling, plan.Window, p.shares.fleet().without(p.shares[owner.UID]), now); why != "" {
-			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: lost(owner, live, decision)}
+			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: repairs(owner, live, decision)}
 			if plan.Window == nil || plan.Window.Open {
 				p.waiting = append(p.waiting, waiting{owner, after.rolling})
 			}
@@ -87,7 +87,7 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	return wait, next, nil
 }
 
-// sharesAround returns the share of an owner as it is and as it would be with the steps of a decision, and whether one of these changes what
+// sharesAround returns the share of an owner before and after the steps of a decision, and whether a step changes what
 // is rolled out.
 func sharesAround(owner Owner, live Live, decision Decision, version string) (before, after share, changes bool) {
 	for _, mr := range live.owned(owner) {
@@ -104,9 +104,9 @@ func sharesAround(owner Owner, live Live, decision Decision, version string) (be
 	return before, after, changes
 }
 
-// count counts over the ManagedResources of a flow, if that is due. The count of an owner that was looked at since the last time stays: what
-// is read here may be behind what it wrote. At the first time it is not known whose rollouts were interrupted: an owner whose rollout may
-// have been counts as if it went on, until it is looked at or the next count.
+// count counts the ManagedResources of a flow if a count is due. It keeps the share of an owner with a recent pass,
+// because the list might not show its writes yet. At the first count it is unknown which rollouts were interrupted. An
+// owner that might be in the middle of a rollout therefore counts as rolling until its next pass or the next count.
 func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version string, now time.Time) error {
 	if !p.counted.IsZero() && now.Sub(p.counted) < countEvery {
 		return nil
@@ -118,7 +118,7 @@ func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version s
 	found := sharesOf(all.Items, version)
 	if p.counted.IsZero() {
 		for owner, own := range found {
-			if own.begun() {
+			if own.interrupted() {
 				own.rolling += own.older
 				found[owner] = own
 			}
@@ -133,7 +133,8 @@ func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version s
 	return nil
 }
 
-// wake brings back the owners for which there are slots now. They are reserved, so that the next call does not wake others for the same slots.
+// wake enqueues the owners for which slots are free. It reserves the slots, so that the next call does not enqueue
+// other owners for the same slots.
 func (p *Pacer) wake() {
 	for p.queue != nil && len(p.waiting) > 0 {
 		first := p.waiting[0]

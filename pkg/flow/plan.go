@@ -11,39 +11,40 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Plan says what should exist now. It is the result of a pure function.
+// Plan describes what should exist now. It is the result of a pure function.
 type Plan struct {
-	// Bundles that should exist. A bundle that is not mentioned in a plan is kept as it is.
+	// Bundles that should exist. A bundle that the plan does not mention is kept unchanged.
 	Bundles []Bundle
-	// Waits say what cannot be computed or must not be changed yet.
+	// Waits are the parts that cannot be computed or must not be changed yet.
 	Waits []Wait
-	// Tombstones are the bundles that should be gone. Nothing is deleted without one.
+	// Tombstones are the bundles to delete. Nothing is deleted without one.
 	Tombstones []Tombstone
-	// Tasks are acts that are due, in order.
+	// Tasks are the pending tasks, in order.
 	Tasks []Task
-	// Next is when the function has to run again though nothing was seen to change; zero for never.
+	// Next is when the plan must be computed again even if no input changes; zero for never.
 	Next time.Time
-	// Inputs is a digest of all that the function read: see [InputsDigest]. It distinguishes changes of the code from others.
+	// Inputs is a digest of all inputs of the function: see [InputsDigest]. It distinguishes code changes from input
+	// changes.
 	Inputs string
-	// Window is when changes of the code may be emitted; nil for always.
+	// Window is the maintenance window in which code changes may be emitted; nil for always.
 	Window *Window
-	// AtOnce has changes of the code emitted as soon as others, because nothing runs, or because an operation is under way.
+	// AtOnce emits code changes without pacing, because nothing runs or an operation is in progress.
 	AtOnce bool
-	// Deleting has nothing created that does not exist.
+	// Deleting prevents the creation of bundles that do not exist.
 	Deleting bool
 }
 
-// Wait is something that a plan waits for.
+// Wait is a condition that a plan waits for.
 type Wait struct {
 	// Name identifies the wait, such as "infrastructure-ready".
 	Name string
-	// Reason says what is waited for, as a sentence for people.
+	// Reason describes the condition as a sentence for users.
 	Reason string
-	// Holds are the bundles that keep their last revision as long as the wait lasts. Those that do not exist are not created.
+	// Holds are the bundles that keep their current revision during the wait. Bundles that do not exist are not created.
 	Holds []Key
-	// HoldsAll holds all bundles of the plan but those in Repairs.
+	// HoldsAll holds all bundles of the plan except those in Repairs.
 	HoldsAll bool
-	// Repairs are bundles that were lost, and that are emitted though the rest of the plan is held.
+	// Repairs are deleted bundles that are emitted again although the rest of the plan is held.
 	Repairs []Key
 	// Deadline is when the wait becomes an error; zero for never.
 	Deadline time.Time
@@ -51,27 +52,29 @@ type Wait struct {
 	Code corev1beta1.ErrorCode
 }
 
-// Tombstone says that a bundle should be gone.
+// Tombstone requests the deletion of a bundle.
 type Tombstone struct {
 	Key
-	// Confirm has the objects of the bundle annotated with AnnotationConfirmDeletion, in a revision that is applied before it is deleted.
+	// Confirm annotates the objects of the bundle with AnnotationConfirmDeletion, in a revision that is applied before the
+	// deletion.
 	Confirm bool
-	// Force adds the annotation AnnotationForceDeletion to them, too: extensions call no infrastructure then.
+	// Force also adds AnnotationForceDeletion. Extensions then do not call the infrastructure.
 	Force bool
-	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once that one has all of them
-	// in its inventory.
+	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once the
+	// inventory of that ManagedResource contains all of them.
 	TakenOverBy *Key
 }
 
-// Window is a time in which changes of the code are emitted.
+// Window is a maintenance window for code changes.
 type Window struct {
-	// Open reports whether it is that time now.
+	// Open reports whether the window is open now.
 	Open bool
-	// Opens is the beginning of the next window.
+	// Opens is the start of the next window.
 	Opens time.Time
 }
 
-// NextAt returns when the plan has to be made again though nothing was seen to change; zero for never. What is past does not count.
+// NextAt returns when the plan must be computed again even if no input changes; zero for never. Times in the past are
+// ignored.
 func (p Plan) NextAt(now time.Time) time.Time {
 	next := earliest(now, time.Time{}, p.Next)
 	for _, wait := range p.Waits {
@@ -80,7 +83,7 @@ func (p Plan) NextAt(now time.Time) time.Time {
 	return next
 }
 
-// earliest returns the earlier one of two times; the second counts only if it is in the future. Zero stands for never.
+// earliest returns the earlier of two times. b counts only if it is in the future. Zero means never.
 func earliest(now, a, b time.Time) time.Time {
 	if !b.After(now) || !a.IsZero() && a.Before(b) {
 		return a
@@ -88,7 +91,7 @@ func earliest(now, a, b time.Time) time.Time {
 	return b
 }
 
-// Objects returns the objects of all bundles, also of those that are held.
+// Objects returns the objects of all bundles, including held ones.
 func (p Plan) Objects() []client.Object {
 	var objects []client.Object
 	for _, bundle := range p.Bundles {
@@ -97,7 +100,8 @@ func (p Plan) Objects() []client.Object {
 	return objects
 }
 
-// Deletions returns the bundles that are deleted now: none as long as a wait holds the whole plan, since what takes their place may be held.
+// Deletions returns the bundles to delete now. It returns none while a wait holds the whole plan, because their
+// replacements might be held.
 func (p Plan) Deletions() []Tombstone {
 	if slices.ContainsFunc(p.Waits, func(wait Wait) bool { return wait.HoldsAll }) {
 		return nil
@@ -105,7 +109,7 @@ func (p Plan) Deletions() []Tombstone {
 	return p.Tombstones
 }
 
-// held returns the bundles that keep their revision, with the reason.
+// held returns the bundles that keep their current revision, with the reason.
 func (p Plan) held() map[Key]string {
 	held := map[Key]string{}
 	add := func(key Key, wait Wait) {
@@ -128,7 +132,7 @@ func (p Plan) held() map[Key]string {
 	return held
 }
 
-// Validate returns what contradicts itself in a plan. Such a plan is not emitted at all.
+// Validate returns an error if the plan is inconsistent. Such a plan is not emitted.
 func (p Plan) Validate() error {
 	var errs []error
 	seen := map[Key]string{}

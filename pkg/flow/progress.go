@@ -17,18 +17,18 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Report is how far an owner is, computed from the conditions of its ManagedResources.
+// Report is the progress of an owner, computed from the conditions of its ManagedResources.
 type Report struct {
 	LastOperation corev1beta1.LastOperation
 	LastErrors    []corev1beta1.LastError
 }
 
-// progressEvery is how often a step forward is reported, if that is all that is new.
+// progressEvery is the minimum interval between reports if only the progress has changed.
 const progressEvery = 5 * time.Second
 
-// Pause returns how long to wait before this report is written in place of the one before; 0 if it is due now. What users wait for is
-// written at once: the end of an operation, its errors, and the beginning of the next one. Each write costs as much as that of a bundle, so
-// a step forward alone can wait.
+// Pause returns how long to wait before this report replaces the previous one; 0 if it is due now. The end of an
+// operation, its errors and the start of the next operation are reported immediately, because users wait for them. A
+// write costs as much as that of a bundle, so mere progress can wait.
 func (r Report) Pause(before Report, now time.Time) time.Duration {
 	last, was := r.LastOperation, before.LastOperation
 	if last.State != corev1beta1.LastOperationStateProcessing || was.State != last.State || was.Type != last.Type {
@@ -40,19 +40,19 @@ func (r Report) Pause(before Report, now time.Time) time.Duration {
 	return max(0, was.LastUpdateTime.Add(progressEvery).Sub(now))
 }
 
-// Operation is what a report is about.
+// Operation is the subject of a report.
 type Operation struct {
 	// Name of the flow, such as "Shoot cluster reconciliation".
 	Name string
 	Type corev1beta1.LastOperationType
-	// RetryUntil is when errors become final; zero for never.
+	// RetryUntil is the time from which errors are final; zero for never.
 	RetryUntil time.Time
-	// Before is the report of the last pass. Times in it move only with what they belong to, so that a report that is input to a flow does
-	// not run it without end.
+	// Before is the report of the last pass. A timestamp is updated only together with the content that it belongs to.
+	// Otherwise a report that is an input of the flow would trigger it endlessly.
 	Before Report
 }
 
-// Progress reports how far the result of an emission is. It is pure.
+// Progress reports the progress of an emission. It is pure.
 func Progress(operation Operation, owner Owner, result Result, now time.Time) Report {
 	done, all, running := result.count(owner)
 	percent := int32(100)
@@ -83,7 +83,7 @@ func Progress(operation Operation, owner Owner, result Result, now time.Time) Re
 	return report
 }
 
-// count returns how many bundles are as the plan wants them, of how many, and which are not yet.
+// count returns how many bundles have reached the planned state, the total, and the names of the others.
 func (r Result) count(owner Owner) (done, all int, running []string) {
 	wanted := map[Key]bool{}
 	for _, bundle := range r.Plan.Bundles {
@@ -121,15 +121,16 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 	return done, all, running
 }
 
-// notInTime begins the error of a wait whose time is over.
+// notInTime is the prefix of the error of a wait whose deadline has passed.
 const notInTime = "not in time: "
 
-// IsNotInTime reports whether an operation failed because something that the flow waits for did not come in time.
+// IsNotInTime reports whether an operation failed because the deadline of a wait has passed.
 func IsNotInTime(last corev1beta1.LastOperation) bool {
 	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, upperFirst(notInTime))
 }
 
-// errors returns what failed: bundles that cannot be written, applied or healthy, and waits whose time is over.
+// errors returns the failures: bundles that cannot be written, applied or become healthy, and waits whose deadline has
+// passed.
 func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	failed := map[string]corev1beta1.LastError{}
 	add := func(task, text string, codes []corev1beta1.ErrorCode) {
@@ -161,8 +162,9 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	return errs
 }
 
-// counts reports whether what a ManagedResource says is about what the plan wants. A revision that has just been replaced, and one that is only waiting for
-// its deletion, may fail for a reason that has been removed: a final error of it would end the operation that removes it.
+// counts reports whether the state of a ManagedResource refers to the current plan. A revision that was just replaced,
+// or that only awaits its deletion, might fail for a reason that no longer applies. A final error of it would end the
+// operation that fixes it.
 func (r Result) counts(mr *resourcesv1alpha1.ManagedResource) bool {
 	key := keyOf(mr)
 	wanted := slices.ContainsFunc(r.Plan.Bundles, func(bundle Bundle) bool { return bundle.Key == key })
@@ -177,7 +179,8 @@ func (r Result) counts(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc(r.Plan.Tombstones, func(tombstone Tombstone) bool { return tombstone.Key == key })
 }
 
-// failing says why a ManagedResource fails; empty if it does not, or if that is not known yet. Of one that is being deleted, the health before does not count.
+// failing returns why a ManagedResource fails. It is empty if it does not fail or if that is not known yet. For a
+// ManagedResource that is being deleted, its health before the deletion is ignored.
 func failing(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr.Status.ObservedGeneration != mr.Generation {
 		return ""
@@ -193,14 +196,14 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 		progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing).Status
 		if kind == resourcesv1alpha1.ResourcesHealthy && progressing == resourcesv1alpha1.ConditionTrue &&
 			condition.Reason != resourcesv1alpha1.ReasonRolloutStuck {
-			continue // what is rolled out is not healthy yet
+			continue // objects are not healthy during a rollout
 		}
 		return cmp.Or(condition.Message, condition.Reason)
 	}
 	return ""
 }
 
-// keepTimes gives errors the time of the last report if they were in that already.
+// keepTimes keeps the timestamps of errors that the last report already contained.
 func (o Operation) keepTimes(errs []corev1beta1.LastError, now time.Time) []corev1beta1.LastError {
 	for i := range errs {
 		errs[i].LastUpdateTime = ptr.To(metav1.NewTime(now))

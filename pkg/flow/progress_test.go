@@ -69,7 +69,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestErrorsThatDoNotCount: a final error of what is replaced or deleted does not end the operation that does so.
+// TestErrorsThatDoNotCount checks that a final error of a bundle that is being replaced or deleted does not end the operation.
 func TestErrorsThatDoNotCount(t *testing.T) {
 	before, after := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1")}}, Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "2")}}
 	gone := Plan{Bundles: after.Bundles[:1], Tombstones: []Tombstone{{Key: named("b")}}}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ReasonOf returns the text of an error for those who read the status of the object that a flow works on: end users of a Shoot, for example.
-// Of a request that did not get an answer it says why, and leaves out the address of the API server and the ports of the connection, which
+// ReasonOf returns the text of an error for readers of the owner's status, such as end users of a Shoot. For requests
+// without a response, it names the cause but omits the address of the API server and the ports of the connection, which
 // change with each attempt.
 func ReasonOf(err error) string {
 	text := err.Error()
@@ -20,7 +20,7 @@ func ReasonOf(err error) string {
 	return text
 }
 
-// unansweredIn returns the errors of requests that did not get an answer.
+// unansweredIn returns the errors of requests without a response.
 func unansweredIn(err error) []*url.Error {
 	switch wrapped := err.(type) { //nolint:errorlint // this goes through the whole tree, and errors.As ends at the first error found
 	case *url.Error:
@@ -37,7 +37,7 @@ func unansweredIn(err error) []*url.Error {
 	return nil
 }
 
-// causeOf returns why a request did not get an answer, without addresses.
+// causeOf returns why a request received no response, without addresses.
 func causeOf(err *url.Error) string {
 	var timeout interface{ Timeout() bool }
 	var call *os.SyscallError

@@ -11,23 +11,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// behindFor is how long a cache may take to show what was written: on a busy machine watches are behind by many seconds. After that it is
-// believed again: what was written may be gone.
+// behindFor is how long a cache may take to show a write. Watches can lag by many seconds on a busy machine. After that
+// time the cache is trusted again, because the written object might have been deleted.
 const behindFor = time.Minute
 
-// recent is what was written and may not be in a cache yet. Without it the next pass would write the same again.
+// recent are writes that the cache might not show yet. Without them, the next pass would repeat these writes.
 type recent struct {
 	mu      sync.Mutex
 	byOwner map[types.UID]map[Key]written
 }
 
-// written is a ManagedResource as the API server has answered.
+// written is a ManagedResource as returned by the API server.
 type written struct {
 	mr    *resourcesv1alpha1.ManagedResource
 	until time.Time
 }
 
-// record remembers what was written for an owner.
+// record stores a write for an owner.
 func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now 
 	r.byOwner[owner.UID][keyOf(mr)] = written{mr, now.Add(behindFor)}
 }
 
-// complete adds what the caches do not show yet to what lives, and returns until when it has to be looked at again; zero if the caches are up
-// to date. Secrets have a cache of their own, which may be behind the one of ManagedResources.
+// complete adds writes that the caches do not show yet to live. It returns when to check again, zero if the caches are
+// up to date. Secrets have their own cache, which can lag behind the cache of ManagedResources.
 func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Tim
 	return again
 }
 
-// behind reports whether a cache shows an older state of a ManagedResource than the one that was written.
+// behind reports whether a cache shows an older version of a ManagedResource than the written one.
 func behind(cached, last *resourcesv1alpha1.ManagedResource) bool {
 	if cached == nil {
 		return true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestACacheThatIsBehind: what was written is not written again because a cache does not show it yet, and what is gone is not held to live
-// for long.
+// TestACacheThatIsBehind checks that a bundle is not written again because the cache does not show it yet, and that a deleted
+// bundle does not count as existing for long.
 func TestACacheThatIsBehind(t *testing.T) {
 	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
 	answer := emitted(t, plan).ManagedResources[named("a")]
@@ -45,10 +45,10 @@ func TestACacheThatIsBehind(t *testing.T) {
 				t.Errorf("steps %q, want %q", got, test.steps)
 			}
 			if again.IsZero() == test.again {
-				t.Errorf("looks again at %v", again)
+				t.Errorf("next check at %v", again)
 			}
 			if !test.again && len(r.byOwner) > 0 {
-				t.Errorf("remembers %v", r.byOwner)
+				t.Errorf("remembered are %v", r.byOwner)
 			}
 		})
 	}

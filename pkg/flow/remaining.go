@@ -12,8 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Emitted returns the ManagedResources of an owner, in the order of their names. The reader may be a cache: see [IndexOwners]. A plan needs
-// them for tombstones of bundles whose number is declared.
+// Emitted returns the ManagedResources of an owner, sorted by key. The reader may be a cache: see [IndexOwners]. Plans
+// use them for tombstones of bundles whose number depends on the declaration.
 func Emitted(ctx context.Context, reader client.Reader, owner Owner) ([]Key, error) {
 	var list resourcesv1alpha1.ManagedResourceList
 	if err := reader.List(ctx, &list, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
@@ -27,8 +27,8 @@ func Emitted(ctx context.Context, reader client.Reader, owner Owner) ([]Key, err
 	return keys, nil
 }
 
-// EmittedFor returns the ManagedResources that a flow has emitted for the owner that an object declares, in the order of their names. If the
-// object comes from a file and has no UID, its name decides.
+// EmittedFor returns the ManagedResources that a flow has emitted for the owner that declaration describes, sorted by
+// key. If the declaration comes from a file and has no UID, the owner is identified by name.
 func EmittedFor(ctx context.Context, reader client.Reader, flow string, declaration client.Object) ([]Key, error) {
 	owner := Owner{Flow: flow, UID: declaration.GetUID(), Namespace: declaration.GetNamespace(), Name: declaration.GetName()}
 	var list metav1.PartialObjectMetadataList
@@ -46,9 +46,9 @@ func EmittedFor(ctx context.Context, reader client.Reader, flow string, declarat
 	return keys, nil
 }
 
-// Remaining returns the ManagedResources of an owner that still exist, as the API server lists them. The finalizer of the owner is removed only
-// if there are none: a cache may not show yet what was emitted a moment ago. Name the namespaces of the owner's bundles: without any, all are
-// listed, and the API server looks at the ManagedResources of all owners.
+// Remaining returns the existing ManagedResources of an owner, read from the API server. The finalizer of the owner is
+// removed only if there are none, and a cache might not show recent writes. Pass the namespaces of the owner's bundles.
+// Without them, the API server iterates over the ManagedResources of all owners.
 func Remaining(ctx context.Context, uncached client.Reader, owner Owner, namespaces ...string) ([]Key, error) {
 	if owner.UID == "" {
 		return nil, fmt.Errorf("the owner %s has no UID", owner)

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// Render returns what is emitted for a bundle: the Secrets, and the ManagedResource that names them. It needs no cluster.
+// Render returns the Secrets and the ManagedResource that are emitted for a bundle. It needs no cluster.
 func Render(owner Owner, bundle Bundle, scheme *runtime.Scheme) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
 	r, err := compile(bundle, scheme)
 	if err != nil {
@@ -23,14 +23,14 @@ func Render(owner Owner, bundle Bundle, scheme *runtime.Scheme) ([]*corev1.Secre
 	return r.render(owner, emission{})
 }
 
-// Rendered is a bundle as it is emitted.
+// Rendered is a bundle in the form in which it is emitted.
 type Rendered struct {
 	Bundle          Bundle
 	Secrets         []*corev1.Secret
 	ManagedResource *resourcesv1alpha1.ManagedResource
 }
 
-// Contents returns the objects of the bundle as the Secrets hold them.
+// Contents returns the objects in the Secrets of the bundle.
 func (r Rendered) Contents() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, secret := range r.Secrets {
@@ -43,12 +43,12 @@ func (r Rendered) Contents() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// RenderPlan returns what is emitted for a plan where nothing exists yet, in the order in which it is written, and the bundles that the plan
-// holds, with the reasons. It needs no cluster. The owner may lack a UID: what is rendered then lacks the label of the owner, and the flow
-// does not take it for its own.
+// RenderPlan returns the bundles that are emitted for a plan if nothing exists yet, in write order, and the bundles
+// that the plan holds, with the reasons. It needs no cluster. An owner without a UID is allowed. Its objects then lack
+// the owner label, and the flow does not recognize them as its own.
 func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string, error) {
 	if err := plan.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("the plan of %s %s contradicts itself: %w", owner.Flow, owner, err)
+		return nil, nil, fmt.Errorf("the plan of %s %s is inconsistent: %w", owner.Flow, owner, err)
 	}
 	ordered, err := writeOrder(plan.Bundles)
 	if err != nil {
@@ -74,7 +74,7 @@ func RenderPlan(owner Owner, plan Plan, rules Rules) ([]Rendered, map[Key]string
 	return all, held, nil
 }
 
-// render returns what is emitted, with what the flow has to find on the ManagedResource later.
+// render returns the Secrets and the ManagedResource, with the annotations that the flow reads later.
 func (r *revision) render(owner Owner, by emission) ([]*corev1.Secret, *resourcesv1alpha1.ManagedResource, error) {
 	secrets, err := r.secrets(owner)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Renderer is a flow as it is rendered without a cluster, from files.
+// Renderer renders a flow from files, without a cluster.
 type Renderer struct {
-	// Flow is its name.
+	// Flow is the name of the flow.
 	Flow string
-	// Declares says what declares an owner, for people, such as "ConfigMaps with the label …".
+	// Declares describes for users which objects declare an owner, such as "ConfigMaps with the label …".
 	Declares string
 	// IsDeclaration reports whether an object declares an owner of the flow.
 	IsDeclaration func(*unstructured.Unstructured) bool
@@ -23,14 +23,15 @@ type Renderer struct {
 	Scheme *runtime.Scheme
 }
 
-// RenderInputs are what a flow is rendered from.
+// RenderInputs are the inputs for rendering a flow.
 type RenderInputs struct {
 	Declaration *unstructured.Unstructured
-	// Others are the other objects that were given: what a flow would observe in a cluster, such as extension objects with their status.
+	// Others are all other objects in the files. They replace the objects that a flow would observe in a cluster, such as
+	// extension objects with their status.
 	Others []*unstructured.Unstructured
-	// Emitted are the bundles of the owner that exist, if a cluster is compared with: see [EmittedFor].
+	// Emitted are the existing bundles of the owner if the result is compared with a cluster: see [EmittedFor].
 	Emitted []Key
-	// Class is that of the resource-manager, and Version that of the flow's program.
+	// Class is the class of the resource-manager, and Version the version of the flow's program.
 	Class, Version string
 	Now            time.Time
 }

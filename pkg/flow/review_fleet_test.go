@@ -29,10 +29,10 @@ func TestReview15OnlyTheCodeHasChanged(t *testing.T) {
 	}
 	changed := Plan{Bundles: []Bundle{bundle("a", "2"), bundle("b", "2")}, Inputs: "i1"}
 	if codeOnly(live, changed, "v1") {
-		t.Error("an emission that goes on is no change of the code")
+		t.Error("the continuation of an emission counts as a change of the code")
 	}
 	if !codeOnly(live, changed, "v2") {
-		t.Error("a change of the code is not seen")
+		t.Error("a change of the code is not recognized")
 	}
 	if byUser := (Plan{Bundles: changed.Bundles, Inputs: "i2"}); codeOnly(live, byUser, "v2") {
 		t.Error("a change by the user is held")
@@ -41,12 +41,12 @@ func TestReview15OnlyTheCodeHasChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decision.Steps = decision.Steps[1:] // not the first one, so that the emissions are told apart by their number
+	decision.Steps = decision.Steps[1:] // not the first step, so that the emission numbers of the bundles differ
 	half := carriedOut(t, live, decision)
 	if codeOnly(half, changed, "v2") {
 		t.Error("a rollout that has begun is held after a restart")
 	}
-	// There and back again: the inputs of one bundle are those of an older emission.
+	// The user changes the inputs and changes them back: one bundle still has the inputs of an older emission.
 	there := carriedOut(t, live, decide(t, Plan{Bundles: []Bundle{bundle("a", "9"), bundle("b", "1")}, Inputs: "i9"}, live))
 	if codeOnly(there, Plan{Bundles: changed.Bundles, Inputs: "i1"}, "v2") {
 		t.Error("a change back by the user is held")
@@ -121,7 +121,7 @@ func TestReview15AStormIsAQueue(t *testing.T) {
 			t.Fatalf("held, and yet %q (%v)", steps(decision), err)
 		}
 	}
-	if admitted != 5 { // of two bundles each, in a budget of ten
+	if admitted != 5 { // with two bundles each, and a budget of ten
 		t.Errorf("%d owners were admitted", admitted)
 	}
 }
@@ -224,7 +224,7 @@ func TestReview22ChoicesAreKept(t *testing.T) {
 				}
 			}
 			if again := Choose("uid-1", less, 3); fmt.Sprint(again) != fmt.Sprint(chosen) {
-				t.Errorf("zone %s, which was not chosen, is gone: %v, then %v", zone, chosen, again)
+				t.Errorf("the choice changed without zone %s, which was not chosen: %v, then %v", zone, chosen, again)
 			}
 		}
 	}
@@ -235,11 +235,11 @@ func TestReview22ChoicesAreKept(t *testing.T) {
 		t.Errorf("remembered %q, %t, %v", value, known, err)
 	}
 	if _, known, err := live.Choice(owner, named("other"), "zones"); err != nil || known {
-		t.Errorf("a choice of a bundle that does not exist: %t, %v", known, err)
+		t.Errorf("for a bundle that does not exist: %t, %v", known, err)
 	}
 	live.ManagedResources[named("namespace")].Annotations[AnnotationChoices] = "{"
 	if _, _, err := live.Choice(owner, named("namespace"), "zones"); err == nil {
-		t.Error("what cannot be read counts as not chosen")
+		t.Error("an unreadable choice counts as not chosen")
 	}
 }
 
@@ -254,7 +254,8 @@ func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	if decision := decide(t, plan, live); steps(decision) != "Restore a" {
 		t.Errorf("steps %q", steps(decision))
 	}
-	// Held at this very revision, it can be restored; held at an older one, it cannot, and that is a problem that is reported.
+	// A bundle that is held at the current revision can be restored. A bundle that is held at an older one cannot, which is
+	// reported as a problem.
 	wait := []Wait{{Name: "w", Holds: []Key{named("a")}}}
 	if decision := decide(t, Plan{Bundles: plan.Bundles, Waits: wait}, live); steps(decision) != "Restore a" {
 		t.Errorf("held: steps %q", steps(decision))
@@ -278,7 +279,7 @@ func TestReview24TheFinalizerWaitsForTheAPIServersList(t *testing.T) {
 		t.Errorf("%v, %v", keys, err)
 	}
 	if _, err := Remaining(t.Context(), c, Owner{Flow: "shoot"}); err == nil {
-		t.Error("an owner without a UID has none, and the finalizer would go")
+		t.Error("no error for an owner without a UID; its finalizer would be removed")
 	}
 }
 
@@ -299,7 +300,7 @@ func TestReview25AnOlderDefinitionHoldsTheWholePlan(t *testing.T) {
 	}
 	plan.Waits = waits
 	if decision := decide(t, plan, nothingLive()); len(decision.Steps) > 0 {
-		t.Errorf("half of the plan is written: %q", steps(decision))
+		t.Errorf("a part of the plan is written: %q", steps(decision))
 	}
 	plan.Bundles[1].Spec.DependsOn[0].Namespace = ""
 	if waits := schema.waits(plan); len(waits) > 0 {

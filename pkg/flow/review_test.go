@@ -21,9 +21,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// The tests here are named after the scenarios of the design's review, by their numbers.
+// These tests are named after the scenarios in the design review, by their numbers.
 
-// samplePlan is a flow in which any subset of what it observes may be unknown.
+// samplePlan is a flow in which any subset of the observed facts may be unknown.
 func samplePlan(known map[string]bool) Plan {
 	var plan Plan
 	add := func(name string, needs []string, on ...string) {
@@ -73,7 +73,7 @@ func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
 	live := emitted(t, samplePlan(map[string]bool{"credentials": true, "certificates": true, "infrastructure-status": true}))
 	without := bundle("worker", "x", "infrastructure")
 	decision := decide(t, Plan{Bundles: []Bundle{without}}, live)
-	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete Worker.extensions.gardener.cloud") {
+	if len(decision.Steps) > 0 || !strings.Contains(decision.Problems[named("worker")], "would delete the protected objects Worker.extensions.gardener.cloud") {
 		t.Errorf("steps %q, problems %v", steps(decision), decision.Problems)
 	}
 	without.Removes = []object.Key{{Group: "extensions.gardener.cloud", Kind: "Worker", Namespace: "shoot--dev--one", Name: "one"}}
@@ -94,11 +94,11 @@ func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
 	}
 	before := emitted(t, old)
 	if got := why(plan, before); !strings.Contains(got, "a is not written") {
-		t.Errorf("all is ready in the old revision: %q", got)
+		t.Errorf("with everything ready in the old revision: %q", got)
 	}
 	after := carriedOut(t, before, decide(t, plan, before))
 	if got := why(plan, after); got != "" {
-		t.Errorf("all is rolled out: %q", got)
+		t.Errorf("with everything rolled out: %q", got)
 	}
 	for name, test := range map[string]struct {
 		disturb func(*Plan, *Live)
@@ -177,7 +177,7 @@ func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
 		t.Errorf("runs %v", runs)
 	}
 	if due := Due(read(), Task{Name: "rewrite", Value: "key-3"}); len(due) != 1 {
-		t.Error("a task for another value is due again")
+		t.Error("a task for another value is not due")
 	}
 	var secret corev1.Secret
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &secret); err != nil || secret.Labels[labelPersist] != "true" {
@@ -188,7 +188,7 @@ func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := stale.Write(t.Context(), c, owner, "y", Entry{Value: "1"}); err == nil {
-		t.Error("a ledger that was read before is written, and an entry lost")
+		t.Error("a stale ledger is written, which loses an entry")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestReview07SharedObjectsAreHandedOver(t *testing.T) {
 }
 
 func TestReview08DeletionHasEdgesOfItsOwn(t *testing.T) {
-	// The extension depends on kube-apiserver, and has to outlive it.
+	// The extension depends on kube-apiserver, and must be deleted after it.
 	server, ext := bundle("kube-apiserver", "1"), bundle("extension", "1", "kube-apiserver")
 	server.DeleteAfter, ext.DeleteAfter = []Key{}, []Key{named("kube-apiserver")}
 	live := emitted(t, Plan{Bundles: []Bundle{server, ext}})
@@ -276,7 +276,7 @@ func TestReview08EveryAcceptedPlanCanBeDeleted(t *testing.T) {
 			live = carriedOut(t, live, decide(t, gone, live))
 		}
 		if len(live.ManagedResources) > 0 {
-			t.Fatalf("left %v of %+v", sortedKeys(live.ManagedResources), plan.Bundles)
+			t.Fatalf("%v of %+v remain", sortedKeys(live.ManagedResources), plan.Bundles)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
 		u.SetUID("1")
 		u.SetGeneration(2)
 		u.SetAnnotations(map[string]string{annotationTimestamp: "2027-01-02T03:04:05.6Z"})
-		set("set by somebody else", "spec", "region")(u)
+		set("set by another client", "spec", "region")(u)
 		u.Object["status"] = map[string]any{"observedGeneration": int64(2), "lastOperation": map[string]any{"state": "Succeeded", "lastUpdateTime": "2027-01-02T03:04:05Z"}}
 		change(u)
 		return u
@@ -307,12 +307,12 @@ func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
 	}{
 		"fresh":                {live(func(*unstructured.Unstructured) {}), ""},
 		"missing":              {nil, "does not exist"},
-		"the old zones":        {live(set([]any{"a"}, "spec", "zones")), "does not have the spec"},
+		"the old zones":        {live(set([]any{"a"}, "spec", "zones")), "does not have the current spec"},
 		"not observed":         {live(set(int64(1), "status", "observedGeneration")), "generation 2"},
 		"an error":             {live(set(map[string]any{"description": "x"}, "status", "lastError")), "has an error"},
 		"processing":           {live(set("Processing", "status", "lastOperation", "state")), "not Succeeded"},
 		"no operation yet":     {live(set("2027-01-02T03:04:04Z", "status", "lastOperation", "lastUpdateTime")), "older"},
-		"an operation pending": {live(set("reconcile", "metadata", "annotations", annotationOperation)), "has not begun"},
+		"an operation pending": {live(set("reconcile", "metadata", "annotations", annotationOperation)), "has not started"},
 	} {
 		if got := NotFresh(wanted, test.live); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -321,7 +321,7 @@ func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
 }
 
 func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
-	// A copy of the owner, with its progress, travels in a bundle.
+	// A bundle contains a copy of the owner, with its progress.
 	shoot := extension("Shoot", "one")
 	shoot.Object["status"] = map[string]any{"conditions": []any{}}
 	if _, found := Canonical(shoot).Object["status"]; found {
@@ -338,7 +338,7 @@ func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
 		}
 		copied := Canonical(shoot, "technicalID", "uid")
 		if id, _, _ := unstructured.NestedString(copied.Object, "status", "technicalID"); id != "shoot--dev--one" {
-			t.Fatalf("the projection lost a field that is read: %v", copied.Object)
+			t.Fatalf("the projection lost a required field: %v", copied.Object)
 		}
 		cluster := extension("Cluster", "one")
 		cluster.Object["spec"] = map[string]any{"shoot": copied.Object}
@@ -356,8 +356,8 @@ func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
 	}
 }
 
-// TestDeleteAfterIsEmitted: the order of deletion is in the ManagedResource, too, so that a deletion by hand keeps to it; an empty list is not
-// the same as none.
+// TestDeleteAfterIsEmitted checks that the ManagedResource contains the order of deletion, so that a manual deletion follows
+// it. An empty list is not the same as no list.
 func TestDeleteAfterIsEmitted(t *testing.T) {
 	for name, test := range map[string]struct {
 		given []Key

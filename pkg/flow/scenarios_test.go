@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// page is where the scenarios are listed.
+// page is the document that lists the scenarios.
 const page = "../../docs/flows.md"
 
 var (
@@ -18,7 +18,8 @@ var (
 	testName    = regexp.MustCompile("`(Test\\w+)`")
 )
 
-// TestScenariosOfThePage: the page has all 26 scenarios, each with tests that exist, or with the flow that it belongs to.
+// TestScenariosOfThePage checks that the page has all 26 scenarios, each with existing tests or with the flow that it belongs
+// to.
 func TestScenariosOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -33,7 +34,7 @@ func TestScenariosOfThePage(t *testing.T) {
 		}
 		names := testName.FindAllStringSubmatch(row[3], -1)
 		if len(names) == 0 && !strings.Contains(row[3], "not yet") {
-			t.Errorf("scenario %s has neither a test nor what it waits for: %s", row[1], row[3])
+			t.Errorf("scenario %s names neither a test nor the flow that it belongs to: %s", row[1], row[3])
 		}
 		for _, name := range names {
 			if !exist[name[1]] {

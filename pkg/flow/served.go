@@ -13,15 +13,15 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Schema is what the API server knows of ManagedResources.
+// Schema is the schema of ManagedResources that the API server serves.
 type Schema struct {
 	properties *apiextensionsv1.JSONSchemaProps
 }
 
-// managedResources is the name of their CustomResourceDefinition.
+// managedResources is the name of the CustomResourceDefinition of ManagedResources.
 var managedResources = "managedresources." + resourcesv1alpha1.SchemeGroupVersion.Group
 
-// ServedSchema reads what the API server knows of ManagedResources. It may be older than this program.
+// ServedSchema reads the schema of ManagedResources that the API server serves. It may be older than this program.
 func ServedSchema(ctx context.Context, reader client.Reader) (*Schema, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := reader.Get(ctx, client.ObjectKey{Name: managedResources}, &definition, client.UnsafeDisableDeepCopy); err != nil {
@@ -35,14 +35,14 @@ func ServedSchema(ctx context.Context, reader client.Reader) (*Schema, error) {
 	return nil, fmt.Errorf("the CustomResourceDefinition %s does not serve %s", managedResources, resourcesv1alpha1.SchemeGroupVersion.Version)
 }
 
-// waits returns a wait that holds the whole plan if a bundle needs a field that the API server does not know. Half of a plan would not do:
-// its order may be in that field.
+// waits returns a wait that holds the whole plan if a bundle uses a field that the API server does not know. The plan
+// cannot be emitted partially, because the unknown field might define its order.
 func (s *Schema) waits(plan Plan) []Wait {
 	unknown := map[string]bool{}
 	for _, bundle := range plan.Bundles {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&bundle.Spec)
 		if err != nil || s.properties == nil {
-			continue // Decide has an error for what cannot be encoded
+			continue // Decide returns an error for bundles that cannot be encoded
 		}
 		findUnknown(content, s.properties.Properties["spec"], "spec", unknown)
 	}
@@ -51,11 +51,11 @@ func (s *Schema) waits(plan Plan) []Wait {
 	}
 	return []Wait{{
 		Name: "managedresource-definition", HoldsAll: true,
-		Reason: fmt.Sprintf("the CustomResourceDefinition of ManagedResources has to be updated: it lacks %v", slices.Sorted(maps.Keys(unknown))),
+		Reason: fmt.Sprintf("the CustomResourceDefinition of ManagedResources must be updated: it lacks %v", slices.Sorted(maps.Keys(unknown))),
 	}}
 }
 
-// findUnknown notes the fields of a value that a schema does not have.
+// findUnknown adds the fields of a value that a schema does not contain to unknown.
 func findUnknown(value any, schema apiextensionsv1.JSONSchemaProps, path string, unknown map[string]bool) {
 	switch value := value.(type) {
 	case map[string]any:

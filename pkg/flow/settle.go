@@ -9,19 +9,20 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// notApplied says why the present generation of a ManagedResource is not applied; empty if it is.
+// notApplied returns why the current generation of a ManagedResource is not applied, empty if it is.
 func notApplied(mr *resourcesv1alpha1.ManagedResource) string {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	switch {
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)
 	case applied.Status != resourcesv1alpha1.ConditionTrue:
-		return "is not applied: " + cmp.Or(applied.Reason, "no condition says so")
+		return "is not applied: " + cmp.Or(applied.Reason, "no condition reports it")
 	}
 	return ""
 }
 
-// notRolledOut says why the present generation of a ManagedResource is not applied, healthy and rolled out; empty if it is.
+// notRolledOut returns why the current generation of a ManagedResource is not applied, healthy and rolled out, empty if
+// it is.
 func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
 	if why := notApplied(mr); why != "" {
 		return why
@@ -30,15 +31,16 @@ func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
 	progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
 	switch {
 	case healthy.Status != resourcesv1alpha1.ConditionTrue:
-		return "is not healthy: " + cmp.Or(healthy.Reason, "no condition says so")
+		return "is not healthy: " + cmp.Or(healthy.Reason, "no condition reports it")
 	case progressing.Status != resourcesv1alpha1.ConditionFalse:
-		return "is being rolled out: " + cmp.Or(progressing.Reason, "no condition says so")
+		return "is being rolled out: " + cmp.Or(progressing.Reason, "no condition reports it")
 	}
 	return ""
 }
 
-// Unsettled says what of a plan is not what lives, applied, healthy and rolled out; nil if all is. A phase of a rotation moves on only then.
-// It does not trust a cache, which may show the time before the phase began: live has to be read from the API server.
+// Unsettled returns the differences between a plan and the live state: everything that is not written, applied, healthy
+// and rolled out. It returns nil if there are none. Only then a rotation enters its next phase. live must be read from
+// the API server, because a cache might show the state before the phase started.
 func Unsettled(owner Owner, plan Plan, live Live, rules Rules) ([]string, error) {
 	decision, err := Decide(owner, plan, live, rules)
 	if err != nil {
@@ -46,7 +48,7 @@ func Unsettled(owner Owner, plan Plan, live Live, rules Rules) ([]string, error)
 	}
 	var why []string
 	if !live.Uncached {
-		why = append(why, "what lives was read from a cache")
+		why = append(why, "the live objects were read from a cache")
 	}
 	for _, wait := range plan.Waits {
 		why = append(why, "the plan waits: "+wait.Name+": "+wait.Reason)
@@ -65,7 +67,7 @@ func Unsettled(owner Owner, plan Plan, live Live, rules Rules) ([]string, error)
 		}
 	}
 	for _, key := range decision.Unmentioned {
-		why = append(why, fmt.Sprintf("%s lives, and the plan does not mention it", key))
+		why = append(why, fmt.Sprintf("%s exists, but the plan does not mention it", key))
 	}
 	for _, bundle := range plan.Bundles {
 		if mr := live.ManagedResources[bundle.Key]; mr != nil {

@@ -10,7 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestStatusOfABundle: the status of an object is emitted only if the bundle names the object, and then it is part of its content.
+// TestStatusOfABundle checks that the status of an object is emitted, and is part of the content of its bundle, only if the
+// bundle names the object.
 func TestStatusOfABundle(t *testing.T) {
 	compiled := func(state string, named ...resourcesv1alpha1.ObjectSelector) *revision {
 		worker := extension("Worker", "one")
@@ -42,7 +43,7 @@ func TestStatusOfABundle(t *testing.T) {
 			t.Errorf("%s: the status is emitted: %v", name, got)
 		}
 		if got := before.content != after.content; got != test.want {
-			t.Errorf("%s: another status is another revision: %v", name, got)
+			t.Errorf("%s: a changed status changes the revision: %v", name, got)
 		}
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Task is an act that is due: something that is not a state, such as to rewrite what is encrypted with an old key. A plan has it until the
-// ledger says that it has been done.
+// Task is an imperative action that is not a state, such as rewriting data that is encrypted with an old key. A plan
+// contains it until the ledger records its completion.
 type Task struct {
 	// Name of the task, and of its entry in the ledger.
 	Name string
-	// Value says for what it is done: it is done again for another value.
+	// Value is the subject of the task. The task is executed again for another value.
 	Value string
 }
 
-// Due returns the tasks that the ledger does not say have been done.
+// Due returns the tasks that the ledger does not record as completed.
 func Due(ledger *Ledger, tasks ...Task) []Task {
 	var due []Task
 	for _, task := range tasks {
@@ -29,33 +29,34 @@ func Due(ledger *Ledger, tasks ...Task) []Task {
 	return due
 }
 
-// Act carries out tasks of one name.
+// Act executes tasks with one name.
 type Act struct {
-	// Ready returns what has to be so before the act, as it is read from the API server; empty if it is. Nil for nothing.
+	// Ready checks the precondition against the API server. It returns why the precondition does not hold, empty if it
+	// does. A nil Ready means no precondition.
 	Ready func(ctx context.Context, owner Owner, task Task) (why string, err error)
-	// Run does it, or a part of it. It may be called again at any time, also after it was done.
+	// Run executes the task or a part of it. It must be idempotent, also after completion.
 	Run func(ctx context.Context, owner Owner, task Task) (Outcome, error)
 }
 
-// Outcome is how far a task is.
+// Outcome is the progress of a task.
 type Outcome struct {
 	Done bool
-	// Progress says what is left, for people.
+	// Progress describes the remaining work for users.
 	Progress string
-	// Again is after how long to look again; 0 if a watch will show it.
+	// Again is when to check again; 0 if a watch reports the change.
 	Again time.Duration
 }
 
-// Runner carries out the tasks of plans.
+// Runner executes the tasks of plans.
 type Runner struct {
 	Acts   map[string]Act
 	Writer client.Writer
 	Clock  clock.PassiveClock
 }
 
-// Run carries out the first of the tasks that are due, and writes it into the ledger when it is done, before anything else happens: the
-// caller makes a new plan then. It returns the outcome of that task. A task whose precondition does not hold is not done, and no other one
-// takes its place: their order means something.
+// Run executes the first pending task and returns its outcome. It records the completion in the ledger before anything
+// else happens, and the caller must then compute a new plan. If the precondition of the task does not hold, no other
+// task is executed, because the order of tasks matters.
 func (r *Runner) Run(ctx context.Context, owner Owner, ledger *Ledger, tasks []Task) (Outcome, error) {
 	due := Due(ledger, tasks...)
 	if len(due) == 0 {
@@ -64,7 +65,7 @@ func (r *Runner) Run(ctx context.Context, owner Owner, ledger *Ledger, tasks []T
 	task := due[0]
 	act, known := r.Acts[task.Name]
 	if !known {
-		return Outcome{}, fmt.Errorf("task %s of %s: nothing carries it out", task.Name, owner)
+		return Outcome{}, fmt.Errorf("task %s of %s is unknown", task.Name, owner)
 	}
 	if act.Ready != nil {
 		why, err := act.Ready(ctx, owner, task)

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// tombstone decides on the deletion of a bundle.
+// tombstone decides on the tombstone of a bundle.
 func (d *decider) tombstone(tombstone Tombstone) {
 	key := tombstone.Key
 	mr := d.live.ManagedResources[key]
@@ -25,11 +25,12 @@ func (d *decider) tombstone(tombstone Tombstone) {
 	case mr.DeletionTimestamp != nil:
 		d.Pending[key] = "it is being deleted"
 	default:
-		d.living(tombstone, mr)
+		d.deletion(tombstone, mr)
 	}
 }
 
-// heldAll returns why the whole plan is held; empty if it is not. Then nothing is deleted either: what takes its place may be held.
+// heldAll returns why the whole plan is held, empty if it is not. In this case nothing is deleted either, because the
+// replacements might be held.
 func (d *decider) heldAll() string {
 	for _, wait := range d.plan.Waits {
 		if wait.HoldsAll {
@@ -39,8 +40,8 @@ func (d *decider) heldAll() string {
 	return ""
 }
 
-// living decides on the deletion of a bundle that lives.
-func (d *decider) living(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) {
+// deletion decides on the deletion of an existing bundle.
+func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) {
 	key := tombstone.Key
 	before, err := d.before(mr)
 	if err != nil {
@@ -61,17 +62,17 @@ func (d *decider) living(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResou
 			d.Problems[key] = "its deletion cannot be confirmed: the Secrets " + strings.Join(missing, ", ") + " do not exist"
 			return
 		}
-		step.Action, step.Reason = ActionConfirm, "the plan deletes it, and its objects confirm that first"
+		step.Action, step.Reason = ActionConfirm, "the plan deletes it, and its objects must confirm that first"
 		d.Steps = append(d.Steps, step)
 	case notApplied(mr) != "":
 		d.Pending[key] = "the confirmation of its deletion " + notApplied(mr)
 	default:
-		step.Action, step.Reason = ActionDelete, "the plan deletes it, and its objects confirm that"
+		step.Action, step.Reason = ActionDelete, "the plan deletes it, and its objects have confirmed that"
 		d.Steps = append(d.Steps, step)
 	}
 }
 
-// before returns the bundles that live and have to be gone before one is deleted.
+// before returns the existing bundles that must be deleted before a given one.
 func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
 	if text := mr.Annotations[AnnotationDeleteAfter]; text != "" {
 		var after []Key
@@ -89,7 +90,8 @@ func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
 	return after, nil
 }
 
-// notTakenOver says which objects are not in the inventory of the ManagedResource that takes them over.
+// notTakenOver returns an error text that names the objects missing in the inventory of the ManagedResource that takes
+// them over, empty if there are none.
 func (d *decider) notTakenOver(by Key, mr *resourcesv1alpha1.ManagedResource) string {
 	other := d.live.Foreign[by]
 	if other == nil || other.DeletionTimestamp != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// EmittedBy lets the events of ManagedResources and Secrets pass that the named flow has emitted.
+// EmittedBy filters for ManagedResources and Secrets that the named flow has emitted.
 func EmittedBy(flow string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[LabelFlow] == flow })
 }
@@ -22,7 +22,7 @@ func EmittedBy(flow string) predicate.Predicate {
 // ToOwner returns an event handler that enqueues the owner of an object that a flow has emitted.
 func ToOwner() handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(OwnerOf) }
 
-// OwnerOf returns a request for the object that AnnotationOwner of an object names, and none if the object does not have the annotation.
+// OwnerOf returns a request for the object named in AnnotationOwner, and none if the annotation is missing.
 func OwnerOf(_ context.Context, object client.Object) []reconcile.Request {
 	if owner, known := ParseOwner(object.GetAnnotations()[AnnotationOwner]); known {
 		return []reconcile.Request{{NamespacedName: owner}}
@@ -30,8 +30,9 @@ func OwnerOf(_ context.Context, object client.Object) []reconcile.Request {
 	return nil
 }
 
-// DeclarationChanged lets the updates of an owner pass that its flow does not make itself: those of its specification, annotations and
-// finalizers, the start of its deletion, and another object of the same name. Deletions do not pass: finalizers make them updates.
+// DeclarationChanged filters the updates of an owner for those that its flow does not make itself: changes of its spec,
+// annotations and finalizers, the start of its deletion, and its replacement by a new object of the same name. Delete
+// events are dropped, because the finalizer turns a deletion into an update.
 func DeclarationChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,8 +46,9 @@ func DeclarationChanged() predicate.Predicate {
 	}
 }
 
-// DeleteManifests deletes the Secrets with manifests that have the labels ([Owner.Labels], or LabelFlow alone) in a namespace. The garbage
-// collector would delete them later, if a resource-manager runs by then. The reader must not be a cache.
+// DeleteManifests deletes the manifest Secrets with the given labels ([Owner.Labels], or only LabelFlow) in a
+// namespace. The garbage collector would delete them later, but only if a resource-manager still runs. The reader must
+// not be a cache.
 func DeleteManifests(ctx context.Context, uncached client.Reader, writer client.Writer, namespace string, labels client.MatchingLabels) error {
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))

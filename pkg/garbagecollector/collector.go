@@ -1,10 +1,11 @@
-// Package garbagecollector deletes the ConfigMaps and Secrets of the target cluster that have the label of package references
-// and that nothing refers to. It reads metadata alone, and the spec of ManagedResources if it would delete a Secret.
+// Package garbagecollector deletes unreferenced ConfigMaps and Secrets of the target cluster that have the label of
+// package references. It reads only metadata, and the spec of ManagedResources if it would delete a Secret.
 //
-// References are looked at after the candidates are listed, and once more before each batch of deletions: only what both looks
-// found unused is deleted, if it still is what was listed. Kubernetes has no transaction over several objects, so a reference to
-// an old object that comes up between the second look and the deletion, at most seconds, cannot be seen. Waiting for a second run
-// instead would not shorten that time, would put off every deletion by a sync period, and would forget at each restart.
+// References are listed after the candidates, and again before each batch of deletions. A candidate is deleted only if
+// both lists do not reference it, and only in the version that was listed. Kubernetes has no transactions across
+// objects. The collector cannot see a reference to an old object that is created between the second list and the
+// deletion, which takes at most seconds. Waiting for a second run would not shorten that window. It would delay every
+// deletion by a sync period, and a restart would forget the first run.
 package garbagecollector
 
 import (
@@ -24,7 +25,7 @@ import (
 // ControllerName names the controller in logs.
 const ControllerName = "garbage-collector"
 
-// requestTimeout bounds every request, so that a run comes to an end.
+// requestTimeout limits the time of each request, so that every run ends.
 const requestTimeout = time.Minute
 
 // Kinds reports which kinds the target cluster has.
@@ -37,7 +38,7 @@ type Kinds interface {
 type Options struct {
 	// SyncPeriod is the time between two runs.
 	SyncPeriod time.Duration
-	// Namespaces are those of the target cluster in which it deletes and looks for references; empty for all.
+	// Namespaces are the namespaces of the target cluster in which it deletes objects and lists references; empty for all.
 	Namespaces []string
 }
 
@@ -45,11 +46,11 @@ type Options struct {
 type Collector struct {
 	// Metadata reads and deletes objects of the target cluster.
 	Metadata metadata.Interface
-	// Dynamic reads ManagedResources of the target cluster in full, for the Secrets that they name.
+	// Dynamic reads the spec of ManagedResources of the target cluster, for the Secrets that they reference.
 	Dynamic dynamic.Interface
 	// Kinds reports which kinds the target cluster has.
 	Kinds Kinds
-	// Metrics count what is found; none by default.
+	// Metrics may be the zero value.
 	Metrics Metrics
 	Log     logr.Logger
 	Clock   clock.Clock
@@ -64,10 +65,11 @@ func New(c Collector) *Collector {
 	return &c
 }
 
-// NeedLeaderElection has the collector run in the leader alone.
+// NeedLeaderElection makes the collector run only in the leader.
 func (c *Collector) NeedLeaderElection() bool { return true }
 
-// Start collects now and then in every sync period until the context ends. A run that failed is repeated sooner.
+// Start runs the collection immediately and then in each sync period until the context ends. A failed run is retried
+// sooner.
 func (c *Collector) Start(ctx context.Context) error {
 	for failures := 0; ; {
 		again := c.Options.SyncPeriod
@@ -88,15 +90,15 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// Collect runs once. The error wraps a *DeletionError if objects could not be deleted. If a list failed, nothing was deleted after
-// that.
+// Collect runs the collection once. The error wraps a *DeletionError if objects could not be deleted. After a failed
+// list, nothing more is deleted.
 func (c *Collector) Collect(ctx context.Context) error {
 	started := c.Clock.Now()
 	result := &report{candidates: map[string]int{}, deleted: map[string]int{}}
 	err := c.collect(logr.NewContext(ctx, c.Log), result)
 	switch {
 	case ctx.Err() != nil:
-		err, result.failures = ctx.Err(), nil // every request failed, for the same reason
+		err, result.failures = ctx.Err(), nil // every failure has the same cause
 	case len(result.failures) > 0:
 		result.listFailed = err != nil
 		err = errors.Join(err, &DeletionError{Errors: result.failures})
@@ -113,7 +115,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 }
 
 func (c *Collector) collect(ctx context.Context, result *report) error {
-	// Candidates are listed first: an object that is created while references are listed is not a candidate.
+	// Candidates are listed first, so an object that is created while references are listed is not a candidate.
 	candidates, err := c.candidates(ctx)
 	if err != nil {
 		return fmt.Errorf("%w; no objects are deleted", err)

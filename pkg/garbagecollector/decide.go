@@ -10,23 +10,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// minimumAge is the age from which objects are deleted, as in gardener-resource-manager: clients create a ConfigMap before
-// the workload that refers to it.
+// minimumAge is the minimum age of deleted objects, as in gardener-resource-manager. Clients create a ConfigMap before
+// the workload that references it.
 const minimumAge = 10 * time.Minute
 
-// key names a ConfigMap or Secret.
+// key identifies a ConfigMap or Secret.
 type key struct {
 	namespace string
 	references.Reference
 }
 
-// candidate is a ConfigMap or Secret that may be garbage, in the state in which it was listed.
+// candidate is a ConfigMap or Secret that may be garbage, in the listed state.
 type candidate struct {
 	key
 	uid             types.UID
 	resourceVersion string
 	created         time.Time
-	// deleting is set if the object is being deleted already.
+	// deleting is set if the object is already being deleted.
 	deleting bool
 }
 
@@ -35,13 +35,13 @@ func (c candidate) String() string { return c.kindName() + " " + c.namespace + "
 
 func (c candidate) kindName() string { return kindNames[c.Kind] }
 
-// kindNames are how people call the kinds of candidates.
+// kindNames are the API kinds of candidates.
 var kindNames = map[string]string{references.KindConfigMap: "ConfigMap", references.KindSecret: "Secret"}
 
-// used is what is referred to.
+// used is the set of referenced objects.
 type used map[key]struct{}
 
-// add takes in the references of an object.
+// add adds the references of an object.
 func (u used) add(namespace string, annotations map[string]string) {
 	for annotation, value := range annotations {
 		if reference, ok := references.Parse(annotation, value); ok {
@@ -50,12 +50,13 @@ func (u used) add(namespace string, annotations map[string]string) {
 	}
 }
 
-// mature returns the candidates that may be deleted if nothing refers to them: those that are old enough and not being deleted.
+// mature returns the candidates that may be deleted if they are unreferenced: those that are old enough and not being
+// deleted.
 func mature(candidates []candidate, now time.Time) []candidate {
 	return filter(candidates, func(c candidate) bool { return !c.deleting && !now.Before(c.created.Add(minimumAge)) })
 }
 
-// unused returns the candidates that nothing refers to, in the order of kind, namespace and name.
+// unused returns the unreferenced candidates, sorted by kind, namespace and name.
 func unused(candidates []candidate, references used) []candidate {
 	result := filter(candidates, func(c candidate) bool {
 		_, found := references[c.key]
@@ -77,11 +78,11 @@ func filter(candidates []candidate, keep func(candidate) bool) []candidate {
 	return result
 }
 
-// nextRun returns how soon to try again after a number of failed runs in a row: 10 seconds after the first one, and twice as long
-// each time, but never longer than the sync period.
+// nextRun returns the delay after a number of failed runs in a row: 10 seconds after the first one, doubled for each
+// further one, at most the sync period.
 func nextRun(failures int, syncPeriod time.Duration) time.Duration {
 	return min(firstRetry<<min(failures-1, 20), syncPeriod)
 }
 
-// firstRetry is how soon the first failed run is repeated.
+// firstRetry is the delay after the first failed run.
 const firstRetry = 10 * time.Second

@@ -40,7 +40,7 @@ func TestMature(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if mature(nil, now) != nil {
-		t.Error("something comes from nothing")
+		t.Error("got a result for no input")
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// concurrentDeletions is how many objects are deleted at a time.
+	// concurrentDeletions is the number of objects that are deleted concurrently.
 	concurrentDeletions = 16
-	// batchSize is how many objects are deleted between two looks at the references.
+	// batchSize is the number of objects that are deleted before references are listed again.
 	batchSize = 500
 )
 
-// DeletionError says which objects could not be deleted.
+// DeletionError reports the objects that could not be deleted.
 type DeletionError struct {
-	// Errors has an error for each object, in the order of kind, namespace and name.
+	// Errors has an error for each object, sorted by kind, namespace and name.
 	Errors []error
 }
 
-// Error names all objects. It begins as in gardener-resource-manager.
+// Error names all objects. It starts with the text of gardener-resource-manager.
 func (e *DeletionError) Error() string {
 	texts := make([]string, 0, len(e.Errors))
 	for _, err := range e.Errors {
@@ -36,12 +36,12 @@ func (e *DeletionError) Error() string {
 // Unwrap returns the errors of the objects.
 func (e *DeletionError) Unwrap() []error { return e.Errors }
 
-// outcome is what became of a deletion.
+// outcome is the result of a deletion.
 type outcome int
 
 const (
 	failed outcome = iota
-	// deleted: the API server has taken on the deletion.
+	// deleted: the API server accepted the deletion.
 	deleted
 	// gone: another client deleted the object.
 	gone
@@ -49,7 +49,7 @@ const (
 	changed
 )
 
-// deleteAll deletes objects in parallel. One that cannot be deleted does not stop the others.
+// deleteAll deletes objects in parallel. A failed deletion does not stop the others.
 func (c *Collector) deleteAll(ctx context.Context, garbage []candidate, result *report) {
 	outcomes := make([]outcome, len(garbage))
 	errs := make([]error, len(garbage))
@@ -77,7 +77,7 @@ func (c *Collector) deleteAll(ctx context.Context, garbage []candidate, result *
 	}
 }
 
-// delete deletes an object if it still is as it was listed.
+// delete deletes an object if it is still in the listed state.
 func (c *Collector) delete(ctx context.Context, one candidate) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -95,14 +95,15 @@ func (c *Collector) delete(ctx context.Context, one candidate) (outcome, error) 
 	return failed, fmt.Errorf("%s: %w", one, err)
 }
 
-// report is what came of a run.
+// report is the result of a run.
 type report struct {
 	// candidates and deleted count objects by kind.
 	candidates, deleted map[string]int
-	// young are too new to be deleted, unused were found to be so at the first look, saved are those of them that something
-	// referenced at the second one, changed those that were changed meanwhile.
+	// young counts the candidates that are too new to be deleted. unused counts those without references in the first
+	// list. saved counts those of them that the second list references, and changed those that were modified after the
+	// first list.
 	young, unused, saved, changed int
 	failures                      []error
-	// listed is set once the candidates are known, listFailed if a list ended the run.
+	// listed is set once the candidates are known. listFailed is set if a failed list ended the run.
 	listed, listFailed bool
 }

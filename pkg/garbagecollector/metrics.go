@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics are the metrics of the collector. The zero value counts nothing.
+// Metrics are the metrics of the collector. The zero value records nothing.
 type Metrics struct {
 	collected, failures           *metrics.Counter
 	candidates, success, duration *metrics.Gauge
@@ -26,11 +26,13 @@ const (
 func NewMetrics(registry prometheus.Registerer) Metrics {
 	return Metrics{
 		collected: metrics.NewCounter(registry, "garbage_collected_total",
-			"Objects that the garbage collector deleted. kind: ConfigMap, Secret.", "kind").StartAtZero(slices.Collect(maps.Values(kindNames))...),
+			"Objects that the garbage collector deleted. kind: ConfigMap, Secret.",
+			"kind").StartAtZero(slices.Collect(maps.Values(kindNames))...),
 		candidates: metrics.NewGauge(registry, "garbage_candidates",
 			"Objects with the label of the garbage collector that its last run found. kind: ConfigMap, Secret.", "kind"),
 		failures: metrics.NewCounter(registry, "garbage_collection_failures_total",
-			"Runs of the garbage collector that ended because a list request failed, and objects that could not be deleted. operation: list, delete.",
+			"Runs of the garbage collector that ended because a list request failed, and objects that could not be deleted. "+
+				"operation: list, delete.",
 			"operation").StartAtZero(failureList, failureDelete),
 		success: metrics.NewGauge(registry, "garbage_collection_last_success_timestamp_seconds",
 			"Time of the last successful run of the garbage collector, as a Unix time in seconds; 0 before the first one."),

@@ -12,14 +12,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// pageSize is how many objects are read at a time.
+// pageSize is the number of objects that are read per page.
 const pageSize = 500
 
-// listedKind is one whose annotations are references.
+// listedKind is a kind whose annotations are references.
 type listedKind struct {
 	schema.GroupVersionResource
 	name string
-	// optional is set for kinds that a cluster need not have.
+	// optional is set for kinds that a cluster may not have.
 	optional bool
 }
 
@@ -29,10 +29,14 @@ var candidateResources = map[string]schema.GroupVersionResource{
 	references.KindSecret:    {Version: "v1", Resource: "secrets"},
 }
 
-// referrers are the kinds whose annotations are references, those of gardener-resource-manager. Each comes before the ones that
-// its objects make: a reference that is handed down, and taken back above, while they are listed is found at least once.
+// referrers are the kinds whose annotations are references, as in gardener-resource-manager. Each kind comes before the
+// kinds that its objects create. If a reference is passed on to a child and removed from its parent during the listing,
+// it is found at least once.
 var referrers = []listedKind{
-	{schema.GroupVersionResource{Group: "resources.gardener.cloud", Version: "v1alpha1", Resource: "managedresources"}, "ManagedResource", true},
+	{
+		schema.GroupVersionResource{Group: "resources.gardener.cloud", Version: "v1alpha1", Resource: "managedresources"},
+		"ManagedResource", true,
+	},
 	{schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheuses"}, "Prometheus", true},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", false},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet", false},
@@ -65,7 +69,7 @@ func (c *Collector) candidates(ctx context.Context) ([]candidate, error) {
 	return result, nil
 }
 
-// references lists all that may refer to a candidate. What it returns is complete.
+// references lists all objects that may reference a candidate. The result is complete.
 func (c *Collector) references(ctx context.Context) (used, error) {
 	result := used{}
 	for _, kind := range referrers {
@@ -82,7 +86,7 @@ func (c *Collector) references(ctx context.Context) (used, error) {
 	return result, nil
 }
 
-// confirmAbsence returns nil if discovery says too that the cluster does not have a kind, so that it has no objects of it.
+// confirmAbsence returns nil if discovery confirms that the cluster does not have a kind, and so has no objects of it.
 func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFound error) error {
 	abolished, err := c.Kinds.Abolished(ctx, schema.GroupKind{Group: kind.Group, Kind: kind.name})
 	switch {
@@ -94,8 +98,10 @@ func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFoun
 	return nil
 }
 
-// list visits the metadata of all objects of a resource in the namespaces that are overseen. An object may be visited twice.
-func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(*metav1.PartialObjectMetadata)) error {
+// list visits the metadata of all objects of a resource in the configured namespaces. An object may be visited twice.
+func (c *Collector) list(
+	ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(*metav1.PartialObjectMetadata),
+) error {
 	return c.listWith(ctx, selector, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 		page, err := c.listPage(ctx, resource, namespace, options)
 		if err != nil {
@@ -108,10 +114,10 @@ func (c *Collector) list(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// readPage reads one page of a list, and returns where the next one begins; empty after the last one.
+// readPage reads one page of a list and returns the token of the next page; empty after the last one.
 type readPage func(ctx context.Context, namespace string, options metav1.ListOptions) (next string, err error)
 
-// listWith reads all pages in the namespaces that are overseen. An object may be on two of them.
+// listWith reads all pages in the configured namespaces. An object may be on two of them.
 func (c *Collector) listWith(ctx context.Context, selector string, read readPage) error {
 	namespaces := c.Options.Namespaces
 	if len(namespaces) == 0 {
@@ -121,7 +127,7 @@ func (c *Collector) listWith(ctx context.Context, selector string, read readPage
 		options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 		err := listPages(ctx, namespace, options, read)
 		if apierrors.IsResourceExpired(err) {
-			// The pages took longer than the API server keeps the state that they are of. In one piece, it cannot expire.
+			// The pages took longer than the API server keeps that state. An unpaged list cannot expire.
 			options.Limit = 0
 			err = listPages(ctx, namespace, options, read)
 		}
@@ -132,7 +138,8 @@ func (c *Collector) listWith(ctx context.Context, selector string, read readPage
 	return nil
 }
 
-// listPages reads from etcd, not from the API server's cache, since no resourceVersion is given. All pages are of one state.
+// listPages reads from etcd, not from the cache of the API server, because no resourceVersion is set. All pages show
+// the same state.
 func listPages(ctx context.Context, namespace string, options metav1.ListOptions, read readPage) error {
 	for {
 		next, err := read(ctx, namespace, options)
@@ -154,7 +161,7 @@ func (c *Collector) listPage(ctx context.Context, resource schema.GroupVersionRe
 		return nil, err
 	}
 	if page.ResourceVersion == "" {
-		// An answer of something else than an API server must not be taken for an empty list.
+		// A response that is not from an API server must not count as an empty list.
 		return nil, errors.New("the response is not a list: it has no resourceVersion")
 	}
 	return page, nil

@@ -13,11 +13,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// managedResources is the kind whose spec.secretRefs are references, also without annotations.
+// managedResources is the kind whose spec.secretRefs are references even without annotations.
 var managedResources = referrers[0]
 
-// garbageAmong returns the candidates that nothing refers to. ManagedResources are read in full only if the annotations leave a Secret
-// unused, which is rare: a client forgot them.
+// garbageAmong returns the unreferenced candidates. It reads the spec of ManagedResources only if the annotations leave
+// a Secret unreferenced. This is rare: a client forgot the annotations.
 func (c *Collector) garbageAmong(ctx context.Context, candidates []candidate, annotated used) ([]candidate, error) {
 	garbage := unused(candidates, annotated)
 	if !slices.ContainsFunc(garbage, func(c candidate) bool { return c.Kind == references.KindSecret }) {
@@ -36,7 +36,8 @@ func (c *Collector) garbageAmong(ctx context.Context, candidates []candidate, an
 	return unused(garbage, named), nil
 }
 
-// secretRefsPage adds what a page of ManagedResources names, and returns where the next page begins; empty after the last one.
+// secretRefsPage adds the references in a page of ManagedResources and returns the token of the next page; empty after
+// the last one.
 func (c *Collector) secretRefsPage(ctx context.Context, namespace string, options metav1.ListOptions, named used) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -45,7 +46,7 @@ func (c *Collector) secretRefsPage(ctx context.Context, namespace string, option
 		return "", err
 	}
 	if page.GetResourceVersion() == "" {
-		// An answer of something else than an API server must not be taken for an empty list.
+		// A response that is not from an API server must not count as an empty list.
 		return "", errors.New("the response is not a list: it has no resourceVersion")
 	}
 	for i := range page.Items {
@@ -54,7 +55,7 @@ func (c *Collector) secretRefsPage(ctx context.Context, namespace string, option
 	return page.GetContinue(), nil
 }
 
-// addSecretRefs takes in the Secrets that a ManagedResource names.
+// addSecretRefs adds the Secrets that a ManagedResource references.
 func (u used) addSecretRefs(mr *unstructured.Unstructured) {
 	spec, _ := mr.Object["spec"].(map[string]any)
 	items, _ := spec["secretRefs"].([]any)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// certificate is what matters of a Certificate or Issuer of cert.gardener.cloud.
+// certificate has the fields of a Certificate or Issuer of cert.gardener.cloud that the checks read.
 type certificate struct {
 	Metadata struct {
 		Generation int64 `json:"generation"`
@@ -19,7 +19,8 @@ type certificate struct {
 	} `json:"status"`
 }
 
-// checkCertificate has the rules of gardener-resource-manager: one that is being renewed is as well as it was before.
+// checkCertificate implements the rules of gardener-resource-manager. A Certificate that is being renewed keeps its
+// previous health.
 func checkCertificate(object *certificate) Verdict {
 	verdict := object.generationVerdict()
 	verdict.Unhealthy = cmp.Or(
@@ -29,7 +30,7 @@ func checkCertificate(object *certificate) Verdict {
 	return verdict
 }
 
-// checkIssuer has the rules of gardener-resource-manager.
+// checkIssuer implements the rules of gardener-resource-manager.
 func checkIssuer(object *certificate) Verdict {
 	verdict := object.generationVerdict()
 	verdict.Unhealthy = object.expectReady("issuer")

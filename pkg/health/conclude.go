@@ -10,10 +10,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
-// maxNamedObjects is how many objects a message spells out, which keeps it readable.
+// maxNamedObjects limits the objects that a message names, to keep it readable.
 const maxNamedObjects = 10
 
-// Messages of conditions while nothing is known, and when all is well (those of gardener-resource-manager).
+// Messages of conditions without results, and of conditions of healthy objects. They are those of
+// gardener-resource-manager.
 const (
 	healthPending      = "The health checks have not yet been executed for the current set of resources."
 	progressingPending = "Checks have not yet been executed for the current set of resources."
@@ -21,29 +22,29 @@ const (
 	allRolledOut       = "All resources have been fully rolled out."
 )
 
-// Subject is one object of a ManagedResource, and what was found of it. Of Missing, Unknown, Exempt and Pending the first
-// that is set counts, and the Verdict only if none is.
+// Subject is one object of a ManagedResource with its findings. The first of Missing, Unknown, Exempt and Pending that
+// is set counts. The Verdict counts only if none of them is set.
 type Subject struct {
-	// Group, Kind, Namespace and Name name the object. The namespace of a cluster-scoped object is empty.
+	// Group, Kind, Namespace and Name identify the object. The namespace of a cluster-scoped object is empty.
 	Group, Kind, Namespace, Name string
-	// Missing says that the object does not exist.
+	// Missing is set if the object does not exist.
 	Missing bool
-	// MissingDetail says more of a missing object, such as that its kind is not served; it may be empty.
+	// MissingDetail adds a detail about a missing object, for example that its kind is not served. It may be empty.
 	MissingDetail string
-	// Unknown says why the object could not be read; empty if it could. It becomes part of a message, so it should not
-	// differ each time.
+	// Unknown is the reason why the object could not be read; empty if it could. It becomes part of a message, so the same
+	// cause should always give the same text.
 	Unknown string
-	// Exempt is set if the object asks for no checks. It has to exist all the same.
+	// Exempt is set if checks are disabled for the object. The object must still exist.
 	Exempt bool
-	// Pending is set if the object exists, but its present state has not been seen yet.
+	// Pending is set if the object exists, but its current state has not been observed yet.
 	Pending bool
-	// Verdict is what Check says of the object, with the Pods counted that it asks for.
+	// Verdict is the result of Check, with OldPods counted if it requests a count.
 	Verdict Verdict
-	// Notes explain an unhealthy object further, such as its Events; they follow the message after a blank line.
+	// Notes explain an unhealthy object, for example with its Events. They follow the message after a blank line.
 	Notes string
 }
 
-// finding is one line of a message. The rank says how grave it is, the gravest first.
+// finding is one line of a message. Findings are sorted by rank, the most severe first.
 type finding struct {
 	subject         *Subject
 	rank            int
@@ -57,10 +58,10 @@ const (
 	rankError
 )
 
-// Healthy concludes what ResourcesHealthy says of the objects of a ManagedResource. It is False if any is missing,
-// unhealthy or cannot be checked, and names all such objects, the gravest first, which gives the reason. It is Unknown if
-// that is unknown, because an object could not be read or was not checked yet. Reasons and texts are
-// gardener-resource-manager's, which names the first object only.
+// Healthy computes ResourcesHealthy from the objects of a ManagedResource. It is False if any object is missing,
+// unhealthy or cannot be checked. The message names all such objects, the most severe first, and the first one gives
+// the reason. The status is Unknown if no object is known to be bad, but an object could not be read or was not checked
+// yet. Reasons and texts are those of gardener-resource-manager, which names the first object only.
 func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 	var bad, unread []finding
 	pending := false
@@ -92,9 +93,9 @@ func Healthy(subjects []Subject) resourcesv1alpha1.Statement {
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonResourcesHealthy, allHealthy)
 }
 
-// Progressing concludes what ResourcesProgressing says of the objects of a ManagedResource. It is True if any is still
-// rolling out, and names all such objects. It is Unknown if an object could not be read or checked,
-// or is still to be looked at. Missing objects do not count. Reasons and texts are gardener-resource-manager's, which names
+// Progressing computes ResourcesProgressing from the objects of a ManagedResource. It is True if any object is still
+// rolling out, and names all such objects. Otherwise it is Unknown if an object could not be read or checked, or was
+// not checked yet. Missing objects do not count. Reasons and texts are those of gardener-resource-manager, which names
 // the first object only.
 func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 	var busy, unread []finding
@@ -109,7 +110,9 @@ func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 		case s.Pending:
 			pending = true
 		case s.Verdict.Progressing != "":
-			busy = append(busy, finding{s, 0, s.Kind + resourcesv1alpha1.ReasonKindProgressing, fmt.Sprintf("%s is progressing: %s", s, s.Verdict.Progressing)})
+			busy = append(busy, finding{
+				s, 0, s.Kind + resourcesv1alpha1.ReasonKindProgressing, fmt.Sprintf("%s is progressing: %s", s, s.Verdict.Progressing),
+			})
 		case s.Verdict.Err != "":
 			unread = append(unread, s.unread(s.Verdict.Err))
 		}
@@ -125,17 +128,17 @@ func Progressing(subjects []Subject) resourcesv1alpha1.Statement {
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonResourcesRolledOut, allRolledOut)
 }
 
-// HealthPending is what ResourcesHealthy says while nothing is known of the current objects.
+// HealthPending returns ResourcesHealthy for current objects without any result.
 func HealthPending() resourcesv1alpha1.Statement {
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, healthPending)
 }
 
-// ProgressingPending is what ResourcesProgressing says while nothing is known of the current objects.
+// ProgressingPending returns ResourcesProgressing for current objects without any result.
 func ProgressingPending() resourcesv1alpha1.Statement {
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, progressingPending)
 }
 
-// String names the object as gardener-resource-manager does in messages.
+// String formats the object as messages of gardener-resource-manager do.
 func (s *Subject) String() string {
 	return fmt.Sprintf("%s %q", s.Kind, s.Namespace+"/"+s.Name)
 }
@@ -160,8 +163,8 @@ func (s *Subject) unread(why string) finding {
 	return finding{s, 0, resourcesv1alpha1.ReasonChecksPending, fmt.Sprintf("%s could not be checked: %s", s, why)}
 }
 
-// summarize returns the result that names what was found, one object a line, so that the same findings always give the same
-// text. The first one decides about the reason.
+// summarize returns a statement that names each finding on a line of its own. Findings are sorted, so the same findings
+// always give the same text. The first one gives the reason.
 func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) resourcesv1alpha1.Statement {
 	slices.SortStableFunc(findings, func(a, b finding) int {
 		return cmp.Or(
@@ -179,5 +182,7 @@ func summarize(status resourcesv1alpha1.ConditionStatus, findings []finding) res
 	if unnamed := len(findings) - len(lines); unnamed > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", unnamed))
 	}
-	return resourcesv1alpha1.Statement{Status: status, Reason: findings[0].reason, Message: conditiontext.ForCondition(strings.Join(lines, "\n"))}
+	return resourcesv1alpha1.Statement{
+		Status: status, Reason: findings[0].reason, Message: conditiontext.ForCondition(strings.Join(lines, "\n")),
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
-// subject is a ConfigMap or an object of another kind that the function adds to.
+// subject returns a ConfigMap or an object of another kind, changed by the function.
 func subject(kind, namespace, name string, change func(*Subject)) Subject {
 	s := Subject{Kind: kind, Namespace: namespace, Name: name}
 	if change != nil {
@@ -120,7 +120,7 @@ func TestGroupsOfOneName(t *testing.T) {
 	a := Subject{Group: "a.org", Kind: "Widget", Name: "w", Verdict: Verdict{Unhealthy: "of a"}}
 	b := Subject{Group: "b.org", Kind: "Widget", Name: "w", Verdict: Verdict{Unhealthy: "of b"}}
 	if one, other := Healthy([]Subject{a, b}), Healthy([]Subject{b, a}); one != other {
-		t.Errorf("the order decides: %+v, %+v", one, other)
+		t.Errorf("the result depends on the order: %+v, %+v", one, other)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestMessagesAreCapped(t *testing.T) {
 		return Healthy([]Subject{subject("Pod", "ns", "p", verdictOf(Verdict{Unhealthy: detail}))}).Message
 	}
 	if got := of(exact); len(got) != conditiontext.MaxCondition || !strings.HasSuffix(got, "x") {
-		t.Errorf("a message that just fits has become %d bytes", len(got))
+		t.Errorf("a message of the maximum length was changed to %d bytes", len(got))
 	}
 	for shift := range 4 {
 		got := of(strings.Repeat("x", shift) + strings.Repeat("😀", conditiontext.MaxCondition))
@@ -152,7 +152,7 @@ func TestMessagesAreCapped(t *testing.T) {
 			t.Errorf("the message has %d bytes", len(got))
 		}
 		if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, "😀 …") {
-			t.Errorf("the message is cut within a character: …%q", got[len(got)-20:])
+			t.Errorf("the message is truncated within a character: …%q", got[len(got)-20:])
 		}
 	}
 }

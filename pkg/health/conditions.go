@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// condition is what the conditions of all kinds have in common (Kubernetes API conventions). Types of conditions that say
-// when they were observed have ObservedGeneration set.
+// condition has the fields that conditions of all kinds share (Kubernetes API conventions). ObservedGeneration is 0 for
+// types of conditions without that field.
 type condition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
@@ -16,14 +16,14 @@ type condition struct {
 	ObservedGeneration int64                  `json:"observedGeneration"`
 }
 
-// conditioned is an object with only its conditions.
+// conditioned is an object reduced to its conditions.
 type conditioned struct {
 	Status struct {
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }
 
-// find returns the first condition of a type, nil if there is none.
+// find returns the first condition of a type, or nil.
 func find(conditions []condition, conditionType string) *condition {
 	for i := range conditions {
 		if conditions[i].Type == conditionType {
@@ -33,7 +33,8 @@ func find(conditions []condition, conditionType string) *condition {
 	return nil
 }
 
-// expect says why the condition does not have a status; empty if it does. The text is gardener-resource-manager's.
+// expect returns an explanation if the condition does not have the given status, and "" if it does. The text is that of
+// gardener-resource-manager.
 func (c *condition) expect(status metav1.ConditionStatus) string {
 	if c.Status == status {
 		return ""
@@ -42,7 +43,7 @@ func (c *condition) expect(status metav1.ConditionStatus) string {
 		c.Type, c.Status, status, c.Reason, c.Message)
 }
 
-// required says why there is no condition of a type that is True; empty if there is.
+// required returns an explanation if the condition of a type is missing or not True, and "" otherwise.
 func required(conditions []condition, conditionType string) string {
 	if found := find(conditions, conditionType); found != nil {
 		return found.expect(metav1.ConditionTrue)
@@ -50,7 +51,7 @@ func required(conditions []condition, conditionType string) string {
 	return missing(conditionType)
 }
 
-// optional says why the condition of a type does not have a status; empty if it does, or is not there.
+// optional returns an explanation if the condition of a type exists with a different status, and "" otherwise.
 func optional(conditions []condition, conditionType string, status metav1.ConditionStatus) string {
 	if found := find(conditions, conditionType); found != nil {
 		return found.expect(status)
@@ -64,7 +65,8 @@ func missing(conditionType string) string {
 
 const outdatedPrefix = "observed generation outdated"
 
-// outdated says that a status is about an older generation; empty if it is not. The text is gardener-resource-manager's.
+// outdated returns an explanation if a status refers to an older generation, and "" if it does not. The text is that of
+// gardener-resource-manager.
 func outdated(observed, generation int64) string {
 	if observed < generation {
 		return fmt.Sprintf(outdatedPrefix+" (%d/%d)", observed, generation)
@@ -72,7 +74,8 @@ func outdated(observed, generation int64) string {
 	return ""
 }
 
-// notUpdated says that replicas have not been updated; empty if enough have. The text is gardener-resource-manager's.
+// notUpdated returns an explanation if fewer replicas than wanted have been updated, and "" otherwise. The text is that
+// of gardener-resource-manager.
 func notUpdated[T int32 | int64](updated, wanted T) string {
 	if updated < wanted {
 		return fmt.Sprintf("%d of %d replica(s) have been updated", updated, wanted)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// checkDaemonSet has the rules of gardener-resource-manager, but expects no Pods to be updated with strategy OnDelete, with
-// which the DaemonSet controller updates none.
+// checkDaemonSet implements the rules of gardener-resource-manager, with one exception: it does not expect updated Pods
+// with the strategy OnDelete, because the DaemonSet controller updates none then.
 func checkDaemonSet(set *appsv1.DaemonSet) Verdict {
 	if detail := outdated(set.Status.ObservedGeneration, set.Generation); detail != "" {
 		return unobserved(detail)
@@ -20,7 +20,8 @@ func checkDaemonSet(set *appsv1.DaemonSet) Verdict {
 	return verdict
 }
 
-// misplaced says which Pods are not where, or how, they have to be; empty if all are. A rollout may have Pods unavailable.
+// misplaced returns an explanation if Pods are missing, misscheduled or unavailable, and "" otherwise. During a
+// rollout, some Pods may be unavailable.
 func misplaced(set *appsv1.DaemonSet) string {
 	status := set.Status
 	switch {

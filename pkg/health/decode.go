@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// decoded returns the rule that checks what of an object's content is in T.
+// decoded returns a rule that decodes the content of an object into a T and checks that.
 func decoded[T any](check func(*T) Verdict) rule {
 	return func(content map[string]any) Verdict {
 		object := new(T)
@@ -19,7 +19,7 @@ func decoded[T any](check func(*T) Verdict) rule {
 	}
 }
 
-// explainMismatch says which field does not fit into the type. The converter does not name it, the JSON decoder does.
+// explainMismatch names the field that does not fit the type. The JSON decoder names it, the converter does not.
 func explainMismatch(err error, content map[string]any, target any) string {
 	body, marshalErr := json.Marshal(content)
 	if marshalErr != nil {

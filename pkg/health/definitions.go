@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkDefinition checks a CustomResourceDefinition with the rules of gardener-resource-manager.
+// checkDefinition implements the rules of gardener-resource-manager for a CustomResourceDefinition.
 func checkDefinition(definition *conditioned) Verdict {
 	conditions := definition.Status.Conditions
 	return Verdict{Unhealthy: cmp.Or(

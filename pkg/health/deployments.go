@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// oldPodsRemain is gardener-resource-manager's text.
+// oldPodsRemain is the text of gardener-resource-manager.
 const oldPodsRemain = "there are still non-terminated old pods"
 
-// checkDeployment has the rules of gardener-resource-manager. Beyond them, replicas that do not exist yet are not old Pods,
-// and Pods need not be counted where the Deployment does it (status.terminatingReplicas, as of Kubernetes 1.35).
+// checkDeployment implements the rules of gardener-resource-manager, with two differences. Replicas that do not exist
+// yet do not count as old Pods. Pods are not counted if the Deployment reports status.terminatingReplicas (Kubernetes
+// 1.35 or later).
 func checkDeployment(deployment *appsv1.Deployment) Verdict {
 	if detail := outdated(deployment.Status.ObservedGeneration, deployment.Generation); detail != "" {
 		return unobserved(detail)
@@ -38,9 +39,9 @@ func checkDeployment(deployment *appsv1.Deployment) Verdict {
 	return verdict
 }
 
-// rollout says what of the rollout of the present template is missing; empty if nothing is.
+// rollout returns an explanation if the rollout of the current template is not complete, and "" if it is.
 func rollout(deployment *appsv1.Deployment, conditions []condition) string {
-	const done = "NewReplicaSetAvailable" // the reason that the deployment controller gives
+	const done = "NewReplicaSetAvailable" // the reason that the deployment controller sets
 	progressing := find(conditions, string(appsv1.DeploymentProgressing))
 	switch {
 	case progressing == nil && hasDeadline(deployment):
@@ -53,14 +54,15 @@ func rollout(deployment *appsv1.Deployment, conditions []condition) string {
 	return notUpdated(min(status.UpdatedReplicas, status.Replicas), replicasOf(deployment.Spec.Replicas))
 }
 
-// hasDeadline reports whether the deployment controller maintains the condition Progressing, which it does not for the
-// deadline that stands for none.
+// hasDeadline reports whether the deployment controller maintains the condition Progressing. It does not if the
+// deadline is MaxInt32, which means no deadline.
 func hasDeadline(deployment *appsv1.Deployment) bool {
 	deadline := deployment.Spec.ProgressDeadlineSeconds
 	return deadline == nil || *deadline != math.MaxInt32
 }
 
-// surplus says that there are more Pods than there have to be, as far as the status counts all of them.
+// surplus returns an explanation if there are more Pods than wanted. It needs status.terminatingReplicas and returns ""
+// without it.
 func surplus(deployment *appsv1.Deployment) string {
 	terminating := deployment.Status.TerminatingReplicas
 	if terminating == nil {
@@ -72,8 +74,8 @@ func surplus(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// podsOf names the Pods of a Deployment, or says why they cannot be named. An empty selector names none, lest it select
-// all Pods of the namespace; the API server admits none.
+// podsOf returns the Pods of a Deployment to count, or an explanation if its selector is invalid. It counts nothing for
+// an empty selector, which would select all Pods of the namespace. The API server rejects empty selectors.
 func podsOf(deployment *appsv1.Deployment) (PodCount, string) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
@@ -85,7 +87,7 @@ func podsOf(deployment *appsv1.Deployment) (PodCount, string) {
 	return PodCount{Selector: selector.String(), Replicas: replicasOf(deployment.Spec.Replicas)}, ""
 }
 
-// replicasOf returns how many replicas are wanted: 1 if nothing is said, as the API server defaults it.
+// replicasOf returns the number of wanted replicas. The default is 1, as in the API server.
 func replicasOf[T int32 | int64](replicas *T) T {
 	if replicas == nil {
 		return 1

@@ -17,8 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
 )
 
-// Examiner computes the health of objects: by the checks of the ManagedResource that owns them, by those of the configuration, or by
-// the built-in ones, whichever comes first. It is safe for concurrent use.
+// Examiner computes the health of objects. It uses the check of the ManagedResource that owns the object, else the
+// check in the configuration, else the built-in one. It is safe for concurrent use.
 type Examiner struct {
 	other  OtherKinds
 	common *expression.Checks
@@ -26,22 +26,22 @@ type Examiner struct {
 	epoch atomic.Uint64
 
 	mu sync.RWMutex
-	// own are the checks of ManagedResources, by the origin of their objects.
+	// own holds the checks of ManagedResources, by the origin of their objects.
 	own map[string]ownChecks
 	// asked counts the ManagedResources that have a check for a kind.
 	asked map[schema.GroupKind]int
 }
 
-// ownChecks are the checks of one ManagedResource, as they were written and compiled.
+// ownChecks are the checks of one ManagedResource, both as written and compiled.
 type ownChecks struct {
 	written  []resourcesv1alpha1.HealthCheck
 	compiled *expression.Checks
 	err      error
-	// since is the epoch that began with them.
+	// since is the epoch in which they were set.
 	since uint64
 }
 
-// differsFrom returns the kinds whose check is another one than that of earlier checks.
+// differsFrom returns the kinds whose checks differ from those before.
 func (c ownChecks) differsFrom(before ownChecks) []schema.GroupKind {
 	kinds := map[schema.GroupKind]bool{}
 	for _, gk := range slices.Concat(before.compiled.Kinds(), c.compiled.Kinds()) {
@@ -51,7 +51,7 @@ func (c ownChecks) differsFrom(before ownChecks) []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// textFor returns the check of a kind as it was written; that of no kind if there is none, or none that can be used.
+// textFor returns the check of a kind as written. It is the zero value if there is no usable check.
 func (c ownChecks) textFor(gk schema.GroupKind) resourcesv1alpha1.HealthCheck {
 	for _, written := range c.written {
 		if written.Group == gk.Group && written.Kind == gk.Kind && c.compiled.For(gk) != nil {
@@ -61,13 +61,13 @@ func (c ownChecks) textFor(gk schema.GroupKind) resourcesv1alpha1.HealthCheck {
 	return resourcesv1alpha1.HealthCheck{}
 }
 
-// NewExaminer returns an examiner with the checks of the configuration; nil is for none.
+// NewExaminer returns an examiner with the checks of the configuration, which may be nil.
 func NewExaminer(other OtherKinds, common *expression.Checks) *Examiner {
 	return &Examiner{other: other, common: common, own: map[string]ownChecks{}, asked: map[schema.GroupKind]int{}}
 }
 
-// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects of this origin must be examined again because
-// of that. The error says which checks cannot be compiled; then none of them holds, and the same error is returned every time.
+// SetOwn sets the checks for the objects of an origin. It returns the kinds whose objects of this origin must be
+// examined again. If a check does not compile, none of the checks applies, and SetOwn returns the same error each time.
 func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error) {
 	e.mu.RLock()
 	before, known := e.own[origin]
@@ -83,11 +83,11 @@ func (e *Examiner) SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck)
 	e.count(before, -1)
 	e.count(after, 1)
 	after.since = e.epoch.Add(1)
-	e.own[origin] = after // also if there are none any more: it is known since when
+	e.own[origin] = after // also if the list is empty now: ChangedSince needs the epoch
 	return after.differsFrom(before), after.err
 }
 
-// Forget drops the checks for the objects of an origin that are gone.
+// Forget drops the checks of an origin whose objects no longer exist.
 func (e *Examiner) Forget(origin string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,7 +95,7 @@ func (e *Examiner) Forget(origin string) {
 	delete(e.own, origin)
 }
 
-// count adds a number to those that have a check for the kinds of checks.
+// count adds a number to the counters of the kinds that have checks.
 func (e *Examiner) count(checks ownChecks, number int) {
 	for _, gk := range checks.compiled.Kinds() {
 		if e.asked[gk] += number; e.asked[gk] == 0 {
@@ -104,10 +104,11 @@ func (e *Examiner) count(checks ownChecks, number int) {
 	}
 }
 
-// Epoch returns what ChangedSince needs later.
+// Epoch returns the current epoch, to pass to ChangedSince later.
 func (e *Examiner) Epoch() uint64 { return e.epoch.Load() }
 
-// ChangedSince reports whether the checks for the objects of an origin changed since an epoch, so that what was examined in it is not certain.
+// ChangedSince reports whether the checks for the objects of an origin changed after an epoch. Verdicts computed in
+// that epoch may be outdated then.
 func (e *Examiner) ChangedSince(epoch uint64, origin string) bool {
 	if e.epoch.Load() == epoch {
 		return false
@@ -117,14 +118,14 @@ func (e *Examiner) ChangedSince(epoch uint64, origin string) bool {
 	return e.own[origin].since > epoch
 }
 
-// NeedsBody reports whether more than the metadata of a kind's objects has to be known.
+// NeedsBody reports whether checks of a kind read more than the metadata of objects.
 func (e *Examiner) NeedsBody(gk schema.GroupKind) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return NeedsBody(gk, e.other) || e.common.For(gk) != nil || e.asked[gk] > 0
 }
 
-// Examine returns how a whole object is.
+// Examine returns the verdict on an object, which must be complete.
 func (e *Examiner) Examine(gk schema.GroupKind, obj runtime.Object) Verdict {
 	check := e.checkFor(gk, obj)
 	if check == nil {

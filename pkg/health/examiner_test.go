@@ -24,7 +24,7 @@ var (
 	widgets     = schema.GroupKind{Group: "example.org", Kind: "Widget"}
 )
 
-// saying returns a check that finds every object of a kind unhealthy, and says so in its own words.
+// saying returns a check that makes every object of a kind unhealthy with the given message.
 func saying(gk schema.GroupKind, word string) resourcesv1alpha1.HealthCheck {
 	return resourcesv1alpha1.HealthCheck{Group: gk.Group, Kind: gk.Kind, Healthy: "false", Message: "'" + word + "'"}
 }
@@ -38,7 +38,7 @@ func examinerWith(t *testing.T, common ...resourcesv1alpha1.HealthCheck) *Examin
 	return NewExaminer(OtherKindsFailuresOnly, compiled)
 }
 
-// setOwn sets checks that compile, and returns the kinds that are to be examined anew, sorted.
+// setOwn sets checks that compile, and returns the sorted kinds to examine again.
 func setOwn(t *testing.T, e *Examiner, origin string, checks ...resourcesv1alpha1.HealthCheck) string {
 	t.Helper()
 	changed, err := e.SetOwn(origin, checks)
@@ -62,8 +62,8 @@ func owned(origin string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "x", Annotations: map[string]string{resourcesv1alpha1.AnnotationOrigin: origin}}
 }
 
-// TestExaminerOrder: the checks of the object's own ManagedResource come first, then those of the configuration, then the
-// built-in ones, for typed and untyped objects alike.
+// TestExaminerOrder checks that the checks of the object's own ManagedResource take precedence over those of the configuration,
+// and these over the built-in ones, for typed and unstructured objects.
 func TestExaminerOrder(t *testing.T) {
 	e := examinerWith(t, saying(deployments, "common"))
 	setOwn(t, e, "garden/shop", saying(deployments, "own"))
@@ -88,17 +88,17 @@ func TestExaminerOrder(t *testing.T) {
 		}
 	}
 	if got := e.Examine(configMaps, &corev1.ConfigMap{ObjectMeta: owned("garden/shop")}); got != (Verdict{}) {
-		t.Errorf("a kind without a check: %+v", got)
+		t.Errorf("for a kind without a check: %+v", got)
 	}
 }
 
-// TestSetOwn: the kinds are returned of which objects are to be examined in another way.
+// TestSetOwn checks that SetOwn returns the kinds whose checks changed.
 func TestSetOwn(t *testing.T) {
 	e := examinerWith(t)
 	expect := func(what, got, want string) {
 		t.Helper()
 		if got != want {
-			t.Errorf("%s: examined anew are %q, want %q", what, got, want)
+			t.Errorf("%s: kinds to examine again: %q, want %q", what, got, want)
 		}
 	}
 	expect("none", setOwn(t, e, "shop"), "")
@@ -119,33 +119,33 @@ func TestSetOwn(t *testing.T) {
 	}
 	expect("one more kind", setOwn(t, e, "shop", saying(configMaps, "e"), saying(widgets, "d")), "ConfigMap")
 	expect("another check of one of two kinds", setOwn(t, e, "shop", saying(configMaps, "f"), saying(widgets, "d")), "ConfigMap")
-	expect("none any more", setOwn(t, e, "shop"), "ConfigMap Widget")
+	expect("no checks any more", setOwn(t, e, "shop"), "ConfigMap Widget")
 	e.Forget("shop")
 	e.Forget("bank")
 	e.Forget("unknown")
 	if len(e.own) != 0 || len(e.asked) != 0 {
-		t.Errorf("memory is held for nothing: %v %v", e.own, e.asked)
+		t.Errorf("unused entries remain: %v %v", e.own, e.asked)
 	}
 }
 
-// TestSetOwnError: with checks that do not compile the others hold, and the error is the same every time.
+// TestSetOwnError checks that health checks that do not compile do not apply, and that the error is the same every time.
 func TestSetOwnError(t *testing.T) {
 	e := examinerWith(t, saying(configMaps, "common"))
 	setOwn(t, e, "shop", saying(configMaps, "own"))
 	bad := []resourcesv1alpha1.HealthCheck{saying(widgets, "own"), {Kind: "ConfigMap", Healthy: "nonsense("}}
 	changed, first := e.SetOwn("shop", bad)
 	if first == nil || kindsOf(changed) != "ConfigMap" {
-		t.Fatalf("the error is %v, examined anew are %v", first, changed)
+		t.Fatalf("the error is %v, kinds to examine again: %v", first, changed)
 	}
 	changed, second := e.SetOwn("shop", bad)
 	if second == nil || second.Error() != first.Error() || len(changed) > 0 {
-		t.Errorf("the second error is %v, examined anew are %v", second, changed)
+		t.Errorf("the second error is %v, kinds to examine again: %v", second, changed)
 	}
 	if got := e.Examine(configMaps, &corev1.ConfigMap{ObjectMeta: owned("shop")}); got.Unhealthy != "common" {
 		t.Errorf("got %+v", got)
 	}
 	if got := setOwn(t, e, "shop", saying(configMaps, "own")); got != "ConfigMap" {
-		t.Errorf("mended, examined anew are %q", got)
+		t.Errorf("after the correction, kinds to examine again: %q", got)
 	}
 	setOwn(t, e, "shop")
 	if changed, err := e.SetOwn("shop", nil); err != nil || len(changed) > 0 {
@@ -176,7 +176,7 @@ func TestExamine_ReportsErrors(t *testing.T) {
 	}
 }
 
-// TestExaminerConcurrently has checks set, objects examined and kinds asked for at the same time; the race detector looks on.
+// TestExaminerConcurrently sets checks, examines objects and queries kinds concurrently, for the race detector.
 func TestExaminerConcurrently(t *testing.T) {
 	e := examinerWith(t, saying(configMaps, "common"))
 	var group sync.WaitGroup
@@ -202,11 +202,11 @@ func TestExaminerConcurrently(t *testing.T) {
 	}
 	group.Wait()
 	if len(e.own) != 0 || len(e.asked) != 0 {
-		t.Errorf("memory is held for nothing: %v %v", e.own, e.asked)
+		t.Errorf("unused entries remain: %v %v", e.own, e.asked)
 	}
 }
 
-// TestChangedSince: what was examined before the checks of its ManagedResource changed, or while they did, is known.
+// TestChangedSince checks that verdicts from before or during a change of checks are detected.
 func TestChangedSince(t *testing.T) {
 	e := examinerWith(t)
 	before := e.Epoch()
@@ -231,6 +231,6 @@ func TestChangedSince(t *testing.T) {
 	last := e.Epoch()
 	setOwn(t, e, "shop")
 	if !e.ChangedSince(last, "shop") || e.ChangedSince(e.Epoch(), "shop") {
-		t.Error("that there are no checks any more is not a change")
+		t.Error("the removal of all checks does not count as a change")
 	}
 }

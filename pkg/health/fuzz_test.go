@@ -39,19 +39,19 @@ func FuzzCheck(f *testing.F) {
 		for _, gvk := range kinds {
 			obj := &unstructured.Unstructured{}
 			if utiljson.Unmarshal(content, &obj.Object) != nil || obj.Object == nil {
-				t.Skip("no JSON object")
+				t.Skip("not a JSON object")
 			}
 			obj.SetGroupVersionKind(gvk)
 			for _, other := range []OtherKinds{OtherKindsFailuresOnly, OtherKindsFullStatus} {
 				verdict := check(obj, other) // without the recovery from panics
 				if verdict.OldPods != (PodCount{}) && (verdict.Progressing != "" || verdict.OldPods.Selector == "") {
-					t.Errorf("%s: Pods are to be counted for nothing: %+v", gvk, verdict)
+					t.Errorf("%s: a count of Pods is requested without need: %+v", gvk, verdict)
 				}
 				if verdict.Unobserved && verdict.Unhealthy == "" && verdict.Progressing == "" {
-					t.Errorf("%s: nothing comes of an outdated status: %+v", gvk, verdict)
+					t.Errorf("%s: an outdated status has no effect: %+v", gvk, verdict)
 				}
 				if verdict.Err == "" && verdict != check(obj, other) {
-					t.Errorf("%s: the verdict differs each time", gvk)
+					t.Errorf("%s: the second verdict differs", gvk)
 				}
 			}
 		}

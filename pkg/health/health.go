@@ -1,7 +1,7 @@
 // Package health computes from an object whether it is healthy, and whether it is still rolling out.
 //
-// Check looks at one object and finds a Verdict. Healthy and Progressing sum up what was found of all objects of a
-// ManagedResource; Aggregate sums up ManagedResources. All of it is pure: the caller reads the objects.
+// Check returns the Verdict on one object. Healthy and Progressing summarize the findings for all objects of a
+// ManagedResource. All of them are pure functions: the caller reads the objects.
 package health
 
 import (
@@ -16,37 +16,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Verdict is what can be said of one object. The zero value says that it is healthy and not rolling out. Verdicts are
-// compared with ==.
+// Verdict is the result of a check of one object. The zero value means healthy and not rolling out. Verdicts are
+// comparable with ==.
 type Verdict struct {
-	// Unhealthy says why the object is not healthy; empty if it is.
+	// Unhealthy is the reason why the object is not healthy; empty if it is healthy.
 	Unhealthy string
-	// Progressing says what is still going on; empty if nothing is.
+	// Progressing describes the rollout in progress; empty if there is none.
 	Progressing string
-	// Unobserved is set if the object's controller has not taken in the last change of the object, so that the status is
-	// about an older one. Unhealthy and Progressing say so then too, as far as gardener-resource-manager checks it.
+	// Unobserved is set if the object's controller has not observed the last change of the object, so the status refers to
+	// an older generation. Unhealthy and Progressing mention this too, for the fields that gardener-resource-manager
+	// checks.
 	Unobserved bool
-	// Err says why the object could not be checked; empty if it could.
+	// Err is the reason why the object could not be checked; empty if it could.
 	Err string
-	// OldPods asks to count Pods, see Counted; the zero value asks for nothing.
+	// OldPods requests a count of Pods, see Counted. The zero value requests none.
 	OldPods PodCount
 }
 
-// PodCount names the Pods of a Deployment that is rolled out but for Pods of former ReplicaSets that may still be there.
+// PodCount selects the Pods of a Deployment that is rolled out, except that Pods of former ReplicaSets may still exist.
 type PodCount struct {
 	// Selector selects the Pods by their labels, in the Deployment's namespace.
 	Selector string
-	// Replicas is how many of them there are, as reported by RelevantPod, once no former ones are left.
+	// Replicas is the expected number of Pods for which RelevantPod returns true, once all old Pods are deleted.
 	Replicas int32
 }
 
-// Counted returns the verdict on an object whose OldPods were counted: it is progressing if there are not as many as there
-// have to be (as gardener-resource-manager).
+// Counted returns the verdict after OldPods were counted. The object is progressing if the number differs from the
+// expected one (as in gardener-resource-manager).
 func (v Verdict) Counted(pods int32) Verdict {
 	if v.OldPods == (PodCount{}) {
 		return v
 	}
-	v.Progressing = "" // an earlier count may have said that some remain
+	v.Progressing = "" // an earlier count may have found old Pods
 	if pods != v.OldPods.Replicas {
 		v.Progressing = oldPodsRemain
 	}
@@ -54,17 +55,17 @@ func (v Verdict) Counted(pods int32) Verdict {
 	return v
 }
 
-// unobserved is the verdict on an object whose controller has not taken in the last change.
+// unobserved returns the verdict on an object whose controller has not observed the last change.
 func unobserved(detail string) Verdict {
 	return Verdict{Unhealthy: detail, Progressing: detail, Unobserved: true}
 }
 
-// Check reports whether an object is well, and whether it is still rolling out, by the rules of gardener-resource-manager for
-// the kinds that it knows, and by kstatus, as far as wanted, for other kinds. Group, version and kind decide. The object is
-// unstructured, or typed if client-go's scheme knows its type; it is not changed. Of mere metadata nothing is said. What
-// cannot be checked has Err set. Check never panics.
+// Check checks whether an object is healthy and whether it is still rolling out. Group, version and kind select the
+// rule: kinds that gardener-resource-manager checks use its rules, other kinds use kstatus to the extent that other
+// defines. The object is unstructured, or typed if client-go's scheme knows its type. Check does not change it. For a
+// PartialObjectMetadata, it returns the zero value. If the object cannot be checked, Err is set. Check never panics.
 func Check(obj runtime.Object, other OtherKinds) (verdict Verdict) {
-	// kstatus asserts the types of some fields, and an object may be of any shape: none may stop the caller.
+	// kstatus asserts the types of some fields, but objects may have any shape. A panic must not stop the caller.
 	defer func() {
 		if reason := recover(); reason != nil {
 			verdict = Verdict{Err: fmt.Sprintf("the check panicked: %v", reason)}
@@ -107,7 +108,7 @@ func check(obj runtime.Object, other OtherKinds) Verdict {
 // rule checks the content of an unstructured object.
 type rule func(content map[string]any) Verdict
 
-// rules are the kinds that gardener-resource-manager checks.
+// rules holds the rules for the kinds that gardener-resource-manager checks.
 var rules = map[schema.GroupVersionKind]rule{
 	appsv1.SchemeGroupVersion.WithKind("DaemonSet"):                    decoded(checkDaemonSet),
 	appsv1.SchemeGroupVersion.WithKind("Deployment"):                   decoded(checkDeployment),

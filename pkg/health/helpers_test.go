@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// expectation is an object, without apiVersion and kind, and the verdict on it.
+// expectation is an object, without apiVersion and kind, and the expected verdict.
 type expectation struct {
 	object string
 	want   Verdict
 }
 
-// checkAll checks objects of one kind, as unstructured ones and, if client-go knows the kind, as typed ones.
+// checkAll checks objects of one kind in unstructured form and, if client-go knows the kind, in typed form.
 func checkAll(t *testing.T, apiVersion, kind string, tests map[string]expectation) {
 	t.Helper()
 	for name, test := range tests {
@@ -26,7 +26,7 @@ func checkAll(t *testing.T, apiVersion, kind string, tests map[string]expectatio
 			before := obj.DeepCopy()
 			expectVerdict(t, obj, test.want)
 			if len(obj.Object) != len(before.Object) {
-				t.Error("the check has changed the object")
+				t.Error("the check changed the object")
 			}
 			if typed, err := scheme.Scheme.New(obj.GroupVersionKind()); err == nil && test.want.Err == "" {
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
@@ -52,7 +52,7 @@ func expectVerdict(t *testing.T, obj runtime.Object, want Verdict) {
 	}
 }
 
-// objectOf decodes YAML as the client does.
+// objectOf decodes YAML like the client.
 func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(text))
@@ -66,5 +66,5 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// stale is the verdict on a status of generation 1 if the generation is 2.
+// stale is the verdict if the status is from generation 1 and the object has generation 2.
 var stale = unobserved("observed generation outdated (1/2)")

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkJob has the rule of gardener-resource-manager: a Job is well until it has failed.
+// checkJob implements the rule of gardener-resource-manager: a Job is healthy unless it failed.
 func checkJob(job *batchv1.Job) Verdict {
 	conditions := make([]condition, 0, len(job.Status.Conditions))
 	for _, c := range job.Status.Conditions {

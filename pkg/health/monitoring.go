@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// monitoring is what matters of a Prometheus or Alertmanager of monitoring.coreos.com.
+// monitoring has the fields of a Prometheus or Alertmanager of monitoring.coreos.com that the checks read.
 type monitoring struct {
 	Metadata struct {
 		Generation int64 `json:"generation"`
@@ -21,7 +21,7 @@ type monitoring struct {
 	} `json:"status"`
 }
 
-// checkMonitoring has the rules of gardener-resource-manager. Each condition says for itself what it has observed.
+// checkMonitoring implements the rules of gardener-resource-manager. Each condition has its own observedGeneration.
 func checkMonitoring(object *monitoring) Verdict {
 	replicas := replicasOf(object.Spec.Replicas)
 	unhealthy, unavailableStale := object.requireCurrent("Available")
@@ -35,8 +35,8 @@ func checkMonitoring(object *monitoring) Verdict {
 	return Verdict{Unhealthy: unhealthy, Progressing: progressing, Unobserved: unavailableStale || unreconciledStale}
 }
 
-// requireCurrent says why there is no condition of a type that is True for the present generation, and whether that is
-// because it is about an older one.
+// requireCurrent returns an explanation if the condition of a type is missing, not True, or observed for an older
+// generation. It also returns whether it is stale for that last reason.
 func (m *monitoring) requireCurrent(conditionType string) (detail string, stale bool) {
 	found := find(m.Status.Conditions, conditionType)
 	if found == nil {

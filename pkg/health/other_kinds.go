@@ -11,25 +11,26 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// OtherKinds says how objects of kinds that gardener-resource-manager has no rule for are checked. An unknown value counts
-// as OtherKindsFailuresOnly.
+// OtherKinds selects how objects are checked whose kind gardener-resource-manager has no rule for. An unknown value
+// counts as OtherKindsFailuresOnly.
 type OtherKinds string
 
 const (
-	// OtherKindsFailuresOnly is the default and has them unhealthy if kstatus says that they failed, and well otherwise.
+	// OtherKindsFailuresOnly is the default. Objects are unhealthy if kstatus reports that they failed, and healthy
+	// otherwise.
 	OtherKindsFailuresOnly OtherKinds = "FailuresOnly"
-	// OtherKindsFullStatus has them progressing, too, while kstatus says that they are in progress.
+	// OtherKindsFullStatus also makes objects progressing while kstatus reports that they are in progress.
 	OtherKindsFullStatus OtherKinds = "FullStatus"
 )
 
-// unobservedReason is kstatus' reason for an object whose status is about an older generation.
+// unobservedReason is the reason that kstatus gives if a status refers to an older generation.
 const unobservedReason = "LatestGenerationNotObserved"
 
-// checkOther asks kstatus, which knows the conventions of Kubernetes for conditions and generations.
+// checkOther uses kstatus, which knows the Kubernetes conventions for conditions and generations.
 func checkOther(obj *unstructured.Unstructured, other OtherKinds) Verdict {
 	result, err := status.Compute(obj)
 	if err != nil {
-		return Verdict{} // fields that are named as in the conventions, but mean something else: nothing can be said
+		return Verdict{} // the fields have conventional names, but another meaning: no verdict
 	}
 	detail := cmp.Or(result.Message, string(result.Status))
 	switch {
@@ -42,10 +43,11 @@ func checkOther(obj *unstructured.Unstructured, other OtherKinds) Verdict {
 	return Verdict{}
 }
 
-// checkOtherTyped checks an object of client-go's scheme, to which a program may have added kinds that have a rule. It is not
-// converted to find failures only of others: kstatus finds none in client-go's own kinds.
+// checkOtherTyped checks a typed object of client-go's scheme. Programs may have added kinds with a rule to that
+// scheme. With OtherKindsFailuresOnly, kinds without a rule are not converted, because kstatus finds no failures in
+// client-go's own kinds.
 func checkOtherTyped(obj runtime.Object, other OtherKinds) Verdict {
-	var gvk schema.GroupVersionKind // which typed objects seldom have set
+	var gvk schema.GroupVersionKind // typed objects usually do not have it set
 	if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
 		gvk = kinds[0]
 	}
@@ -65,8 +67,8 @@ func checkOtherTyped(obj runtime.Object, other OtherKinds) Verdict {
 	return checkOther(converted, other)
 }
 
-// NeedsBody reports whether Check has to see more than the metadata of a kind's objects to say anything: those of kinds with a
-// rule, and those that may have a status that kstatus understands. It is false for Secrets, always.
+// NeedsBody reports whether Check needs more than the metadata of a kind's objects. It is true for kinds with a rule
+// and for kinds that may have a status that kstatus understands. It is always false for Secrets.
 func NeedsBody(gk schema.GroupKind, other OtherKinds) bool {
 	for known := range rules {
 		if known.GroupKind() == gk {
@@ -79,7 +81,8 @@ func NeedsBody(gk schema.GroupKind, other OtherKinds) bool {
 	return other == OtherKindsFullStatus && hasStatus(gk)
 }
 
-// hasStatus reports whether a kind of a group of client-go's scheme has a status. One that is newer than the scheme may.
+// hasStatus reports whether a kind in a group of client-go's scheme has a status. It assumes so for kinds that are
+// newer than the scheme.
 func hasStatus(gk schema.GroupKind) bool {
 	versions := scheme.Scheme.VersionsForGroupKind(gk)
 	for _, version := range versions {

@@ -108,7 +108,7 @@ func TestNeedsBody(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", kind, got, want)
 		}
 		if NeedsBody(gk, "") != want.failuresOnly {
-			t.Errorf("%s: the default is not to look for failures only", kind)
+			t.Errorf("%s: the default is not to report only failures", kind)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkPod has the rule of gardener-resource-manager.
+// checkPod implements the rule of gardener-resource-manager.
 func checkPod(pod *corev1.Pod) Verdict {
 	valid := []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded}
 	if slices.Contains(valid, pod.Status.Phase) {
@@ -17,8 +17,8 @@ func checkPod(pod *corev1.Pod) Verdict {
 	return Verdict{Unhealthy: fmt.Sprintf("pod is in invalid phase %q (expected one of %q)", pod.Status.Phase, valid)}
 }
 
-// RelevantPod reports whether a Pod counts as one of a Deployment's, see PodCount: Pods that are over, or that were evicted or
-// turned away by their node, stay around as objects only, and do not count (as gardener-resource-manager).
+// RelevantPod reports whether a Pod counts for a Deployment, see PodCount. Pods that have ended, were evicted or were
+// rejected by their node remain as objects only and do not count (as in gardener-resource-manager).
 func RelevantPod(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false

@@ -5,18 +5,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkReplicaSet has the rules of gardener-resource-manager.
+// checkReplicaSet implements the rules of gardener-resource-manager.
 func checkReplicaSet(set *appsv1.ReplicaSet) Verdict {
 	return checkReplicas("ReplicaSet", set.Generation, set.Status.ObservedGeneration, set.Spec.Replicas, set.Status.ReadyReplicas)
 }
 
-// checkReplicationController has the rules of gardener-resource-manager.
+// checkReplicationController implements the rules of gardener-resource-manager.
 func checkReplicationController(controller *corev1.ReplicationController) Verdict {
 	return checkReplicas("ReplicationController", controller.Generation, controller.Status.ObservedGeneration,
 		controller.Spec.Replicas, controller.Status.ReadyReplicas)
 }
 
-// checkReplicas checks what keeps a number of Pods without ever updating them, so that there is no rollout.
+// checkReplicas checks controllers that keep a number of Pods without ever updating them. They have no rollouts.
 func checkReplicas(kind string, generation, observed int64, wanted *int32, ready int32) Verdict {
 	if detail := outdated(observed, generation); detail != "" {
 		return Verdict{Unhealthy: detail, Unobserved: true}

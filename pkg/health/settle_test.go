@@ -18,7 +18,7 @@ const (
 	progressingType          = resourcesv1alpha1.ResourcesProgressing
 )
 
-// TestSettle: for how long what is found has to last before the condition says it.
+// TestSettle checks how long a result must last before the condition reports it.
 func TestSettle(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	for name, test := range map[string]struct {
@@ -55,14 +55,14 @@ func TestSettle(t *testing.T) {
 		settling := Settling{wasTrue: true}
 		if test.want > 0 {
 			if got, again := settling.Settle(before, found, test.rolling, now); got != said || again != test.want {
-				t.Errorf("%s, at once: %+v, again after %s", name, got, again)
+				t.Errorf("%s, immediately: %+v, next check after %s", name, got, again)
 			}
 			if got, again := settling.Settle(before, found, test.rolling, now.Add(test.want-time.Second)); got != said || again != time.Second {
-				t.Errorf("%s, a second before: %+v, again after %s", name, got, again)
+				t.Errorf("%s, a second before: %+v, next check after %s", name, got, again)
 			}
 		}
 		if got, again := settling.Settle(before, found, test.rolling, now.Add(test.want)); got != found || again != 0 {
-			t.Errorf("%s, after %s: %+v, again after %s", name, test.want, got, again)
+			t.Errorf("%s, after %s: %+v, next check after %s", name, test.want, got, again)
 		}
 		if settling != (Settling{wasTrue: true}) {
 			t.Errorf("%s: %+v is remembered", name, settling)
@@ -70,7 +70,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettle_Restarts: what was found has to last without a break.
+// TestSettle_Restarts checks that the result must last without interruption.
 func TestSettle_Restarts(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	before := resourcesv1alpha1.Condition{Type: healthyType, Status: isTrue, Reason: "ResourcesHealthy", Message: "well"}
@@ -86,14 +86,15 @@ func TestSettle_Restarts(t *testing.T) {
 	settling.Settle(before, sick, true, now)
 	other := resourcesv1alpha1.NewStatement(isFalse, "JobUnhealthy", "sick in another way")
 	if got, again := settling.Settle(before, other, true, now.Add(20*time.Second)); got != well || again != 10*time.Second {
-		t.Errorf("trouble that changes is trouble still: %+v, again after %s", got, again)
+		t.Errorf("another problem restarted the delay: %+v, next check after %s", got, again)
 	}
 	if got, _ := settling.Settle(before, sick, false, now.Add(21*time.Second)); got != sick {
-		t.Errorf("the rollout is over: %+v", got)
+		t.Errorf("after the rollout: %+v", got)
 	}
 }
 
-// TestSettleFirst: what becomes healthy for the first time is reported at once, though Pods are still rolled out. From then on, it does not flap.
+// TestSettleFirst checks that objects that become healthy for the first time are reported immediately, even during a rollout.
+// After that, the condition does not flap.
 func TestSettleFirst(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	well, sick := resourcesv1alpha1.NewStatement(isTrue, "ResourcesHealthy", "well"), resourcesv1alpha1.NewStatement(isFalse, "DeploymentUnhealthy", "sick")
@@ -102,18 +103,18 @@ func TestSettleFirst(t *testing.T) {
 	}
 	var settling Settling
 	if got, again := settling.Settle(condition(sick), well, true, now); got != well || again != 0 {
-		t.Errorf("healthy for the first time: %+v, again after %s", got, again)
+		t.Errorf("healthy for the first time: %+v, next check after %s", got, again)
 	}
 	if got, again := settling.Settle(condition(well), sick, true, now); got != well || again != 30*time.Second {
-		t.Errorf("the next Pod starts: %+v, again after %s", got, again)
+		t.Errorf("the next Pod starts: %+v, next check after %s", got, again)
 	}
 	if got, again := settling.Settle(condition(sick), well, true, now.Add(40*time.Second)); got != sick || again != 5*time.Second {
-		t.Errorf("healthy again: %+v, again after %s", got, again)
+		t.Errorf("healthy again: %+v, next check after %s", got, again)
 	}
 }
 
-// TestSettlePending: that the controller of an object has not taken in a change yet is no news during the rollout. If it never does, that
-// is told as late as other trouble, counted from when it began.
+// TestSettlePending checks that a change that an object's controller has not observed is not reported during the rollout. If
+// the controller never observes it, it is reported after the same delay as other problems, counted from its start.
 func TestSettlePending(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	for _, status := range []resourcesv1alpha1.ConditionStatus{isTrue, isFalse} {
@@ -121,10 +122,10 @@ func TestSettlePending(t *testing.T) {
 		said := resourcesv1alpha1.NewStatement(status, "Before", "before")
 		var settling Settling
 		if got, again := settling.Settle(before, HealthPending(), true, now); got != said || again != 30*time.Second {
-			t.Errorf("it was %s: %+v, again after %s", status, got, again)
+			t.Errorf("previously %s: %+v, next check after %s", status, got, again)
 		}
 		if got, again := settling.Settle(before, HealthPending(), false, now.Add(5*time.Second)); got != HealthPending() || again != 0 {
-			t.Errorf("it was %s, and nothing rolls: %+v, again after %s", status, got, again)
+			t.Errorf("previously %s, without a rollout: %+v, next check after %s", status, got, again)
 		}
 	}
 	before := resourcesv1alpha1.Condition{Type: healthyType, Status: isTrue, Reason: "ResourcesHealthy", Message: "well"}
@@ -132,14 +133,14 @@ func TestSettlePending(t *testing.T) {
 	var settling Settling
 	settling.Settle(before, HealthPending(), true, now)
 	if got, again := settling.Settle(before, sick, true, now.Add(20*time.Second)); got != well || again != 10*time.Second {
-		t.Errorf("outdated: %+v, again after %s", got, again)
+		t.Errorf("outdated: %+v, next check after %s", got, again)
 	}
 	if got, again := settling.Settle(before, sick, true, now.Add(30*time.Second)); got != sick || again != 0 {
-		t.Errorf("outdated for long: %+v, again after %s", got, again)
+		t.Errorf("outdated for long: %+v, next check after %s", got, again)
 	}
 }
 
-// TestSettleWording: a condition that stays the same says so in other words every five seconds at most.
+// TestSettleWording checks that the message of a condition whose status does not change is updated at most every five seconds.
 func TestSettleWording(t *testing.T) {
 	updated := time.Unix(10_000, 0)
 	before := resourcesv1alpha1.Condition{Type: progressingType, Status: isTrue, Reason: "DeploymentProgressing", Message: "1 of 9"}
@@ -147,17 +148,17 @@ func TestSettleWording(t *testing.T) {
 	said, found := resourcesv1alpha1.NewStatement(isTrue, "DeploymentProgressing", "1 of 9"), resourcesv1alpha1.NewStatement(isTrue, "DeploymentProgressing", "2 of 9")
 	var settling Settling
 	if got, again := settling.Settle(before, found, true, updated.Add(2*time.Second)); got != said || again != 3*time.Second {
-		t.Errorf("soon: %+v, again after %s", got, again)
+		t.Errorf("soon: %+v, next check after %s", got, again)
 	}
 	if got, again := settling.Settle(before, said, true, updated.Add(2*time.Second)); got != said || again != 0 {
-		t.Errorf("the same words: %+v, again after %s", got, again)
+		t.Errorf("the same message: %+v, next check after %s", got, again)
 	}
 	if got, again := settling.Settle(before, found, true, updated.Add(5*time.Second)); got != found || again != 0 {
-		t.Errorf("later: %+v, again after %s", got, again)
+		t.Errorf("later: %+v, next check after %s", got, again)
 	}
 	other := resourcesv1alpha1.NewStatement(isTrue, "StatefulSetProgressing", "0 of 1")
 	if got, again := settling.Settle(before, other, true, updated); got != other || again != 0 {
-		t.Errorf("another reason: %+v, again after %s", got, again)
+		t.Errorf("another reason: %+v, next check after %s", got, again)
 	}
 }
 
@@ -199,15 +200,15 @@ func TestRolling(t *testing.T) {
 			t.Errorf("%s: rolling is %t", name, got)
 		}
 		if got := rollout.Rolling(done, nil, now.Add(29*time.Second)); got != test.want {
-			t.Errorf("%s: rolling is %t a moment after", name, got)
+			t.Errorf("%s: rolling is %t after 29 seconds", name, got)
 		}
 		if rollout.Rolling(done, nil, now.Add(30*time.Second)) {
-			t.Errorf("%s: rolling for ever", name)
+			t.Errorf("%s: rolling forever", name)
 		}
 	}
 }
 
-// film shows objects to both conditions, step by step, and writes down every change of status.
+// film passes objects to both conditions step by step and records every change of status.
 type film struct {
 	now                  time.Time
 	healthy, progressing resourcesv1alpha1.Condition
@@ -216,7 +217,7 @@ type film struct {
 	history              []string
 }
 
-// show has an object look like that for a while.
+// show passes an object with the given verdict for a while.
 func (f *film) show(verdict Verdict, kind string, lasting time.Duration) {
 	subjects := []Subject{{Kind: kind, Namespace: "a", Name: "x", Verdict: verdict}}
 	for end := f.now.Add(lasting); f.now.Before(end); f.now = f.now.Add(500 * time.Millisecond) {
@@ -250,8 +251,8 @@ func (f *film) want(t *testing.T, what string, history ...string) {
 	f.history = nil
 }
 
-// TestStatefulSetDoesNotFlap: during a rolling update one Pod after the other is not ready. If one does not become ready, that
-// is told in the end.
+// TestStatefulSetDoesNotFlap runs rolling updates, in which the Pods become unready one after the other. If a Pod does not
+// become ready, this is reported in the end.
 func TestStatefulSetDoesNotFlap(t *testing.T) {
 	const replicas = 5
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
@@ -291,8 +292,8 @@ func TestStatefulSetDoesNotFlap(t *testing.T) {
 	f.want(t, "it starts", "ResourcesHealthy True")
 }
 
-// TestDaemonSetDoesNotFlap: Pods are replaced on one node after the other, and the last one is not available when all are
-// updated.
+// TestDaemonSetDoesNotFlap runs updates that replace Pods node by node. When all Pods are updated, the last one is not
+// available yet.
 func TestDaemonSetDoesNotFlap(t *testing.T) {
 	const nodes = 4
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
@@ -322,5 +323,5 @@ func TestDaemonSetDoesNotFlap(t *testing.T) {
 	show(nodes, 1, time.Second)
 	f.want(t, "a Pod breaks at rest", "ResourcesHealthy False")
 	show(nodes, 0, time.Second)
-	f.want(t, "it is mended", "ResourcesHealthy True")
+	f.want(t, "the Pod is ready again", "ResourcesHealthy True")
 }

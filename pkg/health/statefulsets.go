@@ -6,8 +6,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// checkStatefulSet has the rules of gardener-resource-manager, but expects only those replicas to be updated that the
-// StatefulSet controller updates: none with strategy OnDelete, those from the partition on otherwise.
+// checkStatefulSet implements the rules of gardener-resource-manager, with one difference: it expects updates only of
+// the replicas that the StatefulSet controller updates. With the strategy OnDelete, it updates no replicas, otherwise
+// those from the partition on.
 func checkStatefulSet(set *appsv1.StatefulSet) Verdict {
 	if detail := outdated(set.Status.ObservedGeneration, set.Generation); detail != "" {
 		return unobserved(detail)
@@ -23,7 +24,7 @@ func checkStatefulSet(set *appsv1.StatefulSet) Verdict {
 	return verdict
 }
 
-// partitionOf returns how many replicas keep their revision.
+// partitionOf returns the number of replicas that keep their revision.
 func partitionOf(set *appsv1.StatefulSet) int32 {
 	rollingUpdate := set.Spec.UpdateStrategy.RollingUpdate
 	if rollingUpdate == nil || rollingUpdate.Partition == nil {

@@ -72,7 +72,7 @@ func TestDeployment(t *testing.T) {
 func TestCounted(t *testing.T) {
 	asked := Verdict{Unhealthy: "ill", OldPods: PodCount{"a=b", 2}}
 	if got, want := asked.Counted(2), (Verdict{Unhealthy: "ill"}); got != want {
-		t.Errorf("with as many Pods as there have to be: %+v", got)
+		t.Errorf("with the desired number of Pods: %+v", got)
 	}
 	for _, pods := range []int32{0, 1, 3} {
 		if got, want := asked.Counted(pods), (Verdict{Unhealthy: "ill", Progressing: oldPodsRemain}); got != want {
@@ -80,12 +80,12 @@ func TestCounted(t *testing.T) {
 		}
 	}
 	again := asked.Counted(3)
-	again.OldPods = asked.OldPods // as long as there are others than wanted
+	again.OldPods = asked.OldPods // while old Pods remain
 	if got, want := again.Counted(2), (Verdict{Unhealthy: "ill"}); got != want {
-		t.Errorf("after the old Pods are gone: %+v, want %+v", got, want)
+		t.Errorf("after the old Pods terminated: %+v, want %+v", got, want)
 	}
 	if got := (Verdict{}).Counted(3); got != (Verdict{}) {
-		t.Errorf("without having asked: %+v", got)
+		t.Errorf("without a requested count: %+v", got)
 	}
 }
 

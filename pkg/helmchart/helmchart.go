@@ -1,4 +1,5 @@
-// Package helmchart renders Helm charts with Helm's own library, as `helm template` does. It does not access a cluster and installs nothing.
+// Package helmchart renders Helm charts with Helm's own library, as `helm template` does. It does not access a cluster
+// and installs nothing.
 package helmchart
 
 import (
@@ -15,26 +16,29 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 )
 
-// Release is what a chart sees of its installation.
+// Release is the release that a chart is rendered for.
 type Release struct{ Name, Namespace string }
 
-// File is a text with objects.
+// File is a text with manifests.
 type File struct{ Name, Content string }
 
 // Rendered is the output of a chart.
 type Rendered struct {
 	// Files are the CRDs in crds/, unchanged, and then the output of the templates, ordered by name.
 	Files []File
-	// LooksUp is set if a template called the function lookup, which found nothing.
+	// LooksUp is set if a template called the function lookup, which always returned an empty result.
 	LooksUp bool
 }
 
 // notes is the file with the notes that Helm prints.
 const notes = "NOTES.txt"
 
-// Render renders a chart, which it changes: the dependencies that the values switch off are removed. Errors describe what is wrong with the
-// chart or the values, and name the file and the line of a template. Values schemas may refer to others by URL, which are downloaded.
-func Render(ctx context.Context, loaded *chartv2.Chart, release Release, values map[string]any, capabilities *common.Capabilities) (*Rendered, error) {
+// Render renders a chart. It modifies the chart: dependencies that the values disable are removed. Errors describe the
+// problem of the chart or the values, with the file and line of a template. Values schemas may reference other schemas
+// by URL, which are downloaded.
+func Render(
+	ctx context.Context, loaded *chartv2.Chart, release Release, values map[string]any, capabilities *common.Capabilities,
+) (*Rendered, error) {
 	if err := chartutil.ProcessDependencies(loaded, values); err != nil {
 		return nil, &DependencyError{err}
 	}
@@ -59,19 +63,19 @@ func Render(ctx context.Context, loaded *chartv2.Chart, release Release, values 
 	return rendered, nil
 }
 
-// DependencyError says that the dependencies of a chart cannot be processed.
+// DependencyError reports that the dependencies of a chart cannot be processed.
 type DependencyError struct{ error }
 
 // Unwrap returns Helm's error.
 func (e *DependencyError) Unwrap() error { return e.error }
 
-// ValuesError says that values do not fit a chart.
+// ValuesError reports that values do not fit a chart.
 type ValuesError struct{ error }
 
 // Unwrap returns Helm's error.
 func (e *ValuesError) Unwrap() error { return e.error }
 
-// filesOf returns the files that contain objects.
+// filesOf returns the files with manifests.
 func filesOf(loaded *chartv2.Chart, texts map[string]string) []File {
 	var files []File
 	for _, definition := range loaded.CRDObjects() {
@@ -102,7 +106,7 @@ func documents(text string) string {
 	return strings.Join(parts, "\n---\n")
 }
 
-// MissingDependencies returns the names of the charts that a chart needs and does not have.
+// MissingDependencies returns the names of the dependencies that a chart declares but does not contain.
 func MissingDependencies(loaded *chartv2.Chart) []string {
 	var missing []string
 	for _, dependency := range loaded.Metadata.Dependencies {

@@ -8,36 +8,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ComponentsOverwriteVariable is the environment variable with the path of a file that has the overwrites for components with image lists
-// of their own, in the format of Gardener's component image vector overwrites.
+// ComponentsOverwriteVariable is the environment variable with the path of a file that overwrites the images of
+// components with their own image lists. Its format is that of Gardener's component image vector overwrites.
 const ComponentsOverwriteVariable = "IMAGEVECTOR_OVERWRITE_COMPONENTS"
 
-// Components has the overwrites for components that have image lists of their own in Gardener, for example etcd-druid, by the names of the
-// components.
+// Components are the overwrites for components with their own image lists in Gardener, such as etcd-druid, by component
+// name.
 type Components map[string]Vector
 
-// LoadComponents reads the overwrites in the file at path. An empty path names no file: then there are no overwrites.
+// LoadComponents reads the overwrites in the file at path. An empty path returns no overwrites.
 func LoadComponents(path string) (Components, error) {
 	if path == "" {
 		return Components{}, nil
 	}
 	content, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("the overwrites of components' images: %w", err)
+		return nil, fmt.Errorf("read the overwrites of component images: %w", err)
 	}
 	components, err := ParseComponents(content)
 	if err != nil {
-		return nil, fmt.Errorf("the overwrites of components' images in %s: %w", path, err)
+		return nil, fmt.Errorf("read the overwrites of component images in %s: %w", path, err)
 	}
 	return components, nil
 }
 
-// ComponentsFromEnvironment is [LoadComponents] with the file that [ComponentsOverwriteVariable] names.
+// ComponentsFromEnvironment is [LoadComponents] for the file in [ComponentsOverwriteVariable].
 func ComponentsFromEnvironment() (Components, error) {
 	return LoadComponents(os.Getenv(ComponentsOverwriteVariable))
 }
 
-// ParseComponents reads overwrites, and checks that each is an image list.
+// ParseComponents parses overwrites and validates each image list.
 func ParseComponents(content []byte) (Components, error) {
 	var file struct {
 		Components []struct {

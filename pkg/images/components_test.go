@@ -67,13 +67,13 @@ func TestInvalidComponents(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "components.yaml")
-	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "overwrites of components' images") {
-		t.Errorf("a missing file: %v", err)
+	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "overwrites of component images") {
+		t.Errorf("for a missing file: %v", err)
 	}
 	if err := os.WriteFile(path, make([]byte, maxFileSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "at most") {
-		t.Errorf("a file that is too large: %v", err)
+	if _, err := LoadComponents(path); err == nil || !strings.Contains(err.Error(), "the limit is 1048576 bytes") {
+		t.Errorf("for a file that is too large: %v", err)
 	}
 }

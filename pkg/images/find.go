@@ -8,16 +8,17 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Image is an image that a component was given.
+// Image is the image for a component.
 type Image struct {
-	// Reference is what containers name.
+	// Reference is the image reference for containers.
 	Reference string
-	// Version is that of the entry, or the tag if the entry has no version. It is empty for an image that is named by its digest alone.
+	// Version is the version of the entry, or its tag if the entry has no version. It is empty for an image that is
+	// referenced only by digest.
 	Version string
 }
 
-// Find returns the image with that name. Of several entries that match, the one with the most constraints wins, then the first one. It
-// fails if no entry matches.
+// Find returns the image with a name. If several entries match, the one with the most constraints wins, then the first
+// one. It returns an error if no entry matches.
 func (v Vector) Find(name string, options Options) (Image, error) {
 	var best *Source
 	constraints := -1
@@ -71,11 +72,11 @@ func within(constraint *string, version string) (bool, error) {
 	}
 	allowed, err := semver.NewConstraint(*constraint)
 	if err != nil {
-		return false, fmt.Errorf("the constraint %q: %w", *constraint, err)
+		return false, fmt.Errorf("invalid constraint %q: %w", *constraint, err)
 	}
 	v, err := semver.NewVersion(version)
 	if err != nil {
-		return false, fmt.Errorf("the version %q: %w", version, err)
+		return false, fmt.Errorf("invalid version %q: %w", version, err)
 	}
 	// A pre-release or a build of a version is treated as that version.
 	plain := semver.New(v.Major(), v.Minor(), v.Patch(), "", "")

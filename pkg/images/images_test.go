@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 			t.Error(err)
 		}
 		if key := source.key(); names[key] {
-			t.Errorf("%s is there twice", source.Name)
+			t.Errorf("%s is listed twice", source.Name)
 		} else {
 			names[key] = true
 		}
@@ -64,7 +64,7 @@ func TestFind(t *testing.T) {
 		{name: "kubernetes", reference: "example.org/kube"},
 		{name: "runtime", options: Options{RuntimeVersion: "1.39.0"}, reference: "example.org/runtime:r1", version: "r1"},
 		{name: "runtime", options: Options{RuntimeVersion: "1.40.0"}, fails: `no image "runtime"`},
-		{name: "runtime", options: Options{RuntimeVersion: "one"}, fails: `the version "one"`},
+		{name: "runtime", options: Options{RuntimeVersion: "one"}, fails: `invalid version "one"`},
 		{name: "empty", fails: "neither repository nor ref"},
 		{name: "missing", fails: `no image "missing"`},
 	} {
@@ -141,10 +141,10 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, maxFileSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), "at most") {
-		t.Errorf("a file that is too large: %v", err)
+	if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), "the limit is 1048576 bytes") {
+		t.Errorf("for a file that is too large: %v", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing")); err == nil {
-		t.Error("a file that is missing is no error")
+		t.Error("no error for a missing file")
 	}
 }

@@ -13,64 +13,68 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OverwriteVariable is the environment variable with the path of a file whose entries replace those of images.yaml.
+// OverwriteVariable is the environment variable with the path of a file whose entries overwrite those of images.yaml.
 const OverwriteVariable = "IMAGEVECTOR_OVERWRITE"
 
-// maxFileSize bounds a file with overwrites, in bytes.
+// maxFileSize limits the size of an overwrite file in bytes.
 const maxFileSize = 1 << 20
 
 //go:embed images.yaml
 var defaults []byte
 
-// Source is one entry of the list. An entry with versions or architectures is only for clusters and nodes that match them.
+// Source is one entry of the list. An entry with versions or architectures applies only to matching clusters and nodes.
 type Source struct {
-	// Name is what components ask for.
+	// Name is the name that components request.
 	Name string `json:"name"`
-	// SourceRepository is where the sources of the image are: a Go module or a directory of this repository. It is for people.
+	// SourceRepository is the location of the image's source code, a Go module or a directory of this repository. It is
+	// informational.
 	SourceRepository string `json:"sourceRepository,omitempty"`
-	// RuntimeVersion is a constraint for the Kubernetes version of the cluster that the image runs in, for example ">= 1.36".
+	// RuntimeVersion is a constraint for the Kubernetes version of the cluster in which the image runs, for example ">=
+	// 1.36".
 	RuntimeVersion *string `json:"runtimeVersion,omitempty"`
-	// TargetVersion is a constraint for the Kubernetes version of the cluster that the image works on.
+	// TargetVersion is a constraint for the Kubernetes version of the cluster that the image operates on.
 	TargetVersion *string `json:"targetVersion,omitempty"`
-	// Architectures are those that the image exists for. Left empty, it exists for all.
+	// Architectures are the supported architectures; empty for all.
 	Architectures []string `json:"architectures,omitempty"`
-	// Repository is the image without tag and digest.
+	// Repository is the image reference without tag and digest.
 	Repository *string `json:"repository,omitempty"`
-	// Tag is the tag or, with the prefix "sha256:", the digest. Left out, it is the version that is asked for.
+	// Tag is the tag or, with the prefix "sha256:", the digest. If it is not set, the requested target version is used.
 	Tag *string `json:"tag,omitempty"`
-	// Ref is the whole reference; it excludes Repository and Tag.
+	// Ref is the complete reference. It excludes Repository and Tag.
 	Ref *string `json:"ref,omitempty"`
-	// Version is the version of what is in the image, if the tag does not say it.
+	// Version is the version of the image content if it differs from the tag.
 	Version *string `json:"version,omitempty"`
 }
 
 // Vector is a list of images.
 type Vector []Source
 
-// Options say which of several entries with the same name is wanted. Empty fields match everything.
+// Options select one of several entries with the same name. Empty fields match everything.
 type Options struct {
-	// RuntimeVersion is the Kubernetes version of the cluster that the image runs in, TargetVersion of the one that it works on.
+	// RuntimeVersion is the Kubernetes version of the cluster in which the image runs, TargetVersion of the cluster that
+	// it operates on.
 	RuntimeVersion, TargetVersion string
-	// Architecture is that of the nodes, for example "amd64".
+	// Architecture of the nodes, for example "amd64".
 	Architecture string
 }
 
-// Load returns the list of images.yaml, with the entries of the file at path in place of, or after, its own. An empty path names no file.
+// Load returns the list of images.yaml, overwritten and extended by the entries of the file at path. An empty path
+// means no file.
 func Load(path string) (Vector, error) {
 	vector, err := Parse(defaults)
 	if err != nil {
-		return nil, fmt.Errorf("the list of images: %w", err)
+		return nil, fmt.Errorf("read the list of images: %w", err)
 	}
 	if path == "" {
 		return vector, nil
 	}
 	content, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("the overwrites of images: %w", err)
+		return nil, fmt.Errorf("read the overwrites of images: %w", err)
 	}
 	overwrites, err := Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("the overwrites of images in %s: %w", path, err)
+		return nil, fmt.Errorf("read the overwrites of images in %s: %w", path, err)
 	}
 	return vector.Overwrite(overwrites), nil
 }
@@ -87,15 +91,15 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(content) > maxFileSize {
-		return nil, fmt.Errorf("%s is too large: it may have at most %d bytes", path, maxFileSize)
+		return nil, fmt.Errorf("%s is too large: the limit is %d bytes", path, maxFileSize)
 	}
 	return content, nil
 }
 
-// FromEnvironment is [Load] with the file that [OverwriteVariable] names.
+// FromEnvironment is [Load] for the file in [OverwriteVariable].
 func FromEnvironment() (Vector, error) { return Load(os.Getenv(OverwriteVariable)) }
 
-// Parse reads a list, and checks it.
+// Parse parses and validates a list.
 func Parse(content []byte) (Vector, error) {
 	var file struct {
 		Images Vector `json:"images"`
@@ -129,7 +133,8 @@ func (s *Source) check() error {
 	return nil
 }
 
-// Overwrite returns the list with the given entries merged into those with the same name, versions and architectures; others are added.
+// Overwrite returns the list with the given entries merged into the entries with the same name, versions and
+// architectures. Other entries are added.
 func (v Vector) Overwrite(overwrites Vector) Vector {
 	result := slices.Clone(v)
 	for _, overwrite := range overwrites {
@@ -143,7 +148,7 @@ func (v Vector) Overwrite(overwrites Vector) Vector {
 	return result
 }
 
-// key is what two entries have in common that are about the same image.
+// key identifies entries for the same image.
 func (s *Source) key() string {
 	architectures := slices.Sorted(slices.Values(s.Architectures))
 	return strings.Join([]string{s.Name, value(s.RuntimeVersion), value(s.TargetVersion), strings.Join(architectures, ",")}, "\n")

@@ -13,28 +13,28 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// Inputs are all that the decision for a Seed is made from.
+// Inputs are the inputs of the decision for a Seed.
 type Inputs struct {
 	Seed          *corev1beta1.Seed
 	Registrations []*corev1beta1.ControllerRegistration
 	Deployments   []*gardencorev1.ControllerDeployment
-	// Installations are those of the Seed.
+	// Installations are the installations in the Seed.
 	Installations []*corev1beta1.ControllerInstallation
-	// Shoots may be more than those of the Seed. So may Entries.
+	// Shoots and Entries may include those of other Seeds.
 	Shoots []*corev1beta1.Shoot
-	// Buckets are all of the garden: entries refer to them.
+	// Buckets are all BackupBuckets of the garden, because entries refer to them.
 	Buckets []*corev1beta1.BackupBucket
 	Entries []*corev1beta1.BackupEntry
-	// DefaultDomains of the garden, which count for Seeds without default domains.
+	// DefaultDomains of the garden. They apply to Seeds without default domains.
 	DefaultDomains []Domain
-	// ResourceVersions of the Secrets and ConfigMaps that deployments name.
+	// ResourceVersions of the Secrets and ConfigMaps to which deployments refer.
 	ResourceVersions map[Resource]string
 }
 
-// Resource is a Secret or ConfigMap of the namespace garden.
+// Resource is a Secret or ConfigMap in namespace garden.
 type Resource struct{ Kind, Name string }
 
-// Action is what is done to an installation.
+// Action is an action on an installation.
 type Action string
 
 // The actions.
@@ -44,29 +44,29 @@ const (
 	ActionDelete Action = "Delete"
 )
 
-// Step is an installation that is written or deleted.
+// Step is the creation, update or deletion of an installation.
 type Step struct {
 	Action Action
-	// Installation is what is written, with the version that was seen, if one was; or what is deleted.
+	// Installation is the object to write, with its resource version if it exists, or the object to delete.
 	Installation *corev1beta1.ControllerInstallation
-	// Reason why the registration is needed or not.
+	// Reason why the registration is needed or not needed.
 	Reason string
 }
 
-// Decision is what has to be done so that a Seed has the extensions that it needs.
+// Decision contains the steps after which a Seed has the extensions that it needs.
 type Decision struct {
-	// Steps ordered by the name of the registration.
+	// Steps are ordered by the name of the registration.
 	Steps []Step
-	// Kept are installations that are not needed and stay, by name, with the reason.
+	// Kept are the reasons why installations that are not needed are retained, by name.
 	Kept map[string]string
-	// Problems say what has to be corrected in the garden, sorted.
+	// Problems describe errors in the objects of the garden, sorted.
 	Problems []string
 }
 
-// Decide compares the extensions that a Seed needs with its installations. It is pure.
+// Decide compares the extensions that a Seed needs with its installations. It is a pure function.
 //
-// Nothing is deleted while the garden declares something that cannot be understood, or while the gardenlet has not said whether extension
-// objects of the registration exist: without their extension, these could not be deleted any more.
+// It deletes nothing while objects of the garden have problems, or while gardenlet has not reported whether extension
+// objects of the registration exist. These could not be deleted without their extension.
 func Decide(in Inputs) Decision {
 	required := RequiredIn(in)
 	d := Decision{Kept: map[string]string{}, Problems: required.Problems}
@@ -88,7 +88,7 @@ func Decide(in Inputs) Decision {
 func (d *Decision) install(in Inputs, registration *corev1beta1.ControllerRegistration, reason string) {
 	before := in.installationOf(registration.Name)
 	if before != nil && before.DeletionTimestamp != nil {
-		d.Kept[before.Name] = "it is being deleted, and is created again when it is gone"
+		d.Kept[before.Name] = "it is being deleted, and is created again afterwards"
 		return
 	}
 	if before == nil && registration.DeletionTimestamp != nil {
@@ -107,8 +107,8 @@ func (d *Decision) install(in Inputs, registration *corev1beta1.ControllerRegist
 	}
 }
 
-// same reports whether an installation is as it should be. The versions of what it refers to count only as far as its hashes and the
-// resources do: the status of a Seed changes its version, too.
+// same reports whether an installation has the wanted content. The resource versions of referenced objects only count as
+// far as hashes and resources do, because the version of a Seed also changes with its status.
 func same(before, after *corev1beta1.ControllerInstallation) bool {
 	name := func(installation *corev1beta1.ControllerInstallation) string {
 		if installation.Spec.DeploymentRef == nil {
@@ -126,28 +126,29 @@ func (d *Decision) remove(in Inputs, installation *corev1beta1.ControllerInstall
 	switch required := isRequired(installation); {
 	case installation.DeletionTimestamp != nil:
 	case len(d.Problems) > 0:
-		d.Kept[name] = "it is not needed, and is kept until the problems are solved"
+		d.Kept[name] = "it is not needed, but is retained until the problems are solved"
 	case required == corev1beta1.ConditionTrue && !in.excludes(installation):
 		d.Kept[name] = "extension objects of its kinds and types exist in the Seed"
-	case required == corev1beta1.ConditionUnknown && in.registration(installation.Spec.RegistrationRef.Name) != nil && isKnownToGardenlet(installation):
-		d.Kept[name] = "the gardenlet has not said whether extension objects of its kinds and types exist in the Seed"
+	case required == corev1beta1.ConditionUnknown && in.registration(installation.Spec.RegistrationRef.Name) != nil &&
+		isKnownToGardenlet(installation):
+		d.Kept[name] = "gardenlet has not reported whether extension objects of its kinds and types exist in the Seed"
 	default:
 		d.Steps = append(d.Steps, Step{ActionDelete, installation, "nothing in the Seed needs it"})
 	}
 }
 
-// excludes reports whether the registration of an installation exists and does not select the Seed: RequiredIn has found it not to be
-// needed though extension objects exist.
+// excludes reports whether the registration of an installation exists but does not select the Seed. In this case
+// RequiredIn has decided that it is not needed although extension objects exist.
 func (in Inputs) excludes(installation *corev1beta1.ControllerInstallation) bool {
 	return in.registration(installation.Spec.RegistrationRef.Name) != nil
 }
 
-// isKnownToGardenlet reports whether a gardenlet has begun to handle an installation.
+// isKnownToGardenlet reports whether a gardenlet has started to handle an installation.
 func isKnownToGardenlet(installation *corev1beta1.ControllerInstallation) bool {
 	return slices.Contains(installation.Finalizers, constants.FinalizerControllerInstallation) || len(installation.Status.Conditions) > 0
 }
 
-// isRequired returns the status of the condition Required: Unknown if it is not set.
+// isRequired returns the status of the condition Required, or Unknown if it is not set.
 func isRequired(installation *corev1beta1.ControllerInstallation) corev1beta1.ConditionStatus {
 	for _, condition := range installation.Status.Conditions {
 		if condition.Type == corev1beta1.ControllerInstallationRequired {
@@ -157,18 +158,19 @@ func isRequired(installation *corev1beta1.ControllerInstallation) corev1beta1.Co
 	return corev1beta1.ConditionUnknown
 }
 
-// findDoubles reports registrations that are installed twice.
+// findDoubles reports registrations with more than one installation.
 func (d *Decision) findDoubles(in Inputs) {
 	for _, installation := range in.Installations {
 		first := in.installationOf(installation.Spec.RegistrationRef.Name)
 		if first != installation && installation.DeletionTimestamp == nil && first.DeletionTimestamp == nil {
-			d.Problems = append(d.Problems, fmt.Sprintf("ControllerRegistration %s has the ControllerInstallations %s and %s in Seed %s: delete the second one",
+			d.Problems = append(d.Problems, fmt.Sprintf(
+				"ControllerRegistration %s has the ControllerInstallations %s and %s in Seed %s: delete the second one",
 				installation.Spec.RegistrationRef.Name, first.Name, installation.Name, in.Seed.Name))
 		}
 	}
 }
 
-// installationOf returns the installation of a registration, the oldest of several; nil if it does not exist.
+// installationOf returns the oldest installation of a registration, or nil if there is none.
 func (in Inputs) installationOf(registration string) *corev1beta1.ControllerInstallation {
 	var first *corev1beta1.ControllerInstallation
 	for _, installation := range in.Installations {
@@ -179,6 +181,7 @@ func (in Inputs) installationOf(registration string) *corev1beta1.ControllerInst
 	return first
 }
 
+// compareAge orders installations by age, then by name.
 func compareAge(a, b *corev1beta1.ControllerInstallation) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
@@ -189,6 +192,7 @@ func sortedByRegistration(installations []*corev1beta1.ControllerInstallation) [
 	})
 }
 
+// registration returns the registration with a name, or nil.
 func (in Inputs) registration(name string) *corev1beta1.ControllerRegistration {
 	for _, registration := range in.Registrations {
 		if registration.Name == name {
@@ -198,6 +202,7 @@ func (in Inputs) registration(name string) *corev1beta1.ControllerRegistration {
 	return nil
 }
 
+// deployment returns the deployment with a name, or nil.
 func (in Inputs) deployment(name string) *gardencorev1.ControllerDeployment {
 	for _, deployment := range in.Deployments {
 		if deployment.Name == name {

@@ -22,8 +22,8 @@ const (
 	noDeployment = "which does not exist"
 )
 
-// row is a case of the decision table: what differs from a Seed that needs nothing but its own provider, the steps that follow, and what the
-// problem is, if there is one.
+// row is a case of the decision table: the differences to a Seed that needs only its own provider, the expected steps, and the
+// expected problem, if any.
 type row struct {
 	name    string
 	changes []change
@@ -56,7 +56,7 @@ func check(t *testing.T, rows []row) {
 	}
 }
 
-// TestDecideForSeeds: what a Seed needs for itself.
+// TestDecideForSeeds tests the needs of a Seed itself.
 func TestDecideForSeeds(t *testing.T) {
 	check(t, []row{
 		{"its provider", nil, "+base", ""},
@@ -86,7 +86,7 @@ func TestDecideForSeeds(t *testing.T) {
 	})
 }
 
-// TestDecideForShoots: what Shoots need in their Seed.
+// TestDecideForShoots tests the needs of Shoots in their Seed.
 func TestDecideForShoots(t *testing.T) {
 	runtimes := func(s *corev1beta1.Shoot) {
 		s.Spec.Provider.Workers[0].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}, {Type: "kata"}}}
@@ -146,7 +146,7 @@ func TestDecideForShoots(t *testing.T) {
 	})
 }
 
-// TestDecideForBackups: buckets and entries of a Seed.
+// TestDecideForBackups tests the needs of buckets and entries of a Seed.
 func TestDecideForBackups(t *testing.T) {
 	stores := has(registration("store", "BackupBucket/s3"), registration("entries", "BackupEntry/s3"))
 	check(t, []row{
@@ -160,7 +160,7 @@ func TestDecideForBackups(t *testing.T) {
 	})
 }
 
-// TestDecidePolicies: registrations that are installed whatever is needed, or only in some Seeds.
+// TestDecidePolicies tests registrations that are always installed, or only in some Seeds.
 func TestDecidePolicies(t *testing.T) {
 	agent := func(p corev1beta1.ControllerDeploymentPolicy) *corev1beta1.ControllerRegistration {
 		return policy(registration("agent", "-Worker/other"), p)
@@ -193,7 +193,7 @@ func TestDecidePolicies(t *testing.T) {
 	})
 }
 
-// TestDecidePrimaries: of several registrations for a kind and type one is installed.
+// TestDecidePrimaries checks that one of several registrations for the same kind and type is installed.
 func TestDecidePrimaries(t *testing.T) {
 	second := func() *corev1beta1.ControllerRegistration { return younger(registration("second", "Worker/local")) }
 	check(t, []row{
@@ -207,7 +207,7 @@ func TestDecidePrimaries(t *testing.T) {
 	})
 }
 
-// TestDecideDeletion: installations that are not needed any more.
+// TestDecideDeletion tests installations that are no longer needed.
 func TestDecideDeletion(t *testing.T) {
 	other := has(registration("other", "Infrastructure/other"))
 	check(t, []row{
@@ -229,7 +229,7 @@ func TestDecideDeletion(t *testing.T) {
 	})
 }
 
-// TestDecideUpdates: what an installation has of its registration, its deployment and its Seed.
+// TestDecideUpdates tests the fields of an installation that come from its registration, its deployment and its Seed.
 func TestDecideUpdates(t *testing.T) {
 	base := installed("base", "True")
 	check(t, []row{

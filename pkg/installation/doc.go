@@ -1,4 +1,5 @@
-// Package installation decides which extensions are installed in a Seed. A ControllerRegistration says which kinds and types of extension
-// objects an extension is responsible for; a ControllerInstallation asks the gardenlet of a Seed to install it there. The decision is a pure
-// function of what the garden declares: [Decide]. Package controller below it carries the decision out.
+// Package installation decides which extensions are installed in a Seed. A ControllerRegistration lists the kinds and
+// types of extension objects for which an extension is responsible. A ControllerInstallation requests its installation
+// from the gardenlet of a Seed. The decision is a pure function of objects in the garden, see [Decide]. Package
+// controllerregistration executes it.
 package installation

@@ -16,11 +16,11 @@ import (
 
 var now = metav1.NewTime(time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC))
 
-// change makes the inputs of a case from those of emptySeed.
+// change changes the inputs that emptySeed returns to those of a case.
 type change func(*Inputs)
 
-// emptySeed returns the inputs for a Seed without Shoots. What it needs for itself is served by the registration
-// "base".
+// emptySeed returns the inputs for a Seed without Shoots. The registration "base" provides everything that the Seed itself
+// needs.
 func emptySeed() Inputs {
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "seed-uid", Labels: map[string]string{"region": "eu"}, ResourceVersion: "10"}}
 	seed.Spec.Provider.Type = "local"
@@ -29,8 +29,8 @@ func emptySeed() Inputs {
 	return in
 }
 
-// registration returns one that was installed with the deployment of the same name. A resource that begins with "-" is not primary; one of
-// kind Extension may be followed by " shoot" or " seed", for which it is enabled, and " workerless".
+// registration returns a registration that was installed with the deployment of the same name. A resource with the prefix "-"
+// is not primary. One of kind Extension may be followed by " shoot" or " seed", for which it is enabled, and by " workerless".
 func registration(name string, resources ...string) *corev1beta1.ControllerRegistration {
 	r := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "20", CreationTimestamp: now}}
 	r.Spec.Deployment = &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: name}}}
@@ -82,8 +82,8 @@ func younger(r *corev1beta1.ControllerRegistration) *corev1beta1.ControllerRegis
 	return r
 }
 
-// installed adds the installation of a registration as Decide makes it, known to a gardenlet, with a status of the condition Required; "" for
-// none.
+// installed adds the installation of a registration as Decide creates it. A gardenlet has seen it, and its condition Required
+// has the given status, or is missing if that is "".
 func installed(name, required string, more ...func(*corev1beta1.ControllerInstallation)) change {
 	return func(in *Inputs) {
 		registration := in.registration(name)
@@ -107,10 +107,10 @@ func installed(name, required string, more ...func(*corev1beta1.ControllerInstal
 
 func beingDeleted(i *corev1beta1.ControllerInstallation) { i.DeletionTimestamp = &now }
 
-// untouched is an installation that no gardenlet has seen.
+// untouched changes an installation to one that no gardenlet has seen.
 func untouched(i *corev1beta1.ControllerInstallation) { i.Finalizers, i.Status.Conditions = nil, nil }
 
-// shoot adds a Shoot of the Seed with one pool of nodes, of infrastructure local, network bridge and operating system linux.
+// shoot adds a Shoot to the Seed with one worker pool, infrastructure local, network bridge and operating system linux.
 func shoot(more ...func(*corev1beta1.Shoot)) change {
 	return func(in *Inputs) {
 		s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "web"}}
@@ -175,12 +175,12 @@ func backupOf(provider string) change {
 	return seed(func(s *corev1beta1.Seed) { s.Spec.Backup = &corev1beta1.Backup{Provider: provider} })
 }
 
-// served adds the registration "cluster", which serves what all Shoots with nodes need.
+// served adds the registration "cluster", which provides everything that Shoots with nodes need.
 func served(in *Inputs) {
 	has(registration("cluster", "Network/bridge", "OperatingSystemConfig/linux"))(in)
 }
 
-// summary returns the steps as "+base", "~base" and "-base", sorted by their names, and what is kept as "=name".
+// summary returns the steps as "+base", "~base" and "-base", sorted by name, and the kept installations as "=name".
 func summary(in Inputs, d Decision) string {
 	names := map[string]string{}
 	for _, i := range in.Installations {
@@ -198,7 +198,7 @@ func summary(in Inputs, d Decision) string {
 }
 
 func sorted(words []string) []string {
-	// By name, whatever the sign.
+	// Sort by name, regardless of the sign.
 	for i := range words {
 		for j := i + 1; j < len(words); j++ {
 			if words[j][1:]+words[j] < words[i][1:]+words[i] {

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// Labels of installations: digests of what they were made from.
+// Labels of installations with digests of their inputs.
 const (
 	LabelSeedSpecHash         = "seed-spec-hash"
 	LabelRegistrationSpecHash = "registration-spec-hash"
@@ -25,15 +25,17 @@ const (
 const (
 	// hashLength is the number of hexadecimal digits of a digest in a label.
 	hashLength = 16
-	// nameHashLength is that of the digest in the name of an installation, and nameLength the most characters before it: the namespace of
-	// the extension, whose name is longer, has at most 63.
+	// nameHashLength is the length of the digest in the name of an installation. nameLength limits the part before it,
+	// because the namespace of the extension, whose name is longer, has at most 63 characters.
 	nameHashLength = 10
 	nameLength     = 42
 )
 
-// installation returns the installation of a registration in the Seed: that which exists, as it should be, or a new one. A new one has a
-// name that follows from the Seed and the registration, so that it cannot be created twice.
-func (in Inputs) installation(registration *corev1beta1.ControllerRegistration, before *corev1beta1.ControllerInstallation) (*corev1beta1.ControllerInstallation, error) {
+// installation returns the wanted installation of a registration in the Seed, based on the existing one if there is one.
+// The name of a new one depends only on the Seed and the registration, so that it cannot be created twice.
+func (in Inputs) installation(
+	registration *corev1beta1.ControllerRegistration, before *corev1beta1.ControllerInstallation,
+) (*corev1beta1.ControllerInstallation, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if before != nil {
 		before.DeepCopyInto(installation)
@@ -50,16 +52,22 @@ func (in Inputs) installation(registration *corev1beta1.ControllerRegistration, 
 		return nil, err
 	}
 	installation.Labels[LabelSeedSpecHash], installation.Labels[LabelRegistrationSpecHash] = seedHash, registrationHash
-	setOrDelete(installation.Annotations, constants.AnnotationPodSecurityEnforce, registration.Annotations[constants.AnnotationPodSecurityEnforce])
+	setOrDelete(
+		installation.Annotations, constants.AnnotationPodSecurityEnforce,
+		registration.Annotations[constants.AnnotationPodSecurityEnforce],
+	)
 	version := corev1beta1.SchemeGroupVersion.String()
 	installation.Spec.RegistrationRef = corev1.ObjectReference{
 		APIVersion: version, Kind: "ControllerRegistration", Name: registration.Name, ResourceVersion: registration.ResourceVersion,
 	}
-	installation.Spec.SeedRef = &corev1.ObjectReference{APIVersion: version, Kind: "Seed", Name: in.Seed.Name, ResourceVersion: in.Seed.ResourceVersion}
+	installation.Spec.SeedRef = &corev1.ObjectReference{
+		APIVersion: version, Kind: "Seed", Name: in.Seed.Name, ResourceVersion: in.Seed.ResourceVersion,
+	}
 	return installation, in.setDeployment(installation, registration)
 }
 
-// setDeployment sets what an installation has of the deployment of its registration. A registration without one is installed by others.
+// setDeployment sets the fields that depend on the deployment of the registration. A registration without a deployment is
+// installed by others.
 func (in Inputs) setDeployment(installation *corev1beta1.ControllerInstallation, registration *corev1beta1.ControllerRegistration) error {
 	installation.Spec.DeploymentRef, installation.Spec.ResourceRefs = nil, nil
 	delete(installation.Labels, LabelDeploymentHash)
@@ -69,7 +77,7 @@ func (in Inputs) setDeployment(installation *corev1beta1.ControllerInstallation,
 	name := registration.Spec.Deployment.DeploymentRefs[0].Name
 	deployment := in.deployment(name)
 	if deployment == nil {
-		return fmt.Errorf("ControllerRegistration %s names the ControllerDeployment %s, which does not exist: create it", registration.Name, name)
+		return fmt.Errorf("ControllerRegistration %s refers to ControllerDeployment %s, which does not exist: create it", registration.Name, name)
 	}
 	hash, err := hashOf(contentOf(deployment))
 	if err != nil {
@@ -77,7 +85,8 @@ func (in Inputs) setDeployment(installation *corev1beta1.ControllerInstallation,
 	}
 	installation.Labels[LabelDeploymentHash] = hash
 	installation.Spec.DeploymentRef = &corev1.ObjectReference{
-		APIVersion: gardencorev1.SchemeGroupVersion.String(), Kind: "ControllerDeployment", Name: name, ResourceVersion: deployment.ResourceVersion,
+		APIVersion: gardencorev1.SchemeGroupVersion.String(), Kind: "ControllerDeployment",
+		Name: name, ResourceVersion: deployment.ResourceVersion,
 	}
 	for _, resource := range deployment.Resources {
 		ref := resource.ResourceRef
@@ -89,7 +98,7 @@ func (in Inputs) setDeployment(installation *corev1beta1.ControllerInstallation,
 	return nil
 }
 
-// contentOf returns what of a deployment its hash covers.
+// contentOf returns the fields of a deployment that its hash covers.
 func contentOf(deployment *gardencorev1.ControllerDeployment) any {
 	return []any{
 		deployment.Helm, deployment.InjectGardenKubeconfig, deployment.Resources,
@@ -97,8 +106,8 @@ func contentOf(deployment *gardencorev1.ControllerDeployment) any {
 	}
 }
 
-// Reduce replaces the chart of a deployment by its digest: charts are large, and only whether they change counts. Use it for the deployments
-// of all Inputs, or of none.
+// Reduce replaces the chart of a deployment by its digest, because charts are large and the decision only needs to know
+// whether they change. Apply it to the deployments of all Inputs or of none.
 func Reduce(deployment *gardencorev1.ControllerDeployment) {
 	if deployment.Helm != nil && len(deployment.Helm.RawChart) > sha256.Size {
 		digest := sha256.Sum256(deployment.Helm.RawChart)
@@ -106,23 +115,25 @@ func Reduce(deployment *gardencorev1.ControllerDeployment) {
 	}
 }
 
-// nameOf returns the name of a new installation. A registration or a Seed that is created again gets another one: what is left of the old
-// installation is not taken for it.
+// nameOf returns the name of a new installation. It depends on UIDs, so that the installation of a recreated registration
+// or Seed is not confused with remains of the old one.
 func nameOf(registration *corev1beta1.ControllerRegistration, seed *corev1beta1.Seed) string {
 	digest := sha256.Sum256([]byte(cmp.Or(string(seed.UID), seed.Name) + "/" + cmp.Or(string(registration.UID), registration.Name)))
 	name := registration.Name
 	return name[:min(len(name), nameLength)] + "-" + hex.EncodeToString(digest[:])[:nameHashLength]
 }
 
+// hashOf returns a digest of the JSON encoding of content.
 func hashOf(content any) (string, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
-		return "", fmt.Errorf("encode what a ControllerInstallation is made from: %w", err)
+		return "", fmt.Errorf("encode the inputs of a ControllerInstallation: %w", err)
 	}
 	digest := sha256.Sum256(text)
 	return hex.EncodeToString(digest[:])[:hashLength], nil
 }
 
+// with returns a copy of a map that is not nil.
 func with(values map[string]string) map[string]string {
 	if values == nil {
 		return map[string]string{}
@@ -130,6 +141,7 @@ func with(values map[string]string) map[string]string {
 	return maps.Clone(values)
 }
 
+// setOrDelete sets a value, or deletes the key if the value is empty.
 func setOrDelete(values map[string]string, key, value string) {
 	if value == "" {
 		delete(values, key)

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// TestInstallation: names, labels and references of a new installation.
+// TestInstallation checks the name, labels and references of a new installation.
 func TestInstallation(t *testing.T) {
 	in := emptySeed()
 	in.registration("base").Annotations = map[string]string{constants.AnnotationPodSecurityEnforce: "baseline", "other": "annotation"}
@@ -39,7 +39,8 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// TestNames: the namespace of an extension fits a label, and objects of the same name that were created again have other installations.
+// TestNames checks that the namespace of an extension fits into a label, and that objects that were created again with the same
+// name have other installations.
 func TestNames(t *testing.T) {
 	in := emptySeed()
 	r := registration(strings.Repeat("a", 63))
@@ -49,15 +50,15 @@ func TestNames(t *testing.T) {
 	}
 	r.UID = "again"
 	if nameOf(r, in.Seed) == name {
-		t.Error("a registration that was created again has an installation of the same name")
+		t.Error("a recreated registration has an installation with the same name")
 	}
 	in.Seed.UID = "again"
 	if other := nameOf(r, in.Seed); other == name {
-		t.Error("a Seed that was created again has an installation of the same name")
+		t.Error("a recreated Seed has an installation with the same name")
 	}
 }
 
-// TestReduce: a reduced deployment has another hash when its chart changes.
+// TestReduce checks that the hash of a reduced deployment changes with its chart.
 func TestReduce(t *testing.T) {
 	hash := func(chart string) string {
 		deployment := &gardencorev1.ControllerDeployment{Helm: &gardencorev1.HelmControllerDeployment{RawChart: []byte(chart)}}
@@ -72,9 +73,9 @@ func TestReduce(t *testing.T) {
 		return text
 	}
 	if a, b := hash(strings.Repeat("a", 1000)), hash(strings.Repeat("b", 1000)); a == b {
-		t.Errorf("two charts have the hash %s", a)
+		t.Errorf("two different charts have the hash %s", a)
 	}
 	if hash("") == hash("x") {
-		t.Error("no chart and a short one have the same hash")
+		t.Error("a missing chart and a short one have the same hash")
 	}
 }

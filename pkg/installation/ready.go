@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
-// Reasons of the condition ExtensionsReady, as Gardener has them.
+// Reasons of the condition ExtensionsReady, which are Gardener's.
 const (
 	reasonAllReady     = "AllExtensionsReady"
 	reasonNotValid     = "NotAllExtensionsValid"
@@ -21,13 +21,13 @@ const (
 )
 
 const (
-	// maxNamed is how many extensions a message names at most.
+	// maxNamed limits the number of extensions in a message.
 	maxNamed = 10
-	// maxSaid is how many bytes of what an installation reports a message has at most.
-	maxSaid = 200
+	// maxDetail limits the length of an installation's message within a message, in bytes.
+	maxDetail = 200
 )
 
-// problems are those of an installation, the most important first, with how a message begins.
+// problems are the kinds of problems of installations, most important first, with the beginning of the message.
 var problems = []struct{ reason, text string }{
 	{reasonNotValid, "Some extensions are not valid: "},
 	{reasonNotInstalled, "Some extensions are not installed: "},
@@ -35,7 +35,7 @@ var problems = []struct{ reason, text string }{
 	{reasonProgressing, "Some extensions are being rolled out: "},
 }
 
-// checked are the conditions of an installation that count, in the order in which they are looked at.
+// checked are the conditions of an installation that are evaluated, in order.
 var checked = []struct {
 	kind   corev1beta1.ConditionType
 	wanted corev1beta1.ConditionStatus
@@ -47,11 +47,16 @@ var checked = []struct {
 	{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse, reasonProgressing},
 }
 
-// Ready returns the condition ExtensionsReady of a Seed with these installations. before is the present condition; nil if the Seed does not have it yet. A failure
-// after success is Progressing until it has lasted for the threshold, at once False if that is 0. next is when the condition changes
-// without an event; zero for never.
-func Ready(installations []*corev1beta1.ControllerInstallation, before *corev1beta1.Condition, threshold time.Duration, now time.Time) (condition corev1beta1.Condition, next time.Time) {
-	condition = corev1beta1.Condition{Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionTrue, Reason: reasonAllReady, Message: "All extensions are installed and healthy."}
+// Ready returns the condition ExtensionsReady of a Seed with these installations. before is the current condition, or
+// nil. A failure after a success is Progressing until the threshold has passed. Without a threshold it is False
+// immediately. next is when the condition changes without an event, or zero for never.
+func Ready(
+	installations []*corev1beta1.ControllerInstallation, before *corev1beta1.Condition, threshold time.Duration, now time.Time,
+) (condition corev1beta1.Condition, next time.Time) {
+	condition = corev1beta1.Condition{
+		Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionTrue, Reason: reasonAllReady,
+		Message: "All extensions are installed and healthy.",
+	}
 	if len(installations) == 0 {
 		condition.Message = "No extension is installed in the Seed."
 	}
@@ -62,7 +67,7 @@ func Ready(installations []*corev1beta1.ControllerInstallation, before *corev1be
 	return corev1beta1.KeepTimes(before, condition, now), next
 }
 
-// statusOfFailure returns Progressing while a failure is younger than the threshold, and when that ends.
+// statusOfFailure returns Progressing and the end of the threshold while a failure is recent, otherwise False.
 func statusOfFailure(before *corev1beta1.Condition, threshold time.Duration, now time.Time) (corev1beta1.ConditionStatus, time.Time) {
 	if before == nil || threshold <= 0 {
 		return corev1beta1.ConditionFalse, time.Time{}
@@ -78,14 +83,14 @@ func statusOfFailure(before *corev1beta1.Condition, threshold time.Duration, now
 	return corev1beta1.ConditionFalse, time.Time{}
 }
 
-// worst returns the most important problem of installations, and which of them have it; empty if all are ready.
+// worst returns the most important problem of installations, with the affected ones. It returns empty strings if all are ready.
 func worst(installations []*corev1beta1.ControllerInstallation) (reason, message string) {
 	found := map[string][]string{}
 	for _, installation := range installations {
-		reason, said := problemOf(installation)
+		reason, detail := problemOf(installation)
 		text := installation.Spec.RegistrationRef.Name
-		if said != "" {
-			text += " (" + conditiontext.Shorten(said, maxSaid) + ")"
+		if detail != "" {
+			text += " (" + conditiontext.Shorten(detail, maxDetail) + ")"
 		}
 		found[reason] = append(found[reason], text)
 	}
@@ -104,10 +109,10 @@ func worst(installations []*corev1beta1.ControllerInstallation) (reason, message
 	return "", ""
 }
 
-// problemOf returns what is wrong with an installation first, and what it says about that; an empty reason if nothing is.
-func problemOf(installation *corev1beta1.ControllerInstallation) (reason, said string) {
+// problemOf returns the first problem of an installation and its message. The reason is empty if there is none.
+func problemOf(installation *corev1beta1.ControllerInstallation) (reason, detail string) {
 	if len(installation.Status.Conditions) == 0 {
-		return reasonNotInstalled, "gardenlet has not looked at it yet"
+		return reasonNotInstalled, "gardenlet has not observed it yet"
 	}
 	missing := ""
 	for _, one := range checked {

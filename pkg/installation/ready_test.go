@@ -11,8 +11,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// reporting returns an installation whose conditions are given in order: Valid, Installed, Healthy, Progressing. They are T, F, U, or - for one that
-// is missing.
+// reporting returns an installation with the given statuses of the conditions Valid, Installed, Healthy and Progressing, in
+// this order. A status is T, F, U, or - for a missing condition.
 func reporting(name, statuses string) *corev1beta1.ControllerInstallation {
 	i := &corev1beta1.ControllerInstallation{}
 	i.Spec.RegistrationRef.Name = name
@@ -27,7 +27,7 @@ func reporting(name, statuses string) *corev1beta1.ControllerInstallation {
 	return i
 }
 
-// TestReady is the decision table of the condition, without times.
+// TestReady is the decision table of the condition, except for times.
 func TestReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		installations []*corev1beta1.ControllerInstallation
@@ -35,7 +35,7 @@ func TestReady(t *testing.T) {
 	}{
 		"no extension":                   {nil, "True AllExtensionsReady No extension is installed in the Seed."},
 		"all ready":                      {[]*corev1beta1.ControllerInstallation{reporting("a", "TTTF"), reporting("b", "TTTF")}, "True AllExtensionsReady All extensions are installed and healthy."},
-		"not looked at":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (gardenlet has not looked at it yet)"},
+		"not looked at":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (gardenlet has not observed it yet)"},
 		"not valid":                      {[]*corev1beta1.ControllerInstallation{reporting("a", "FTTF")}, "False NotAllExtensionsValid Some extensions are not valid: a (about Valid)"},
 		"validity is not known":          {[]*corev1beta1.ControllerInstallation{reporting("a", "UTTF")}, "False NotAllExtensionsValid Some extensions are not valid: a (about Valid)"},
 		"not installed":                  {[]*corev1beta1.ControllerInstallation{reporting("a", "TFTF")}, "False NotAllExtensionsInstalled Some extensions are not installed: a (about Installed)"},
@@ -64,7 +64,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyNamesFew: the message stays readable with many extensions and long texts.
+// TestReadyNamesFew checks that the message stays readable with many extensions and long texts.
 func TestReadyNamesFew(t *testing.T) {
 	var many []*corev1beta1.ControllerInstallation
 	for i := range 25 {
@@ -77,7 +77,7 @@ func TestReadyNamesFew(t *testing.T) {
 	}
 }
 
-// TestReadyTimes: how the condition moves with time.
+// TestReadyTimes checks how the condition changes over time.
 func TestReadyTimes(t *testing.T) {
 	start := time.Unix(1000, 0)
 	good, bad := []*corev1beta1.ControllerInstallation{reporting("a", "TTTF")}, []*corev1beta1.ControllerInstallation{reporting("a", "TTFF")}

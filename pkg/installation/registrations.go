@@ -13,15 +13,15 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Required are the registrations that a Seed needs, and why.
+// Required are the registrations that a Seed needs.
 type Required struct {
-	// Reasons by the name of the registration.
+	// Reasons why they are needed, by the name of the registration.
 	Reasons map[string]string
-	// Problems say what the garden declares wrong. As long as there is one, nothing is uninstalled: what was meant is not known.
+	// Problems describe errors in objects of the garden. Nothing is uninstalled while there are any, because the intention is not known.
 	Problems []string
 }
 
-// RequiredIn returns the registrations that a Seed needs. It is pure.
+// RequiredIn returns the registrations that a Seed needs. It is a pure function.
 func RequiredIn(in Inputs) Required {
 	r := Required{Reasons: map[string]string{}}
 	needs := wantedIn(in)
@@ -48,7 +48,7 @@ func RequiredIn(in Inputs) Required {
 	return r
 }
 
-// serve requires the registrations that are responsible for a kind and type. One of them is the primary one.
+// serve requires the registrations that are responsible for a kind and type. One of them must be the primary one.
 func (r *Required) serve(in Inputs, id ID, by string) {
 	var primary, secondary []*corev1beta1.ControllerRegistration
 	for _, registration := range in.Registrations {
@@ -66,25 +66,29 @@ func (r *Required) serve(in Inputs, id ID, by string) {
 		r.require(registration.Name, by+" needs "+string(id))
 	}
 	if len(primary) == 0 {
-		r.Problems = append(r.Problems, fmt.Sprintf("%s needs %s, and no ControllerRegistration is primarily responsible for it: create one", by, id))
+		r.Problems = append(
+			r.Problems, fmt.Sprintf("%s needs %s, and no ControllerRegistration is primarily responsible for it: create one", by, id),
+		)
 		return
 	}
 	if len(primary) > 1 {
 		slices.SortFunc(primary, in.comparePrimaries)
-		r.Problems = append(r.Problems, fmt.Sprintf("several ControllerRegistrations are primarily responsible for %s, %s: only the first one is installed for it; "+
-			"set primary: false in the others", id, strings.Join(namesOf(primary), ", ")))
+		r.Problems = append(r.Problems, fmt.Sprintf(
+			"several ControllerRegistrations are primarily responsible for %s, %s: only the first one is installed for it; "+
+				"set primary: false in the others", id, strings.Join(namesOf(primary), ", ")))
 	}
 	r.require(primary[0].Name, by+" needs "+string(id))
 }
 
+// require adds a registration with the reason, unless it has one.
 func (r *Required) require(name, reason string) {
 	if r.Reasons[name] == "" {
 		r.Reasons[name] = reason
 	}
 }
 
-// comparePrimaries orders registrations for the same kind and type: one that is installed stays, one that is being deleted comes last, and
-// the older one comes first.
+// comparePrimaries orders registrations for the same kind and type: installed ones first, those that are being deleted
+// last, and older ones before newer ones.
 func (in Inputs) comparePrimaries(a, b *corev1beta1.ControllerRegistration) int {
 	rank := func(registration *corev1beta1.ControllerRegistration) int {
 		switch {
@@ -98,7 +102,7 @@ func (in Inputs) comparePrimaries(a, b *corev1beta1.ControllerRegistration) int 
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// restrict removes the registrations whose selector does not select the Seed.
+// restrict removes registrations whose selector does not match the Seed.
 func (r *Required) restrict(in Inputs) {
 	for _, registration := range in.Registrations {
 		deployment := registration.Spec.Deployment
@@ -117,6 +121,7 @@ func (r *Required) restrict(in Inputs) {
 	}
 }
 
+// policyOf returns the deployment policy of a registration, or the default.
 func policyOf(registration *corev1beta1.ControllerRegistration) corev1beta1.ControllerDeploymentPolicy {
 	if deployment := registration.Spec.Deployment; deployment != nil && deployment.Policy != nil {
 		return *deployment.Policy
@@ -124,6 +129,7 @@ func policyOf(registration *corev1beta1.ControllerRegistration) corev1beta1.Cont
 	return corev1beta1.ControllerDeploymentPolicyOnDemand
 }
 
+// namesOf returns the names of registrations.
 func namesOf(registrations []*corev1beta1.ControllerRegistration) []string {
 	names := make([]string, 0, len(registrations))
 	for _, registration := range registrations {

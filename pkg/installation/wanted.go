@@ -9,18 +9,19 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// ID is a kind and a type of extension objects, such as Worker/local.
+// ID is a kind and type of extension objects, such as Worker/local.
 type ID string
 
-// IDOf returns the ID of a kind and a type.
+// IDOf returns the ID of a kind and type.
 func IDOf(kind, typ string) ID { return ID(kind + "/" + typ) }
 
-// Domain is a domain for Shoots without one of their own, and the type of the DNS service that has it.
+// Domain is a default domain for Shoots without their own domain, and the type of its DNS service.
 type Domain struct{ Name, Type string }
 
-// wanted are kinds and types that something in a Seed needs, each with the first object that was found to need it.
+// wanted are the kinds and types that a Seed needs, each with the first object that needs it.
 type wanted map[ID]string
 
+// add adds types of a kind that an object needs.
 func (w wanted) add(by, kind string, types ...string) {
 	for _, typ := range types {
 		if typ == "" {
@@ -32,7 +33,7 @@ func (w wanted) add(by, kind string, types ...string) {
 	}
 }
 
-// wantedIn returns what the objects in a Seed need.
+// wantedIn returns the kinds and types that objects in a Seed need.
 func wantedIn(in Inputs) wanted {
 	w := wanted{}
 	types := map[string]string{}
@@ -56,7 +57,7 @@ func wantedIn(in Inputs) wanted {
 	return w
 }
 
-// shoots returns the Shoots whose control planes are in the Seed, or move to it or away from it.
+// shoots returns the Shoots whose control planes are in the Seed, or are migrated to or from it.
 func (in Inputs) shoots() []*corev1beta1.Shoot {
 	var here []*corev1beta1.Shoot
 	for _, shoot := range in.Shoots {
@@ -67,7 +68,7 @@ func (in Inputs) shoots() []*corev1beta1.Shoot {
 	return here
 }
 
-// addSeed adds what a Seed needs for itself.
+// addSeed adds the kinds and types that a Seed itself needs.
 func (w wanted) addSeed(in Inputs) {
 	by, spec := "Seed "+in.Seed.Name, in.Seed.Spec
 	if spec.DNS.Provider != nil {
@@ -76,17 +77,18 @@ func (w wanted) addSeed(in Inputs) {
 	for _, kind := range []string{corev1beta1.KindControlPlane, corev1beta1.KindInfrastructure, corev1beta1.KindWorker} {
 		w.add(by, kind, spec.Provider.Type)
 	}
-	w.add(by, corev1beta1.KindExtension, in.extensions(spec.Extensions, corev1beta1.ClusterTypeSeed, func(corev1beta1.ControllerResource) bool { return true })...)
+	supported := func(corev1beta1.ControllerResource) bool { return true }
+	w.add(by, corev1beta1.KindExtension, in.extensions(spec.Extensions, corev1beta1.ClusterTypeSeed, supported)...)
 }
 
-// addShoot adds what a Shoot needs in its Seed.
+// addShoot adds the kinds and types that a Shoot needs in its Seed.
 func (w wanted) addShoot(in Inputs, shoot *corev1beta1.Shoot) {
 	by, spec, seed := "Shoot "+shoot.Namespace+"/"+shoot.Name, shoot.Spec, in.Seed.Spec
 	if seed.Backup != nil {
 		w.add(by, corev1beta1.KindBackupBucket, seed.Backup.Provider)
 		w.add(by, corev1beta1.KindBackupEntry, seed.Backup.Provider)
 	}
-	w.add(by, corev1beta1.KindControlPlane, seed.Provider.Type) // which exposes the API server
+	w.add(by, corev1beta1.KindControlPlane, seed.Provider.Type) // exposes the API server
 	workerless := len(spec.Provider.Workers) == 0
 	if !workerless {
 		for _, kind := range []string{corev1beta1.KindControlPlane, corev1beta1.KindInfrastructure, corev1beta1.KindWorker} {
@@ -99,13 +101,14 @@ func (w wanted) addShoot(in Inputs, shoot *corev1beta1.Shoot) {
 	for i := range spec.Provider.Workers {
 		w.addPool(by, spec.Provider.Type, &spec.Provider.Workers[i])
 	}
-	w.add(by, corev1beta1.KindExtension, in.extensions(spec.Extensions, corev1beta1.ClusterTypeShoot, func(resource corev1beta1.ControllerResource) bool {
+	supported := func(resource corev1beta1.ControllerResource) bool {
 		return !workerless || ptr.Deref(resource.WorkerlessSupported, false)
-	})...)
+	}
+	w.add(by, corev1beta1.KindExtension, in.extensions(spec.Extensions, corev1beta1.ClusterTypeShoot, supported)...)
 	w.add(by, corev1beta1.KindDNSRecord, in.recordTypes(spec.DNS)...)
 }
 
-// addPool adds what a pool of nodes needs.
+// addPool adds the kinds and types that a worker pool needs.
 func (w wanted) addPool(by, provider string, pool *corev1beta1.Worker) {
 	if image := pool.Machine.Image; image != nil {
 		w.add(by, corev1beta1.KindOperatingSystemConfig, image.Name)
@@ -120,9 +123,11 @@ func (w wanted) addPool(by, provider string, pool *corev1beta1.Worker) {
 	}
 }
 
-// extensions returns the types of kind Extension that a cluster has: those that it names, and those that are enabled for all clusters of its
-// type, without those that it has disabled. Registered types count only if they are supported.
-func (in Inputs) extensions(named []corev1beta1.Extension, of corev1beta1.ClusterType, supported func(corev1beta1.ControllerResource) bool) []string {
+// extensions returns the types of kind Extension of a cluster: those that it lists, and those that are enabled for all
+// clusters of its type and that it does not disable. Registered types must be supported.
+func (in Inputs) extensions(
+	named []corev1beta1.Extension, of corev1beta1.ClusterType, supported func(corev1beta1.ControllerResource) bool,
+) []string {
 	decided, unsupported := map[string]bool{}, map[string]bool{}
 	for _, extension := range named {
 		decided[extension.Type] = !ptr.Deref(extension.Disabled, false)
@@ -150,7 +155,7 @@ func (in Inputs) extensions(named []corev1beta1.Extension, of corev1beta1.Cluste
 	return types
 }
 
-// recordTypes returns the types of the DNS services that have records of a Shoot: for its own domain, and for the internal one of the Seed.
+// recordTypes returns the types of the DNS services with records of a Shoot: for its own domain and for the internal domain of the Seed.
 func (in Inputs) recordTypes(dns *corev1beta1.DNS) []string {
 	var types []string
 	if internal := in.Seed.Spec.DNS.Internal; internal != nil {
@@ -171,7 +176,7 @@ func (in Inputs) recordTypes(dns *corev1beta1.DNS) []string {
 	return slices.DeleteFunc(types, func(typ string) bool { return typ == corev1beta1.DNSUnmanaged })
 }
 
-// defaultDomains returns the default domains of the Seed: its own ones, or those of the garden if it has none.
+// defaultDomains returns the default domains of the Seed, or those of the garden if it has none.
 func (in Inputs) defaultDomains() []Domain {
 	if len(in.Seed.Spec.DNS.Defaults) == 0 {
 		return in.DefaultDomains
@@ -183,6 +188,7 @@ func (in Inputs) defaultDomains() []Domain {
 	return domains
 }
 
+// isPrimary reports whether a registration is primarily responsible for the kind and type.
 func isPrimary(resource corev1beta1.ControllerResource) bool {
 	return ptr.Deref(resource.Primary, true)
 }

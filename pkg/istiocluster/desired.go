@@ -1,6 +1,6 @@
-// Package istiocluster derives settings of Istio's ingress gateways from DestinationRules: it decides which EnvoyFilters there are to
-// be. It has no client; package controller makes the cluster so. As in gardener-resource-manager, the gateways get small buffers for
-// each connection to a Service, and small windows and a longest duration for connections by HTTP/2.
+// Package istiocluster computes EnvoyFilters for Istio's ingress gateways from DestinationRules. It has no client;
+// package controller writes the EnvoyFilters. As in gardener-resource-manager, the gateways get small buffers for each
+// connection to a Service, and small windows and a maximum duration for HTTP/2 connections.
 package istiocluster
 
 import (
@@ -24,10 +24,10 @@ const (
 	LabelManagedBy = "resources.gardener.cloud/managed-by"
 	// ManagedBy is its value.
 	ManagedBy = "istio-cluster-configuration"
-	// AnnotationExportTo of a Service lists the namespaces that it is visible in.
+	// AnnotationExportTo of a Service lists the namespaces in which it is visible.
 	AnnotationExportTo = "networking.istio.io/exportTo"
 
-	// LabelRole is the key of the label of a namespace that says what it is for.
+	// LabelRole is the key of the label that defines the role of a namespace.
 	LabelRole = "gardener.cloud/role"
 	// RoleIstioIngress is its value for a namespace with ingress gateways.
 	RoleIstioIngress = "istio-ingress"
@@ -38,29 +38,29 @@ const (
 	nameSuffix = "-cluster-configuration"
 )
 
-// EnvoyFilterKind is the kind of what is made.
+// EnvoyFilterKind is the kind of the written objects.
 var EnvoyFilterKind = schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1alpha3", Kind: "EnvoyFilter"}
 
 // Source is a namespace with DestinationRules.
 type Source struct {
 	Name string
 	UID  types.UID
-	// Rules are all that are in it, in any order.
+	// Rules are all its DestinationRules, in any order.
 	Rules []*Rule
-	// Services are, by name, those that the Rules are for, as far as they exist.
+	// Services are the existing Services of the Rules, by name.
 	Services map[types.NamespacedName]Service
 }
 
-// IsIngress reports whether a namespace has ingress gateways of Istio, by its labels.
+// IsIngress reports whether a namespace with the given labels has ingress gateways of Istio.
 func IsIngress(labels map[string]string) bool {
 	_, hasClass := labels[LabelExposureClass]
 	return hasClass || labels[LabelRole] == RoleIstioIngress
 }
 
-// FilterName returns the name of the EnvoyFilters that are made from a namespace.
+// FilterName returns the name of the EnvoyFilters for a source namespace.
 func FilterName(source string) string { return source + nameSuffix }
 
-// SourceOf returns the namespace that an EnvoyFilter of this name is made from; empty if it is made from none.
+// SourceOf returns the source namespace of an EnvoyFilter with the given name; empty if the name has another form.
 func SourceOf(filter string) string {
 	source, _ := strings.CutSuffix(filter, nameSuffix)
 	if source == filter {
@@ -69,8 +69,8 @@ func SourceOf(filter string) string {
 	return source
 }
 
-// Desired returns the desired EnvoyFilters for a namespace, at most one in each of the namespaces with ingress gateways, in the
-// order of their namespaces. The order of the arguments does not matter.
+// Desired returns the desired EnvoyFilters for a source namespace. There is at most one in each of the namespaces with
+// ingress gateways. They are sorted by namespace. The order of the arguments does not matter.
 func Desired(source Source, ingresses []string) []*unstructured.Unstructured {
 	rules := slices.SortedFunc(slices.Values(source.Rules), func(a, b *Rule) int { return cmp.Compare(a.Name, b.Name) })
 	var filters []*unstructured.Unstructured
@@ -82,17 +82,19 @@ func Desired(source Source, ingresses []string) []*unstructured.Unstructured {
 	return filters
 }
 
-// patchesFor returns the patches for the gateways of a namespace. If several rules are for one Service, the first one counts.
+// patchesFor returns the patches for the gateways in a namespace. If several rules are for the same Service, the first
+// one counts.
 func patchesFor(source Source, rules []*Rule, ingress string) []any {
 	var patches []any
 	done := map[types.NamespacedName]bool{}
 	for _, rule := range rules {
 		service, exists := source.Services[rule.Service]
-		if !exists || done[rule.Service] || !rule.Exports.include(ingress, source.Name) || !service.Exports.include(ingress, service.Namespace) {
+		if !exists || done[rule.Service] || !rule.Exports.include(ingress, source.Name) ||
+			!service.Exports.include(ingress, service.Namespace) {
 			continue
 		}
 		done[rule.Service] = true
-		numbers := map[int32]bool{} // there may be one by TCP and one by UDP
+		numbers := map[int32]bool{} // a TCP port and a UDP port may have the same number
 		for _, port := range service.Ports {
 			if !numbers[port.Number] {
 				patches = append(patches, patch(service.NamespacedName, port.Number, rule.modeFor(port)))
@@ -123,7 +125,7 @@ func filter(source Source, namespace string, patches []any) *unstructured.Unstru
 	return object
 }
 
-// patch returns the settings of a port of a Service.
+// patch returns the settings for a port of a Service.
 func patch(service types.NamespacedName, port int32, mode Mode) map[string]any {
 	value := map[string]any{"per_connection_buffer_limit_bytes": int64(32768)}
 	if mode != "" {
@@ -150,14 +152,14 @@ func patch(service types.NamespacedName, port int32, mode Mode) map[string]any {
 	}
 }
 
-// Digest stands for all of an EnvoyFilter that is decided here: its spec, its owners and the label. Further labels and annotations do
-// not count.
+// Digest returns a hash of the parts of an EnvoyFilter that this package sets: the spec, the owners and the label.
+// Other labels and annotations do not count.
 func Digest(object *unstructured.Unstructured) string {
 	owners := object.GetOwnerReferences()
 	slices.SortFunc(owners, func(a, b metav1.OwnerReference) int { return cmp.Compare(a.UID, b.UID) })
 	content, err := json.Marshal([]any{object.Object["spec"], owners, object.GetLabels()[LabelManagedBy]})
 	if err != nil {
-		return "" // what came as JSON can be written so
+		return "" // unreachable: the object was decoded from JSON
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:16])

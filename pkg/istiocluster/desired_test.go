@@ -51,7 +51,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// desiredOf returns what is to be for a file of manifests, in an order that is turned around if asked for.
+// desiredOf returns the desired EnvoyFilters for a file of manifests, which are read in reverse order if requested.
 func desiredOf(t *testing.T, path string, reverse bool) []*unstructured.Unstructured {
 	t.Helper()
 	rules := map[string][]*Rule{}
@@ -86,7 +86,7 @@ func desiredOf(t *testing.T, path string, reverse bool) []*unstructured.Unstruct
 	return filters
 }
 
-// TestGolden: for each file of manifests, the EnvoyFilters, in whatever order the manifests are.
+// TestGolden compares the EnvoyFilters for each file of manifests, independent of the order of the manifests.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.want.yaml")
 	must(t, err)
@@ -112,7 +112,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestExports: both lists have to have the namespace.
+// TestExports checks that both lists must contain the namespace.
 func TestExports(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "~": "", "*": "ingress own", ".": "own", "ingress": "ingress", "a,ingress": "ingress", "a, own ,b": "own", "~,ingress": "ingress", "other": "",
@@ -125,11 +125,11 @@ func TestExports(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%q is visible in %q, not %q", text, got, want)
+			t.Errorf("%q is visible in %q, want %q", text, got, want)
 		}
 	}
 	if Exports(nil).include("a", "a") {
-		t.Error("what is not exported is visible")
+		t.Error("a resource that is not exported is visible")
 	}
 }
 
@@ -140,19 +140,19 @@ func serviceExporting(namespaces string) *corev1.Service {
 	return service
 }
 
-// TestHosts: which Service a host stands for.
+// TestHosts checks which Service a host refers to.
 func TestHosts(t *testing.T) {
 	for host, want := range map[string]string{
 		"shop": "own/shop", "shop.other.svc.cluster.local": "other/shop", "": "/", "*": "/", "*.own.svc.cluster.local": "/", "shop.own": "/",
 		"shop.own.svc": "/", "example.org": "/", "a.b.c.svc.cluster.local": "/", ".svc.cluster.local": "/", "a..svc.cluster.local": "/", ".a.svc.cluster.local": "/",
 	} {
 		if got := serviceOf(host, "own").String(); got != want {
-			t.Errorf("%q stands for %q, not %q", host, got, want)
+			t.Errorf("%q stands for %q, want %q", host, got, want)
 		}
 	}
 }
 
-// TestPortsThatSpeakHTTP2: by the application protocol if there is one, else by what the name begins with.
+// TestPortsThatSpeakHTTP2 checks that the application protocol decides if it is set, and otherwise the prefix of the name.
 func TestPortsThatSpeakHTTP2(t *testing.T) {
 	for _, test := range []struct {
 		name, protocol string
@@ -173,23 +173,23 @@ func TestPortsThatSpeakHTTP2(t *testing.T) {
 	}
 	empty := ""
 	if speaksHTTP2(&corev1.ServicePort{Name: "http2", AppProtocol: &empty}) {
-		t.Error("an empty protocol is not taken for one")
+		t.Error("an empty protocol does not count as set")
 	}
 }
 
-// TestNames: of EnvoyFilters, and back.
+// TestNames converts names of namespaces to names of EnvoyFilters and back.
 func TestNames(t *testing.T) {
 	if got := SourceOf(FilterName("shop")); got != "shop" {
 		t.Errorf("got %q", got)
 	}
 	for _, name := range []string{"", "shop", "-cluster-configuration", "cluster-configuration"} {
 		if got := SourceOf(name); got != "" {
-			t.Errorf("%q is made from %q", name, got)
+			t.Errorf("%q is derived from %q", name, got)
 		}
 	}
 }
 
-// TestDigest: what others may add does not count, all else does.
+// TestDigest checks that fields that other clients may add do not count, and that all other fields do.
 func TestDigest(t *testing.T) {
 	filter := func() *unstructured.Unstructured { return filter(Source{Name: "a", UID: "1"}, "b", []any{"x"}) }
 	base := Digest(filter())
@@ -216,7 +216,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzReadRule: nothing that is readable as a DestinationRule makes it panic.
+// FuzzReadRule checks that no object causes a panic.
 func FuzzReadRule(f *testing.F) {
 	f.Add([]byte(`{"kind":"DestinationRule","apiVersion":"v1","metadata":{"namespace":"a"},"spec":{"host":"a","exportTo":["*"],"trafficPolicy":{"portLevelSettings":[{"port":{"number":1},"connectionPool":{"http":{"useClientProtocol":true}}}]}}}`))
 	f.Add([]byte(`{"kind":"DestinationRule","apiVersion":"v1","spec":{"host":["a"],"exportTo":"*","subsets":{},"trafficPolicy":{"portLevelSettings":[1,null,{"port":1}],"connectionPool":[]}}}`))

@@ -10,57 +10,58 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// clusterDomain ends the names of Services in DestinationRules.
+// clusterDomain is the suffix of Service host names in DestinationRules.
 const clusterDomain = ".svc.cluster.local"
 
-// Rule is what matters of a DestinationRule of Istio.
+// Rule has the relevant fields of a DestinationRule of Istio.
 type Rule struct {
 	metav1.ObjectMeta
-	// Service is the one that the rule is for; empty if it is for something else.
+	// Service is the Service that the rule is for; empty if the host is not a Service.
 	Service types.NamespacedName
-	// Exports are the namespaces that the rule is visible in.
+	// Exports are the namespaces in which the rule is visible.
 	Exports Exports
-	// Mode is that of all ports without a mode of their own.
+	// Mode applies to all ports without an entry in PortModes.
 	Mode Mode
-	// PortModes are those of single ports of the Service.
+	// PortModes are the modes of single ports of the Service.
 	PortModes map[int64]Mode
 }
 
-// Mode is the protocol between gateways and a Service. Empty means that the port of the Service decides.
+// Mode is the protocol between gateways and a Service. If it is empty, the port of the Service decides.
 type Mode string
 
 const (
-	// HTTP2 is always HTTP/2.
+	// HTTP2 always uses HTTP/2.
 	HTTP2 Mode = "HTTP2"
-	// Downstream is what the client of the gateway speaks.
+	// Downstream uses the protocol of the client of the gateway.
 	Downstream Mode = "Downstream"
 )
 
-// Exports are namespaces that something is visible in: names, "*" for all, and "." for its own one.
+// Exports are namespaces in which an object is visible: names, "*" for all, and "." for the object's own namespace.
 type Exports []string
 
-// include reports whether a namespace is included; own is the namespace that "." stands for.
+// include reports whether a namespace is included. Own is the namespace that "." stands for.
 func (e Exports) include(namespace, own string) bool {
 	return slices.ContainsFunc(e, func(one string) bool {
 		return one == "*" || one == namespace || one == "." && namespace == own
 	})
 }
 
-// Service is what matters of a Service.
+// Service has the relevant fields of a Service.
 type Service struct {
 	types.NamespacedName
 	Exports Exports
 	Ports   []Port
 }
 
-// Port is one of a Service. HTTP2 is set if its name or its application protocol say that it speaks HTTP/2.
+// Port is a port of a Service. HTTP2 is set if its name or application protocol indicates HTTP/2.
 type Port struct {
 	Number int32
 	HTTP2  bool
 }
 
-// ReadRule reads a DestinationRule of networking.istio.io. What is not as its definition says is passed over. A rule for some Pods of a
-// Service, or for some clients alone, is for no Service: there are other clusters for it.
+// ReadRule reads a DestinationRule of networking.istio.io. It ignores fields that do not have the type in its
+// definition. A rule for only some Pods of a Service, or for only some clients, gets no Service, because it applies to
+// different Envoy clusters.
 func ReadRule(object *unstructured.Unstructured) *Rule {
 	rule := &Rule{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -91,7 +92,7 @@ func ReadRule(object *unstructured.Unstructured) *Rule {
 	return rule
 }
 
-// isSet reports whether a field has a value; a list has one if it has items.
+// isSet reports whether a field has a value. An empty list counts as unset.
 func isSet(value any) bool {
 	list, isList := value.([]any)
 	return value != nil && (!isList || len(list) > 0)
@@ -102,7 +103,7 @@ func listOf(value any) []any {
 	return list
 }
 
-// serviceOf returns the Service that a host stands for; empty if it is not a Service.
+// serviceOf returns the Service of a host; empty if the host is not a Service.
 func serviceOf(host, namespace string) types.NamespacedName {
 	if host != "" && !strings.ContainsAny(host, ".*") {
 		return types.NamespacedName{Namespace: namespace, Name: host}
@@ -115,7 +116,7 @@ func serviceOf(host, namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// modeOf returns what settings say about the protocol.
+// modeOf returns the protocol mode in traffic settings.
 func modeOf(settings map[string]any) Mode {
 	if settings == nil {
 		return ""

@@ -11,11 +11,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxSize caps what is parsed, in bytes; real kubeconfigs have a few KiB.
+// maxSize is the maximum size of a kubeconfig in bytes. Real kubeconfigs have a few KiB.
 const maxSize = 1 << 20
 
-// Read returns how to reach the cluster of the current context of a kubeconfig file. The error names the file, and what in it cannot be
-// used; it has nothing of its content but names.
+// Read returns the configuration of a connection to the cluster of the current context in a kubeconfig file. The error
+// names the file and the unusable parts. Of the content, it contains only names.
 func Read(path string) (*rest.Config, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,8 +54,8 @@ func use(raw *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 }
 
-// checkUsers rejects ways to authenticate that run programs, read other files or impersonate another user, as
-// gardener-resource-manager does: kubeconfigs of shoots come from outside.
+// checkUsers rejects authentication methods that run programs, read other files or impersonate another user, as
+// gardener-resource-manager does, because kubeconfigs of shoots are untrusted.
 func checkUsers(config *clientcmdapi.Config) error {
 	var errs []error
 	for name, user := range config.AuthInfos {

@@ -20,11 +20,11 @@ users: [{name: me, user: {` + user + `}}]
 `
 }
 
-// expectError checks that there is an error that holds all parts.
+// expectError checks that err is not nil and contains all parts.
 func expectError(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("there is no error, want one with %q", parts)
+		t.Fatalf("got no error, want one with %q", parts)
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
@@ -82,8 +82,8 @@ func TestCheckUsersLooksAtAllUsers(t *testing.T) {
 	expectError(t, err, `user "bad"`, `user "worse"`)
 }
 
-// FuzzRead: whatever a kubeconfig says, a configuration that comes of it runs no program, calls no plugin, reads no key from a
-// file and acts as nobody else.
+// FuzzRead checks, for all accepted kubeconfigs, that the resulting configuration runs no program, calls no plugin, reads no
+// key from a file and impersonates no user.
 func FuzzRead(f *testing.F) {
 	for _, user := range []string{
 		"token: t", "tokenFile: /token", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "auth-provider: {name: oidc}", "as: x",
@@ -101,15 +101,15 @@ func FuzzRead(f *testing.F) {
 		config, err := Read(path)
 		if err != nil {
 			if config != nil {
-				t.Fatal("a configuration came with the error")
+				t.Fatal("a configuration was returned with the error")
 			}
 			return
 		}
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.AuthConfigPersister != nil || config.CertFile != "" || config.KeyFile != "" {
-			t.Errorf("%+v reaches beyond the kubeconfig", config)
+			t.Errorf("%+v refers to something outside the kubeconfig", config)
 		}
 		if as := config.Impersonate; as.UserName != "" || as.UID != "" || len(as.Groups)+len(as.Extra) > 0 {
-			t.Errorf("it acts as %+v", as)
+			t.Errorf("the configuration impersonates %+v", as)
 		}
 	})
 }

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// minElectionTimeout is the least that a request of leader election may take.
+// minElectionTimeout is the minimum timeout of leader election requests.
 const minElectionTimeout = time.Second
 
-// Election is the part of a process in leader election. It is nil if leaders are not elected.
+// Election is the leader election of one process. It is nil if leader election is disabled.
 type Election struct {
 	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration
 	fence    *Fence
@@ -30,9 +30,12 @@ type Election struct {
 	events   electionEvents
 }
 
-// NewElection prepares leader election in a cluster, as controller-runtime would; nil if the settings do not ask for it. From then on the
-// guarded connections refuse to write when this process no longer holds the leader lease.
-func NewElection(settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration, reporter string, leases *rest.Config, guarded ...*rest.Config) (*Election, error) {
+// NewElection prepares leader election in a cluster, as controller-runtime would. It returns nil if the settings
+// disable leader election. The guarded connections refuse write requests when this process no longer holds the leader
+// lease.
+func NewElection(
+	settings *componentbaseconfigv1alpha1.LeaderElectionConfiguration, reporter string, leases *rest.Config, guarded ...*rest.Config,
+) (*Election, error) {
 	if !ptr.Deref(settings.LeaderElect, false) {
 		return nil, nil
 	}
@@ -40,15 +43,18 @@ func NewElection(settings *componentbaseconfigv1alpha1.LeaderElectionConfigurati
 	if err != nil {
 		return nil, fmt.Errorf("leader election: read the name of this host: %w", err)
 	}
-	// One request that hangs must not cost the lease.
+	// A single hanging request must not cost the lease.
 	leaseConfig := rest.AddUserAgent(rest.CopyConfig(leases), "leader-election")
 	leaseConfig.Timeout = max(settings.RenewDeadline.Duration/2, minElectionTimeout)
 	client, err := kubernetes.NewForConfig(leaseConfig)
 	if err != nil {
 		return nil, fmt.Errorf("leader election: set up the connection to the cluster with the lease: %w", err)
 	}
-	e := &Election{settings: settings, fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter}}
-	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName, client.CoreV1(), client.CoordinationV1(),
+	e := &Election{
+		settings: settings, fence: New(settings.RenewDeadline.Duration, clock.RealClock{}), events: electionEvents{reporter: reporter},
+	}
+	lock, err := resourcelock.New(settings.ResourceLock, settings.ResourceNamespace, settings.ResourceName,
+		client.CoreV1(), client.CoordinationV1(),
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: &e.events})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
@@ -60,20 +66,20 @@ func NewElection(settings *componentbaseconfigv1alpha1.LeaderElectionConfigurati
 	return e, nil
 }
 
-// Guard makes a connection refuse to write when this process no longer holds the leader lease.
+// Guard makes a connection refuse write requests when this process no longer holds the leader lease.
 func (e *Election) Guard(config *rest.Config) {
 	if e != nil {
 		config.Wrap(e.fence.Guard)
 	}
 }
 
-// Elect returns the options of a manager, with those of leader election.
+// Elect adds the settings of leader election to the options of a manager.
 func (e *Election) Elect(options manager.Options) manager.Options {
 	if e == nil {
 		return options
 	}
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
-	options.LeaderElectionID = e.settings.ResourceName // in metrics; the lock has it already
+	options.LeaderElectionID = e.settings.ResourceName // used for metrics only; the lock has the name already
 	options.LeaderElectionResourceLockInterface = e.lock
 	options.LeaseDuration, options.RenewDeadline = &e.settings.LeaseDuration.Duration, &e.settings.RenewDeadline.Duration
 	options.RetryPeriod = &e.settings.RetryPeriod.Duration
@@ -102,16 +108,16 @@ func (e *Election) Start(ctx context.Context, mgr manager.Manager) error {
 	return err
 }
 
-// electionEvents are the Events on the lease. There is a manager that writes them only after there is a lock.
+// electionEvents writes the Events on the lease. The lock is created before the manager that provides the recorder.
 type electionEvents struct {
 	reporter string
 	manager  atomic.Pointer[manager.Manager]
 }
 
-// Eventf writes an Event.
+// Eventf writes an Event. It does nothing before the manager is set.
 func (e *electionEvents) Eventf(object runtime.Object, eventType, reason, message string, arguments ...any) {
 	if mgr := e.manager.Load(); mgr != nil {
-		recorder := (*mgr).GetEventRecorderFor(e.reporter) //nolint:staticcheck // what leader election takes
+		recorder := (*mgr).GetEventRecorderFor(e.reporter) //nolint:staticcheck // leader election uses the old Event API
 		recorder.Eventf(object, eventType, reason, message, arguments...)
 	}
 }

@@ -1,10 +1,10 @@
-// Package leaderfence prevents writes of a process that is no longer the leader. Leader election alone does not: a process that was
-// paused continues where it was when it is resumed, and gives up only when it could not renew its lease for the whole renew
-// deadline from then on. Until then it would revert the changes of its successor.
+// Package leaderfence prevents writes by a process that is no longer the leader. Leader election alone does not prevent
+// them. When a paused process resumes, it continues where it stopped, and gives up only after it has failed to renew
+// its lease for the whole renew deadline. Until then it would revert the changes of its successor.
 //
-// A [Fence] records each renewal of the lease, and refuses every write request when the last renewal was too long ago.
-// It also checks the lease itself: once another process holds it, it is neither acquired again, because the memory of the
-// process may be outdated, nor released, because that would take it from its holder.
+// A [Fence] records each renewal of the lease, and refuses every write request if the last renewal was too long ago. It
+// also checks the lease itself. Once another process holds the lease, this process neither acquires it again, because
+// its memory may be outdated, nor releases it, because that would take it from the holder.
 package leaderfence
 
 import (
@@ -27,14 +27,15 @@ type Fence struct {
 	duration time.Duration
 
 	mu sync.Mutex
-	// renewed is when the last renewal was begun; zero before the lease was acquired.
+	// renewed is the start time of the last renewal; zero before the lease was acquired.
 	renewed time.Time
-	// lost is closed when another process holds the lease, or it was released.
+	// lost is closed when another process holds the lease, or this process released it.
 	lost chan struct{}
 }
 
-// New returns the fence of a process that has not acquired its lease yet. A renewal is valid for the given duration: the renew
-// deadline, after which a leader must give up, and which is shorter than the time after which others may acquire the lease.
+// New returns the fence of a process that has not acquired its lease yet. A renewal is valid for the given duration. It
+// is the renew deadline, after which a leader must give up, and which is shorter than the time after which others may
+// acquire the lease.
 func New(duration time.Duration, clock clock.PassiveClock) *Fence {
 	return &Fence{clock: clock, duration: duration, lost: make(chan struct{})}
 }
@@ -42,8 +43,8 @@ func New(duration time.Duration, clock clock.PassiveClock) *Fence {
 // Lost is closed when the process has lost its lease or released it.
 func (f *Fence) Lost() <-chan struct{} { return f.lost }
 
-// Check returns ErrNotLeader if the process was the leader and may no longer be. Before it leads, Check returns nil: components
-// that need a leader are not started yet.
+// Check returns ErrNotLeader if the process was the leader and may no longer be. Before it leads, Check returns nil,
+// because components that need leadership have not started yet.
 func (f *Fence) Check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +52,7 @@ func (f *Fence) Check() error {
 		return nil
 	}
 	now := f.clock.Now()
-	// By the time that has passed and by the time of day: the first stands still while a machine sleeps, the second may be set.
+	// The monotonic clock stops while a machine sleeps, and the wall clock may be set, so both count.
 	passed := max(now.Sub(f.renewed), now.Round(0).Sub(f.renewed.Round(0)))
 	if f.isLost() || passed >= f.duration {
 		return ErrNotLeader
@@ -88,7 +89,7 @@ func (f *Fence) began() bool {
 	return !f.renewed.IsZero()
 }
 
-// Guard returns a transport that refuses write requests when the leadership has ended.
+// Guard returns a transport that refuses write requests after leadership has ended.
 func (f *Fence) Guard(next http.RoundTripper) http.RoundTripper { return &guard{f, next} }
 
 type guard struct {
@@ -119,7 +120,7 @@ type observed struct {
 	fence *Fence
 }
 
-// Get returns the holder of the lease. If another process holds it although it was ours, leadership has ended.
+// Get returns the holder of the lease. If this process held it and another one does now, leadership has ended.
 func (o *observed) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := o.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != o.Identity() && o.fence.began() {
@@ -133,7 +134,7 @@ func (o *observed) Create(ctx context.Context, record resourcelock.LeaderElectio
 	return o.write(ctx, record, o.Interface.Create)
 }
 
-// Update acquires, renews or releases the lease. It refuses all three when the leadership has ended.
+// Update acquires, renews or releases the lease. It refuses all three after leadership has ended.
 func (o *observed) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return o.write(ctx, record, o.Interface.Update)
 }

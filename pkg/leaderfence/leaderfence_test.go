@@ -15,13 +15,13 @@ import (
 
 const duration = 10 * time.Second
 
-// lease is a lock in memory.
+// lease is an in-memory lock.
 type lease struct {
 	resourcelock.Interface
 	record resourcelock.LeaderElectionRecord
-	// err is the answer to the next write.
+	// err is the result of the next write.
 	err error
-	// during is called while a write is carried out.
+	// during is called during each write.
 	during func()
 }
 
@@ -62,7 +62,7 @@ func TestFence(t *testing.T) {
 	ctx := t.Context()
 	for name, test := range map[string]struct {
 		do func(clk *clocktesting.FakePassiveClock, l *lease, lock resourcelock.Interface)
-		// over is what Check says, closed whether the process has to end.
+		// over is true if Check must return an error, closed if the process must end.
 		over, closed bool
 	}{
 		"nobody leads yet": {func(*clocktesting.FakePassiveClock, *lease, resourcelock.Interface) {}, false, false},
@@ -118,24 +118,25 @@ func TestFence(t *testing.T) {
 			fence, clk, l, lock := newFence()
 			test.do(clk, l, lock)
 			if err := fence.Check(); errors.Is(err, ErrNotLeader) != test.over {
-				t.Errorf("Check says %v, want an error: %t", err, test.over)
+				t.Errorf("Check returned %v, want an error: %t", err, test.over)
 			}
 			select {
 			case <-fence.Lost():
 				if !test.closed {
-					t.Error("the process has to end")
+					t.Error("the process must not end, but Lost is closed")
 				}
 			default:
 				if test.closed {
-					t.Error("the process may go on")
+					t.Error("the process must end, but Lost is not closed")
 				}
 			}
 		})
 	}
 }
 
-// A lease that was seen in other hands is left alone: by then its record has their resourceVersion, so that an update, which
-// client-go would send to release it, would take it from them.
+// TestLeaseOfOthersIsLeftAlone checks that a lease with another holder is not updated. client-go updates the lease to release
+// it. If another holder has been observed, its resourceVersion is already in the record, so that this update would succeed and
+// take the lease away.
 func TestLeaseOfOthersIsLeftAlone(t *testing.T) {
 	_, _, l, lock := newFence()
 	ctx := t.Context()
@@ -144,7 +145,7 @@ func TestLeaseOfOthersIsLeftAlone(t *testing.T) {
 	_, _, _ = lock.Get(ctx)
 	for _, holder := range []string{"", "me"} {
 		if err := lock.Update(ctx, held(holder)); !errors.Is(err, ErrNotLeader) || l.record.HolderIdentity != "other" {
-			t.Errorf("an update to %q: %v, and it is held by %q", holder, err, l.record.HolderIdentity)
+			t.Errorf("after an update to %q: %v, and the holder is %q", holder, err, l.record.HolderIdentity)
 		}
 	}
 }
@@ -176,17 +177,17 @@ func TestGuard(t *testing.T) {
 		return refused
 	}
 	if refused := try(); refused != 0 {
-		t.Errorf("%d requests are refused before the process leads", refused)
+		t.Errorf("%d requests were refused before the process became the leader", refused)
 	}
 	if err := lock.Update(t.Context(), held("me")); err != nil {
 		t.Fatal(err)
 	}
 	if refused := try(); refused != 0 {
-		t.Errorf("%d requests are refused while the process leads", refused)
+		t.Errorf("%d requests were refused while the process was the leader", refused)
 	}
 	clk.SetTime(clk.Now().Add(time.Minute))
 	if refused := try(); refused != len(methods)-1 || sent[http.MethodGet] != 3 {
-		t.Errorf("%d requests are refused, want all that write; sent: %v", refused, sent)
+		t.Errorf("%d requests were refused, want all writes refused; sent: %v", refused, sent)
 	}
 }
 

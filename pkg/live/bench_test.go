@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// BenchmarkObserve reduces a Deployment, as each event and each answer to a write does.
+// BenchmarkObserve reduces a Deployment, which happens for each event and for each response to a write.
 func BenchmarkObserve(b *testing.B) {
 	const fields = `{"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/origin":{}},"f:labels":{"f:app":{},"f:resources.gardener.cloud/managed-by":{}}},` +
 		`"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:metadata":{"f:labels":{"f:app":{},"f:resources.gardener.cloud/managed-by":{}}},` +
@@ -32,7 +32,7 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if Observe(meta, policy).Unlabelled {
-			b.Fatal("its template has the label")
+			b.Fatal("the Pod template has the label")
 		}
 	}
 }

@@ -12,38 +12,39 @@ import (
 
 // Checks are the health checks of one generation of a ManagedResource.
 type Checks struct {
-	// Origin is the origin annotation of its objects.
+	// Origin is the origin annotation of the objects.
 	Origin string
-	// UID and Generation are those of the ManagedResource.
+	// UID and Generation are those of the ManagedResource, Written are the checks in its spec.
 	UID        types.UID
 	Generation int64
 	Written    []resourcesv1alpha1.HealthCheck
 }
 
-// ChecksOf returns the checks of a ManagedResource whose objects have an origin.
+// ChecksOf returns the checks of a ManagedResource with the given origin.
 func ChecksOf(origin string, mr *resourcesv1alpha1.ManagedResource) Checks {
 	return Checks{Origin: origin, UID: mr.UID, Generation: mr.Generation, Written: mr.Spec.HealthChecks}
 }
 
-// adopted is what is remembered of the checks of a ManagedResource that has, or had, any.
+// adopted is the state of the checks of a ManagedResource that has or had any.
 type adopted struct {
 	uid        types.UID
 	generation int64
 	since      int64
 	err        error
-	// renewed is closed when the objects were examined by the checks; nil if they were.
+	// renewed is closed when the objects were examined by the checks. It is nil if they already were.
 	renewed chan struct{}
 }
 
-// adoption keeps the checks of ManagedResources. The zero value is ready for use, and safe for concurrent use.
+// adoption stores the adopted checks of ManagedResources. The zero value is empty. It is safe for concurrent use.
 type adoption struct {
 	mu       sync.Mutex
 	byOrigin map[string]adopted
 }
 
-// AdoptChecks has objects examined by checks: what is read once it has returned was examined by them, or by those of a later
-// generation. Checks of an earlier generation than the last one are passed over, as caches may be behind. Only objects whose checks changed are
-// read again, unless they are most of their kind, or the kind was watched by its metadata alone.
+// AdoptChecks makes checks effective: after it returns, reads return objects that were examined by them or by those of
+// a later generation. It ignores checks of an earlier generation than the last one, because caches may be outdated.
+// Only objects whose checks have changed are read again, unless they are most objects of their kind, or only the
+// metadata of their kind was watched.
 func (v *View) AdoptChecks(ctx context.Context, all ...Checks) {
 	if v.Examiner == nil {
 		return
@@ -62,7 +63,7 @@ func (v *View) AdoptChecks(ctx context.Context, all ...Checks) {
 	}
 }
 
-// endRenewal lets those go on that wait for a renewal.
+// endRenewal ends the wait of all callers that wait for a renewal.
 func (v *View) endRenewal(all []Checks, renewed chan struct{}) {
 	v.checks.mu.Lock()
 	defer v.checks.mu.Unlock()
@@ -75,8 +76,8 @@ func (v *View) endRenewal(all []Checks, renewed chan struct{}) {
 	}
 }
 
-// adopt takes in checks. It returns the kinds whose watches it has ended, and the objects that have to be read again, because they are to be
-// examined in another way; renewed is closed when they are.
+// adopt stores checks. It returns the kinds whose watches it has ended, and the objects that have to be read again,
+// because they have to be examined differently. renewed is closed when this is done.
 func (v *View) adopt(all []Checks, renewed chan struct{}) (restarted []schema.GroupVersionKind, renewals []renewal) {
 	v.checks.mu.Lock()
 	defer v.checks.mu.Unlock()
@@ -87,7 +88,7 @@ func (v *View) adopt(all []Checks, renewed chan struct{}) (restarted []schema.Gr
 		}
 	}
 	var ended []schema.GroupKind
-	// Still under the lock: who finds the checks adopted must not find a verdict by others.
+	// This happens under the lock: a caller that finds the checks adopted must not find a verdict of other checks.
 	for gk, origins := range changed {
 		switch found, few := v.outdated(gk, origins); {
 		case !few:
@@ -99,22 +100,23 @@ func (v *View) adopt(all []Checks, renewed chan struct{}) (restarted []schema.Gr
 	return v.endWatches(ended), renewals
 }
 
-// outdated takes the verdicts from the objects of a kind and of origins, and returns these. It returns false if the watch has to begin again.
+// outdated clears the verdicts of the objects of a kind and of origins, and returns these objects. It returns false if
+// the watch has to be restarted.
 func (v *View) outdated(gk schema.GroupKind, origins []string) (_ renewal, few bool) {
 	v.mu.Lock()
 	w := v.watches[gk]
 	v.mu.Unlock()
 	if w == nil {
-		return renewal{}, true // it begins with the present checks
+		return renewal{}, true // a new watch uses the current checks
 	}
 	if (w.store.observer.examiner == nil) != (examinerOf(v.Examiner, gk) == nil) {
 		return renewal{}, false
 	}
-	names, few := w.store.forgetVerdicts(origins)
+	names, few := w.store.clearVerdicts(origins)
 	return renewal{w, names}, few
 }
 
-// awaitRenewal waits until the objects of an origin were examined by its checks, if another caller adopted them.
+// awaitRenewal waits until the objects of an origin were examined by its checks, if another caller is adopting them.
 func (v *View) awaitRenewal(ctx context.Context, origin string) {
 	v.checks.mu.Lock()
 	renewed := v.checks.byOrigin[origin].renewed
@@ -128,7 +130,8 @@ func (v *View) awaitRenewal(ctx context.Context, origin string) {
 	}
 }
 
-// adoptOne returns the kinds whose objects of the origin have to be examined again; renewed is closed when they are.
+// adoptOne stores the checks of one origin, and returns the kinds whose objects of this origin have to be examined
+// again. renewed is closed when this is done.
 func (v *View) adoptOne(checks Checks, renewed chan struct{}) []schema.GroupKind {
 	before, known := v.checks.byOrigin[checks.Origin]
 	if known && before.uid == checks.UID && checks.Generation < before.generation || !known && len(checks.Written) == 0 {
@@ -149,8 +152,8 @@ func (v *View) adoptOne(checks Checks, renewed chan struct{}) []schema.GroupKind
 	return kinds
 }
 
-// ForgetChecks drops the checks of a ManagedResource that is gone. Nothing is examined again because of that: its objects are gone,
-// too, or are not asked for.
+// ForgetChecks deletes the checks of a ManagedResource that no longer exists. No object is examined again, because its
+// objects do not exist either, or are not read.
 func (v *View) ForgetChecks(origin string) {
 	if v.Examiner == nil {
 		return
@@ -161,8 +164,9 @@ func (v *View) ForgetChecks(origin string) {
 	delete(v.checks.byOrigin, origin)
 }
 
-// AdoptedChecks returns the first generation of a ManagedResource that has the checks by which its objects are examined now, as far
-// as this process knows; 0 if it never had any. The error says why they cannot be used; then the objects are examined without them.
+// AdoptedChecks returns the first generation of a ManagedResource with the checks that are currently used for its
+// objects, as far as this process knows. It is 0 if there were never any. If the checks cannot be used, it returns an
+// error, and the objects are examined without them.
 func (v *View) AdoptedChecks(origin string) (since int64, err error) {
 	v.checks.mu.Lock()
 	defer v.checks.mu.Unlock()
@@ -170,7 +174,7 @@ func (v *View) AdoptedChecks(origin string) (since int64, err error) {
 	return found.since, found.err
 }
 
-// endWatches ends the watches of kinds, and returns which of the kinds were watched.
+// endWatches ends the watches of kinds, and returns the kinds that were watched.
 func (v *View) endWatches(kinds []schema.GroupKind) []schema.GroupVersionKind {
 	v.mu.Lock()
 	defer v.mu.Unlock()

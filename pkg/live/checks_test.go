@@ -9,7 +9,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestAdoptedChecks: who judges by the checks of a generation must know since which generation they hold, whoever adopted them.
+// TestAdoptedChecks checks that AdoptedChecks returns the first generation with the current checks, whichever caller
+// adopted them.
 func TestAdoptedChecks(t *testing.T) {
 	const origin = "garden/shop"
 	check := func(expression string) []resourcesv1alpha1.HealthCheck {
@@ -43,7 +44,7 @@ func TestAdoptedChecks(t *testing.T) {
 	}
 	view.ForgetChecks(origin)
 	if since, err := view.AdoptedChecks(origin); since != 0 || err != nil || len(view.checks.byOrigin) != 0 {
-		t.Errorf("forgotten: since generation %d (%v)", since, err)
+		t.Errorf("after ForgetChecks: since generation %d (%v)", since, err)
 	}
 	blind := NewView(Options{})
 	blind.AdoptChecks(t.Context(), Checks{Origin: origin, Generation: 1, Written: check("true")})

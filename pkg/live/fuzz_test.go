@@ -14,9 +14,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/random"
 )
 
-// FuzzStore has objects come, change, go, and lose and get their label, by us and by others, in a cluster whose watch is behind, and
-// begins anew from time to time. Answers to our writes are late, too. Whenever the watch has shown everything, the store has what the
-// cluster has, and whoever decides has been told of everything that he did not do himself.
+// FuzzStore creates, changes, deletes, labels and unlabels objects, as the store's own process and as other clients. The watch
+// lags behind and sometimes restarts with a list. Responses to the process's own writes are delayed, too. Whenever the watch
+// has delivered all events, the store must have the same objects as the cluster, and the listener must have been notified of
+// all changes that it did not make itself.
 func FuzzStore(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(40) {
@@ -31,19 +32,20 @@ func FuzzStore(f *testing.F) {
 	})
 }
 
-// shownCluster is a cluster as the API server has it, and as a store shows it.
+// shownCluster is the state of a cluster, in the API server and as shown to a store.
 type shownCluster struct {
 	*testing.T
 	*rand.Rand
 	store   *store
 	parts   map[string]*part
 	version int
-	// objects are those that exist; without an origin, an object lacks the label, and no watch shows it.
+	// objects are the existing objects. An object without an origin lacks the label, and no watch shows it.
 	objects map[types.NamespacedName]*metav1.PartialObjectMetadata
-	// events are what the watches have not shown yet, in order, and answers what became of objects by our writes.
+	// events are the watch events that are not delivered yet, in order. answers are the pending responses to the process's own
+	// writes.
 	events  []func() error
 	answers []*metav1.PartialObjectMetadata
-	// known are the UIDs of the objects that whoever decides takes to be there.
+	// known are the UIDs of the objects that the listener knows to exist.
 	known map[types.NamespacedName]types.UID
 }
 
@@ -56,11 +58,11 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 	c.store = &store{
 		clock:   clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
 		objects: held{}, shown: map[string]string{}, healthChanged: func(string) {},
-		apart:   r.IntN(2) == 0,
-		changed: func(key types.NamespacedName) { c.learn(key) },
+		perNamespace: r.IntN(2) == 0,
+		changed:      func(key types.NamespacedName) { c.learn(key) },
 	}
 	namespaces := []string{metav1.NamespaceAll}
-	if c.store.apart {
+	if c.store.perNamespace {
 		namespaces = []string{"a", "b"}
 	}
 	for _, namespace := range namespaces {
@@ -70,7 +72,7 @@ func newShownCluster(t *testing.T, r *rand.Rand) *shownCluster {
 	return c
 }
 
-// learn has whoever decides look at an object.
+// learn simulates that the listener reads an object from the store.
 func (c *shownCluster) learn(key types.NamespacedName) {
 	delete(c.known, key)
 	if held, found := c.store.get(key); found {
@@ -78,7 +80,7 @@ func (c *shownCluster) learn(key types.NamespacedName) {
 	}
 }
 
-// step has something happen.
+// step performs one random action.
 func (c *shownCluster) step() {
 	c.Helper()
 	key := types.NamespacedName{Namespace: string(rune('a' + c.IntN(2))), Name: "o" + strconv.Itoa(c.IntN(2))}
@@ -126,7 +128,7 @@ func (c *shownCluster) delete(key types.NamespacedName) {
 	}
 }
 
-// unlabel takes the label off an object: for the watch, it is deleted.
+// unlabel removes the label of an object, which the watch shows as a deletion.
 func (c *shownCluster) unlabel(key types.NamespacedName) {
 	if before := c.objects[key]; before != nil {
 		c.version++
@@ -137,7 +139,7 @@ func (c *shownCluster) unlabel(key types.NamespacedName) {
 	}
 }
 
-// hide has the watch show that an object is gone, if it has shown it.
+// hide schedules the DELETE event of an object, if the watch has shown the object.
 func (c *shownCluster) hide(key types.NamespacedName, before *metav1.PartialObjectMetadata) {
 	if len(before.Annotations) == 0 {
 		return
@@ -147,7 +149,7 @@ func (c *shownCluster) hide(key types.NamespacedName, before *metav1.PartialObje
 	c.later(key, func(p *part) error { return p.Delete(last) })
 }
 
-// deleteOurselves deletes an object and notes it at once.
+// deleteOurselves deletes an object and records the deletion in the store immediately.
 func (c *shownCluster) deleteOurselves(key types.NamespacedName) {
 	if before := c.objects[key]; before != nil {
 		c.delete(key)
@@ -156,13 +158,13 @@ func (c *shownCluster) deleteOurselves(key types.NamespacedName) {
 	}
 }
 
-// later has a watch show something, in the order in which it happened.
+// later schedules a watch event. Events are delivered in the order in which they occurred.
 func (c *shownCluster) later(key types.NamespacedName, show func(*part) error) {
 	p := c.parts[c.store.scope(key.Namespace)]
 	c.events = append(c.events, func() error { return show(p) })
 }
 
-// show has the watches show the next thing that has happened.
+// show delivers the next watch event.
 func (c *shownCluster) show() {
 	c.Helper()
 	if len(c.events) > 0 {
@@ -172,7 +174,7 @@ func (c *shownCluster) show() {
 	c.compare()
 }
 
-// answer has one of our writes be answered, which one is left to chance.
+// answer delivers a random pending response to one of the process's own writes.
 func (c *shownCluster) answer() {
 	c.Helper()
 	if len(c.answers) == 0 {
@@ -185,12 +187,12 @@ func (c *shownCluster) answer() {
 	observation := Observe(answer, c.store.observer.policy)
 	difference := c.store.recordWrite(key, &observation)
 	if difference.decision {
-		c.learn(key) // whoever wrote it knows
+		c.learn(key) // the writer is the listener and knows the change
 	}
 	c.compare()
 }
 
-// list has the watches begin anew, with a list of what there is.
+// list restarts the watches with a list of the existing objects.
 func (c *shownCluster) list() {
 	c.Helper()
 	c.events = nil
@@ -206,7 +208,7 @@ func (c *shownCluster) list() {
 	c.compare()
 }
 
-// settle has everything shown and answered.
+// settle delivers all events and responses.
 func (c *shownCluster) settle() {
 	c.Helper()
 	for len(c.events)+len(c.answers) > 0 {
@@ -219,7 +221,7 @@ func (c *shownCluster) settle() {
 	c.compare()
 }
 
-// compare checks the store, once the watch has shown everything.
+// compare checks the store if the watch has delivered all events.
 func (c *shownCluster) compare() {
 	c.Helper()
 	if len(c.events) > 0 {
@@ -235,15 +237,15 @@ func (c *shownCluster) compare() {
 		held := c.store.objects.get(key)
 		got[key] = held.ResourceVersion
 		if c.known[key] != held.UID {
-			c.Errorf("%s is held with UID %q, and nobody was told; %q is known", key, held.UID, c.known[key])
+			c.Errorf("the store has %s with UID %q, but the listener was not notified and knows %q", key, held.UID, c.known[key])
 		}
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		c.Errorf("the store has %v, and the cluster %v", got, want)
+		c.Errorf("the store has %v, but the cluster has %v", got, want)
 	}
 	for key := range c.known {
 		if c.store.objects[key] == nil {
-			c.Errorf("%s is gone, and nobody was told", key)
+			c.Errorf("%s is deleted, but the listener was not notified", key)
 		}
 	}
 }

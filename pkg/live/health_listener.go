@@ -2,24 +2,25 @@ package live
 
 import "sync"
 
-// healthListener notifies of origins whose objects have another health than before. It is safe for concurrent use.
+// healthListener notifies its listener of origins whose objects have changed their health. It is safe for concurrent
+// use.
 type healthListener struct {
 	mu       sync.Mutex
 	listener func(origin string)
-	// suspended are the origins that the listener is not notified of at present, and whether their health changed.
+	// suspended are the origins whose notifications are suspended, and whether their health has changed since then.
 	suspended map[string]bool
 }
 
-// ListenHealth sets the listener that is called, without delay and in no order, with the origins of objects whose health changed. The
-// listener must not block.
+// ListenHealth sets the listener that is called, immediately and in undefined order, with the origins of objects whose
+// health has changed. The listener must not block.
 func (v *View) ListenHealth(listener func(origin string)) {
 	v.health.mu.Lock()
 	defer v.health.mu.Unlock()
 	v.health.listener = listener
 }
 
-// SuspendHealth suspends the notifications of an origin until the returned function is called: while its objects are being changed, their
-// health changes with every one.
+// SuspendHealth suspends the notifications of an origin until the returned function is called. It is used while the
+// objects of the origin are being changed, because each change affects their health.
 func (v *View) SuspendHealth(origin string) (resume func()) {
 	v.health.mu.Lock()
 	defer v.health.mu.Unlock()
@@ -27,7 +28,7 @@ func (v *View) SuspendHealth(origin string) (resume func()) {
 	return func() { v.health.resume(origin) }
 }
 
-// HealthSuspended reports whether an origin's objects are being changed.
+// HealthSuspended reports whether the notifications of an origin are suspended, because its objects are being changed.
 func (v *View) HealthSuspended(origin string) bool {
 	v.health.mu.Lock()
 	defer v.health.mu.Unlock()

@@ -26,24 +26,24 @@ func TestHealthNews(t *testing.T) {
 	resume()
 	notified.want(t, "resumed", "shop")
 	if view.HealthSuspended("shop") {
-		t.Error("it is still suspended")
+		t.Error("the origin is still suspended")
 	}
 	view.SuspendHealth("shop")()
-	notified.want(t, "suspended without news")
+	notified.want(t, "suspended without notifications")
 	resume = view.SuspendHealth("shop")
 	resume()
 	resume()
 	notified.want(t, "resumed twice")
 	if len(view.health.suspended) != 0 {
-		t.Errorf("memory is held for nothing: %v", view.health.suspended)
+		t.Errorf("unused entries remain: %v", view.health.suspended)
 	}
 }
 
-// TestHealthNewsConcurrently: no news of the time in which an origin is suspended is lost.
+// TestHealthNewsConcurrently checks that no notification is lost while an origin is suspended.
 func TestHealthNewsConcurrently(t *testing.T) {
 	view, notified := NewView(Options{}), &told{}
 	view.ListenHealth(func(origin string) {
-		if !view.HealthSuspended("another") { // a listener may ask
+		if !view.HealthSuspended("another") { // a listener may call HealthSuspended
 			notified.add(types.NamespacedName{Name: origin})
 		}
 	})
@@ -65,6 +65,6 @@ func TestHealthNewsConcurrently(t *testing.T) {
 	}
 	group.Wait()
 	if told := len(notified.take()); told < 8*200 {
-		t.Errorf("%d news, want at least one for each suspension", told)
+		t.Errorf("%d notifications, want at least one for each suspension", told)
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// held are the observations of the objects of one kind. It holds each in a third of the memory of an Observation, as there is one for each
-// object for as long as the process lives.
+// held contains the observations of the objects of one kind. It stores each one in a third of the memory of an
+// Observation, because there is one for each object during the whole life of the process.
 type held map[types.NamespacedName]*record
 
-// get returns a copy of an object's observation, nil if there is none.
+// get returns a copy of the observation of an object. It is nil if there is none.
 func (h held) get(key types.NamespacedName) *Observation {
 	found, known := h[key]
 	if !known {
@@ -30,18 +30,19 @@ func (h held) get(key types.NamespacedName) *Observation {
 
 func (h held) put(key types.NamespacedName, observation *Observation) { h[key] = recordOf(observation) }
 
-// record is an Observation divided into what each object has for itself, what many objects have in common, and what hardly any object has.
+// record is an Observation split into the values that are specific to an object, values that many objects have in
+// common, and values that are rarely set.
 type record struct {
-	uid                  uuid.UUID // if it is a UUID, as all that an API server makes; see unusual
+	uid                  uuid.UUID // UIDs of API servers are UUIDs; see rare for others
 	version, ownedDigest string
 	generation, seen     int64
 	origin               unique.Handle[string]
 	common               unique.Handle[common]
-	unusual              *unusual
+	rare                 *rare
 	examined, borrowed   bool
 }
 
-// common is what many objects have in common.
+// common contains the values that many objects have in common.
 type common struct {
 	managedBy, formerApplier, writer string
 	labels, annotations              Keys
@@ -53,8 +54,8 @@ type common struct {
 	replicas                         Replicas
 }
 
-// unusual is what hardly any object has.
-type unusual struct {
+// rare contains the values that are rarely set.
+type rare struct {
 	uid        types.UID
 	candidates *fieldpath.Set
 	deleting   time.Time
@@ -72,13 +73,13 @@ func recordOf(o *Observation) *record {
 			exempt: o.Exempt, garbageCollectable: o.GarbageCollectable, replicas: o.Replicas,
 		}),
 	}
-	rest := unusual{candidates: o.TakeOverCandidates, deleting: o.Deleting, health: o.Health, counted: o.counted}
+	rest := rare{candidates: o.TakeOverCandidates, deleting: o.Deleting, health: o.Health, counted: o.counted}
 	uid, isUUID := parseUUID(o.UID)
 	if result.uid = uid; !isUUID {
 		rest.uid = o.UID
 	}
-	if rest != (unusual{}) {
-		result.unusual = &rest
+	if rest != (rare{}) {
+		result.rare = &rest
 	}
 	return result
 }
@@ -93,7 +94,7 @@ func (r *record) observation() Observation {
 		Finalizers: common.finalizers, Unlabelled: common.unlabelled, Exempt: common.exempt, GarbageCollectable: common.garbageCollectable,
 		Replicas: common.replicas,
 	}
-	if rest := r.unusual; rest != nil {
+	if rest := r.rare; rest != nil {
 		result.UID = rest.uid
 		result.TakeOverCandidates, result.Deleting, result.Health, result.counted = rest.candidates, rest.deleting, rest.health, rest.counted
 	}
@@ -103,11 +104,11 @@ func (r *record) observation() Observation {
 	return result
 }
 
-// parseUUID reads a UUID in the form in which an API server writes it. It does not take any that uuid.UUID would write otherwise, and not the one
-// that is zero, which stands for none.
+// parseUUID parses a UUID in the notation of API servers. It rejects UUIDs that uuid.UUID would format in another way,
+// and the zero UUID, which stands for none.
 func parseUUID(text types.UID) (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(string(text))
-	const length = 36 // in other forms, which uuid.Parse takes as well, it is longer or shorter
+	const length = 36 // uuid.Parse also accepts longer and shorter notations
 	if err != nil || id == uuid.Nil || len(text) != length || strings.ToLower(string(text)) != string(text) {
 		return uuid.Nil, false
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestHeldObservationsAreWhole: every field of an observation comes out as it was put in. Each field is set by itself, so that none is missed that
-// is added later.
+// TestHeldObservationsAreWhole checks that every field of an observation is returned as it was stored. It sets each field
+// separately, so that fields that are added later are covered.
 func TestHeldObservationsAreWhole(t *testing.T) {
 	all := Observation{
 		UID: "c5a38f1e-7d4b-4b0e-9a54-0123456789ab", ResourceVersion: "12", Origin: "shop", ManagedBy: "gardener", Labels: "a", Annotations: "b\nc",
@@ -38,7 +38,7 @@ func TestHeldObservationsAreWhole(t *testing.T) {
 	for i := range reflect.TypeFor[Observation]().NumField() {
 		field := reflect.TypeFor[Observation]().Field(i)
 		if reflect.ValueOf(all).Field(i).IsZero() {
-			t.Errorf("the test has no value of %s", field.Name)
+			t.Errorf("the test has no value for %s", field.Name)
 		}
 		if field.IsExported() {
 			one := Observation{}
@@ -55,7 +55,8 @@ func TestHeldObservationsAreWhole(t *testing.T) {
 	}
 }
 
-// TestHeldObservationsAreSmall: an object without anything unusual takes a third of an Observation, its name and version aside.
+// TestHeldObservationsAreSmall checks that an object without rare fields takes a third of an Observation, not counting its name
+// and version.
 func TestHeldObservationsAreSmall(t *testing.T) {
 	const objects, wanted = 20_000, 220
 	keys := make([]types.NamespacedName, objects)

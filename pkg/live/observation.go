@@ -1,5 +1,5 @@
-// Package live shows the objects in the target cluster: it watches them, kind by kind, by their metadata or, for health checks, as a whole,
-// and reduces what it sees to what decisions need.
+// Package live provides the state of the objects in the target cluster. It watches each kind, either by metadata or,
+// for health checks, as whole objects, and reduces objects to what decisions require.
 package live
 
 import (
@@ -23,81 +23,84 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Presence says what is known of an object.
+// Presence is whether an object exists.
 type Presence int
 
 const (
-	// Unknown means that the object could not be read; see State.Err.
+	// Unknown means that the object could not be read. See State.Err.
 	Unknown Presence = iota
-	// Absent means that there is no such object.
+	// Absent means that the object does not exist.
 	Absent
 	// Present means that the object exists.
 	Present
-	// KindNotServed means that the API server does not serve the object's kind, so nothing is known of the object.
+	// KindNotServed means that the API server does not serve the kind of the object, so that the state of the object is
+	// not known.
 	KindNotServed
 )
 
-// State is what was found of one object.
+// State is the state of one object.
 type State struct {
 	Presence Presence
 	// Observation is set if the object is present.
 	Observation Observation
-	// Err says why the presence is Unknown or KindNotServed.
+	// Err is the reason why Presence is Unknown or KindNotServed.
 	Err error
 }
 
-// Observation is an object reduced to what decisions need. A View holds it in a third of this memory.
+// Observation is an object reduced to what decisions require. A View stores it in a third of its memory.
 type Observation struct {
 	UID             types.UID
 	ResourceVersion string
-	// Origin is the origin annotation: the ManagedResource that owns the object.
+	// Origin is the origin annotation, which names the ManagedResource that owns the object.
 	Origin string
 	// ManagedBy is the managed-by label.
 	ManagedBy string
-	// Labels and Annotations are the keys that the object has.
+	// Labels and Annotations are the keys of the labels and annotations of the object.
 	Labels, Annotations Keys
-	// OwnedDigest reports whether the fields that the resource-manager owns changed hands; empty if it owns none.
+	// OwnedDigest is a digest of the fields that the resource-manager owns. It is empty if the resource-manager owns none.
 	OwnedDigest string
-	// Owned filters out fields that the resource-manager certainly does not own.
+	// Owned is a filter that detects fields that the resource-manager certainly does not own.
 	Owned fieldowner.FieldFilter
 	// Unlabelled is set if the object has a pod template without the managed-by label.
 	Unlabelled bool
-	// TakeOverCandidates are fields of others that the resource-manager takes over; nil if there are none.
+	// TakeOverCandidates are fields of other owners that the resource-manager takes over. It is nil if there are none.
 	TakeOverCandidates *fieldpath.Set
-	// FormerApplier is the field manager that applied the object for a ManagedResource before the resource-manager did, unless it is one of
-	// those that the policy names; empty if there is none.
+	// FormerApplier is the field manager that applied the object for a ManagedResource before the resource-manager did. It
+	// is empty if there is none, or if the policy names it.
 	FormerApplier string
-	// Seen is when a watch showed the object like this for the first time, in nanoseconds of Unix time; 0 if none did.
+	// Seen is when a watch first showed the object in this state, in nanoseconds of Unix time. It is 0 if none did.
 	Seen int64
-	// Writer is the field manager that changed the object last, not counting the resource-manager and changes of status.
+	// Writer is the field manager that last changed the object, except the resource-manager. Changes of the status do not
+	// count.
 	Writer string
-	// Deleting is when the object's deletion was asked for; zero if it was not.
+	// Deleting is the deletion timestamp of the object. It is zero if the object is not being deleted.
 	Deleting time.Time
-	// Finalizers is set if something holds up the object's deletion.
+	// Finalizers is set if the object has finalizers, which delay its deletion.
 	Finalizers bool
-	// FinalizeAfter is the annotation that says when its finalizers are removed.
+	// FinalizeAfter is the annotation with the time after which the finalizers of the object are removed.
 	FinalizeAfter string
-	// Directive is how the live object wants to be handled.
+	// Directive contains the options in the annotations of the live object.
 	Directive applyoptions.Options
-	// Generation counts the changes of the object's spec.
+	// Generation is the generation of the object.
 	Generation int64
-	// Replicas says whether a workload has 0 replicas.
+	// Replicas is whether a workload has 0 replicas.
 	Replicas Replicas
-	// Examined is set if Health speaks of the object as it is, or if its metadata is all there is to know.
+	// Examined is set if Health is that of the current state of the object, or if only its metadata is required.
 	Examined bool
-	// Health is how the object is; nil if it is healthy and not rolling out.
+	// Health is the health of the object. It is nil if the object is healthy and not being rolled out.
 	Health *health.Verdict
-	// borrowed is set if Health was taken over from an earlier state.
+	// borrowed is set if Health was copied from an earlier observation.
 	borrowed bool
-	// counted is set if a Deployment's Pods have been as many as wanted since its spec was changed.
+	// counted is set if the number of Pods of a Deployment has reached the wanted number since its spec was changed.
 	counted *health.PodCount
-	// Exempt is set if the object asks not to be checked.
+	// Exempt is set if the object requests to be excluded from health checks.
 	Exempt bool
-	// GarbageCollectable is set if the garbage collector deletes the object when nothing refers to it.
+	// GarbageCollectable is set if the garbage collector deletes the object when no object refers to it.
 	GarbageCollectable bool
 }
 
-// Observe reduces an object's metadata. The policy says whose fields are taken over.
+// Observe returns the observation of the metadata of an object. The policy determines the managers whose fields are
+// taken over.
 func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Observation {
 	observation := Observation{
 		UID:                meta.UID,
@@ -118,7 +121,7 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 		observation.Deleting = meta.DeletionTimestamp.Time
 	}
 	if owned := fieldowner.Owned(meta.ManagedFields); owned != nil {
-		// Times are left out: an apply without effect may not move them.
+		// Times are omitted, because an apply without effect may not change them.
 		observation.OwnedDigest = object.Digest([]byte(owned.APIVersion), sortedFields(owned))
 		observation.Owned = fieldowner.FieldFilterOf(owned.FieldsV1.GetRawBytes())
 	}
@@ -132,8 +135,9 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	return observation
 }
 
-// sortedFields returns the fields of an entry in an order that does not depend on how the object was read: the API server
-// sorts them by value, and decoding an unstructured object, as those of versions that client-go does not know, by text.
+// sortedFields returns the fields of an entry in an order that does not depend on how the object was read. The API
+// server sorts them by value. Decoding of unstructured objects, which are used for versions that client-go does not
+// know, sorts them by text.
 func sortedFields(entry *metav1.ManagedFieldsEntry) []byte {
 	raw := entry.FieldsV1.GetRawBytes()
 	gv, err := schema.ParseGroupVersion(entry.APIVersion)
@@ -151,14 +155,15 @@ func sortedFields(entry *metav1.ManagedFieldsEntry) []byte {
 	return sorted
 }
 
-// Agrees reports whether a decision about the object would be the same after another observation: it leaves out what changes
-// with every write, such as one of the status, and how the object is.
+// Agrees reports whether a decision about the object is the same for another observation. It ignores fields that change
+// with every write, such as one of the status, and the health of the object.
 func (o *Observation) Agrees(other *Observation) bool {
 	a, b := *o, *other
 	if a.Replicas.Zero() != b.Replicas.Zero() {
 		return false
 	}
-	if (a.TakeOverCandidates == nil) != (b.TakeOverCandidates == nil) || a.TakeOverCandidates != nil && !a.TakeOverCandidates.Equals(b.TakeOverCandidates) {
+	if (a.TakeOverCandidates == nil) != (b.TakeOverCandidates == nil) ||
+		a.TakeOverCandidates != nil && !a.TakeOverCandidates.Equals(b.TakeOverCandidates) {
 		return false
 	}
 	a.ResourceVersion, a.Writer, a.TakeOverCandidates, a.Seen = b.ResourceVersion, b.Writer, b.TakeOverCandidates, b.Seen
@@ -167,12 +172,12 @@ func (o *Observation) Agrees(other *Observation) bool {
 	return a == b
 }
 
-// sameHealth reports whether an object has the same health in another observation.
+// sameHealth reports whether two observations of an object have the same health.
 func (o *Observation) sameHealth(other *Observation) bool {
 	return o.Examined == other.Examined && o.Exempt == other.Exempt && o.Origin == other.Origin && o.verdict() == other.verdict()
 }
 
-// verdict returns how the object is.
+// verdict returns the health of the object.
 func (o *Observation) verdict() health.Verdict {
 	if o.Health == nil {
 		return health.Verdict{}
@@ -180,7 +185,7 @@ func (o *Observation) verdict() health.Verdict {
 	return *o.Health
 }
 
-// Preserved returns the fields that a live object asks to be left as they are.
+// Preserved returns the fields that a live object requests to preserve.
 func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
 	if !resourcesv1alpha1.Truthy(meta.Annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
 		return nil
@@ -188,8 +193,8 @@ func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
 	return fieldowner.ComputeResources()
 }
 
-// lastWriter returns the manager, other than the resource-manager, whose entry is the youngest. Entries of subresources do
-// not count: they are about status and scale.
+// lastWriter returns the manager with the latest entry, except the resource-manager. Entries of subresources do not
+// count, because they are about status and scale.
 func lastWriter(entries []metav1.ManagedFieldsEntry) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range entries {
@@ -201,7 +206,7 @@ func lastWriter(entries []metav1.ManagedFieldsEntry) string {
 	return last.Manager
 }
 
-// Keys are the keys of labels or annotations, sorted.
+// Keys are the sorted keys of labels or annotations.
 type Keys string
 
 // keysOf returns the keys of a map.
@@ -209,7 +214,7 @@ func keysOf(values map[string]string) Keys {
 	return Keys(strings.Join(slices.Sorted(maps.Keys(values)), keySeparator))
 }
 
-const keySeparator = "\n" // in no key of a label or annotation
+const keySeparator = "\n" // not allowed in keys
 
 // All returns the keys.
 func (k Keys) All() []string {
@@ -219,5 +224,5 @@ func (k Keys) All() []string {
 	return strings.Split(string(k), keySeparator)
 }
 
-// shared returns the string that all equal ones share the memory of.
-func shared(text string) string { return unique.Make(text).Value() }
+// interned returns an equal string that shares its memory with all equal strings.
+func interned(text string) string { return unique.Make(text).Value() }

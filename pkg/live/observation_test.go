@@ -47,7 +47,7 @@ func TestObserve(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := Observe(&metav1.PartialObjectMetadata{}, fieldowner.Policy{}); !reflect.DeepEqual(got, Observation{}) {
-		t.Errorf("of an object without metadata %+v is observed", got)
+		t.Errorf("for an object without metadata, got %+v", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
 		"our plain updates":     {applied(func(e *entry) { e.Operation = metav1.ManagedFieldsOperationUpdate }), applied(nil)},
 	} {
 		if got := ownedDigest(entries); got != base {
-			t.Errorf("%s: the digest is %q, want %q as before", name, got, base)
+			t.Errorf("%s: the digest is %q, want %q, unchanged", name, got, base)
 		}
 	}
 	for name, entries := range map[string][]entry{
@@ -90,7 +90,7 @@ func TestOwnedDigestSeesOnlyOurOwnFields(t *testing.T) {
 		"another version": with(func(e *entry) { e.APIVersion = "v2" }),
 	} {
 		if got := ownedDigest(entries); got == base || got == "" {
-			t.Errorf("%s: the digest is %q, want another one than %q", name, got, base)
+			t.Errorf("%s: the digest is %q, want a digest other than %q", name, got, base)
 		}
 	}
 	for name, entries := range map[string][]entry{
@@ -113,7 +113,7 @@ func ownedDigest(entries []metav1.ManagedFieldsEntry) string {
 	return Observe(meta, fieldowner.Policy{}).OwnedDigest
 }
 
-// API servers other than kube-apiserver order the fields of their kinds by value, and unstructured objects are decoded to maps.
+// API servers other than kube-apiserver sort the fields of their kinds by value, and unstructured objects are decoded to maps.
 func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
 	const fields = `{"f:spec":{".":{},"f:ports":{"k:{\"port\":9}":{"f:a<b":{}},"k:{\"port\":80}":{},"k:{\"port\":8080}":{}}}}`
 	entry := applied(func(e *metav1.ManagedFieldsEntry) {
@@ -139,20 +139,20 @@ func TestOwnedDigestIsTheSameOfUnstructuredObjects(t *testing.T) {
 	}
 }
 
-// TestAgreesAboutFieldsOfOthers: what others own matters to a decision.
+// TestAgreesAboutFieldsOfOthers checks that the fields of other managers are relevant for a decision.
 func TestAgreesAboutFieldsOfOthers(t *testing.T) {
 	none, one := Observation{}, Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}
 	same, other := Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "a"))}, Observation{TakeOverCandidates: fieldpath.NewSet(fieldpath.MakePathOrDie("data", "b"))}
 	if !one.Agrees(&same) || one.Agrees(&other) || one.Agrees(&none) || none.Agrees(&one) {
-		t.Error("observations agree or differ for another reason")
+		t.Error("the observations agree, or differ for another reason")
 	}
 }
 
-// TestPreserved: an object that asks for it keeps its requests and limits.
+// TestPreserved checks that an object keeps its requests and limits if its annotations request that.
 func TestPreserved(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{}
 	if got := Preserved(meta); got != nil {
-		t.Errorf("preserved are %v", got)
+		t.Errorf("got %v", got)
 	}
 	meta.Annotations = map[string]string{"resources.gardener.cloud/preserve-resources": "true"}
 	if got := Preserved(meta); len(got) == 0 {

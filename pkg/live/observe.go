@@ -16,35 +16,35 @@ import (
 
 // Examiner checks the health of objects. It is safe for concurrent use.
 type Examiner interface {
-	// NeedsBody reports whether more than the metadata of a kind's objects has to be known.
+	// NeedsBody reports whether the whole objects of a kind are required, and not only their metadata.
 	NeedsBody(gk schema.GroupKind) bool
 	// Examine returns the health of a whole object.
 	Examine(gk schema.GroupKind, obj runtime.Object) health.Verdict
-	// SetOwn sets the checks for the objects of an origin, and returns the kinds whose objects of this origin have to be examined again because
-	// of that. The error says why the checks cannot be used.
+	// SetOwn sets the checks for the objects of an origin. It returns the kinds whose objects of this origin have to be
+	// examined again, and an error if the checks cannot be used.
 	SetOwn(origin string, checks []resourcesv1alpha1.HealthCheck) ([]schema.GroupKind, error)
-	// Forget drops the checks for the objects of an origin.
+	// Forget deletes the checks for the objects of an origin.
 	Forget(origin string)
-	// Epoch returns what ChangedSince needs later.
+	// Epoch returns the current epoch for a later call of ChangedSince.
 	Epoch() uint64
-	// ChangedSince reports whether the checks for the objects of an origin changed since an epoch.
+	// ChangedSince reports whether the checks for the objects of an origin have changed since an epoch.
 	ChangedSince(epoch uint64, origin string) bool
 }
 
-// needsBody reports whether more than the metadata of a kind's objects is read.
+// needsBody reports whether the whole objects of a kind are read, and not only their metadata.
 func needsBody(examiner Examiner, gk schema.GroupKind) bool {
 	return fieldowner.Scalable(gk) || examinerOf(examiner, gk) != nil
 }
 
-// observer reduces objects of one kind.
+// observer reduces objects of one kind to observations.
 type observer struct {
 	gk     schema.GroupKind
 	policy fieldowner.Policy
-	// examiner is nil if the metadata of the kind's objects is enough.
+	// examiner is nil if only the metadata of the objects is required.
 	examiner Examiner
 }
 
-// examinerOf returns the examiner if the objects of a kind are to be examined, nil if their metadata is enough.
+// examinerOf returns the examiner if the objects of a kind are examined, and nil if only their metadata is required.
 func examinerOf(examiner Examiner, gk schema.GroupKind) Examiner {
 	if examiner == nil || !examiner.NeedsBody(gk) {
 		return nil
@@ -52,11 +52,11 @@ func examinerOf(examiner Examiner, gk schema.GroupKind) Examiner {
 	return examiner
 }
 
-// reduced is an object on its way into the store. The ObjectMeta has just the name, for the reflector.
+// reduced is an object that will be stored. The ObjectMeta contains only namespace and name, for the reflector.
 type reduced struct {
 	metav1.ObjectMeta
 	observation *Observation
-	// epoch is that in which the object was examined.
+	// epoch is the epoch in which the object was examined.
 	epoch uint64
 }
 
@@ -64,7 +64,7 @@ func (r *reduced) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// reduce takes what is needed from an object: its metadata, or the whole object if it is to be examined.
+// reduce returns the observation of an object, which is its metadata or, if it is examined, the whole object.
 func (o observer) reduce(obj any) (*reduced, error) {
 	switch obj := obj.(type) {
 	case *reduced:
@@ -103,7 +103,7 @@ func (o observer) isOutdated(epoch uint64, observation *Observation) bool {
 }
 
 func nameOf(obj metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: shared(obj.GetNamespace()), Name: obj.GetName()}
+	return metav1.ObjectMeta{Namespace: interned(obj.GetNamespace()), Name: obj.GetName()}
 }
 
 // metadataOf returns the metadata of a whole object.

@@ -19,7 +19,7 @@ import (
 
 const origin = "resources.gardener.cloud/origin"
 
-// setOf returns a StatefulSet with all metadata that an object can have and as many ready replicas as wanted, or less.
+// setOf returns a StatefulSet with all metadata that an object can have and the given number of ready replicas.
 func setOf(ready int32) *appsv1.StatefulSet {
 	meta := metav1.ObjectMeta{
 		Namespace: "ns", Name: "a", GenerateName: "a-", UID: "u", ResourceVersion: "7", Generation: 3,
@@ -48,7 +48,8 @@ func untypedOf(t *testing.T, set *appsv1.StatefulSet) *unstructured.Unstructured
 	return obj
 }
 
-// TestReduce: an object is the same observation in whatever form it comes; only what it feels like needs more than metadata.
+// TestReduce checks that an object results in the same observation in any representation. Only its health needs more than the
+// metadata.
 func TestReduce(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	gk := schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
@@ -86,13 +87,13 @@ func TestReduce(t *testing.T) {
 				t.Errorf("%s: the name is %s", name, seen.key())
 			}
 			if again, err := test.observer.reduce(seen); err != nil || again != seen {
-				t.Errorf("%s: what is reduced is reduced again: %v", name, err)
+				t.Errorf("%s: a reduced object is changed when it is reduced again: %v", name, err)
 			}
 		}
 	}
 }
 
-// strange are objects that no API server sends.
+// strange is an object that no API server sends.
 type strange struct{ metav1.TypeMeta }
 
 func (s *strange) DeepCopyObject() runtime.Object { return s }
@@ -112,11 +113,11 @@ func TestReduceRefuses(t *testing.T) {
 		}
 	}
 	if _, err := (observer{}).reduce(&unstructured.Unstructured{Object: map[string]any{"metadata": "none"}}); err != nil {
-		t.Errorf("an object whose metadata is a text: %v", err)
+		t.Errorf("for an object whose metadata is a string: %v", err)
 	}
 }
 
-// TestMetadataOf: the metadata is the same as that which the API server returns when asked for metadata alone.
+// TestMetadataOf checks that the metadata is the same as that which the API server returns for requests for metadata only.
 func TestMetadataOf(t *testing.T) {
 	set := setOf(1)
 	body, err := json.Marshal(set.ObjectMeta)
@@ -141,7 +142,7 @@ func TestExaminerOf(t *testing.T) {
 	configMap, deployment := schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	examiner := health.NewExaminer("", nil)
 	if examinerOf(nil, deployment) != nil || examinerOf(examiner, configMap) != nil || examinerOf(examiner, deployment) == nil {
-		t.Error("bodies are read without need, or not although they are needed")
+		t.Error("bodies are read without need, or not read although they are needed")
 	}
 	if _, err := examiner.SetOwn("garden/shop", []resourcesv1alpha1.HealthCheck{{Kind: "ConfigMap", Healthy: "true"}}); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,8 @@ func TestExaminerOf(t *testing.T) {
 	}
 }
 
-// TestReplicasAtZero: of workloads it is known that they have 0 replicas, who set them, and that this stays so until the generation changes.
+// TestReplicasAtZero checks that it is known whether workloads have 0 replicas, who set them, and that this remains known until
+// the generation changes.
 func TestReplicasAtZero(t *testing.T) {
 	owned := []metav1.ManagedFieldsEntry{{
 		Manager: "resource-manager", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
@@ -198,6 +200,6 @@ func TestReplicasAtZero(t *testing.T) {
 		}
 	}
 	if after := (Observation{UID: "1", Generation: 1}); before.Agrees(&after) {
-		t.Error("a decision would be the same for an object with replicas")
+		t.Error("the observation would lead to the same decision as that of an object with replicas")
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// firstCounts bounds how many counts begin at once: after a start there may be one for each Deployment.
-const firstCounts = 16
+// concurrentCounts limits the counts that start at the same time. After a start, there may be one for each Deployment.
+const concurrentCounts = 16
 
-// oldPods finds out whether Pods of former ReplicaSets of Deployments still exist, which Deployments report themselves
-// since Kubernetes 1.35. It watches the Pods of a Deployment from the end of a rollout until they are as many as wanted, and
-// once only. It is safe for concurrent use.
+// oldPods determines whether Pods of old ReplicaSets of Deployments still exist, which Deployments report themselves
+// since Kubernetes 1.35. It watches the Pods of a Deployment once for each rollout: from the end of the rollout until
+// their number is the wanted one. It is safe for concurrent use.
 type oldPods struct {
-	// open returns what reads the objects of a kind.
+	// open returns the Collection of a kind.
 	open  func(schema.GroupVersionKind) (target.Collection, error)
 	clock clock.Clock
 	slots chan struct{}
@@ -47,17 +47,21 @@ type podCount struct {
 }
 
 func newOldPods(open func(schema.GroupVersionKind) (target.Collection, error), clk clock.Clock) *oldPods {
-	return &oldPods{open: open, clock: clk, slots: make(chan struct{}, firstCounts), running: map[types.NamespacedName]*podCount{}}
+	return &oldPods{
+		open: open, clock: clk, slots: make(chan struct{}, concurrentCounts), running: map[types.NamespacedName]*podCount{},
+	}
 }
 
-// awaitsCount reports whether Pods have to be counted to say whether the object is rolled out.
+// awaitsCount reports whether Pods have to be counted to determine whether the object is rolled out.
 func (o *Observation) awaitsCount() bool {
 	return o != nil && o.verdict().OldPods != (health.PodCount{})
 }
 
-// follow counts the Pods of a Deployment if that is needed, and stops when it is not any more. Each result is passed to report.
-// The Deployment is read here, so that the last of concurrent calls knows the last state.
-func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held func() *Observation, report func(uid types.UID, wanted health.PodCount, found int)) {
+// follow counts the Pods of a Deployment if that is necessary, and stops the count when it no longer is. It passes each
+// result to report. It reads the Deployment with held, so that the last of concurrent calls uses the last state.
+func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held func() *Observation,
+	report func(uid types.UID, wanted health.PodCount, found int),
+) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	observation := held()
@@ -79,10 +83,10 @@ func (p *oldPods) follow(ctx context.Context, key types.NamespacedName, held fun
 	go p.count(ctx, key.Namespace, count, report)
 }
 
-// deployments are the kind whose Pods are counted.
+// deployments is the kind whose Pods are counted.
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// followPods returns a function that counts the Pods of a Deployment if that is needed.
+// followPods returns a function that counts the Pods of a Deployment if that is necessary.
 func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.NamespacedName) {
 	return func(key types.NamespacedName) {
 		held := func() *Observation {
@@ -95,7 +99,7 @@ func (w *kindWatch) followPods(ctx context.Context, pods *oldPods) func(types.Na
 	}
 }
 
-// count watches Pods until they are as many as wanted.
+// count watches Pods until their number is the wanted one.
 func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, report func(types.UID, health.PodCount, int)) {
 	defer count.cancel()
 	select {
@@ -117,17 +121,18 @@ func (p *oldPods) count(ctx context.Context, namespace string, count *podCount, 
 			release() // other counts may succeed
 		}
 		if apierrors.IsForbidden(err) || errors.Is(err, target.ErrKindNotServed) {
-			report(count.uid, count.wanted, int(count.wanted.Replicas)) // the Deployment alone decides
+			report(count.uid, count.wanted, int(count.wanted.Replicas)) // rely on the status of the Deployment alone
 		}
 	}
 	reading := podReader{open: p.open, namespace: namespace, selector: count.wanted.Selector, done: done}
 	lister := &cache.ListWatch{ListWithContextFunc: reading.list, WatchFuncWithContext: reading.watch}
 	reflector := cache.NewReflectorWithOptions(lister, &corev1.Pod{}, store,
 		cache.ReflectorOptions{Name: "old pods", Clock: p.clock, Backoff: rewatch.Backoff()})
-	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard())) // an outage is logged for the Deployments, once
+	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard())) // the watch of Deployments logs an outage, once
 }
 
-// podReader reads Pods. Which resource they are is found out at each request: the API server may be down at the first one.
+// podReader reads Pods. It opens the Collection for each request, because the API server may be unavailable at the
+// first one.
 type podReader struct {
 	open                func(schema.GroupVersionKind) (target.Collection, error)
 	namespace, selector string
@@ -155,7 +160,7 @@ func (r podReader) watch(ctx context.Context, options metav1.ListOptions) (event
 	return pods.In(r.namespace).Watch(ctx, options)
 }
 
-// podStore counts the relevant ones among the Pods that a reflector shows.
+// podStore counts the relevant Pods that a reflector shows.
 type podStore struct {
 	mu       sync.Mutex
 	relevant map[types.NamespacedName]bool
@@ -164,13 +169,13 @@ type podStore struct {
 
 var _ cache.ReflectorStore = &podStore{}
 
-// Add takes in a Pod that was seen.
+// Add stores a Pod from the watch.
 func (s *podStore) Add(obj any) error { return s.put(obj, true) }
 
-// Update takes in a Pod that was seen.
+// Update stores a Pod from the watch.
 func (s *podStore) Update(obj any) error { return s.put(obj, true) }
 
-// Delete takes out a Pod that is gone.
+// Delete removes a deleted Pod.
 func (s *podStore) Delete(obj any) error { return s.put(obj, false) }
 
 func (s *podStore) put(obj any, exists bool) error {
@@ -189,7 +194,7 @@ func (s *podStore) put(obj any, exists bool) error {
 	return nil
 }
 
-// Replace takes in the first list, and each one after a watch that broke.
+// Replace stores the first list, and the list after each interruption of the watch.
 func (s *podStore) Replace(list []any, _ string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,5 +208,5 @@ func (s *podStore) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: the store has no other source.
+// Resync does nothing, because the store has no other source.
 func (s *podStore) Resync() error { return nil }

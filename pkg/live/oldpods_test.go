@@ -22,8 +22,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// TestFollow: the Pods of a Deployment are counted as long as that is needed, once at a time. No count gets a slot here, so
-// none asks an API server.
+// TestFollow checks that the Pods of a Deployment are counted while that is needed, and only once at a time. No count gets a
+// slot in this test, so no request is sent.
 func TestFollow(t *testing.T) {
 	pods := &oldPods{slots: make(chan struct{}), running: map[types.NamespacedName]*podCount{}}
 	var held *Observation
@@ -42,19 +42,19 @@ func TestFollow(t *testing.T) {
 	}
 	first := follow(awaiting("u", twoOf))
 	if first == nil || follow(awaiting("u", twoOf)) != first {
-		t.Fatal("Pods are not counted, or twice")
+		t.Fatal("Pods are not counted, or they are counted twice")
 	}
 	second := follow(awaiting("u", health.PodCount{Selector: "app=web", Replicas: 3}))
 	third := follow(awaiting("another", second.wanted))
 	if second == first || third == second || len(pods.running) != 1 {
-		t.Error("another number of Pods, or another Deployment, is not counted anew")
+		t.Error("another number of Pods, or another Deployment, does not start a new count")
 	}
 	if follow(&Observation{UID: "another", Health: &health.Verdict{Progressing: "rolling"}}) != nil {
 		t.Error("Pods are counted during a rollout")
 	}
 	follow(awaiting("u", twoOf))
 	if follow(nil) != nil || len(pods.running) != 0 {
-		t.Error("Pods of a Deployment that is gone are counted")
+		t.Error("Pods of a deleted Deployment are counted")
 	}
 }
 
@@ -78,19 +78,19 @@ func TestPodStore(t *testing.T) {
 	expect("a new Pod", store.Add(pod("d", corev1.PodPending)), 3)
 	expect("one that starts", store.Update(pod("d", corev1.PodRunning)), 3)
 	expect("one that ends", store.Update(pod("a", corev1.PodFailed)), 2)
-	expect("one that goes", store.Delete(pod("b", corev1.PodRunning)), 1)
+	expect("one that is deleted", store.Delete(pod("b", corev1.PodRunning)), 1)
 	expect("one that is not known", store.Delete(pod("x", corev1.PodRunning)), 1)
-	expect("a list after a break", store.Replace([]any{pod("e", corev1.PodRunning)}, "9"), 1)
+	expect("a list after an interruption", store.Replace([]any{pod("e", corev1.PodRunning)}, "9"), 1)
 	expect("nothing", store.Resync())
 	if store.Add("text") == nil || len(counts) != 0 {
-		t.Error("a text is taken for a Pod")
+		t.Error("a string is accepted as a Pod")
 	}
 	if len(store.relevant) != 1 {
-		t.Errorf("held are %v", store.relevant)
+		t.Errorf("the store has %v", store.relevant)
 	}
 }
 
-// podReading shows Pods without an API server. Reads of one object are not needed.
+// podReading is a fake API server for Pods. It does not support reads of one object.
 type podReading struct {
 	target.Reading
 	pods []corev1.Pod
@@ -102,15 +102,15 @@ func (r podReading) List(context.Context, metav1.ListOptions) (runtime.Object, e
 
 func (r podReading) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if options.SendInitialEvents != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // as an API server that cannot stream lists
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // like an API server that cannot stream lists
 	}
 	events := watch.NewFake()
 	context.AfterFunc(ctx, events.Stop)
 	return events, nil
 }
 
-// TestOldPods_CountedAfterFailedDiscovery: if the API server does not answer which resource Pods are, it is asked again. If it answers
-// that there are no Pods, the Deployment counts as rolled out.
+// TestOldPods_CountedAfterFailedDiscovery checks that discovery is retried if the API server does not answer which resource
+// serves Pods. If it answers that it serves no Pods, the Deployment counts as rolled out.
 func TestOldPods_CountedAfterFailedDiscovery(t *testing.T) {
 	one := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one"}}
 	collection := target.Collection{Namespaced: true, In: func(string) target.Reading { return podReading{pods: []corev1.Pod{one}} }}

@@ -19,20 +19,21 @@ const (
 	readTimeout     = 30 * time.Second
 )
 
-// Reader reads the state of objects from the API server, past any cache.
+// Reader reads the state of objects from the API server, without a cache.
 type Reader struct {
 	objects  *target.Objects
 	policy   fieldowner.Policy
 	examiner Examiner
 }
 
-// NewReader returns a reader of the given objects. The policy says whose fields are taken over, the examiner how objects are;
-// without one, only metadata is read.
+// NewReader returns a reader of the given objects. The policy determines the managers whose fields are taken over. The
+// examiner checks the health of objects. If it is nil, only metadata is read.
 func NewReader(objects *target.Objects, policy fieldowner.Policy, examiner Examiner) *Reader {
 	return &Reader{objects: objects, policy: policy, examiner: examiner}
 }
 
-// Read returns the state of every object named in refs. It never fails as a whole: what could not be read is Unknown.
+// Read returns the state of every object in refs. There is no error for the whole read. The state of objects that could
+// not be read is Unknown.
 func (r *Reader) Read(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := make([]State, len(refs))
 	var group errgroup.Group

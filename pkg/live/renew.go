@@ -10,26 +10,28 @@ import (
 )
 
 const (
-	// fewObjects is how many objects are read one by one in any case. A page of a list has five times as many.
-	fewObjects = 100
-	// listedShare is the share of the objects of a kind, as one in this number, from which it costs less to list all of them.
+	// maxSingleReads is the number of objects up to which they are always read one by one. A page of a list has five times
+	// as many.
+	maxSingleReads = 100
+	// listedShare determines when listing all objects of a kind costs less than reading some of them: when they are more
+	// than one in listedShare.
 	listedShare = 2
 )
 
-// renewal are objects of a watch that have to be examined again, because their checks changed.
+// renewal contains the objects of a watch that have to be examined again, because their checks have changed.
 type renewal struct {
 	watch *kindWatch
 	names []types.NamespacedName
 }
 
-// forgetHealth leaves an observation as if it were of the metadata alone.
-func (o *Observation) forgetHealth() {
+// clearHealth makes an observation equal to one of the metadata alone.
+func (o *Observation) clearHealth() {
 	o.Examined, o.borrowed, o.Health, o.counted = false, false, nil, nil
 }
 
-// forgetVerdicts takes the verdicts from the objects of origins, and returns these. It changes nothing, and returns false, if
-// listing all objects costs less than reading each of them.
-func (s *store) forgetVerdicts(origins []string) (names []types.NamespacedName, few bool) {
+// clearVerdicts clears the verdicts of the objects of origins, and returns the names of these objects. If listing all
+// objects costs less than reading these, it changes nothing and returns false.
+func (s *store) clearVerdicts(origins []string) (names []types.NamespacedName, few bool) {
 	wanted := make(map[unique.Handle[string]]bool, len(origins))
 	for _, origin := range origins {
 		wanted[unique.Make(origin)] = true
@@ -41,19 +43,19 @@ func (s *store) forgetVerdicts(origins []string) (names []types.NamespacedName, 
 			names = append(names, name)
 		}
 	}
-	if len(names) > fewObjects && len(names)*listedShare > len(s.objects) {
+	if len(names) > maxSingleReads && len(names)*listedShare > len(s.objects) {
 		return nil, false
 	}
 	for _, name := range names {
 		observation := s.objects[name].observation()
-		observation.forgetHealth()
+		observation.clearHealth()
 		s.objects.put(name, &observation)
 	}
 	return names, true
 }
 
-// renewed stores an object as it was read to be examined again, unless the watch has shown more meanwhile, or its checks changed again: then
-// another renewal is under way.
+// renewed stores an object that was examined again, unless the watch has shown a later state in the meantime, or its
+// checks have changed again. In the latter case, another renewal is in progress.
 func (s *store) renewed(name types.NamespacedName, epoch uint64, observation *Observation) {
 	s.mu.Lock()
 	before := s.objects.get(name)
@@ -67,19 +69,21 @@ func (s *store) renewed(name types.NamespacedName, epoch uint64, observation *Ob
 	s.notify(name, difference)
 }
 
-// renew reads objects, and stores how they are by their present checks. The watch begins again if they cannot be read.
+// renew reads objects, and stores their health according to the current checks. If they cannot be read, it restarts the
+// watch.
 func (v *View) renew(ctx context.Context, r renewal) {
 	epoch := v.Examiner.Epoch()
 	refs := make([]object.Ref, 0, len(r.names))
 	for _, name := range r.names {
-		refs = append(refs, object.Ref{GroupVersionKind: r.watch.gk.WithVersion(r.watch.version), Namespace: name.Namespace, Name: name.Name})
+		gvk := r.watch.gk.WithVersion(r.watch.version)
+		refs = append(refs, object.Ref{GroupVersionKind: gvk, Namespace: name.Namespace, Name: name.Name})
 	}
 	failed := false
 	for key, state := range v.reader.Read(ctx, refs) {
 		switch state.Presence {
 		case Present:
 			if state.Observation.ManagedBy == v.ManagedBy {
-				r.watch.store.renewed(types.NamespacedName{Namespace: shared(key.Namespace), Name: key.Name}, epoch, &state.Observation)
+				r.watch.store.renewed(types.NamespacedName{Namespace: interned(key.Namespace), Name: key.Name}, epoch, &state.Observation)
 			}
 		case Absent: // the watch shows it
 		default:
@@ -91,7 +95,7 @@ func (v *View) renew(ctx context.Context, r renewal) {
 	}
 }
 
-// restart has a watch begin again, if it is still in use.
+// restart restarts a watch if it is still in use.
 func (v *View) restart(w *kindWatch) {
 	v.mu.Lock()
 	if v.watches[w.gk] == w {

@@ -12,18 +12,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestForgetVerdicts: only the objects whose checks changed lose their verdict, and none if most of their kind do.
+// TestForgetVerdicts checks that only the objects whose checks changed lose their verdict. If most objects of their kind are
+// affected, none of them loses it, and no names are returned.
 func TestForgetVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		shop, others int
 		few          bool
 	}{
 		"none":                {0, 10, true},
-		"all of few":          {fewObjects, 0, true},
-		"some of many":        {fewObjects + 1, fewObjects + 1, true},
-		"most of many":        {fewObjects + 1, fewObjects, false},
-		"all of many":         {fewObjects + 1, 0, false},
-		"one beside too many": {1, 3 * fewObjects, true},
+		"all of few":          {maxSingleReads, 0, true},
+		"some of many":        {maxSingleReads + 1, maxSingleReads + 1, true},
+		"most of many":        {maxSingleReads + 1, maxSingleReads, false},
+		"all of many":         {maxSingleReads + 1, 0, false},
+		"one beside too many": {1, 3 * maxSingleReads, true},
 	} {
 		s, _ := newTestStore()
 		for i := range test.shop + test.others {
@@ -33,7 +34,7 @@ func TestForgetVerdicts(t *testing.T) {
 			}
 			s.objects.put(types.NamespacedName{Name: fmt.Sprint(i)}, &observation)
 		}
-		names, few := s.forgetVerdicts([]string{"shop", "market"})
+		names, few := s.clearVerdicts([]string{"shop", "market"})
 		forgotten := 0
 		for key := range s.objects {
 			if held := s.objects.get(key); !held.Examined {
@@ -50,7 +51,8 @@ func TestForgetVerdicts(t *testing.T) {
 	}
 }
 
-// TestOutdatedVerdicts: an object that was examined while its checks changed has no verdict until it is examined again, by whatever way it comes.
+// TestOutdatedVerdicts checks that an object that was examined while its checks changed has no verdict until it is examined
+// again, in whatever way it reaches the store.
 func TestOutdatedVerdicts(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	s, _ := newTestStore()
@@ -72,7 +74,7 @@ func TestOutdatedVerdicts(t *testing.T) {
 		if _, err := examiner.SetOwn("shop", checks); err != nil {
 			t.Fatal(err)
 		}
-		s.forgetVerdicts([]string{"shop"})
+		s.clearVerdicts([]string{"shop"})
 	}
 	want := func(when, verdict string, renewals int) {
 		t.Helper()
@@ -100,7 +102,7 @@ func TestOutdatedVerdicts(t *testing.T) {
 	want("renewed", "third", 0)
 	s.renewed(types.NamespacedName{Name: "gone"}, examiner.Epoch(), reduceAt("2").observation)
 	if len(s.objects) != 1 {
-		t.Error("an object that is gone is held again")
+		t.Error("a deleted object is stored again")
 	}
 
 	listed := reduceAt("3")

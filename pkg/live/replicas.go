@@ -9,15 +9,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// Replicas says whether a workload certainly has 0 replicas, and who set them.
+// Replicas is whether a workload certainly has 0 replicas, and who set them.
 type Replicas uint8
 
 const (
-	// ReplicasOther is for workloads with at least one replica, for objects whose metadata alone is known, and for other kinds.
+	// ReplicasOther is the value for workloads with at least one replica, for objects whose metadata alone is known, and
+	// for other kinds.
 	ReplicasOther Replicas = iota
-	// ReplicasZeroOfOurs is for workloads that the resource-manager set to 0.
+	// ReplicasZeroOfOurs is the value for workloads that the resource-manager set to 0.
 	ReplicasZeroOfOurs
-	// ReplicasZeroOfOthers is for workloads that have 0, while the resource-manager does not own the field.
+	// ReplicasZeroOfOthers is the value for workloads with 0 replicas if the resource-manager does not own the field.
 	ReplicasZeroOfOthers
 )
 

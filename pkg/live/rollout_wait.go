@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	// shortestRolloutWait is the shortest wait for rollouts. If no Pod has to be replaced, they take milliseconds.
-	shortestRolloutWait = 100 * time.Millisecond
-	// longestRolloutWait is the longest wait: a status that is written later by that much makes no difference to people.
-	longestRolloutWait = 500 * time.Millisecond
-	// expectedFactor is how many times as long as one rollout another one may take.
+	// minRolloutWait is the shortest wait for rollouts. They take milliseconds if no Pod has to be replaced.
+	minRolloutWait = 100 * time.Millisecond
+	// maxRolloutWait is the longest wait. Users do not notice such a delay of the status.
+	maxRolloutWait = 500 * time.Millisecond
+	// expectedFactor is the factor by which a rollout may take longer than the previous one.
 	expectedFactor = 4
 )
 
-// rolloutWait learns how long to wait for rollouts before a status reports that they began, so that one status reports both begin and end:
-// where former ones took milliseconds, the next one mostly ends soon. It is safe for concurrent use.
+// rolloutWait determines how long to wait for rollouts before a status reports their start, so that one status can
+// report both start and end: if recent rollouts took milliseconds, the next one usually finishes soon. It is safe for
+// concurrent use.
 type rolloutWait struct {
 	mu      sync.Mutex
 	current time.Duration
 }
 
-func newRolloutWait() *rolloutWait { return &rolloutWait{current: shortestRolloutWait} }
+func newRolloutWait() *rolloutWait { return &rolloutWait{current: minRolloutWait} }
 
 // limit returns how long to wait.
 func (p *rolloutWait) limit() time.Duration {
@@ -30,7 +31,7 @@ func (p *rolloutWait) limit() time.Duration {
 	return p.current
 }
 
-// learn takes in that a rollout ended after some time, or did not within that time.
+// learn records that a rollout finished after some time, or did not finish within that time.
 func (p *rolloutWait) learn(waited time.Duration, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,5 +40,5 @@ func (p *rolloutWait) learn(waited time.Duration, ended bool) {
 	} else {
 		p.current = p.current * 3 / 4
 	}
-	p.current = min(max(p.current, shortestRolloutWait), longestRolloutWait)
+	p.current = min(max(p.current, minRolloutWait), maxRolloutWait)
 }

@@ -13,17 +13,17 @@ func TestRolloutWait(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, got, limit)
 		}
 	}
-	want("at first", shortestRolloutWait)
+	want("at first", minRolloutWait)
 	p.learn(10*time.Millisecond, true)
-	want("after a short one", shortestRolloutWait)
+	want("after a short one", minRolloutWait)
 	p.learn(80*time.Millisecond, true)
 	want("after one that took longer", 320*time.Millisecond)
 	p.learn(300*time.Millisecond, true)
-	want("after a long one", longestRolloutWait)
-	p.learn(longestRolloutWait, false)
-	want("after one that took too long", longestRolloutWait*3/4)
+	want("after a long one", maxRolloutWait)
+	p.learn(maxRolloutWait, false)
+	want("after one that took too long", maxRolloutWait*3/4)
 	for range 10 {
-		p.learn(longestRolloutWait, false)
+		p.learn(maxRolloutWait, false)
 	}
-	want("where all take long", shortestRolloutWait)
+	want("if all rollouts take long", minRolloutWait)
 }

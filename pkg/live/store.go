@@ -12,35 +12,37 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// store holds the observations of one kind, as a reflector fills it. It is safe for concurrent use.
+// store contains the observations of the objects of one kind. Reflectors fill it. It is safe for concurrent use.
 type store struct {
 	observer observer
 	clock    clock.PassiveClock
-	// changed is called with the names of objects that may need another decision.
+	// changed is called with the names of objects that may require another decision.
 	changed func(types.NamespacedName)
-	// healthChanged is called with the origins of objects whose health changed.
+	// healthChanged is called with the origins of objects whose health has changed.
 	healthChanged func(origin string)
-	// renew is called with objects whose checks changed while they were examined; nil if there is no examiner.
+	// renew is called with objects whose checks have changed during their examination. It is nil if there is no examiner.
 	renew func([]types.NamespacedName)
-	// follow is called when a stored Deployment may have changed, and its Pods may need counting; nil for other kinds.
+	// follow is called when a stored Deployment may have changed and its Pods may have to be counted. It is nil for other
+	// kinds.
 	follow func(types.NamespacedName)
 
 	mu      sync.RWMutex
 	objects held
-	// shown are the resourceVersions up to which the watches have shown everything; see scope.
+	// shown are the resourceVersions up to which the watches have shown all changes, by scope.
 	shown map[string]string
-	// apart says that each namespace has a watch of its own.
-	apart bool
+	// perNamespace is set if each namespace has its own watch.
+	perNamespace bool
 }
 
 var _ cache.TransformingStore = &part{}
 
-// Transformer has the reflector reduce objects as soon as they are read, so that a long list is never held in full.
+// Transformer makes the reflector reduce objects as soon as they are read, so that a long list is never in memory as a
+// whole.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return s.observer.reduce(obj) }
 }
 
-// Add takes in an object that was seen.
+// Add stores an object from a watch.
 func (s *store) Add(obj any) error {
 	seen, err := s.observer.reduce(obj)
 	if err != nil {
@@ -55,14 +57,14 @@ func (s *store) Add(obj any) error {
 	return nil
 }
 
-// show stores what a watch has shown, unless a write recorded something newer, and returns how the object changed. It reports whether the
-// object has to be examined again.
+// show stores an object from a watch, unless the store contains a newer write. It returns how the object has changed,
+// and whether the object has to be examined again.
 func (s *store) show(seen *reduced) (_ difference, outdated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key, observation := seen.key(), seen.observation
 	if outdated = s.observer.isOutdated(seen.epoch, observation); outdated {
-		observation.forgetHealth()
+		observation.clearHealth()
 	}
 	s.shown[s.scope(key.Namespace)] = observation.ResourceVersion
 	before := s.objects.get(key)
@@ -72,8 +74,9 @@ func (s *store) show(seen *reduced) (_ difference, outdated bool) {
 	return s.put(key, observation), outdated
 }
 
-// recordWrite stores the answer to a write, if it is newer than what the watches have shown, and returns how the object changed. The answer
-// may be late: if the object does not exist, and its watch has come as far, the object was deleted again.
+// recordWrite stores the response to a write if it is newer than the state from the watches, and returns how the object
+// has changed. The response may be late: if the object does not exist in the store and its watch has reached this
+// version, the object was deleted again.
 func (s *store) recordWrite(key types.NamespacedName, observation *Observation) difference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,23 +91,23 @@ func (s *store) recordWrite(key types.NamespacedName, observation *Observation) 
 	return s.put(key, observation)
 }
 
-// scope names the watch that shows the objects of a namespace.
+// scope returns the key of the watch that covers a namespace.
 func (s *store) scope(namespace string) string {
-	if s.apart {
+	if s.perNamespace {
 		return namespace
 	}
 	return metav1.NamespaceAll
 }
 
-// difference describes what changed between two observations of an object.
+// difference is the difference between two observations of an object.
 type difference struct {
-	// decision is set if the object may need another decision.
+	// decision is set if the object may require another decision.
 	decision bool
-	// origins are those for which the health of the object changed.
+	// origins are the origins for which the health of the object has changed.
 	origins []string
 }
 
-// differenceOf compares what was held of an object with what is to be held; nil is for no object.
+// differenceOf compares two observations of an object. Nil means that the object does not exist.
 func differenceOf(before, after *Observation) difference {
 	switch {
 	case before == nil && after == nil:
@@ -124,7 +127,8 @@ func differenceOf(before, after *Observation) difference {
 	return result
 }
 
-// differenceOf is like the function. Whether a CustomResourceDefinition is established decides about the objects of its kind, too.
+// differenceOf extends the function: the health of a CustomResourceDefinition also requires another decision, because
+// it determines whether the objects of its kind can be applied.
 func (s *store) differenceOf(before, after *Observation) difference {
 	result := differenceOf(before, after)
 	if s.observer.gk == definitions && before != nil && after != nil && !before.sameHealth(after) {
@@ -145,11 +149,12 @@ func (s *store) notify(key types.NamespacedName, difference difference) {
 	}
 }
 
-// Update takes in an object that was seen.
+// Update stores an object from a watch.
 func (s *store) Update(obj any) error { return s.Add(obj) }
 
-// Delete drops an object that was deleted, or that lost its label, unless a write of ours that certainly came later was recorded.
-// If versions cannot be compared, the object is dropped: a needless read costs less than a deletion that is missed.
+// Delete removes an object that was deleted or lost its label, unless a certainly later write of this process was
+// recorded. If the versions cannot be compared, the object is removed, because an unnecessary read costs less than a
+// missed deletion.
 func (s *store) Delete(obj any) error {
 	seen, err := s.observer.reduce(obj)
 	if err != nil {
@@ -169,8 +174,8 @@ func (s *store) Delete(obj any) error {
 	return nil
 }
 
-// replace takes in a list of all objects of a namespace, or of all namespaces. It overrules what was recorded before: the watch that
-// follows shows it again, and after a restore of etcd older versions may be the right ones.
+// replace stores a list of all objects of a namespace, or of all namespaces. It overrides earlier writes: the following
+// watch shows them again, and after a restore of etcd, older versions may be the correct ones.
 func (s *store) replace(list []any, resourceVersion, namespace string) error {
 	listed := make(map[types.NamespacedName]*reduced, len(list))
 	for _, obj := range list {
@@ -180,7 +185,7 @@ func (s *store) replace(list []any, resourceVersion, namespace string) error {
 		}
 		listed[seen.key()] = seen
 	}
-	differing, outdated := s.exchange(listed, resourceVersion, namespace)
+	differing, outdated := s.replaceAll(listed, resourceVersion, namespace)
 	for key, difference := range differing {
 		s.notify(key, difference)
 	}
@@ -190,8 +195,9 @@ func (s *store) replace(list []any, resourceVersion, namespace string) error {
 	return nil
 }
 
-// exchange replaces what is held by what is listed. It returns in what objects differ from what they were, and which have to be examined again.
-func (s *store) exchange(listed map[types.NamespacedName]*reduced, resourceVersion, namespace string,
+// replaceAll replaces the stored objects with the listed ones. It returns the differences, and the objects that have to
+// be examined again.
+func (s *store) replaceAll(listed map[types.NamespacedName]*reduced, resourceVersion, namespace string,
 ) (differing map[types.NamespacedName]difference, outdated []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +206,7 @@ func (s *store) exchange(listed map[types.NamespacedName]*reduced, resourceVersi
 	for key, seen := range listed {
 		observation, before := seen.observation, s.objects.get(key)
 		if s.observer.isOutdated(seen.epoch, observation) {
-			observation.forgetHealth()
+			observation.clearHealth()
 			outdated = append(outdated, key)
 		}
 		inherit(before, observation)
@@ -216,10 +222,10 @@ func (s *store) exchange(listed map[types.NamespacedName]*reduced, resourceVersi
 	return differing, outdated
 }
 
-// Resync does nothing: the store has no other source.
+// Resync does nothing, because the store has no other source.
 func (s *store) Resync() error { return nil }
 
-// put holds an observation from now on, and returns in what the object differs from what it was.
+// put stores an observation, and returns its difference to the previous one.
 func (s *store) put(key types.NamespacedName, observation *Observation) difference {
 	before := s.objects.get(key)
 	inherit(before, observation)
@@ -231,22 +237,24 @@ func (s *store) put(key types.NamespacedName, observation *Observation) differen
 	return difference
 }
 
-// completes reports whether an observation is of the same state of the object as another one, and has more of it.
+// completes reports whether an observation has the same resourceVersion as another one and, other than that one, was
+// examined.
 func completes(before, observation *Observation) bool {
 	return before.ResourceVersion == observation.ResourceVersion && (before.borrowed || !before.Examined) &&
 		observation.Examined && !observation.borrowed
 }
 
-// inherit keeps what is known of an object's health where an observation says nothing of it, as the answer to a write does:
-// what its controller has done is the same as long as the spec is. Pods are counted once for each spec.
+// inherit keeps the known health of an object if the new observation does not contain it, such as in the response to a
+// write: the status that its controller has reported stays valid as long as the spec is the same. Pods are counted once
+// for each spec.
 func inherit(before, observation *Observation) {
 	same := before != nil && before.UID == observation.UID && before.Generation == observation.Generation
-	if same && !observation.Replicas.Zero() { // the answer to a write has the metadata alone, and the generation counts changes of replicas
+	if same && !observation.Replicas.Zero() { // the response to a write has only metadata; changed replicas change the generation
 		observation.Replicas = before.Replicas
 	}
 	switch {
 	case same && !observation.Examined && before.Origin != observation.Origin:
-		// Another ManagedResource has the object now, and may have another check.
+		// Another ManagedResource owns the object now, and may have another check.
 	case same && !observation.Examined:
 		observation.Examined, observation.Health, observation.borrowed = before.Examined, before.Health, true
 		observation.counted = before.counted
@@ -255,13 +263,13 @@ func inherit(before, observation *Observation) {
 		verdict := observation.Health.Counted(before.counted.Replicas)
 		observation.counted, observation.Health = before.counted, &verdict
 	case same && before.Examined && before.verdict().OldPods == observation.Health.OldPods:
-		observation.Health.Progressing = before.Health.Progressing // they are being counted
+		observation.Health.Progressing = before.Health.Progressing // the count is in progress
 	default:
 		observation.Examined = false
 	}
 }
 
-// recordCount stores how many Pods a Deployment has.
+// recordCount stores the number of Pods of a Deployment.
 func (s *store) recordCount(key types.NamespacedName, uid types.UID, wanted health.PodCount, found int) {
 	s.mu.Lock()
 	before := s.objects.get(key)
@@ -273,7 +281,7 @@ func (s *store) recordCount(key types.NamespacedName, uid types.UID, wanted heal
 	after.Examined, after.Health = true, &verdict
 	switch {
 	case found != int(wanted.Replicas):
-		verdict.OldPods = wanted // to be counted on
+		verdict.OldPods = wanted // continue to count
 	case verdict == health.Verdict{}:
 		after.Health, after.counted = nil, &wanted
 	default:
@@ -284,7 +292,7 @@ func (s *store) recordCount(key types.NamespacedName, uid types.UID, wanted heal
 	s.notify(key, differenceOf(before, &after))
 }
 
-// drop takes out an object that is known to be gone.
+// drop removes an object that is known to be deleted.
 func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
 	held := s.objects.get(key)
@@ -294,11 +302,11 @@ func (s *store) drop(key types.NamespacedName, uid types.UID) {
 	}
 	s.mu.Unlock()
 	if known {
-		s.notify(key, difference{}) // the pass that deleted it knows
+		s.notify(key, difference{}) // the pass that deleted it does not need the event
 	}
 }
 
-// get returns an object's observation, if there is one.
+// get returns the observation of an object, if there is one.
 func (s *store) get(key types.NamespacedName) (observation Observation, found bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -322,14 +330,14 @@ func (s *store) size() int {
 	return len(s.objects)
 }
 
-// newer reports whether a resourceVersion is younger than another one. Those of aggregated APIs need not be comparable; then
-// the one that comes later is taken to be.
+// newer reports whether a resourceVersion is newer than another one. It returns true if they cannot be compared, which
+// is possible for aggregated APIs.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0
 }
 
-// surelyNewer reports whether a resourceVersion is younger than another one, and not if they cannot be compared.
+// surelyNewer reports whether a resourceVersion is newer than another one. It returns false if they cannot be compared.
 func surelyNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

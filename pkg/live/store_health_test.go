@@ -15,7 +15,7 @@ var (
 	twoOf = health.PodCount{Selector: "app=web", Replicas: 2}
 )
 
-// newFeelingStore returns a store, and what it tells of the health of objects.
+// newFeelingStore returns a store, and a recorder of its notifications about the health of objects.
 func newFeelingStore() (*store, *told) {
 	notified := &told{}
 	s, _ := newTestStore()
@@ -23,7 +23,7 @@ func newFeelingStore() (*store, *told) {
 	return s, notified
 }
 
-// see has the watch show an object.
+// see simulates that the watch shows an object.
 func (s *store) see(observation Observation) {
 	_ = s.Add(&reduced{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, observation: &observation}) // never fails
 }
@@ -33,7 +33,7 @@ func saw(version string, generation int64, verdict *health.Verdict) Observation 
 	return Observation{UID: "u", ResourceVersion: version, Origin: "shop", Generation: generation, Examined: true, Health: verdict}
 }
 
-// wantHealth checks what is held of the health of the object: "?" if it is to be examined, "!" if Pods are to be counted.
+// wantHealth checks the stored health of the object: "?" if it must be examined, followed by "!" if its Pods must be counted.
 func wantHealth(t *testing.T, s *store, when, want string) {
 	t.Helper()
 	held := s.objects.get(thing)
@@ -50,7 +50,7 @@ func wantHealth(t *testing.T, s *store, when, want string) {
 		got += "!"
 	}
 	if got != want {
-		t.Errorf("%s: %q is held, want %q", when, got, want)
+		t.Errorf("%s: the store has %q, want %q", when, got, want)
 	}
 }
 
@@ -63,8 +63,8 @@ func (v *told) want(t *testing.T, what string, origins ...string) {
 	wantTold(t, v, what, names...)
 }
 
-// TestNotedWriteKeepsTheVerdict: the answer to a write of ours is metadata. It says nothing of the health, which is the same as
-// long as the spec is, until the watch shows the object.
+// TestNotedWriteKeepsTheVerdict checks that a write of the process itself keeps the verdict. The response is metadata without
+// information about the health, which stays the same as long as the spec does, until the watch shows the object.
 func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	s, notified := newFeelingStore()
 	note := func(version string, generation int64) {
@@ -89,7 +89,7 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	notified.want(t, "as before")
 	note("4", 1)
 	s.see(saw("4", 1, nil))
-	wantHealth(t, s, "the watch knows better", "")
+	wantHealth(t, s, "the watch shows another result", "")
 	notified.want(t, "better", "shop")
 	s.see(saw("4", 1, sick))
 	wantHealth(t, s, "the same version again", "")
@@ -111,7 +111,7 @@ func TestNotedWriteKeepsTheVerdict(t *testing.T) {
 	wantHealth(t, s, "another object of the same name", "?")
 }
 
-// TestWhoIsTold: whoever another thing is to be said for is told, and nobody else.
+// TestWhoIsTold checks that only the origins whose health might have changed are notified.
 func TestWhoIsTold(t *testing.T) {
 	s, notified := newFeelingStore()
 	s.see(saw("1", 1, nil))
@@ -147,7 +147,7 @@ func TestWhoIsTold(t *testing.T) {
 	notified.want(t, "no object")
 }
 
-// TestCountedPods: a Deployment that is rolled out is examined once its Pods were counted, once for each generation.
+// TestCountedPods checks that a Deployment that is rolled out is examined after its Pods were counted, once for each generation.
 func TestCountedPods(t *testing.T) {
 	const remain = "there are still non-terminated old pods"
 	s, notified := newFeelingStore()
@@ -175,7 +175,7 @@ func TestCountedPods(t *testing.T) {
 	wantHealth(t, s, "as many as wanted", "")
 	notified.want(t, "as many as wanted", "shop")
 	s.recordCount(thing, "u", twoOf, 5)
-	wantHealth(t, s, "a count that comes late", "")
+	wantHealth(t, s, "a late count", "")
 
 	s.see(done("3", 1))
 	wantHealth(t, s, "the same generation", "")
@@ -192,17 +192,17 @@ func TestCountedPods(t *testing.T) {
 	s.recordCount(thing, "u", twoOf, 2)
 	wantHealth(t, s, "sick and counted", "sick")
 	if followed == 0 {
-		t.Fatal("nobody is told whether to count")
+		t.Fatal("follow is never called")
 	}
 	followed = 0
 	s.drop(thing, "u")
 	if wantHealth(t, s, "deleted by us", "gone"); followed != 1 {
-		t.Error("nobody is told that there is nothing to count any more")
+		t.Error("follow is not called after the deletion")
 	}
 }
 
-// TestStoreTellsOfDefinitions: objects wait for their CustomResourceDefinition to be established, so that is a reason to decide anew. Of other
-// kinds it is a matter of health alone.
+// TestStoreTellsOfDefinitions checks that an established CustomResourceDefinition triggers a new decision, because its objects
+// wait for that. For other kinds, a change of health does not trigger one.
 func TestStoreTellsOfDefinitions(t *testing.T) {
 	for name, test := range map[string]struct {
 		gk   schema.GroupKind

@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// told collects the names that a store passes on.
+// A recorder of the names that a store passes to its listeners.
 type told struct {
 	mu    sync.Mutex
 	names []string
@@ -25,7 +25,7 @@ func (t *told) add(name types.NamespacedName) {
 	t.names = append(t.names, name.String())
 }
 
-// take returns what was told since the last call, sorted.
+// take returns the names that were added since the last call, sorted.
 func (t *told) take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func metaOf(namespace, name, version, origin string) *metav1.PartialObjectMetada
 func wantTold(t *testing.T, told *told, what string, want ...string) {
 	t.Helper()
 	if got := told.take(); !slices.Equal(got, want) {
-		t.Errorf("%s: told %v, want %v", what, got, want)
+		t.Errorf("%s: notified about %v, want %v", what, got, want)
 	}
 }
 
@@ -63,7 +63,7 @@ func wantHeld(t *testing.T, s *store, name, version string) {
 		held = observation.ResourceVersion
 	}
 	if held != version {
-		t.Errorf("%s is held in version %q, want %q", name, held, version)
+		t.Errorf("%s: the store has version %q, want %q", name, held, version)
 	}
 }
 
@@ -74,14 +74,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestStoreKeepsTheYoungest: writes of ours are noted before the watch shows what was before them.
+// TestStoreKeepsTheYoungest checks that the record of a write is kept when the watch later shows an older state.
 func TestStoreKeepsTheYoungest(t *testing.T) {
 	s, told := newTestStore()
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	must(t, s.Add(metaOf("ns", "a", "9", "x")))
 	wantTold(t, told, "a new object", "ns/a")
 	must(t, s.Update(metaOf("ns", "a", "10", "x")))
-	wantTold(t, told, "a change of no importance")
+	wantTold(t, told, "an irrelevant change")
 	wantHeld(t, s, "a", "10")
 	must(t, s.Update(metaOf("ns", "a", "11", "y")))
 	wantTold(t, told, "a change", "ns/a")
@@ -89,14 +89,14 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	s.recordWrite(key, &Observation{ResourceVersion: "20", UID: "nsa", Origin: "y", Examined: true})
 	must(t, s.Update(metaOf("ns", "a", "15", "stranger")))
 	must(t, s.Update(metaOf("ns", "a", "20", "y")))
-	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and we gave it back
-	wantTold(t, told, "what is outdated")
+	must(t, s.Delete(metaOf("ns", "a", "15", "y"))) // it lost its label, and the write restored the label
+	wantTold(t, told, "outdated events")
 	wantHeld(t, s, "a", "20")
 	must(t, s.Delete(metaOf("ns", "a", "21", "y")))
 	wantTold(t, told, "a deletion", "ns/a")
 	wantHeld(t, s, "a", "")
 	must(t, s.Delete(metaOf("ns", "a", "22", "y")))
-	wantTold(t, told, "a deletion of what is not there")
+	wantTold(t, told, "a deletion of an unknown object")
 
 	must(t, s.Add(metaOf("ns", "a", "30", "y")))
 	s.drop(key, "another")
@@ -104,11 +104,11 @@ func TestStoreKeepsTheYoungest(t *testing.T) {
 	s.drop(key, "nsa")
 	wantHeld(t, s, "a", "")
 	if err := s.Add("text"); err == nil {
-		t.Error("a text is taken for an object")
+		t.Error("a string is accepted as an object")
 	}
 }
 
-// TestLateAnswers: the answer to a write may come when the watch has shown already what became of the object.
+// TestLateAnswers checks responses to writes that arrive after the watch has shown a later state of the object.
 func TestLateAnswers(t *testing.T) {
 	s, told := newTestStore()
 	answered := func(name, version string) {
@@ -116,38 +116,38 @@ func TestLateAnswers(t *testing.T) {
 		s.notify(types.NamespacedName{Namespace: "ns", Name: name}, s.recordWrite(types.NamespacedName{Namespace: "ns", Name: name}, &observation))
 	}
 	answered("early", "5")
-	wantHeld(t, s, "early", "5") // nothing has been listed yet, and the list will tell
+	wantHeld(t, s, "early", "5") // nothing has been listed yet, and the list will correct it
 	must(t, (&part{store: s, synced: func() {}, failed: func(error) {}}).Replace([]any{metaOf("ns", "a", "8", "x")}, "10"))
 	told.take()
 
 	answered("a", "7")
 	wantHeld(t, s, "a", "8")
 	answered("deleted", "9")
-	wantHeld(t, s, "deleted", "") // it would be in the list
+	wantHeld(t, s, "deleted", "") // if it existed, it would be in the list
 	must(t, s.Add(metaOf("ns", "b", "11", "x")))
 	must(t, s.Delete(metaOf("ns", "b", "12", "x")))
-	wantTold(t, told, "what the watch showed", "ns/b", "ns/b")
+	wantTold(t, told, "the events of the watch", "ns/b", "ns/b")
 	answered("b", "11")
 	wantHeld(t, s, "b", "")
 	answered("b", "13")
-	wantHeld(t, s, "b", "13") // created anew
+	wantHeld(t, s, "b", "13") // created again
 	must(t, s.Delete(metaOf("ns", "b", "14", "x")))
 	wantTold(t, told, "a deletion", "ns/b", "ns/b")
 	must(t, s.Update(metaOf("ns", "a", "20", "x")))
 	answered("c", "19")
-	wantHeld(t, s, "c", "") // deleted between two bits of news, or about to be shown
+	wantHeld(t, s, "c", "") // deleted between two events, or the event is still to come
 	answered("c", "not to be compared")
 	answered("a", "not to be compared")
 	wantHeld(t, s, "c", "")
 	wantHeld(t, s, "a", "20")
 
-	s.apart = true // each namespace has a watch: none tells how far another one is
+	s.perNamespace = true // each namespace has its own watch, whose version says nothing about the others
 	must(t, s.Add(metaOf("other", "a", "40", "x")))
 	answered("c", "30")
 	wantHeld(t, s, "c", "30")
 }
 
-// TestStoreReplace: a list overrules whatever was noted, in the namespace that it is of.
+// TestStoreReplace checks that a list replaces everything that was recorded before, within its namespace.
 func TestStoreReplace(t *testing.T) {
 	s, told := newTestStore()
 	synced := 0
@@ -165,7 +165,7 @@ func TestStoreReplace(t *testing.T) {
 	wantHeld(t, s, "changed", "3")
 	wantHeld(t, s, "gone", "")
 	if !s.has(types.NamespacedName{Namespace: "other", Name: "kept"}) {
-		t.Error("the list of a namespace takes away what is in another one")
+		t.Error("the list of a namespace removes objects of another one")
 	}
 	if synced != 1 || s.size() != 4 {
 		t.Errorf("synced %d times, %d objects", synced, s.size())
@@ -176,12 +176,12 @@ func TestStoreReplace(t *testing.T) {
 		t.Errorf("after an empty list: synced %d times, %d objects", synced, s.size())
 	}
 	if everywhere.Replace([]any{"text"}, "10") == nil || synced != 2 {
-		t.Error("a list of texts is taken for one of objects")
+		t.Error("a list of strings is accepted")
 	}
 }
 
-// TestStoreConcurrently has a watch, lists, notes of writes and readers use a store at the same time. The race detector looks
-// on, and in the end the youngest version of everything is held.
+// TestStoreConcurrently runs a watch, lists, recorded writes and readers concurrently on one store, for the race detector. In
+// the end the store must have the latest version of each object.
 func TestStoreConcurrently(t *testing.T) {
 	const objects, versions = 20, 200
 	s, _ := newTestStore()
@@ -207,7 +207,7 @@ func TestStoreConcurrently(t *testing.T) {
 	each(func(name, _ string) error {
 		key := types.NamespacedName{Namespace: "ns", Name: name}
 		if held, found := s.get(key); found && held.Origin != held.ResourceVersion {
-			return fmt.Errorf("half of an observation is held: %+v", held)
+			return fmt.Errorf("a partial observation is stored: %+v", held)
 		}
 		s.drop(key, "another")
 		s.size()
@@ -222,12 +222,12 @@ func TestStoreConcurrently(t *testing.T) {
 		wantHeld(t, s, fmt.Sprintf("o%d", i), strconv.Itoa(versions))
 	}
 	if s.size() != objects+1 {
-		t.Errorf("%d objects are held, want those and the one of the last list", s.size())
+		t.Errorf("the store has %d objects, want these and the one of the last list", s.size())
 	}
 }
 
-// TestStoreDeletesOpaqueVersions: resourceVersions of an aggregated API need not be comparable. A watch shows changes in
-// order, so a DELETE event is about the object that is held.
+// TestStoreDeletesOpaqueVersions checks the handling of resourceVersions that are not comparable, as an aggregated API may
+// have. A watch shows changes in order, so a DELETE event always refers to the stored object.
 func TestStoreDeletesOpaqueVersions(t *testing.T) {
 	s, told := newTestStore()
 	must(t, s.Add(metaOf("ns", "a", "opaque-x", "x")))

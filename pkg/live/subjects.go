@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// examinedWithin bounds the wait for the watches to report the health of objects that were just written; they take milliseconds.
+	// examinedWithin limits the wait for the watches to report the health of objects that were just written. They take
+	// milliseconds.
 	examinedWithin = time.Second
-	// examinedInterval is the first interval between looks at the watches, and longestInterval the longest one.
+	// examinedInterval is the first interval between reads of the watches, and maxInterval the longest one.
 	examinedInterval = 5 * time.Millisecond
-	longestInterval  = 25 * time.Millisecond
+	maxInterval      = 25 * time.Millisecond
 )
 
-// ReadExamined returns the state of objects like Read. It waits a moment for the watches to show the health of objects that were just written,
-// as the answer to a write has their metadata alone, and for their controllers to roll them out, if that is likely to end soon.
+// ReadExamined returns the state of objects like Read. It waits a moment for the watches to show the health of objects
+// that were just written, because the response to a write has only their metadata. It also waits for their rollout if
+// that is likely to finish soon.
 func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	states := v.Read(ctx, refs)
 	started := v.Clock.Now()
@@ -26,7 +28,7 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 	pending := unexamined(refs, states, true)
 	enough, cancel := context.WithTimeout(ctx, examinedWithin)
 	defer cancel()
-	for interval := examinedInterval; len(pending) > 0; interval = min(interval*3/2, longestInterval) {
+	for interval := examinedInterval; len(pending) > 0; interval = min(interval*3/2, maxInterval) {
 		select {
 		case <-enough.Done():
 			return states
@@ -45,7 +47,8 @@ func (v *View) ReadExamined(ctx context.Context, refs []object.Ref) map[object.K
 	return states
 }
 
-// unexamined returns the objects that exist and whose health is not known, and those that are being rolled out if progressing is set.
+// unexamined returns the existing objects whose health is unknown and, if progressing is set, those that are being
+// rolled out.
 func unexamined(refs []object.Ref, states map[object.Key]State, progressing bool) []object.Ref {
 	var pending []object.Ref
 	for _, ref := range refs {
@@ -57,7 +60,7 @@ func unexamined(refs []object.Ref, states map[object.Key]State, progressing bool
 	return pending
 }
 
-// Subjects returns what the states of objects say of their health, in the order of refs.
+// Subjects returns the subjects of health checks for the states of objects, in the order of refs.
 func Subjects(refs []object.Ref, states map[object.Key]State) []health.Subject {
 	subjects := make([]health.Subject, 0, len(refs))
 	for _, ref := range refs {

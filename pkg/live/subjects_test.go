@@ -45,6 +45,6 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	if got := Subjects(nil, nil); len(got) != 0 {
-		t.Errorf("of nothing, %v is told", got)
+		t.Errorf("without objects, got %v", got)
 	}
 }

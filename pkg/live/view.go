@@ -17,24 +17,24 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// definitions are the kind that has other kinds served.
+// definitions is the kind CustomResourceDefinition.
 var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// View shows the objects of the target cluster that have the managed-by label, by one watch for each kind in use. What it
-// does not see, because it is not watched or not in its namespaces, it reads from the API server. It is safe for
+// View is a view of the objects in the target cluster that have the managed-by label. It uses one watch for each kind
+// in use. Objects that are not watched, or are not in its namespaces, are read from the API server. It is safe for
 // concurrent use.
 type View struct {
 	Options
 	reader *Reader
 
 	mu sync.Mutex
-	// begin runs a watch until the context of Start ends; nil before Start, when nothing is watched.
+	// begin starts a watch, which runs until the context of Start ends. It is nil before Start, when nothing is watched.
 	begin   func(*kindWatch, target.Collection)
 	watches map[schema.GroupKind]*kindWatch
-	// uses are the kinds that each user needs, users the number of users of each kind.
+	// uses contains the kinds that each user needs, users the number of users of each kind.
 	uses  map[types.NamespacedName][]unique.Handle[schema.GroupVersionKind]
 	users map[schema.GroupKind]int
-	// listener is called with the objects that changed.
+	// listener is called with objects that have changed.
 	listener    atomic.Pointer[func(object.Key)]
 	health      *healthListener
 	checks      adoption
@@ -43,20 +43,20 @@ type View struct {
 
 // Options are the settings of a View.
 type Options struct {
-	// Objects reaches the target cluster.
+	// Objects accesses the target cluster.
 	Objects *target.Objects
-	// Policy says whose fields are taken over.
+	// Policy determines the managers whose fields are taken over.
 	Policy fieldowner.Policy
 	// Examiner checks the health of objects.
 	Examiner Examiner
 	// ManagedBy is the value of the managed-by label.
 	ManagedBy string
-	// Namespaces restrict what is watched; empty for all.
+	// Namespaces are the watched namespaces. If it is empty, these are all.
 	Namespaces []string
 	Clock      clock.Clock
 }
 
-// NewView returns a view that watches nothing until it is started.
+// NewView returns a view that does not watch anything until it is started.
 func NewView(options Options) *View {
 	return &View{
 		Options: options,
@@ -70,7 +70,7 @@ func NewView(options Options) *View {
 	}
 }
 
-// Start watches what is in use until the context ends. It is called by a manager, once it leads.
+// Start watches the kinds in use until the context ends. The manager calls it when this process becomes the leader.
 func (v *View) Start(ctx context.Context) error {
 	v.mu.Lock()
 	v.begin = func(w *kindWatch, collection target.Collection) {
@@ -89,7 +89,7 @@ func (v *View) Start(ctx context.Context) error {
 		}
 	}
 	v.mu.Unlock()
-	_, _ = v.Objects.Mapping(corev1.SchemeGroupVersion.WithKind("Namespace")) // learns all kinds, before the first one is needed
+	_, _ = v.Objects.Mapping(corev1.SchemeGroupVersion.WithKind("Namespace")) // discovers all kinds before the first one is needed
 	for _, gvk := range needed {
 		v.ensure(gvk)
 	}
@@ -97,11 +97,12 @@ func (v *View) Start(ctx context.Context) error {
 	return nil
 }
 
-// Listen sets the listener that is called, without delay and in no order, with the objects that changed in a way that may need a decision.
-// The listener must not block.
+// Listen sets the listener that is called, immediately and in undefined order, with objects that have changed in a way
+// that may require a decision. The listener must not block.
 func (v *View) Listen(listener func(object.Key)) { v.listener.Store(&listener) }
 
-// Use replaces the kinds that a user needs, each named once. A watch ends when its kind has no user any more.
+// Use replaces the kinds that a user needs. They must not contain duplicates. A watch ends when its kind no longer has
+// a user.
 func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
 	for _, unused := range v.replaceUse(user, gvks) {
 		unused.cancel()
@@ -111,18 +112,18 @@ func (v *View) Use(user types.NamespacedName, gvks []schema.GroupVersionKind) {
 	}
 }
 
-// InUse reports whether the kinds that a user needs are watched, or are about to be.
+// InUse reports whether the kinds that a user needs are watched, or will be shortly.
 func (v *View) InUse(user types.NamespacedName) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.begin != nil && len(v.uses[user]) > 0
 }
 
-// replaceUse returns the watches that have no user any more.
+// replaceUse replaces the kinds of a user, and returns the watches that no longer have a user.
 func (v *View) replaceUse(user types.NamespacedName, gvks []schema.GroupVersionKind) []*kindWatch {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	handles := make([]unique.Handle[schema.GroupVersionKind], 0, len(gvks)) // a word each: there is a list for each user
+	handles := make([]unique.Handle[schema.GroupVersionKind], 0, len(gvks)) // a handle takes one word, and there is a list for each user
 	for _, gvk := range gvks {
 		v.users[gvk.GroupKind()]++
 		handles = append(handles, unique.Make(gvk))
@@ -146,14 +147,15 @@ func (v *View) replaceUse(user types.NamespacedName, gvks []schema.GroupVersionK
 	return unused
 }
 
-// ensure begins to watch a kind that is in use and not watched. It does nothing about a kind that is not served at the
-// moment; that is tried again with the next use.
+// ensure starts the watch of a kind that is in use and not watched. It does nothing if the kind is currently not
+// served. The next use tries again.
 func (v *View) ensure(gvk schema.GroupVersionKind) {
 	for v.lacks(gvk.GroupKind()) && !v.tryWatch(gvk) {
 	}
 }
 
-// tryWatch begins to watch a kind, if it is served. It fails if the way in which its objects are examined changes meanwhile.
+// tryWatch starts the watch of a kind if it is served. It returns false if the requirements of the examiner have
+// changed in the meantime.
 func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	examiner := examinerOf(v.Examiner, gvk.GroupKind())
 	open := v.Objects.Metadata
@@ -162,12 +164,12 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 	}
 	collection, err := open(gvk)
 	if err != nil {
-		return true // a read of the objects returns the error
+		return true // reading the objects returns the error
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if (examiner == nil) != (examinerOf(v.Examiner, gvk.GroupKind()) == nil) {
-		return false // AdoptChecks found no watch to end
+		return false // AdoptChecks did not find this watch
 	}
 	if !v.lacksLocked(gvk.GroupKind()) {
 		return true
@@ -181,7 +183,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 		clock:         v.Clock,
 		objects:       held{},
 		shown:         map[string]string{},
-		apart:         w.namespaces != nil,
+		perNamespace:  w.namespaces != nil,
 		changed:       func(name types.NamespacedName) { v.notify(w.gk, name) },
 		healthChanged: v.health.notify,
 	}
@@ -202,14 +204,14 @@ func (v *View) lacksLocked(gk schema.GroupKind) bool {
 	return v.begin != nil && v.users[gk] > 0 && (!watched || running.ended())
 }
 
-// notify calls the listener with an object that changed.
+// notify calls the listener with a changed object.
 func (v *View) notify(gk schema.GroupKind, name types.NamespacedName) {
 	if listener := v.listener.Load(); listener != nil {
 		(*listener)(object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: name.Namespace, Name: name.Name})
 	}
 }
 
-// watchOf returns the watch that shows a kind, nil if there is none.
+// watchOf returns the watch of a kind. It is nil if there is none.
 func (v *View) watchOf(gvk schema.GroupVersionKind) *kindWatch {
 	v.ensure(gvk)
 	v.mu.Lock()
@@ -217,19 +219,20 @@ func (v *View) watchOf(gvk schema.GroupVersionKind) *kindWatch {
 	return v.watches[gvk.GroupKind()]
 }
 
-// Read returns the state of every object named in refs, as the watches show it. "Absent" means that there is no such
-// object with the managed-by label. It never fails as a whole: what could not be read is Unknown.
+// Read returns the state of every object in refs according to the watches. "Absent" means that there is no such object
+// with the managed-by label. There is no error for the whole read. The state of objects that could not be read is
+// Unknown.
 func (v *View) Read(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	return v.read(ctx, refs, false)
 }
 
-// Confirm returns the state of every object named in refs, like Read, but "Absent" means that the API server has no such
-// object.
+// Confirm returns the state of every object in refs, like Read, but "Absent" means that the object does not exist in
+// the API server.
 func (v *View) Confirm(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	return v.read(ctx, refs, true)
 }
 
-// Fetch returns the state of every object named in refs as the API server has it now.
+// Fetch returns the current state of every object in refs from the API server.
 func (v *View) Fetch(ctx context.Context, refs []object.Ref) map[object.Key]State {
 	return v.reader.Read(ctx, refs)
 }
@@ -260,12 +263,13 @@ func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[ob
 	return states
 }
 
-// usable waits for the watches of the kinds of objects, and returns those that show the state of the cluster. All watches begin before
-// the first one is waited for, so that one that does not begin costs the others no more than firstSync.
+// usable waits for the watches of the kinds of objects, and returns those that show the state of the cluster. All
+// watches are started before it waits for the first one, so that a watch that does not start delays the others by no
+// more than firstSync.
 func (v *View) usable(ctx context.Context, refs []object.Ref) map[schema.GroupKind]*kindWatch {
 	watches := map[schema.GroupKind]*kindWatch{}
 	for _, ref := range refs {
-		if _, begun := watches[ref.GroupKind()]; !begun {
+		if _, started := watches[ref.GroupKind()]; !started {
 			watches[ref.GroupKind()] = v.watchOf(ref.GroupVersionKind)
 		}
 	}
@@ -273,13 +277,13 @@ func (v *View) usable(ctx context.Context, refs []object.Ref) map[schema.GroupKi
 	return watches
 }
 
-// Watches reports whether an object's changes and its end are noticed at once.
+// Watches reports whether changes and the deletion of an object are noticed immediately.
 func (v *View) Watches(ref object.Ref) bool {
 	w := v.watchOf(ref.GroupVersionKind)
 	return w != nil && w.state() == stateWatching && w.store.has(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 }
 
-// Shows reports whether the watch of a kind has shown all of its objects. It does not wait for that.
+// Shows reports whether the watch of a kind has shown all of its objects. It does not wait.
 func (v *View) Shows(gk schema.GroupKind) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -287,7 +291,7 @@ func (v *View) Shows(gk schema.GroupKind) bool {
 	return w != nil && w.state() == stateWatching
 }
 
-// Watching reports whether all watches show the state of the cluster at once.
+// Watching reports whether all watches currently show the state of the cluster.
 func (v *View) Watching() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -299,34 +303,34 @@ func (v *View) Watching() bool {
 	return true
 }
 
-// RecordWrite stores an object as a write of ours left it, before the watch shows it. Then the watch may show the same health, so the
-// listeners of health are called here.
+// RecordWrite stores the state of an object after a write of this process, before the watch shows it. The watch may
+// then show the same health, so RecordWrite calls the health listeners.
 func (v *View) RecordWrite(ref object.Ref, observation Observation) {
 	w := v.watchOf(ref.GroupVersionKind)
 	if w == nil || !w.covers(ref.Namespace) || observation.ManagedBy != v.ManagedBy {
 		return
 	}
 	observation.Examined = observation.Examined || w.store.observer.examiner == nil
-	key := types.NamespacedName{Namespace: shared(ref.Namespace), Name: ref.Name}
+	key := types.NamespacedName{Namespace: interned(ref.Namespace), Name: ref.Name}
 	difference := w.store.recordWrite(key, &observation)
-	difference.decision = false // the pass that wrote it knows
+	difference.decision = false // the pass that wrote it does not need the event
 	w.store.notify(key, difference)
 }
 
-// RecordDeletion drops the object of a UID that a write of ours deleted, before the watch shows it.
+// RecordDeletion removes the object with a UID that this process deleted, before the watch shows the deletion.
 func (v *View) RecordDeletion(ref object.Ref, uid types.UID) {
 	if w := v.watchOf(ref.GroupVersionKind); w != nil {
 		w.store.drop(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, uid)
 	}
 }
 
-// Counts are the number of watches in each state, and of objects of each kind.
+// Counts contains the number of watches in each state, and the number of objects of each kind.
 type Counts struct {
 	Watches map[string]int
 	Objects map[schema.GroupKind]int
 }
 
-// Counts returns what is watched at the moment.
+// Counts returns the current numbers of watches and objects.
 func (v *View) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -26,27 +26,28 @@ import (
 )
 
 const (
-	// firstSync is how long a new watch may take to show all objects before they are read one by one instead.
+	// firstSync is how long a new watch may take to show all objects. After that, they are read one by one.
 	firstSync = 30 * time.Second
-	// listTimeout bounds one page of a list. The API server itself ends requests after a minute.
+	// listTimeout limits the duration of one page of a list. The API server itself ends requests after a minute.
 	listTimeout = time.Minute
-	// outage is how long a watch may fail before its objects are read one by one instead, so that what is wrong is noticed.
+	// outage is how long a watch may fail before its objects are read one by one, so that the cause of the failure is
+	// noticed.
 	outage = time.Minute
 )
 
-// retryDenied are the delays before an API server is asked again that answered, but will hardly answer otherwise soon, as if rights are
-// missing.
+// retryDenied returns the delays before a request is repeated that the API server denied, for example because
+// permissions are missing. Another result is unlikely soon.
 func retryDenied(clk clock.Clock) wait.DelayFunc {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second}
 	return backoff.DelayWithReset(clk, 30*time.Second)
 }
 
-// isDenied reports whether the error is an answer of an API server that works.
+// isDenied reports whether the error is the response of a working API server.
 func isDenied(err error) bool {
-	return err != nil && !rewatch.IsOutage(err) && !isRefused(err) && !isOutdated(err)
+	return err != nil && !rewatch.IsOutage(err) && !isRejected(err) && !isOutdated(err)
 }
 
-// isOutdated reports whether a resourceVersion is too old to go on from, so that a list is needed.
+// isOutdated reports whether a resourceVersion is too old to continue a watch, so that a list is required.
 func isOutdated(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
@@ -54,26 +55,26 @@ func isOutdated(err error) bool {
 // kindWatch watches the objects of one kind that have the managed-by label.
 type kindWatch struct {
 	gk schema.GroupKind
-	// version is the one in which it was first asked for.
+	// version is the version in which the kind was first requested.
 	version string
 	store   *store
 	clock   clock.Clock
 	cancel  context.CancelFunc
-	// namespaces are those that are watched; nil for all, or a kind without namespaces.
+	// namespaces are the watched namespaces. It is nil for all namespaces and for cluster-scoped kinds.
 	namespaces []string
 
 	mu sync.Mutex
-	// unsynced counts the namespaces whose objects have not all been seen yet.
+	// unsynced counts the namespaces whose objects have not all been shown yet.
 	unsynced int
-	// failing is since when the watch fails; zero if it does not.
+	// failing is when the watch started to fail. It is zero if the watch does not fail.
 	failing time.Time
-	// unserved is set if the kind is not served any more, hopeless if it cannot be watched.
-	unserved, hopeless bool
-	// decided is closed as soon as the watch is in sync or fails, or when firstSync is over.
+	// unserved is set if the kind is no longer served, unwatchable if it cannot be watched.
+	unserved, unwatchable bool
+	// decided is closed as soon as the watch is in sync or fails, or after firstSync.
 	decided chan struct{}
 }
 
-// usable waits for a new watch, and reports whether what it shows is the state of the cluster.
+// usable waits for a new watch, and reports whether the watch shows the state of the cluster.
 func (w *kindWatch) usable(ctx context.Context) bool {
 	select {
 	case <-w.decided:
@@ -82,7 +83,7 @@ func (w *kindWatch) usable(ctx context.Context) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.unsynced == 0 && !w.hopeless && !w.unserved && (w.failing.IsZero() || w.clock.Since(w.failing) < outage)
+	return w.unsynced == 0 && !w.unwatchable && !w.unserved && (w.failing.IsZero() || w.clock.Since(w.failing) < outage)
 }
 
 // covers reports whether the objects of a namespace are watched.
@@ -90,7 +91,7 @@ func (w *kindWatch) covers(namespace string) bool {
 	return w.namespaces == nil || slices.Contains(w.namespaces, namespace)
 }
 
-// run watches until the context ends or there is no hope.
+// run watches until the context ends or the kind turns out to be unserved or unwatchable.
 func (w *kindWatch) run(ctx context.Context, collection target.Collection, managedBy string) {
 	namespaces := w.namespaces
 	if namespaces == nil {
@@ -104,14 +105,14 @@ func (w *kindWatch) run(ctx context.Context, collection target.Collection, manag
 	}
 }
 
-// limit ends the wait for a watch that neither begins nor fails in time. The time is that of the watch, so all kinds are waited for at the
-// same time, and once.
+// limit ends the wait for a watch that neither starts nor fails in time. The time starts with the watch, so that the
+// waits for all kinds run concurrently, and only once.
 func (w *kindWatch) limit(ctx context.Context) {
 	timer := w.clock.NewTimer(firstSync)
 	defer timer.Stop()
 	select {
 	case <-w.decided:
-	case <-ctx.Done(): // the watch was ended before it showed anything: those who wait for it read the objects one by one
+	case <-ctx.Done(): // waiting callers then read the objects one by one
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.decide()
@@ -151,11 +152,11 @@ func (w *kindWatch) runIn(ctx context.Context, part *part, reading target.Readin
 	part.failed = func(err error) { w.recordResult(ctx, err) }
 	reflector := cache.NewReflectorWithOptions(lister, nil, part,
 		cache.ReflectorOptions{Name: "live " + w.gk.String(), Clock: w.clock, Backoff: rewatch.Backoff()})
-	// Failures are logged by recordResult, once; the reflector would log each one.
+	// recordResult logs failures once, while the reflector would log each of them.
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// recordResult records how a request of the watch ended. The context is that of the watch.
+// recordResult records the result of a request of the watch. The context is that of the watch.
 func (w *kindWatch) recordResult(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil || isOutdated(err): // a new list follows
@@ -163,24 +164,24 @@ func (w *kindWatch) recordResult(ctx context.Context, err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.failing = time.Time{}
-	case isRefused(err):
-		// The API server may not know yet how to stream a list; then a plain one follows, whose result counts.
+	case isRejected(err):
+		// The API server may not support streaming lists. A regular list follows, whose result counts.
 	default:
 		w.fail(ctx, err)
 	}
 }
 
-// fail takes in that the watch does not work, and why.
+// fail records the failure of the watch.
 func (w *kindWatch) fail(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failing.IsZero() {
 		w.failing = w.clock.Now()
-		log.FromContext(ctx).WithName("live").Error(err, "Cannot watch objects of the target cluster; until that works, they are "+
-			"read one by one, and drift is noticed at the sync period only", "kind", w.gk.String())
+		log.FromContext(ctx).WithName("live").Error(err, "Cannot watch objects of the target cluster; until the watch works, they are "+
+			"read one by one, and drift is only noticed at the sync period", "kind", w.gk.String())
 	}
-	w.unserved, w.hopeless = apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err)
-	if w.unserved || w.hopeless {
+	w.unserved, w.unwatchable = apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err)
+	if w.unserved || w.unwatchable {
 		w.cancel()
 	}
 	if w.unsynced > 0 {
@@ -188,8 +189,8 @@ func (w *kindWatch) fail(ctx context.Context, err error) {
 	}
 }
 
-// isRefused reports whether the API server refused the way in which something was asked for.
-func isRefused(err error) bool {
+// isRejected reports whether the API server rejected the form of a request.
+func isRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
@@ -218,19 +219,19 @@ const (
 	stateImpossible = "impossible"
 )
 
-// ended reports whether the watch has given up because its kind was not served, and is worth another try.
+// ended reports whether the watch ended because its kind was not served, so that another attempt is reasonable.
 func (w *kindWatch) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unserved
 }
 
-// state names the state of the watch.
+// state returns the state of the watch for metrics.
 func (w *kindWatch) state() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.hopeless || w.unserved:
+	case w.unwatchable || w.unserved:
 		return stateImpossible
 	case !w.failing.IsZero():
 		return stateFailing
@@ -240,7 +241,7 @@ func (w *kindWatch) state() string {
 	return stateWatching
 }
 
-// part is the store as it is seen by the reflector of one namespace.
+// part is the store from the perspective of the reflector of one namespace.
 type part struct {
 	*store
 	synced    func()
@@ -248,7 +249,7 @@ type part struct {
 	namespace string
 }
 
-// Replace takes in a list of all objects of the namespace.
+// Replace stores a list of all objects of the namespace.
 func (p *part) Replace(list []any, resourceVersion string) error {
 	if err := p.replace(list, resourceVersion, p.namespace); err != nil {
 		p.failed(err)

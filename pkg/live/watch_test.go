@@ -25,8 +25,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// TestMain drops what client-go does about errors in passing: it compares the time of one error with that of the last one, and in a
-// bubble of synctest the time is another.
+// TestMain disables the error handlers of client-go. They compare the time of an error with that of the previous one, and the
+// time inside a synctest bubble differs.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil
 	os.Exit(m.Run())
@@ -34,18 +34,19 @@ func TestMain(m *testing.M) {
 
 var serverResource = schema.GroupResource{Resource: "configmaps"}
 
-// server answers lists and watches of one kind, or fails them. Reads of one object are not needed.
+// server is a fake API server for lists and watches of one kind. It can fail requests, and does not support reads of one
+// object.
 type server struct {
 	target.Reading
 
 	mu sync.Mutex
-	// failure answers each request; nil for success. Hanging requests end with their context.
+	// failure is the response to each request, or nil for success. Requests that hang end with their context.
 	failure error
 	hangs   bool
-	// version is the newest resourceVersion, watches those that are open, asked the number of requests.
+	// version is the latest resourceVersion, watches are the open watches, and asked is the number of requests.
 	version, asked int
 	watches        []*watch.FakeWatcher
-	// followed is called when a watch was opened.
+	// followed is called when a watch is opened.
 	followed func()
 }
 
@@ -78,7 +79,7 @@ func (s *server) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	if err := s.ask(ctx); err != nil {
 		return nil, err
 	}
-	if options.SendInitialEvents != nil { // as an API server that cannot stream lists
+	if options.SendInitialEvents != nil { // like an API server that cannot stream lists
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 	}
 	s.mu.Lock()
@@ -91,7 +92,7 @@ func (s *server) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return events, nil
 }
 
-// fail has all further requests fail, and ends the open watches.
+// fail makes all further requests fail, and ends the open watches.
 func (s *server) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *server) fail(err error) {
 	s.watches = nil
 }
 
-// recover has requests succeed from now on.
+// recover makes requests succeed from now on.
 func (s *server) recover(followed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *server) requests() int {
 	return s.asked
 }
 
-// startWatch watches what a server shows until the context ends.
+// startWatch watches the objects of a server until the context ends.
 func startWatch(ctx context.Context, s *server) *kindWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &kindWatch{gk: schema.GroupKind{Kind: "ConfigMap"}, clock: clock.RealClock{}, decided: make(chan struct{}), cancel: cancel}
@@ -127,12 +128,13 @@ func startWatch(ctx context.Context, s *server) *kindWatch {
 	return w
 }
 
-// TestWatch_Outage: as soon as the API server answers again, the watch goes on. How often a server is asked that refuses, is limited.
+// TestWatch_Outage checks that the watch continues as soon as the API server responds again, and that the number of requests
+// during the outage is limited.
 func TestWatch_Outage(t *testing.T) {
 	refused := &url.Error{Op: "Get", URL: "https://api", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
 	for name, test := range map[string]struct {
 		failure error
-		// late is how long after the outage a watch may begin, perMinute how many requests are sent in a minute.
+		// late is how long after the outage a watch may start, perMinute is the maximum number of requests per minute.
 		late      time.Duration
 		perMinute int
 	}{
@@ -151,14 +153,14 @@ func TestWatch_Outage(t *testing.T) {
 				s := &server{}
 				w := startWatch(ctx, s)
 				if !w.usable(ctx) {
-					t.Fatal("the watch does not begin")
+					t.Fatal("the watch does not start")
 				}
 				s.fail(test.failure)
 				time.Sleep(2 * time.Minute)
 				before := s.requests()
 				time.Sleep(time.Minute)
 				if asked := s.requests() - before; asked > test.perMinute {
-					t.Errorf("asks %d times a minute, want at most %d", asked, test.perMinute)
+					t.Errorf("%d requests per minute, want at most %d", asked, test.perMinute)
 				}
 				followed := make(chan struct{}, 1)
 				begun := time.Now()
@@ -170,7 +172,7 @@ func TestWatch_Outage(t *testing.T) {
 				})
 				<-followed
 				if late := time.Since(begun); late > test.late {
-					t.Errorf("the watch goes on after %s, want at most %s", late, test.late)
+					t.Errorf("the watch continues after %s, want at most %s", late, test.late)
 				}
 				synctest.Wait()
 				if w.state() != stateWatching {
@@ -183,7 +185,7 @@ func TestWatch_Outage(t *testing.T) {
 	}
 }
 
-// TestWatch_HangsAtItsBegin: kinds whose watches neither begin nor fail are waited for at the same time, and once.
+// TestWatch_HangsAtItsBegin checks that kinds whose watches neither start nor fail are waited for concurrently, and only once.
 func TestWatch_HangsAtItsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -192,12 +194,12 @@ func TestWatch_HangsAtItsBegin(t *testing.T) {
 		for range 2 {
 			for _, w := range watches {
 				if w.usable(ctx) {
-					t.Error("a watch that shows nothing is usable")
+					t.Error("a watch that has shown nothing is usable")
 				}
 			}
 		}
 		if waited := time.Since(begun); waited > firstSync {
-			t.Errorf("waits %s, want at most %s", waited, firstSync)
+			t.Errorf("waited %s, want at most %s", waited, firstSync)
 		}
 		time.Sleep(3 * time.Minute)
 		for _, w := range watches {
@@ -210,7 +212,8 @@ func TestWatch_HangsAtItsBegin(t *testing.T) {
 	})
 }
 
-// TestWatch_EndedBeforeItShowsAnything: a watch that is ended because its objects have to be examined in another way leaves no reader waiting.
+// TestWatch_EndedBeforeItShowsAnything checks that no reader keeps waiting for a watch that is ended because its objects must
+// be examined in another way.
 func TestWatch_EndedBeforeItShowsAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -39,59 +39,62 @@ import (
 )
 
 const (
-	// ControllerName names the controller in logs and metrics.
+	// ControllerName is the name of the controller in logs and metrics.
 	ControllerName = "managedresource"
-	// secretRefIndex finds the ManagedResources that refer to a Secret.
+	// secretRefIndex finds the ManagedResources that reference a Secret.
 	secretRefIndex = "spec.secretRefs.name" //nolint:gosec // the name of an index
-	// deleteAfterIndex finds the ManagedResources that are deleted after another one.
+	// deleteAfterIndex finds the ManagedResources that name a ManagedResource in deleteAfter.
 	deleteAfterIndex = "spec.deleteAfter"
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry or the sync
-	// period: what a ManagedResource waits for may come from another one, which sends no event.
+	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry or the sync
+	// period: a ManagedResource may wait for an object of another ManagedResource, which sends no event.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// waitingPerSync is how many ManagedResources may wait, for each one that is worked on, for their objects to be rolled out.
+	// waitingPerSync is how many ManagedResources may wait for the rollout of their objects for each one that occupies a
+	// worker slot.
 	waitingPerSync = 8
 )
 
 // Options are the settings of the controller.
 type Options struct {
-	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or another one.
+	// Class selects the ManagedResources: resourcesv1alpha1.DefaultClass, resourcesv1alpha1.AllClasses or a custom class.
 	Class string
-	// Namespaces are those of the source cluster in which the ManagedResources are; empty for all.
+	// Namespaces are the namespaces of the source cluster that contain the ManagedResources. If it is empty, these are
+	// all.
 	Namespaces []string
 	// ClusterID is the identity of the source cluster in the origin annotation. It may be empty.
 	ClusterID string
 	// ManagedBy is the value of the managed-by label on every object.
 	ManagedBy string
-	// SyncPeriod is how often a ManagedResource is looked at without an event.
+	// SyncPeriod is how often a ManagedResource is reconciled without an event.
 	SyncPeriod time.Duration
-	// PruneDelay is how long an object that left the manifests waits for another ManagedResource to take it over.
+	// PruneDelay is how long the deletion of an object that was removed from the manifests is delayed, so that another
+	// ManagedResource can take it over.
 	PruneDelay time.Duration
-	// CollectsGarbage says that the garbage collector is enabled, which then deletes its ConfigMaps and Secrets.
+	// CollectsGarbage is set if the garbage collector is enabled. It then deletes its ConfigMaps and Secrets.
 	CollectsGarbage bool
-	// AlwaysUpdate applies every object at every reconcile.
+	// AlwaysUpdate applies every object at every reconcile, even if nothing has changed.
 	AlwaysUpdate bool
-	// ConcurrentSyncs is the number of ManagedResources that are reconciled at once.
+	// ConcurrentSyncs is the number of ManagedResources that are reconciled concurrently.
 	ConcurrentSyncs int
-	// Limits bound what one Secret may hold.
+	// Limits restrict the size of the content of one Secret.
 	Limits manifest.Limits
 }
 
 // Reconciler reconciles ManagedResources.
 type Reconciler struct {
-	// Source reads ManagedResources from a cache and writes them.
+	// Source reads ManagedResources of the source cluster from a cache, and writes them.
 	Source client.Client
-	// Direct reads from the source cluster past any cache.
+	// Direct reads from the source cluster without a cache.
 	Direct client.Reader
 	// Autoscalers reads HorizontalPodAutoscalers of the target cluster.
 	Autoscalers client.Reader
-	// Objects, Live and Engine reach the target cluster.
+	// Objects, Live and Engine access the target cluster.
 	Objects *target.Objects
 	Live    *live.View
 	Engine  *apply.Engine
 	// Recorder writes Events on ManagedResources.
 	Recorder events.EventRecorder
-	// Metrics count what is done; nil for none.
+	// Metrics may be nil.
 	Metrics *Metrics
 	Clock   clock.Clock
 	Options Options
@@ -106,27 +109,28 @@ type Reconciler struct {
 	warnings       *recentWarnings
 	fights         *fight.Detector[object.Key]
 	resting        *resting.Set
-	// wake queues a ManagedResource; it holds nil before the controller is started.
-	wake *atomic.Pointer[func(types.NamespacedName)]
-	// busy holds one item for each pass that works, and does not only wait.
-	busy chan struct{}
-	// start is what has to be known before the first reconcile.
-	start *start
+	// enqueueOwner adds a ManagedResource to the queue. It holds nil before the controller is started.
+	enqueueOwner *atomic.Pointer[func(types.NamespacedName)]
+	// workerSlots holds one item for each pass that is working, as opposed to waiting.
+	workerSlots chan struct{}
+	// startup is the state of the preparations for the first reconcile.
+	startup *startupState
 }
 
-// NewReconciler completes a reconciler whose exported fields are set.
+// NewReconciler returns a reconciler with the exported fields of r.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.claims, r.pruneDelays, r.deleted, r.staleReads = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted(), ownership.NewStaleReads(r.Clock)
+	r.claims, r.pruneDelays, r.deleted = ownership.NewClaims(), ownership.NewPruneDelays(), ownership.NewDeleted()
+	r.staleReads = ownership.NewStaleReads(r.Clock)
 	r.acceptedFields, r.warnings, r.fights = ownership.NewAcceptedFields(), newRecentWarnings(), fight.New[object.Key]()
 	r.unrecorded = ownership.NewUnrecorded()
 	r.resting, r.suspended = resting.NewSet(), newSuspendedManifests()
-	r.busy = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
-	r.start, r.wake = &start{}, &atomic.Pointer[func(types.NamespacedName)]{}
+	r.workerSlots = make(chan struct{}, max(r.Options.ConcurrentSyncs, 1))
+	r.startup, r.enqueueOwner = &startupState{}, &atomic.Pointer[func(types.NamespacedName)]{}
 	return &r
 }
 
-// AddToManager registers the controller: it watches ManagedResources and, by their metadata alone, the Secrets of the
-// source cluster, the HorizontalPodAutoscalers in the cache of the target cluster, and what it applied there.
+// AddToManager registers the controller. It watches ManagedResources, the metadata of Secrets of the source cluster,
+// the HorizontalPodAutoscalers in the cache of the target cluster, and the applied objects.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targetCache cache.Cache) error {
 	for index, values := range map[string]client.IndexerFunc{
 		secretRefIndex: secretNames, resourcesv1alpha1.DependencyIndex: dependencyNames, deleteAfterIndex: deletedAfterNames,
@@ -139,14 +143,14 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err := mgr.Add(r.Live); err != nil {
 		return fmt.Errorf("add the watches of the target cluster: %w", err)
 	}
-	// Before the first ManagedResource is there, so that it need not wait for it.
+	// Warm up at the start, so that the first reconcile does not have to wait for it.
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if _, err := r.begin(ctx); err != nil {
-			log.FromContext(ctx).Info("Could not look at the ManagedResources that there are; the first reconcile does", "error", err.Error())
+		if _, err := r.warmUp(ctx); err != nil {
+			log.FromContext(ctx).Info("Could not prepare for the first reconcile, which tries it again", "error", err.Error())
 		}
 		return nil
 	})); err != nil {
-		return fmt.Errorf("add the first look at ManagedResources: %w", err)
+		return fmt.Errorf("add the preparation of the first reconcile: %w", err)
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -154,10 +158,10 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.dependingOn),
 			builder.WithPredicates(readinessChange())).
 		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.deletedAfter),
-			builder.WithPredicates(endsWait())).
+			builder.WithPredicates(mayEndDeletionWait())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringToSecret)).
 		WatchesRawSource(source.Kind(targetCache, &autoscalingv2.HorizontalPodAutoscaler{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), startsOrStopsScaling())).
+			handler.TypedEnqueueRequestsFromMapFunc(r.owningScaledObject), scalingChanged())).
 		WatchesRawSource(source.Func(r.listen)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: max(r.Options.ConcurrentSyncs, 1) * (1 + waitingPerSync),
@@ -167,7 +171,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 		Complete(r)
 }
 
-// secretNames returns the names of the Secrets that a ManagedResource refers to.
+// secretNames returns the names of the Secrets that a ManagedResource references, for the index.
 func secretNames(obj client.Object) []string {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
@@ -180,7 +184,7 @@ func secretNames(obj client.Object) []string {
 	return names
 }
 
-// referringToSecret returns the ManagedResources that refer to a Secret.
+// referringToSecret returns requests for the ManagedResources that reference a Secret.
 func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	names, err := r.indexed(ctx, secretRefIndex, secret.GetName(), client.InNamespace(secret.GetNamespace()))
 	if err != nil {
@@ -190,7 +194,7 @@ func (r *Reconciler) referringToSecret(ctx context.Context, secret client.Object
 	return requestsFor(names)
 }
 
-// indexed returns the ManagedResources that an index has for a value.
+// indexed returns the ManagedResources that an index contains for a value.
 func (r *Reconciler) indexed(ctx context.Context, index, value string, options ...client.ListOption) ([]types.NamespacedName, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	options = append(options, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
@@ -212,24 +216,25 @@ func requestsFor(names []types.NamespacedName) []reconcile.Request {
 	return requests
 }
 
-// listen queues the ManagedResources that claim an object that changes, and those that an object is handed over to.
+// listen enqueues ManagedResources: those that claim an object that has changed, those to which an object is handed
+// over, and periodically those that may have changed without an event.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	wake := func(owner types.NamespacedName) { r.enqueue(queue, owner) }
-	r.wake.Store(&wake)
+	enqueueOwner := func(owner types.NamespacedName) { r.enqueue(queue, owner) }
+	r.enqueueOwner.Store(&enqueueOwner)
 	r.Live.Listen(func(key object.Key) {
 		for _, owner := range r.claims.All(key) {
-			wake(owner)
+			enqueueOwner(owner)
 		}
 	})
-	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, r.wakeResting)
+	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, r.enqueueResting)
 	return nil
 }
 
-// deletionPriority is the place in the queue of ManagedResources whose deletion has begun, where others have 0.
+// deletionPriority is the priority of ManagedResources whose objects are being deleted. The default is 0.
 const deletionPriority = 1
 
-// enqueue adds a ManagedResource to the queue. One whose deletion has begun comes before others: when many are deleted at once, each is
-// finished, and its objects are gone together, before the next one begins.
+// enqueue adds a ManagedResource to the queue. ManagedResources whose objects are being deleted come first. If many are
+// deleted at once, each is finished, with its objects deleted together, before the next one starts.
 func (r *Reconciler) enqueue(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner types.NamespacedName) {
 	request := reconcile.Request{NamespacedName: owner}
 	if queue, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok && r.deleted.Has(owner) {
@@ -239,7 +244,7 @@ func (r *Reconciler) enqueue(queue workqueue.TypedRateLimitingInterface[reconcil
 	queue.Add(request)
 }
 
-// owningScaledObject returns the ManagedResource that wants what an autoscaler scales.
+// owningScaledObject returns a request for the first ManagedResource that claims the scale target of an autoscaler.
 func (r *Reconciler) owningScaledObject(_ context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) []reconcile.Request {
 	key, ok := scaledObject(autoscaler)
 	if !ok {
@@ -252,8 +257,9 @@ func (r *Reconciler) owningScaledObject(_ context.Context, autoscaler *autoscali
 	return []reconcile.Request{{NamespacedName: owner}}
 }
 
-// startsOrStopsScaling lets through the creation and deletion of autoscalers, and changes of what they scale, and of whether from 0.
-func startsOrStopsScaling() predicate.TypedPredicate[*autoscalingv2.HorizontalPodAutoscaler] {
+// scalingChanged selects the creation and deletion of autoscalers, and changes of their scale target or of their
+// ability to scale from 0 replicas.
+func scalingChanged() predicate.TypedPredicate[*autoscalingv2.HorizontalPodAutoscaler] {
 	return predicate.TypedFuncs[*autoscalingv2.HorizontalPodAutoscaler]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*autoscalingv2.HorizontalPodAutoscaler]) bool {
 			return e.ObjectOld.Spec.ScaleTargetRef != e.ObjectNew.Spec.ScaleTargetRef || scalingBy(e.ObjectOld) != scalingBy(e.ObjectNew)
@@ -261,24 +267,24 @@ func startsOrStopsScaling() predicate.TypedPredicate[*autoscalingv2.HorizontalPo
 	}
 }
 
-// relevantChange lets through what may change what has to be done: the spec, the start of the deletion, the annotations
-// that steer the controller, the removal of a finalizer by the resource-manager of another class, and objects that are not
-// healthy any more. What this controller writes itself is left out.
+// relevantChange selects changes that may require a reconcile: of the spec, of the annotations that control the
+// controller, the start of the deletion, the removal of a finalizer by the resource-manager of another class, and
+// objects that have become unhealthy. It ignores the writes of this controller.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-				steeringChanged(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+				controlAnnotationsChanged(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 				finalizerRemoved(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
-				turnedUnhealthy(e.ObjectOld, e.ObjectNew)
+				becameUnhealthy(e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
 
-// turnedUnhealthy reports whether objects were healthy, or not checked, and are not healthy now (as in
-// gardener-resource-manager). That they are being deleted is this controller's own word.
-func turnedUnhealthy(before, after client.Object) bool {
+// becameUnhealthy reports whether objects that were healthy or not checked are now unhealthy (as in
+// gardener-resource-manager). It ignores DeletionPending, which this controller sets itself.
+func becameUnhealthy(before, after client.Object) bool {
 	healthyBefore, healthyAfter := healthOf(before), healthOf(after)
 	return (healthyBefore.Status == resourcesv1alpha1.ConditionTrue || healthyBefore.Reason == "") &&
 		healthyAfter.Status == resourcesv1alpha1.ConditionFalse && healthyAfter.Reason != resourcesv1alpha1.ReasonDeletionPending
@@ -292,11 +298,13 @@ func healthOf(obj client.Object) resourcesv1alpha1.Condition {
 	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 }
 
-func steeringChanged(before, after map[string]string) bool {
+// controlAnnotationsChanged reports whether an annotation that controls the reconcile has changed. It ignores that the controller
+// removes the operation "reconcile" when it starts.
+func controlAnnotationsChanged(before, after map[string]string) bool {
 	const ignore, operation = resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationOperation
-	fulfilled := before[operation] == resourcesv1alpha1.OperationReconcile && after[operation] == ""
+	started := before[operation] == resourcesv1alpha1.OperationReconcile && after[operation] == ""
 	const confirm = resourcesv1alpha1.AnnotationConfirmPrune
-	return before[ignore] != after[ignore] || before[confirm] != after[confirm] || (before[operation] != after[operation] && !fulfilled)
+	return before[ignore] != after[ignore] || before[confirm] != after[confirm] || (before[operation] != after[operation] && !started)
 }
 
 func finalizerRemoved(before, after []string) bool {

@@ -20,32 +20,35 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// step is a place in the order of applying: the wave that an object asks for by annotation, then that of its kind.
+// step is a position in the apply order: first by the sync wave in the annotation of the object, then by the wave of
+// its kind.
 type step struct {
-	asked int
-	kind  apply.Wave
+	annotated int
+	kind      apply.Wave
 }
 
 func compareSteps(a, b step) int {
-	return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(a.kind, b.kind))
+	return cmp.Or(cmp.Compare(a.annotated, b.annotated), cmp.Compare(a.kind, b.kind))
 }
 
-// compareForDeletion orders steps as their objects are deleted: backwards, but Namespaces before definitions. Both take seconds, which pass at
-// once then, and the API server answers slowly while it deletes large definitions.
+// compareForDeletion orders steps for the deletion of their objects: in reverse order, except that Namespaces come
+// before definitions. Both take seconds, which can then overlap, and the API server answers slowly while it deletes
+// large definitions.
 func compareForDeletion(a, b step) int {
-	if order := compareSteps(b, a); a.asked != b.asked || max(a.kind, b.kind) > apply.WaveDefinitions {
+	if order := compareSteps(b, a); a.annotated != b.annotated || max(a.kind, b.kind) > apply.WaveDefinitions {
 		return order
 	}
 	return compareSteps(a, b)
 }
 
-// awaitsEndOf reports whether nothing of a step is deleted before an earlier step of the deletion is gone. Definitions do not wait for
-// Namespaces, as they are in none.
+// awaitsEndOf reports whether the deletion of a step has to wait until the objects of an earlier step no longer exist.
+// Definitions do not wait for Namespaces, because they are not namespaced.
 func (s step) awaitsEndOf(earlier step) bool {
-	return s.asked != earlier.asked || earlier.kind != apply.WaveNamespaces
+	return s.annotated != earlier.annotated || earlier.kind != apply.WaveNamespaces
 }
 
-// stepOf returns the place of a manifest. A static token comes after its ServiceAccount: kube-controller-manager deletes one that has none.
+// stepOf returns the step of a manifest. A static token comes after its ServiceAccount, because kube-controller-manager
+// deletes a token without one.
 func stepOf(manifest *object.Manifest) step {
 	wave := apply.WaveOf(manifest.GroupKind())
 	if manifest.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && manifest.Annotations[corev1.ServiceAccountNameKey] != "" {
@@ -54,7 +57,8 @@ func stepOf(manifest *object.Manifest) step {
 	return step{manifest.Directive.Wave, wave}
 }
 
-// release lets go of the recorded objects that ask for it (mode Ignore): if they are still ours, it removes our labels and annotations.
+// release releases the recorded objects that request it (mode Ignore). If they still belong to this ManagedResource, it
+// removes the labels and annotations of the resource-manager.
 func (p *pass) release(ctx context.Context, plan plan) []change {
 	var due []object.Ref
 	for _, ref := range plan.released {
@@ -65,7 +69,7 @@ func (p *pass) release(ctx context.Context, plan plan) []change {
 	changes := make([]change, 0, len(due))
 	if !plan.gate.open() {
 		for _, ref := range due {
-			changes = append(changes, change{Ref: ref, action: actionHold, reason: plan.gate.why()})
+			changes = append(changes, change{Ref: ref, action: actionHold, reason: plan.gate.reason()})
 		}
 		return changes
 	}
@@ -84,7 +88,7 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 	case live.Present:
 		if owner, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin); ok && owner.Owner == p.self.Owner {
 			if result.err = p.engine.Release(ctx, ref, p.self.Owner); result.err == nil {
-				p.Live.RecordDeletion(ref, state.Observation.UID) // it lost the label
+				p.Live.RecordDeletion(ref, state.Observation.UID) // without the label, watches do not cover it
 			}
 		}
 	default:
@@ -94,18 +98,19 @@ func (p *pass) releaseOne(ctx context.Context, ref object.Ref, state live.State)
 	return result
 }
 
-// waves is the apply step of a pass, wave by wave.
+// waves is the state of the apply step of a pass.
 type waves struct {
 	*pass
 	plan plan
-	// held are the kinds that cannot be applied yet, defined those of definitions that were applied in this pass.
+	// held are the kinds that cannot be applied yet. defined are the kinds of the definitions that were applied in this
+	// pass.
 	held    map[schema.GroupKind]heldBack
 	defined newKinds
 	kinds   freshKinds
 }
 
-// applyWaves applies the manifests wave by wave. Within a wave every object is tried; a failure holds back only the custom resources whose
-// definition is missing because of it.
+// applyWaves applies the manifests wave by wave. Each object of a wave is applied even if others fail. A failure only
+// holds back custom resources whose definition is missing because of it.
 func (p *pass) applyWaves(ctx context.Context, plan plan) ([]change, freshKinds) {
 	bySteps := map[step][]object.Manifest{}
 	for _, manifest := range plan.manifests {
@@ -132,8 +137,8 @@ func (p *pass) applyWaves(ctx context.Context, plan plan) ([]change, freshKinds)
 	return all, w.kinds
 }
 
-// applyWave applies the manifests of one wave. Objects that turn out not to be as the watches show them are looked at and
-// decided about once more.
+// applyWave applies the manifests of one wave. Objects that differ from what the watches have shown are read again and
+// a second decision is made.
 func (w *waves) applyWave(ctx context.Context, manifests []object.Manifest) []change {
 	changes := w.planWave(ctx, w.plan, manifests, w.readWanted(ctx, manifests), w.held)
 	w.Metrics.detected(changes)
@@ -153,7 +158,8 @@ func (w *waves) applyWave(ctx context.Context, manifests []object.Manifest) []ch
 	return append(changes, again...)
 }
 
-// readWanted returns the states of wanted objects. One of a fresh kind that exists all the same is noticed when it is applied.
+// readWanted returns the states of wanted objects. Objects of a fresh kind are assumed not to exist. If one does,
+// applying it detects this.
 func (w *waves) readWanted(ctx context.Context, manifests []object.Manifest) map[object.Key]live.State {
 	known := make([]object.Ref, 0, len(manifests))
 	for _, ref := range refsOf(manifests) {
@@ -170,7 +176,7 @@ func (w *waves) readWanted(ctx context.Context, manifests []object.Manifest) map
 	return states
 }
 
-// planWave decides about manifests. Held are the kinds that cannot be applied yet.
+// planWave decides what to do with manifests. Held are the kinds that cannot be applied yet.
 func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manifest, states map[object.Key]live.State,
 	held map[schema.GroupKind]heldBack,
 ) []change {
@@ -181,7 +187,7 @@ func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manif
 		ownership: plan.owners.Owners(ctx),
 		heldBack:  held,
 		always:    p.Options.AlwaysUpdate,
-		asked:     p.asked,
+		requested: p.requested,
 		fights:    func(key object.Key) fight.Fight { return p.fights.Of(key, p.Clock.Now()) },
 		now:       p.Clock.Now(),
 		gate:      plan.gate,
@@ -193,7 +199,7 @@ func (p *pass) planWave(ctx context.Context, plan plan, manifests []object.Manif
 	})
 }
 
-// sendWave carries out what is to be sent among the changes.
+// sendWave sends the changes that create or apply objects, and records their results.
 func (p *pass) sendWave(ctx context.Context, changes []change) {
 	var tasks []apply.Task
 	var due []*change
@@ -216,7 +222,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 	}
 }
 
-// recordCorrection remembers that an object was put back, if that is what its change did.
+// recordCorrection records the correction of an object, if the change was one.
 func (p *pass) recordCorrection(change *change) {
 	if !change.drift || change.unchanged {
 		return
@@ -227,7 +233,8 @@ func (p *pass) recordCorrection(change *change) {
 	p.Metrics.corrected(p.self.Owner, change, now)
 }
 
-// taskOf returns what the engine has to do about a wanted object.
+// taskOf returns the task of the engine for the change of a wanted object. It returns false if the change sends
+// nothing.
 func taskOf(change *change) (apply.Task, bool) {
 	if change.action != actionCreate && change.action != actionApply {
 		return apply.Task{}, false
@@ -255,7 +262,7 @@ func refsOfEntries(entries inventory) []object.Ref {
 	return refs
 }
 
-// replaceOf returns whether an object is to be replaced when its update is invalid.
+// replaceOf returns how an object is replaced if its update is invalid.
 func replaceOf(manifest *object.Manifest) apply.Replace {
 	replace := apply.Replace{
 		Allowed:   manifest.Directive.Replace,
@@ -272,7 +279,7 @@ func replaceOf(manifest *object.Manifest) apply.Replace {
 	return replace
 }
 
-// isConfiguration reports whether the object is a ConfigMap or a Secret.
+// isConfiguration reports whether an object is a ConfigMap or a Secret.
 func isConfiguration(key object.Key) bool {
 	return key.Group == "" && (key.Kind == "ConfigMap" || key.Kind == "Secret")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TestStepOf: what the annotation asks for counts first, and a static token comes after its ServiceAccount.
+// TestStepOf checks that the annotation takes precedence, and that a static token comes after its ServiceAccount.
 func TestStepOf(t *testing.T) {
 	manifest := func(kind string, wave int, annotations map[string]string) *object.Manifest {
 		return &object.Manifest{

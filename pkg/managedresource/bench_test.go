@@ -21,7 +21,7 @@ func BenchmarkPlanApply(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if changes := planApply(in); changes[0].action != actionSkip {
-			b.Fatalf("got %s, want Skip: at rest nothing is to be done", changes[0].action)
+			b.Fatalf("got %s, want Skip, because there is nothing to do at rest", changes[0].action)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestDutyOf(t *testing.T) {
 				configured = resourcesv1alpha1.DefaultClass
 			}
 			if got := operationFor(mr, configured); got != test.want {
-				t.Errorf("got duty %d, want %d", got, test.want)
+				t.Errorf("got operation %d, want %d", got, test.want)
 			}
 		})
 	}

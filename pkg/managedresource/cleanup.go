@@ -14,7 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// cleanUp deletes the objects of a ManagedResource, after the ManagedResources that must be gone first, and then removes the finalizer.
+// cleanUp deletes the objects of a ManagedResource, after the ManagedResources that must be deleted first, and then
+// removes the finalizer.
 func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	plan := plan{input: p.stored(p.resolveScopes(p.Objects.Discover, nil))}
@@ -41,7 +42,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	p.emitEvents(ctx, done)
 	if mr.DeletionTimestamp == nil {
-		// Another class takes over, perhaps in another cluster, where the objects of this inventory do not exist.
+		// A resource-manager of another class takes over, perhaps with another target cluster, where the objects of this
+		// inventory do not exist.
 		if err := p.storeStatus(ctx, p.withoutInventory()); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -50,9 +52,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
-// forget deletes what is remembered of a ManagedResource.
+// forget deletes the state that is kept in memory for a ManagedResource.
 func (r *Reconciler) forget(owner types.NamespacedName) {
-	r.hold(owner, nil)
+	r.setClaims(owner, nil)
 	r.pruneDelays.Update(owner, nil, time.Time{})
 	r.deleted.Forget(owner)
 	r.unrecorded.Forget(owner)
@@ -68,7 +70,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	}
 	err := r.patchMetadata(ctx, before, mr)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("take the finalizer off ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+		return fmt.Errorf("remove the finalizer from ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}
 	return nil
 }

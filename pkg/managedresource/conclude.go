@@ -19,13 +19,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// conclude writes the status, if it differs, and the Events, and returns when to reconcile again.
+// conclude writes the status if it has changed, writes Events, and returns when to reconcile again.
 func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconcile.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return reconcile.Result{}, err // shutting down: failures because of that are not reported
+		return reconcile.Result{}, err // failures that are caused by the shutdown are not reported
 	}
 	if done.outdated() {
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the ManagedResource or a Secret asks for something else by now
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
 	outcome := p.outcome(ctx, plan, done)
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -47,7 +47,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 		p.deleted.Add(p.self.Owner, p.mr.UID, p.removed(outcome.remaining))
 	}
 	plan.recorded = outcome.remaining
-	p.holdOn(plan.input)
+	p.updateClaims(plan.input)
 	p.acceptedFields.Set(p.self.Owner, done.acceptedFields())
 	p.Metrics.concluded(p.self.Owner, done.changes, outcome.tally)
 	p.emitEvents(ctx, done)
@@ -61,7 +61,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 	return result, err
 }
 
-// outcome is what a pass reports: its results, the verdict on them, and the inventory after all changes.
+// outcome is the result of a pass: its tally, the content of ResourcesApplied, and the inventory after all changes.
 type outcome struct {
 	tally
 	verdict   resourcesv1alpha1.Statement
@@ -81,10 +81,10 @@ func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	return outcome{tally: tally, verdict: tally.verdict(), remaining: p.resendFailed(done.remaining(plan.recorded), done.changes)}
 }
 
-// resendFailed returns the inventory with what has to be sent again, though nothing may have changed: of the objects that the operation
-// "reconcile" sends, those that failed.
+// resendFailed returns the inventory without the digests of the objects that the operation "reconcile" failed to send.
+// They have to be sent again even if nothing has changed.
 func (p *pass) resendFailed(remaining inventory, changes []change) inventory {
-	if !p.asked {
+	if !p.requested {
 		return remaining
 	}
 	for _, change := range changes {
@@ -96,11 +96,11 @@ func (p *pass) resendFailed(remaining inventory, changes []change) inventory {
 	return remaining
 }
 
-// finalStatus returns the status after the pass, and keeps the manifests if the next pass needs them.
+// finalStatus returns the status after the pass. It also suspends the manifests if the next pass needs them.
 func (p *pass) finalStatus(ctx context.Context, plan plan, done changeSet, outcome outcome,
 	conditions func([]resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition,
 ) (resourcesv1alpha1.ManagedResourceStatus, error) {
-	status := p.mr.Status // its fields are replaced, never changed in place
+	status := p.mr.Status // a shallow copy: its fields are only replaced
 	status.ObservedGeneration = p.mr.Generation
 	status.Resources, status.PruneBaseline = outcome.remaining.references(), p.baselineAfter(plan, outcome.remaining, done.changes)
 	status.Conditions = conditions(status.Conditions)
@@ -113,20 +113,21 @@ func (p *pass) finalStatus(ctx context.Context, plan plan, done changeSet, outco
 	return status, errors.Join(fitErr, inputsErr, p.suspend(ctx, plan, done.kinds, outcome.tally))
 }
 
-// finalConditions returns the conditions after the pass: those of base with what this controller reports.
+// finalConditions returns the conditions after the pass, based on the given ones.
 func (p *pass) finalConditions(ctx context.Context, base []resourcesv1alpha1.Condition, done changeSet, outcome outcome,
 ) []resourcesv1alpha1.Condition {
 	switch {
 	case p.operation == opCleanUp:
 		return p.conditions(p.beingDeleted(base), outcome.verdict)
 	case len(outcome.held) > 0 && len(outcome.remaining) == 0:
-		return p.conditions(p.notBegun(base), outcome.verdict)
+		return p.conditions(p.pendingUnlessChecked(base), outcome.verdict)
 	}
 	return p.conditions(p.withInitialHealth(ctx, base, outcome.remaining, done), outcome.verdict)
 }
 
-// untilStatusDue returns how long the status of a ManagedResource that is being deleted need not be written: it is not written for each
-// object that is deleted, and the inventory may name more objects than exist. It is 0 if the status is due.
+// untilStatusDue returns how long the status of a ManagedResource that is being deleted does not have to be written. It
+// is 0 if the status is due. The status is not written for each deleted object, and the inventory may contain objects
+// that no longer exist.
 func (p *pass) untilStatusDue(verdict resourcesv1alpha1.Statement, before resourcesv1alpha1.Condition, recorded inventory) time.Duration {
 	if p.mr.DeletionTimestamp == nil || verdict.Reason != resourcesv1alpha1.ReasonDeletionPending {
 		return 0
@@ -138,15 +139,15 @@ func (p *pass) untilStatusDue(verdict resourcesv1alpha1.Statement, before resour
 	return max(due.Sub(p.Clock.Now()), 0)
 }
 
-// conditions returns conditions with ResourcesApplied as the verdict says, and Ready.
+// conditions returns conditions with ResourcesApplied set to the verdict, and with Ready updated.
 func (p *pass) conditions(conditions []resourcesv1alpha1.Condition, verdict resourcesv1alpha1.Statement) []resourcesv1alpha1.Condition {
 	now := p.Clock.Now()
 	conditions = resourcesv1alpha1.SetCondition(conditions, resourcesv1alpha1.ResourcesApplied, verdict, now)
 	return resourcesv1alpha1.SetReady(conditions, now)
 }
 
-// storeFinalStatus writes the status. After a conflict it writes it again if the inventory is still the one that this reconcile worked on:
-// then another controller has written conditions of its own, which stay.
+// storeFinalStatus writes the status. After a conflict, it tries again if the stored inventory is still the one of this
+// pass. Another controller has then written its own conditions, which are kept.
 func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus,
 	conditions func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition,
 ) error {
@@ -166,12 +167,12 @@ func (p *pass) storeFinalStatus(ctx context.Context, status resourcesv1alpha1.Ma
 	return p.storeStatus(ctx, status)
 }
 
-// complete reports whether nothing is left to do until something changes.
+// complete reports whether there is nothing left to do until something changes.
 func (o outcome) complete() bool {
 	return o.verdict.Status == resourcesv1alpha1.ConditionTrue && len(o.fighting)+len(o.handedOver)+len(o.dropped) == 0
 }
 
-// removed returns the objects of the stored inventory that are gone or released.
+// removed returns the objects of the stored inventory that were deleted or released.
 func (p *pass) removed(remaining inventory) []object.Key {
 	var removed []object.Key
 	for _, entry := range p.mr.Status.Resources {
@@ -182,11 +183,11 @@ func (p *pass) removed(remaining inventory) []object.Key {
 	return removed
 }
 
-// completeInputs returns the digest of what the pass worked from, if it was complete, so that nothing needs to be read again until
-// something changes.
+// completeInputs returns the digest of the inputs of the pass if it was complete. The inputs do not have to be read
+// again until they change.
 func (p *pass) completeInputs(ctx context.Context, plan plan, outcome outcome) (string, error) {
 	if len(outcome.held) > 0 || outcome.gate.closedHere {
-		return p.mr.Status.AppliedInputs, nil // a change that is reverted while it waits is not a change
+		return p.mr.Status.AppliedInputs, nil // so that a waiting change can be reverted without any effect
 	}
 	if p.operation != opApply || !outcome.complete() {
 		return "", nil
@@ -194,25 +195,26 @@ func (p *pass) completeInputs(ctx context.Context, plan plan, outcome outcome) (
 	return p.inputs(ctx, plan.secrets, plan.scalers, slices.Collect(maps.Keys(outcome.remaining)))
 }
 
-// result returns when to reconcile again: soon for pending objects, with growing delays after failures that a retry may resolve, and after
-// the sync period otherwise.
+// result returns when to reconcile again: soon for pending objects, with increasing delays after failures that a retry
+// may resolve, and after the sync period otherwise.
 func (p *pass) result(ctx context.Context, outcome outcome) (reconcile.Result, error) {
 	verdict := outcome.verdict
 	switch {
 	case outcome.retryable(): // the error is logged by the caller
 		return reconcile.Result{}, fmt.Errorf("%s: %s", verdict.Reason, conditiontext.ForEvent(verdict.Message))
 	case len(outcome.waiting) > 0 || len(outcome.pending) > 0:
-		// Never more than half of the time: a pass over many objects takes long.
-		return reconcile.Result{RequeueAfter: max(p.untilNextLook(outcome.tally), p.Clock.Since(p.started))}, nil
+		// At most half of the time is spent on passes, because a pass over many objects takes long.
+		return reconcile.Result{RequeueAfter: max(p.untilNextCheck(outcome.tally), p.Clock.Since(p.started))}, nil
 	}
 	if verdict.Status == resourcesv1alpha1.ConditionFalse {
-		log.FromContext(ctx).Info("ManagedResource waits for a change by its user", "reason", verdict.Reason,
+		log.FromContext(ctx).Info("ManagedResource needs a change by its user", "reason", verdict.Reason,
 			"message", verdict.Message)
 	}
 	return reconcile.Result{RequeueAfter: min(p.untilDue(outcome.fighting), p.Options.SyncPeriod)}, nil
 }
 
-// untilDue returns how soon the first of the changes that wait is due. The end of a fight, which the condition reports, is due too.
+// untilDue returns the time until the first of the deferred changes is due, limited by the sync period. The end of a
+// fight is also due, because the condition reports the fight.
 func (p *pass) untilDue(changes []change) time.Duration {
 	soonest := p.Options.SyncPeriod
 	for _, change := range changes {
@@ -227,8 +229,8 @@ func (p *pass) untilDue(changes []change) time.Duration {
 	return soonest
 }
 
-// untilNextLook returns how soon to check objects that are waited for, as not every change of them is an event.
-func (p *pass) untilNextLook(tally tally) time.Duration {
+// untilNextCheck returns the time until pending objects are checked, because not every change of them is an event.
+func (p *pass) untilNextCheck(tally tally) time.Duration {
 	soonest := min(watchedInterval, p.untilDue(slices.Concat(tally.waiting, tally.pending, tally.fighting)))
 	for _, change := range slices.Concat(tally.waiting, tally.pending) {
 		if change.due.IsZero() && !p.Live.Watches(change.Ref) {
@@ -238,22 +240,22 @@ func (p *pass) untilNextLook(tally tally) time.Duration {
 	return soonest
 }
 
-// actionEvent is the action of the Events on ManagedResources.
+// actionEvent is the action in the Events on ManagedResources.
 const actionEvent = "Reconcile"
 
-// Reasons of Events on ManagedResources, beside those of conditions. Effects of changed manifests have no Event: conditions report them,
-// and an Event costs as much as an object.
+// Reasons of Events on ManagedResources, in addition to those of conditions. There are no Events about the effects of
+// changed manifests, because conditions report them and an Event costs as much as an object.
 //
 // +events:on=ManagedResource
 const (
 	eventCorrected = "Corrected"     // Normal: objects that another client had changed or deleted were corrected
-	eventPruned    = "Pruned"        // Normal: objects were deleted because they left the manifests
-	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which had applied them for a ManagedResource
+	eventPruned    = "Pruned"        // Normal: objects were deleted because they were removed from the manifests
+	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which previously applied them
 	eventDropped   = "UnknownFields" // Warning: objects were applied without the named fields, which the API server does not know
 	eventContested = "Contested"     // Warning: the named field manager keeps changing an object, so corrections are delayed
 )
 
-// emitEvents logs all changes, and writes Events about those that the manifests do not explain.
+// emitEvents logs all changes, and writes Events about those that were not caused by the manifests.
 func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	effects, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
 	for _, change := range done.changes {
@@ -270,19 +272,19 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	}
 	for manager, objects := range takenOver {
 		text := conditiontext.ForEvent(fmt.Sprintf("all fields that field manager %q had applied to %s", manager, countedNames(objects)))
-		log.FromContext(ctx).Info("Took over fields", "manager", manager, "what", text)
+		log.FromContext(ctx).Info("Took over fields", "manager", manager, "fields", text)
 		p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, eventTakenOver, actionEvent, "Took over %s", text)
 	}
 	for reason, objects := range effects {
 		text := conditiontext.ForEvent(countedNames(objects))
-		log.FromContext(ctx).Info("Changed objects in the target cluster", "what", reason, "objects", text)
+		log.FromContext(ctx).Info("Changed objects in the target cluster", "change", reason, "objects", text)
 		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
 		}
 	}
 }
 
-// emitWarnings writes Events about what ResourcesApplied reports.
+// emitWarnings writes Events about the problems that ResourcesApplied reports.
 func (p *pass) emitWarnings(outcome outcome) {
 	verdict := outcome.verdict
 	if verdict.Status == resourcesv1alpha1.ConditionFalse {
@@ -293,7 +295,7 @@ func (p *pass) emitWarnings(outcome outcome) {
 	}
 }
 
-// effectOf returns the name of what a change did to an object; empty if it did nothing.
+// effectOf returns the effect of a change on the object. It is empty if the change had no effect.
 func effectOf(change change) string {
 	applied := change.action == actionCreate || change.action == actionApply && !change.unchanged
 	switch {

@@ -73,7 +73,7 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 		got := planPrune(pruneInput{
 			entries: inventoryWith(recorded), live: map[object.Key]live.State{key: present(test.observation)},
 			ownership: who.ownership(), managedBy: "gardener", collectsGarbage: test.collects, now: now,
-			departed: map[object.Key]time.Time{key: now.Add(-test.left)}, delay: 2 * time.Second,
+			unwantedSince: map[object.Key]time.Time{key: now.Add(-test.left)}, delay: 2 * time.Second,
 		})[0]
 		if got.action != test.want {
 			t.Errorf("%s: %s (%s), want %s", name, got.action, got.reason, test.want)
@@ -81,12 +81,13 @@ func TestPlanPruneWaitsAndLeaves(t *testing.T) {
 	}
 }
 
-// TestMovedToAnotherGroup: an object that is written in the API group to which Kubernetes moved its kind is still wanted.
+// TestMovedToAnotherGroup checks that an object is still wanted if its manifest now has the API group to which Kubernetes moved
+// the kind.
 func TestMovedToAnotherGroup(t *testing.T) {
 	recorded := resourcesv1alpha1.ObjectReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Namespace: "a", Name: "x"}
 	p := &pass{mr: &resourcesv1alpha1.ManagedResource{}}
 	in := input{recorded: inventoryWith(recorded), manifests: []object.Manifest{manifestOf(deploymentKind, "a", "x")}}
 	if got := p.unwanted(in); len(got) > 0 {
-		t.Errorf("moved to the group apps, it is unwanted: %v", got)
+		t.Errorf("an object that moved to the group apps is unwanted: %v", got)
 	}
 }

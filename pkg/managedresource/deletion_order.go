@@ -18,18 +18,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// predecessors returns the ManagedResources that one waits for.
+// predecessors returns the ManagedResources that must be deleted before a ManagedResource.
 type predecessors func(types.NamespacedName) ([]types.NamespacedName, error)
 
-// deletionOrder says what keeps the objects of a ManagedResource from being deleted with it. The zero value: nothing does.
+// deletionOrder contains the reasons why the objects of a ManagedResource must not be deleted yet. The zero value means
+// that there are none.
 type deletionOrder struct {
-	// waits are the ManagedResources that have to be gone first, sorted.
+	// waits are the ManagedResources that must be deleted first, sorted.
 	waits []types.NamespacedName
-	// cycles are the paths from the ManagedResource back to it. What is on them is not waited for, or all of them would wait for good.
+	// cycles are the paths from the ManagedResource back to itself. The deletion does not wait for the ManagedResources on
+	// them. Otherwise, all of them would wait forever.
 	cycles [][]types.NamespacedName
 }
 
-// deletionOrderOf finds out what has to be gone before a ManagedResource is deleted.
+// deletionOrderOf returns the deletion order of a ManagedResource.
 func deletionOrderOf(self types.NamespacedName, before predecessors) (deletionOrder, error) {
 	first, err := before(self)
 	if err != nil {
@@ -52,7 +54,7 @@ func deletionOrderOf(self types.NamespacedName, before predecessors) (deletionOr
 	return order, nil
 }
 
-// pathBack returns the path from self by way of next back to self; nil if there is none.
+// pathBack returns the path from self through next back to self. It is nil if there is no such path.
 func pathBack(self, next types.NamespacedName, path []types.NamespacedName, seen map[types.NamespacedName]bool, before predecessors,
 ) ([]types.NamespacedName, error) {
 	path = append(slices.Clone(path), next)
@@ -79,7 +81,7 @@ func compareNames(a, b types.NamespacedName) int {
 	return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
 }
 
-// verdict returns what ResourcesApplied says while the deletion waits.
+// verdict returns the content of ResourcesApplied while the deletion waits.
 func (o deletionOrder) verdict() resourcesv1alpha1.Statement {
 	items := make([]string, 0, len(o.waits))
 	for _, name := range o.waits {
@@ -92,7 +94,7 @@ func (o deletionOrder) verdict() resourcesv1alpha1.Statement {
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionWaits, message)
 }
 
-// section says what is not waited for; empty if all is.
+// section returns the text about the ManagedResources on cycles. It is empty if there are none.
 func (o deletionOrder) section() string {
 	items := make([]string, 0, len(o.cycles))
 	for _, cycle := range o.cycles {
@@ -101,13 +103,13 @@ func (o deletionOrder) section() string {
 	return section("Not waited for, since these ManagedResources would wait for each other", items)
 }
 
-// awaitsOthers reports whether the order of deletion matters: not for one that goes to another class or keeps its objects, and not for one
-// whose time is up.
+// awaitsOthers reports whether the deletion order matters. It does not if the class of the ManagedResource has changed,
+// if it keeps its objects, or if its grace period has expired.
 func awaitsOthers(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	return mr.DeletionTimestamp != nil && !ptr.Deref(mr.Spec.KeepObjects, false) && !timeIsUp(mr, now)
 }
 
-// findDeletionOrder finds out what has to be gone before the objects are deleted.
+// findDeletionOrder returns the deletion order of the ManagedResource of this pass.
 func (p *pass) findDeletionOrder(ctx context.Context, owners *ownership.Reader) (deletionOrder, error) {
 	if !awaitsOthers(p.mr, p.Clock.Now()) {
 		return deletionOrder{}, nil
@@ -117,7 +119,7 @@ func (p *pass) findDeletionOrder(ctx context.Context, owners *ownership.Reader) 
 	})
 }
 
-// before returns the ManagedResources that exist and have to be gone before one is deleted.
+// before returns the existing ManagedResources that must be deleted before a ManagedResource.
 func (p *pass) before(ctx context.Context, owners *ownership.Reader, name types.NamespacedName) ([]types.NamespacedName, error) {
 	mr := p.mr
 	if name != p.self.Owner {
@@ -144,7 +146,8 @@ func (p *pass) before(ctx context.Context, owners *ownership.Reader, name types.
 	return existing, nil
 }
 
-// deletionNotes returns what a condition says of the deletion of all objects, beside what becomes of each.
+// deletionNotes returns the texts about the deletion of all objects that the condition contains in addition to those
+// about each object.
 func (p *pass) deletionNotes(order deletionOrder) []string {
 	notes := []string{order.section()}
 	if _, err := finalizeAt(p.mr); err != nil {
@@ -153,7 +156,8 @@ func (p *pass) deletionNotes(order deletionOrder) []string {
 	return notes
 }
 
-// awaitDeletions says in the condition what has to be gone before the objects are deleted. The health of the objects stays what it was.
+// awaitDeletions reports in the condition which ManagedResources must be deleted before the objects are deleted. The
+// health conditions stay unchanged.
 func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconcile.Result, error) {
 	status := *p.mr.Status.DeepCopy()
 	status.ObservedGeneration = p.mr.Generation
@@ -170,7 +174,7 @@ func (p *pass) awaitDeletions(ctx context.Context, order deletionOrder) (reconci
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// deletedAfterNames returns what a ManagedResource names in deleteAfter, for the index.
+// deletedAfterNames returns the names in deleteAfter of a ManagedResource, for the index.
 func deletedAfterNames(obj client.Object) []string {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
@@ -180,18 +184,20 @@ func deletedAfterNames(obj client.Object) []string {
 	return namesOf(named)
 }
 
-// deletedAfter returns the ManagedResources that are being deleted and may have waited for one: that one is gone, or depends on others now.
+// deletedAfter returns requests for the ManagedResources that are being deleted and may have waited for the given one,
+// which was deleted or whose dependencies have changed.
 func (r *Reconciler) deletedAfter(ctx context.Context, obj client.Object) []reconcile.Request {
-	gone, ok := obj.(*resourcesv1alpha1.ManagedResource)
+	changed, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
 		return nil
 	}
-	naming, err := r.indexed(ctx, deleteAfterIndex, client.ObjectKeyFromObject(gone).String())
+	naming, err := r.indexed(ctx, deleteAfterIndex, client.ObjectKeyFromObject(changed).String())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that are deleted after one")
+		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that are deleted after this one",
+			"name", client.ObjectKeyFromObject(changed))
 	}
 	var requests []reconcile.Request
-	for _, name := range slices.Concat(gone.Dependencies(), naming) {
+	for _, name := range slices.Concat(changed.Dependencies(), naming) {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		if r.Source.Get(ctx, name, mr) == nil && mr.DeletionTimestamp != nil {
 			requests = append(requests, reconcile.Request{NamespacedName: name})
@@ -200,8 +206,8 @@ func (r *Reconciler) deletedAfter(ctx context.Context, obj client.Object) []reco
 	return requests
 }
 
-// endsWait lets through what may end the wait of ManagedResources that are being deleted.
-func endsWait() predicate.Predicate {
+// mayEndDeletionWait selects changes that may end the wait of ManagedResources that are being deleted.
+func mayEndDeletionWait() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

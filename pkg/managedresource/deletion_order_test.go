@@ -13,7 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// TestDeletionOrder: what has to be gone first is waited for, unless it waits for this one in turn.
+// TestDeletionOrder checks that a deletion waits for the ManagedResources that must be deleted first, unless they wait for this
+// one in turn.
 func TestDeletionOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		before       map[string]string
@@ -49,7 +50,7 @@ func TestDeletionOrder(t *testing.T) {
 	}
 	_, err := deletionOrderOf(shop, func(types.NamespacedName) ([]types.NamespacedName, error) { return nil, errTimeout })
 	if err == nil {
-		t.Error("what cannot be read is taken for gone")
+		t.Error("an unreadable ManagedResource counts as deleted")
 	}
 }
 
@@ -61,7 +62,7 @@ func plain(names []types.NamespacedName) string {
 	return strings.Join(texts, " ")
 }
 
-// TestAwaitsOthers: only a deletion that deletes something waits, and not when its time is up.
+// TestAwaitsOthers checks that only a deletion that deletes objects waits, and only until its time is up.
 func TestAwaitsOthers(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	for name, test := range map[string]struct {
@@ -88,7 +89,7 @@ func finalizeAfter(text string) map[string]string {
 	return map[string]string{resourcesv1alpha1.AnnotationFinalizeDeletionAfter: text}
 }
 
-// TestFinalizeAll: the time of the ManagedResource and that of the object count, the earlier one first.
+// TestFinalizeAll checks that the earlier of the times of the ManagedResource and of the object counts.
 func TestFinalizeAll(t *testing.T) {
 	deleted := time.Unix(10_000, 0)
 	for name, test := range map[string]struct {

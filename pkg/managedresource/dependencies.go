@@ -21,13 +21,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// lookup returns a ManagedResource, nil if there is none.
+// lookup returns a ManagedResource. It returns nil if the ManagedResource does not exist.
 type lookup func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error)
 
-// findGate finds out what the changes of this pass have to wait for. If the inputs are the applied ones, there is nothing to hold. The operation
-// "reconcile" opens the gate, so that a repair need not wait for a dependency that it repairs.
+// findGate returns the gate for the changes of this pass. It is open if the inputs are the applied ones. The operation
+// "reconcile" also opens it, so that a repair does not have to wait for the dependency that it repairs.
 func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
-	if p.asked {
+	if p.requested {
 		return gate{}, nil
 	}
 	found, err := gateOf(p.mr, func(name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
@@ -43,8 +43,8 @@ func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 	return found, nil
 }
 
-// gatesOf returns the dependencies that gate the changes of a ManagedResource now: what is for the creation counts until all was applied
-// once.
+// gatesOf returns the dependencies that currently gate the changes of a ManagedResource. Dependencies for the creation
+// count until all objects were applied once.
 func gatesOf(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.Dependency {
 	created := mr.Status.SecretsDataChecksum != nil
 	return slices.DeleteFunc(slices.Clone(mr.Spec.DependsOn), func(dependency resourcesv1alpha1.Dependency) bool {
@@ -52,7 +52,7 @@ func gatesOf(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.Dependen
 	})
 }
 
-// gateNamesOf returns the names of gatesOf.
+// gateNamesOf returns the names of the dependencies that gatesOf returns.
 func gateNamesOf(mr *resourcesv1alpha1.ManagedResource) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, dependency := range gatesOf(mr) {
@@ -61,7 +61,7 @@ func gateNamesOf(mr *resourcesv1alpha1.ManagedResource) []types.NamespacedName {
 	return names
 }
 
-// gateOf returns what keeps the changes of a ManagedResource waiting.
+// gateOf returns the gate for the changes of a ManagedResource.
 func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	gates := gatesOf(mr)
 	if len(gates) == 0 {
@@ -73,9 +73,10 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	}
 	if cycle != nil {
 		found := gate{cycle: cycle}
-		// It is said again as long as it is all that is said: the next look has no other sign that this one has closed the cycle.
-		said := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Message
-		found.closedHere = mr.Status.ObservedGeneration != mr.Generation || said == found.why()
+		// The message is repeated as long as the cycle is all that it reports. It is the only record that this ManagedResource has closed
+		// the cycle.
+		reported := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Message
+		found.closedHere = mr.Status.ObservedGeneration != mr.Generation || reported == found.reason()
 		return found, nil
 	}
 	var waits []string
@@ -93,7 +94,8 @@ func gateOf(mr *resourcesv1alpha1.ManagedResource, get lookup) (gate, error) {
 	return gate{waits: waits}, nil
 }
 
-// cycleOf returns the path of dependencies that leads from a ManagedResource back to it, nil if it is not part of a cycle.
+// cycleOf returns the path of dependencies from a ManagedResource back to itself. It is nil if the ManagedResource is
+// not on a cycle.
 func cycleOf(mr *resourcesv1alpha1.ManagedResource, get lookup) ([]types.NamespacedName, error) {
 	self, seen := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, map[types.NamespacedName]bool{}
 	for _, name := range gateNamesOf(mr) {
@@ -111,8 +113,9 @@ func cycleOf(mr *resourcesv1alpha1.ManagedResource, get lookup) ([]types.Namespa
 	return nil, nil
 }
 
-// notReady says why a dependency has not reached what is waited for; empty if it has. It names reasons and no messages, which change
-// often: each waiting ManagedResource would be written with each of them.
+// notReady returns why a dependency has not reached the required state. It is empty if the dependency has reached it.
+// The text contains reasons of conditions, but not messages. These change often, and each change would cause a write of
+// each waiting ManagedResource.
 func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.DependencyUntil) string {
 	if mr == nil {
 		return "does not exist"
@@ -124,7 +127,7 @@ func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.Dep
 	applied := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesApplied)
 	healthy := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesHealthy)
 	progressing := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesProgressing)
-	const noCondition = "no condition says so"
+	const noCondition = "no condition reports this"
 	switch {
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return fmt.Sprintf("is not applied: its generation %d has not been observed", mr.Generation)
@@ -142,16 +145,18 @@ func notReady(mr *resourcesv1alpha1.ManagedResource, until resourcesv1alpha1.Dep
 	return ""
 }
 
-// readiness says why a ManagedResource has not reached each of what others may wait for.
+// readiness returns the result of notReady for each state for which other ManagedResources may wait.
 func readiness(mr *resourcesv1alpha1.ManagedResource) [3]string {
 	return [3]string{
-		notReady(mr, resourcesv1alpha1.UntilApplied), notReady(mr, resourcesv1alpha1.UntilHealthy), notReady(mr, resourcesv1alpha1.UntilRolledOut),
+		notReady(mr, resourcesv1alpha1.UntilApplied),
+		notReady(mr, resourcesv1alpha1.UntilHealthy),
+		notReady(mr, resourcesv1alpha1.UntilRolledOut),
 	}
 }
 
 func joinNames(names []types.NamespacedName) string { return strings.Join(namesOf(names), " → ") }
 
-// namesOf returns names as texts.
+// namesOf returns names as strings.
 func namesOf(names []types.NamespacedName) []string {
 	texts := make([]string, 0, len(names))
 	for _, name := range names {
@@ -160,24 +165,25 @@ func namesOf(names []types.NamespacedName) []string {
 	return texts
 }
 
-// gate says what keeps the changes of a ManagedResource waiting. The zero value is open: nothing does.
+// gate contains the reasons why the changes of a ManagedResource have to wait. The zero value is open.
 //
-// It gates changes, and not objects: what is applied is kept as it is, whatever becomes of a dependency. The manifests that were
-// applied may be gone, as Secrets can be overwritten, so this goes object by object: an object whose manifest is the one that was
-// applied is kept up, all others are left as they are until the gate opens.
+// It gates changes, not objects: applied objects are kept unchanged, regardless of the state of a dependency. The
+// applied manifests may no longer exist, because Secrets can be overwritten, so the decision is made per object. An
+// object whose manifest is the applied one is still corrected. All other objects stay unchanged until the gate opens.
 type gate struct {
-	// cycle is the path of dependencies that leads back to the ManagedResource; nil if nothing does.
+	// cycle is the path of dependencies from the ManagedResource back to itself. It is nil if there is no such path.
 	cycle []types.NamespacedName
-	// waits say which dependencies are not ready, sorted.
+	// waits describe the dependencies that are not ready, sorted.
 	waits []string
-	// closedHere is set if a change of the ManagedResource itself has closed the cycle, which is reported even if no object changes.
+	// closedHere is set if a change of this ManagedResource closed the cycle. It is then reported even if no object
+	// changes.
 	closedHere bool
 }
 
 func (g gate) open() bool { return len(g.cycle) == 0 && len(g.waits) == 0 }
 
-// holds reports whether a change has to wait until the gate opens. Applied is the digest of the manifest that was applied last, empty if
-// none was. The change of an object that is in no manifest any more has no manifest.
+// holds reports whether a change has to wait until the gate opens. Applied is the digest of the manifest that was last
+// applied. It is empty if none was. The change of an object that is not in the manifests has no manifest.
 func (g gate) holds(change change, applied string) bool {
 	switch {
 	case g.open(), change.action == actionSkip:
@@ -185,46 +191,52 @@ func (g gate) holds(change change, applied string) bool {
 	case change.manifest != nil:
 		return applied == "" || applied != change.manifest.Digest
 	}
-	// What is gone is gone. What another ManagedResource gets stays as it is, and that one may be a dependency.
+	// Objects that no longer exist can be forgotten. Objects that are handed over to another ManagedResource, which may be
+	// a dependency, stay unchanged.
 	return change.action == actionDelete || change.action == actionRelease
 }
 
-// hold has the changes wait that have to.
+// hold replaces the changes that have to wait by actionHold.
 func (g gate) hold(changes []change, recorded inventory) {
 	for i := range changes {
 		if c := &changes[i]; g.holds(*c, sentDigest(recorded[c.Key()])) {
-			*c = change{Ref: c.Ref, action: actionHold, reason: g.why(), manifest: c.manifest, observation: c.observation}
+			*c = change{Ref: c.Ref, action: actionHold, reason: g.reason(), manifest: c.manifest, observation: c.observation}
 		}
 	}
 }
 
-// why says what has to happen before the gate opens.
-func (g gate) why() string {
+// reason returns what has to happen before the gate opens.
+func (g gate) reason() string {
 	if len(g.cycle) > 0 {
 		return "ManagedResources wait for each other: " + joinNames(g.cycle) + ": remove one of these dependencies"
 	}
 	return strings.Join(g.waits, "; ")
 }
 
-// verdict returns what ResourcesApplied says while changes wait; nil if none does, and there is nothing else to be said.
+// verdict returns the content of ResourcesApplied while changes wait. It is nil if no change waits and no cycle has to
+// be reported.
 func (g gate) verdict(held []change, text string) *resourcesv1alpha1.Statement {
 	switch {
 	case len(g.cycle) > 0 && (len(held) > 0 || g.closedHere):
-		return &resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDependencyCycle, Message: text}
+		return &resourcesv1alpha1.Statement{
+			Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDependencyCycle, Message: text,
+		}
 	case len(held) > 0:
-		return &resourcesv1alpha1.Statement{Status: resourcesv1alpha1.ConditionProgressing, Reason: resourcesv1alpha1.ReasonDependencyNotReady, Message: text}
+		return &resourcesv1alpha1.Statement{
+			Status: resourcesv1alpha1.ConditionProgressing, Reason: resourcesv1alpha1.ReasonDependencyNotReady, Message: text,
+		}
 	}
 	return nil
 }
 
-// shortChecksum is how many characters of a checksum are shown, which is enough to distinguish two of them.
+// shortChecksum is the number of characters of a checksum in messages. They are enough to distinguish two checksums.
 const shortChecksum = 12
 
-// section says which changes wait for what. Revision names the inputs that they come from.
+// section returns the text about the changes that wait. Revision names the inputs that they come from.
 func (g gate) section(held []change, revision string) string {
 	if len(held) == 0 {
 		if g.closedHere {
-			return g.why()
+			return g.reason()
 		}
 		return ""
 	}
@@ -241,7 +253,8 @@ func (g gate) section(held []change, revision string) string {
 			parts = append(parts, kind.name+" "+names(of))
 		}
 	}
-	return conditiontext.Stable(fmt.Sprintf("Waiting: %s. Until then %s waits, and what is applied is kept: %s", g.why(), revision, strings.Join(parts, ", ")))
+	return conditiontext.Stable(fmt.Sprintf("Waiting: %s. Until then %s waits, and what is applied is kept: %s",
+		g.reason(), revision, strings.Join(parts, ", ")))
 }
 
 // revisionOf names the inputs of a pass.
@@ -249,15 +262,15 @@ func (p *pass) revisionOf(in input) string {
 	return fmt.Sprintf("the change of generation %d with the manifests of checksum %.*s", p.mr.Generation, shortChecksum, in.checksum)
 }
 
-// recordable returns the manifests whose objects belong in the inventory while changes wait. These are the ones whose objects exist: their
-// present owner keeps them until they are in this inventory, and may be a dependency that goes.
+// recordable returns the manifests whose objects are recorded while changes wait. These are the existing objects: their
+// current owner keeps them until they are in this inventory, and may be a dependency that is deleted.
 func (p *pass) recordable(ctx context.Context, in input) []object.Manifest {
 	added := slices.DeleteFunc(slices.Clone(in.manifests), func(manifest object.Manifest) bool { return in.recorded.has(manifest.Key()) })
 	states := p.Live.Read(ctx, refsOf(added))
 	return slices.DeleteFunc(added, func(manifest object.Manifest) bool { return states[manifest.Key()].Presence != live.Present })
 }
 
-// dependencyNames returns what a ManagedResource depends on, for the index.
+// dependencyNames returns the names of the dependencies of a ManagedResource, for the index.
 func dependencyNames(obj client.Object) []string {
 	mr, ok := obj.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
@@ -266,27 +279,29 @@ func dependencyNames(obj client.Object) []string {
 	return namesOf(mr.Dependencies())
 }
 
-// dependingOn returns the ManagedResources that depend on one.
+// dependingOn returns requests for the dependents of a ManagedResource.
 func (r *Reconciler) dependingOn(ctx context.Context, dependency client.Object) []reconcile.Request {
 	names, err := r.dependents(ctx, client.ObjectKeyFromObject(dependency))
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one")
+		log.FromContext(ctx).Error(err, "Could not list the dependents of a ManagedResource",
+			"dependency", client.ObjectKeyFromObject(dependency))
 	}
 	return requestsFor(names)
 }
 
-// hasDependents reports whether another ManagedResource depends on this one. It errs on the side of caution.
+// hasDependents reports whether another ManagedResource depends on this one. It returns true if this cannot be
+// determined.
 func (p *pass) hasDependents(ctx context.Context) bool {
 	names, err := p.dependents(ctx, p.self.Owner)
 	return err != nil || len(names) > 0
 }
 
-// dependents returns the ManagedResources that depend on one.
+// dependents returns the ManagedResources that depend on a ManagedResource.
 func (r *Reconciler) dependents(ctx context.Context, name types.NamespacedName) ([]types.NamespacedName, error) {
 	return r.indexed(ctx, resourcesv1alpha1.DependencyIndex, name.String())
 }
 
-// readinessChange lets through what may end the wait of those that depend on a ManagedResource.
+// readinessChange selects changes of a ManagedResource that may end the wait of its dependents.
 func readinessChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// activeFight returns that of an object that managers have changed too often.
+// activeFight returns the fight over an object that the managers have changed too often.
 func activeFight(managers ...string) fight.Fight {
 	fights, now := fight.New[object.Key](), time.Unix(1_000_000, 0)
 	for range fight.Tolerance + 1 {

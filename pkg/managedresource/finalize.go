@@ -8,8 +8,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// finalizeAt returns when the finalizers of the objects of a ManagedResource that is being deleted are removed, by its own annotation; zero
-// if never. The error says why the annotation is ignored.
+// finalizeAt returns when the finalizers of the objects of a ManagedResource that is being deleted are removed,
+// according to the annotation of the ManagedResource. The time is zero if they are not removed. If the annotation is
+// invalid, it is ignored and finalizeAt returns an error.
 func finalizeAt(mr *resourcesv1alpha1.ManagedResource) (time.Time, error) {
 	text := mr.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
 	if text == "" || mr.DeletionTimestamp == nil {
@@ -22,26 +23,27 @@ func finalizeAt(mr *resourcesv1alpha1.ManagedResource) (time.Time, error) {
 	return mr.DeletionTimestamp.Add(grace), nil
 }
 
-// timeIsUp reports whether the finalizers of the objects of a ManagedResource that is being deleted are to be removed.
+// timeIsUp reports whether the finalizers of the objects of a ManagedResource that is being deleted have to be removed.
 func timeIsUp(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	due, err := finalizeAt(mr)
 	return err == nil && !due.IsZero() && !now.Before(due)
 }
 
-// graceOf reads the annotation finalize-deletion-after. Only positive durations count.
+// graceOf parses the annotation finalize-deletion-after, which must be a positive duration.
 func graceOf(text string) (time.Duration, error) {
 	grace, err := time.ParseDuration(text)
 	if err != nil || grace <= 0 {
-		return 0, fmt.Errorf("annotation %s is ignored, as it is not a positive duration such as 1h", resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
+		return 0, fmt.Errorf("annotation %s is ignored, as it is not a positive duration such as 1h",
+			resourcesv1alpha1.AnnotationFinalizeDeletionAfter)
 	}
 	return grace, nil
 }
 
-// waitForDeletion decides about an object that is being deleted: its finalizers are removed once the time has passed that it grants them by
-// its annotation, or at the time that the deleting ManagedResource sets by its own, whichever is earlier.
+// waitForDeletion decides what to do with an object that is being deleted. Its finalizers are removed after the time in
+// its annotation, or at the time in the annotation of the ManagedResource that is being deleted, whichever is earlier.
 func waitForDeletion(observation live.Observation, finalizeAll, now time.Time) change {
 	wait := change{action: actionWait, reason: "it is being deleted"}
-	due, because := finalizeAll, "after the time that its ManagedResource grants"
+	due, because := finalizeAll, "after the time that its ManagedResource sets"
 	if observation.FinalizeAfter != "" {
 		switch grace, err := time.ParseDuration(observation.FinalizeAfter); {
 		case err != nil || grace < 0:

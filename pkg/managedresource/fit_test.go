@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// largeStatus returns a status with an inventory in which every object has the labels and annotations.
+// largeStatus returns a status with an inventory in which every object has the given labels and annotations.
 func largeStatus(count int, labels, annotations map[string]string) resourcesv1alpha1.ManagedResourceStatus {
 	var result resourcesv1alpha1.ManagedResourceStatus
 	for i := range count {
@@ -40,7 +40,8 @@ func TestInventoryThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestCompactInventoryKeepsWhatDecisionsRead: the delete wave, who keeps the object, and whether it is as it was applied.
+// TestCompactInventoryKeepsWhatDecisionsRead checks that a compact inventory keeps the delete wave, the annotations that keep
+// an object, and whether the object is unchanged since it was applied.
 func TestCompactInventoryKeepsWhatDecisionsRead(t *testing.T) {
 	for key, value := range map[string]string{
 		"argocd.argoproj.io/sync-wave": "5", "argocd.argoproj.io/sync-options": "Prune=false,Delete=false,Replace=true",
@@ -53,12 +54,13 @@ func TestCompactInventoryKeepsWhatDecisionsRead(t *testing.T) {
 		got, err := fit(largeStatus(1000, nil, annotations), resourcesv1alpha1.ManagedResourceSpec{})
 		kept := got.Resources[0].Annotations
 		if want := applyoptions.Of(annotations); err != nil || applyoptions.Of(kept) != want || len(kept) != 1 {
-			t.Errorf("%s: %v is left, %v", key, kept, err)
+			t.Errorf("%s: %v remains, %v", key, kept, err)
 		}
 	}
 }
 
-// TestCompactInventoryIsSettled: an object is not taken for changed because the inventory lacks what the manifest had.
+// TestCompactInventoryIsSettled checks that an object does not count as changed because the inventory lacks some metadata of
+// the manifest.
 func TestCompactInventoryIsSettled(t *testing.T) {
 	const reference = "reference.resources.gardener.cloud/configmap-1"
 	labels := map[string]string{"team": "shop"}
@@ -85,7 +87,7 @@ func TestCompactInventoryIsSettled(t *testing.T) {
 		meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: entryAnnotations}}
 		strip := in.foreignKeys(&manifest, live.Observe(meta, fieldowner.DefaultPolicy()))
 		if settled := len(strip.Labels)+len(strip.Annotations) == 0; settled != test.settled {
-			t.Errorf("%s: %v seems to be added by others", name, strip)
+			t.Errorf("%s: %v counts as added by others", name, strip)
 		}
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/random"
 )
 
-// FuzzPlan lets a ManagedResource be reconciled again and again in a random world, in which requests fail at first, and checks what
-// must hold in each pass: nothing that is wanted is deleted, nothing foreign is touched, nothing that lives leaves the inventory, and
-// in the end there is nothing to do.
+// FuzzPlan reconciles a ManagedResource repeatedly in a random world, in which requests fail at first, and checks the
+// invariants of each pass: no wanted object is deleted, no foreign object is changed, no existing object leaves the inventory,
+// and in the end there is nothing left to do.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(40) {
@@ -46,7 +46,7 @@ func FuzzPlan(f *testing.F) {
 			case actionSkip, actionConflict, actionFail:
 			case actionWait:
 				if !w.kept[change.Key()] && w.states[change.Key()].Presence == live.Present {
-					t.Errorf("%s waits for ever: %s", change.Ref, change.reason)
+					t.Errorf("%s waits forever: %s", change.Ref, change.reason)
 				}
 			default:
 				t.Errorf("%s: %s in the end: %s", change.Ref, change.action, change.reason)
@@ -60,12 +60,13 @@ type planWorld struct {
 	*testing.T
 	*rand.Rand
 	now time.Time
-	// states are what is in the cluster.
+	// states are the objects in the cluster.
 	states   map[object.Key]live.State
 	wanted   []object.Manifest
 	released []object.Ref
 	recorded inventory
-	// claims of other ManagedResources than shop, and whether they are older. Standing are those that exist.
+	// claims are the objects that another ManagedResource than shop claims. first are those for which that claim is older. standing
+	// are the existing ManagedResources.
 	claims   map[object.Key]bool
 	first    map[object.Key]bool
 	standing map[resourcesv1alpha1.Origin]bool
@@ -75,7 +76,7 @@ type planWorld struct {
 	abolished                                           map[schema.GroupKind]bool
 	// ours are objects that shop applied, and that were neither deleted nor released since.
 	ours map[object.Key]bool
-	// kept are objects whose deletion does not end.
+	// kept are objects whose deletion never completes.
 	kept map[object.Key]bool
 }
 
@@ -109,10 +110,10 @@ func newPlanWorld(t *testing.T, r *rand.Rand) *planWorld {
 	return w
 }
 
-// sometimes is true once in four times.
+// sometimes is true with a probability of one quarter.
 func (w *planWorld) sometimes() bool { return w.IntN(4) == 0 }
 
-// add puts an object, or none, into the cluster, the manifests and the inventory.
+// add adds an object to the manifests, and randomly to the cluster and the inventory.
 func (w *planWorld) add(manifest object.Manifest) {
 	key := manifest.Key()
 	manifest.Annotations = oneOf(w.Rand, nil, nil, map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"},
@@ -146,14 +147,14 @@ func (w *planWorld) observation() live.Observation {
 	return observation
 }
 
-// isOurs tells whether shop has applied an object that lives, and nobody else has it.
+// isOurs reports whether shop has applied an existing object, and no other ManagedResource has it.
 func (w *planWorld) isOurs(key object.Key) bool {
 	_, recorded := w.recorded[key]
 	state := w.states[key]
 	return recorded && state.Presence == live.Present && state.Observation.Origin == "garden/shop"
 }
 
-// foreign tells whether an object belongs to another ManagedResource that exists.
+// foreign reports whether an object belongs to another ManagedResource that exists.
 func (w *planWorld) foreign(key object.Key) bool {
 	state := w.states[key]
 	origin, ok := resourcesv1alpha1.ParseOrigin(state.Observation.Origin)
@@ -163,7 +164,7 @@ func (w *planWorld) foreign(key object.Key) bool {
 func (w *planWorld) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self:       resourcesv1alpha1.Origin{Owner: shop},
-		Stands:     func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
+		StillOwns:  func(owner resourcesv1alpha1.Origin, _ object.Key) bool { return w.standing[owner] },
 		FirstClaim: func(key object.Key) (types.NamespacedName, bool) { return bank, w.first[key] },
 		Successors: func(key object.Key, _ types.NamespacedName) []types.NamespacedName {
 			if w.claims[key] {
@@ -174,7 +175,7 @@ func (w *planWorld) ownership() ownership.Owners {
 	}
 }
 
-// pass reconciles once, as pass does with real clusters. Requests may fail.
+// pass reconciles once, like pass does with real clusters. Requests may fail.
 func (w *planWorld) pass(failing bool) []change {
 	p := &pass{mr: &resourcesv1alpha1.ManagedResource{}}
 	in := input{recorded: w.recorded, manifests: w.wanted, released: w.released}
@@ -211,9 +212,9 @@ func (w *planWorld) pass(failing bool) []change {
 	if !reflect.DeepEqual(before, in.recorded) {
 		w.Error("planning changed the inventory")
 	}
-	slices.SortFunc(done.changes, func(a, b change) int { return a.Key().Compare(b.Key()) }) // so that chance is the same each time
+	slices.SortFunc(done.changes, func(a, b change) int { return a.Key().Compare(b.Key()) }) // so that the random choices are reproducible
 	for i := range done.changes {
-		w.carryOut(&done.changes[i], failing)
+		w.execute(&done.changes[i], failing)
 	}
 	w.checkInventory(in, done)
 	w.recorded = done.remaining(in.recorded)
@@ -221,28 +222,28 @@ func (w *planWorld) pass(failing bool) []change {
 	return done.changes
 }
 
-// checkApply checks a decision about an object that is wanted.
+// checkApply checks a decision about a wanted object.
 func (w *planWorld) checkApply(change change) {
 	key, state := change.Key(), w.states[change.Key()]
 	says := fmt.Sprintf("%s, which is %+v: %s (%s, %v)", change.Ref, state, change.action, change.reason, change.err)
 	switch change.action {
 	case actionDelete, actionForget, actionRelease:
-		w.Errorf("wanted: %s", says)
+		w.Errorf("the object is wanted: %s", says)
 	case actionCreate:
 		if state.Presence != live.Absent || w.first[key] {
-			w.Errorf("another one has it, or it is there: %s", says)
+			w.Errorf("the object exists, or another ManagedResource has it: %s", says)
 		}
 	case actionApply:
 		if state.Presence != live.Present || w.foreign(key) || !state.Observation.Deleting.IsZero() || state.Observation.Directive.Suspend {
-			w.Errorf("it is not to be touched: %s", says)
+			w.Errorf("the object must not be changed: %s", says)
 		}
 	}
 	if change.finalize || change.manifest == nil || change.reason == "" && change.err == nil {
-		w.Errorf("wrong: %s", says)
+		w.Errorf("invalid change: %s", says)
 	}
 }
 
-// checkPrune checks a decision about an object that is not wanted any more.
+// checkPrune checks a decision about an object that is no longer wanted.
 func (w *planWorld) checkPrune(in input, change change) {
 	key, state := change.Key(), w.states[change.Key()]
 	says := fmt.Sprintf("%s, which is %+v: %s (%s, %v)", change.Ref, state, change.action, change.reason, change.err)
@@ -251,31 +252,31 @@ func (w *planWorld) checkPrune(in input, change change) {
 		return equivalences.Identity(ref.Key()) == equivalences.Identity(key)
 	})
 	if isWanted || len(in.problems) > 0 && !w.deleting {
-		w.Errorf("it is wanted, or may be: %s", says)
+		w.Errorf("the object is wanted, or might be: %s", says)
 	}
 	switch change.action {
 	case actionCreate, actionApply, actionSkip, actionConflict:
-		w.Errorf("unwanted: %s", says)
+		w.Errorf("the object is not wanted: %s", says)
 	case actionDelete:
 		if w.foreign(key) || w.claims[key] || state.Presence != live.Present || w.unknown(key) || !state.Observation.Deleting.IsZero() ||
 			!w.deleting && state.Observation.Directive.KeepOnPrune {
-			w.Errorf("it is not to be deleted: %s", says)
+			w.Errorf("the object must not be deleted: %s", says)
 		}
 	case actionForget:
 		if state.Presence != live.Absent && (state.Presence != live.KindNotServed || !w.abolished[key.GroupKind()]) {
-			w.Errorf("it may be there: %s", says)
+			w.Errorf("the object might exist: %s", says)
 		}
 	case actionRelease, actionHandOver:
 		if state.Presence != live.Present {
-			w.Errorf("nothing is known of it: %s", says)
+			w.Errorf("the state of the object is not known: %s", says)
 		}
 	}
 	if change.finalize && state.Observation.Deleting.IsZero() {
-		w.Errorf("nobody asked for its deletion: %s", says)
+		w.Errorf("the deletion was not requested: %s", says)
 	}
 }
 
-// unknown tells whether nothing of a live object says that shop applied it.
+// unknown reports whether a live object has no mark that shop applied it.
 func (w *planWorld) unknown(key object.Key) bool {
 	observation := w.states[key].Observation
 	marked := observation.ManagedBy == "gardener"
@@ -286,25 +287,25 @@ func (w *planWorld) unknown(key object.Key) bool {
 	return observation.OwnedDigest == "" && !marked && !bare
 }
 
-// checkSame checks that the same input is decided in the same way.
+// checkSame checks that the same input leads to the same decision.
 func (w *planWorld) checkSame(applying applyInput, pruning pruneInput, changes []change) {
 	decided := func(changes []change) map[object.Key]string {
 		actions := map[object.Key]string{}
 		for _, change := range changes {
 			if _, twice := actions[change.Key()]; twice {
-				w.Errorf("%s is decided about twice", change.Ref)
+				w.Errorf("there are two decisions about %s", change.Ref)
 			}
 			actions[change.Key()] = string(change.action) + change.reason
 		}
 		return actions
 	}
 	if again := slices.Concat(planApply(applying), planPrune(pruning)); !reflect.DeepEqual(decided(again), decided(changes)) {
-		w.Errorf("decided differently: %v, then %v", decided(changes), decided(again))
+		w.Errorf("the decisions differ: %v, then %v", decided(changes), decided(again))
 	}
 }
 
-// carryOut does to the cluster what a change asks for.
-func (w *planWorld) carryOut(change *change, failing bool) {
+// execute applies a change to the simulated cluster.
+func (w *planWorld) execute(change *change, failing bool) {
 	key, observation := change.Key(), &change.observation
 	if change.err != nil || failing && w.sometimes() && change.action != actionSkip {
 		if change.err == nil {
@@ -320,7 +321,7 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 		}
 		w.states[key], w.ours[key] = present(*observation), true
 	case actionDelete:
-		if w.sometimes() { // something holds it up
+		if w.sometimes() { // the deletion is blocked
 			state := w.states[key]
 			state.Observation.Deleting = w.now
 			w.states[key], w.kept[key] = state, w.sometimes()
@@ -329,7 +330,7 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 		}
 		w.states[key], w.ours[key] = live.State{Presence: live.Absent}, false
 	case actionHandOver:
-		if !failing || w.sometimes() { // the successor has recorded it
+		if !failing || w.sometimes() { // the new owner has recorded it
 			change.action, w.ours[key] = actionRelease, false
 		}
 	case actionForget, actionRelease:
@@ -337,12 +338,12 @@ func (w *planWorld) carryOut(change *change, failing bool) {
 	}
 }
 
-// checkInventory checks that the inventory still has all that shop applied and that lives.
+// checkInventory checks that the inventory still has all existing objects that shop applied.
 func (w *planWorld) checkInventory(in input, done changeSet) {
 	remaining := done.remaining(in.recorded)
 	for key, ours := range w.ours {
 		if _, recorded := remaining[key]; ours && !recorded && w.states[key].Presence == live.Present {
-			w.Errorf("%s lives, and has left the inventory", key)
+			w.Errorf("%s still exists, but is missing in the inventory", key)
 		}
 	}
 	for key := range remaining {
@@ -352,7 +353,7 @@ func (w *planWorld) checkInventory(in input, done changeSet) {
 	}
 }
 
-// time lets what is being deleted be gone, and what could not be read be read.
+// time completes pending deletions, and makes unreadable objects readable.
 func (w *planWorld) time() {
 	for key, state := range w.states {
 		switch {

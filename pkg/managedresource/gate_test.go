@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TestGateHolds: changes wait, and what is applied is kept.
+// TestGateHolds checks that changes wait, and that applied objects are kept.
 func TestGateHolds(t *testing.T) {
 	manifest := manifestOf(configMapKind, "a", "b")
 	closed, cycle := gate{waits: []string{"ManagedResource garden/base does not exist"}}, gate{cycle: []types.NamespacedName{shop, bank, shop}}
@@ -41,7 +41,7 @@ func TestGateHolds(t *testing.T) {
 	} {
 		change := change{action: test.action, manifest: test.manifest}
 		if (gate{}).holds(change, test.applied) {
-			t.Errorf("%s waits though the gate is open", name)
+			t.Errorf("%s waits although the gate is open", name)
 		}
 		for _, gate := range []gate{closed, cycle} {
 			if got := gate.holds(change, test.applied); got != test.want {
@@ -51,7 +51,8 @@ func TestGateHolds(t *testing.T) {
 	}
 }
 
-// TestGateVerdict: a closed gate is reported only if something waits, or if the ManagedResource itself has closed a cycle.
+// TestGateVerdict checks that a closed gate is reported only if something waits, or if the ManagedResource itself has closed a
+// cycle.
 func TestGateVerdict(t *testing.T) {
 	closed, cycle := gate{waits: []string{"ManagedResource garden/base does not exist"}}, gate{cycle: []types.NamespacedName{shop, bank, shop}}
 	closedHere := cycle
@@ -85,12 +86,12 @@ func TestGateVerdict(t *testing.T) {
 	}
 	failed := tally{gate: closed, held: held, failed: []change{{Ref: manifest.Ref, manifest: &manifest, err: errTimeout}}}.verdict()
 	if failed.Reason != resourcesv1alpha1.ReasonApplyFailed {
-		t.Errorf("what cannot be kept is reported as %s", failed.Reason)
+		t.Errorf("an object that cannot be kept is reported as %s", failed.Reason)
 	}
 	expectContains(t, failed.Message, "Waiting: ", "Could not apply")
 }
 
-// TestNotReady: a dependency is ready if it says of its present generation that it is applied and healthy.
+// TestNotReady checks that a dependency is ready if its conditions report its current generation as applied and healthy.
 func TestNotReady(t *testing.T) {
 	ready := func() *resourcesv1alpha1.ManagedResource {
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
@@ -106,11 +107,11 @@ func TestNotReady(t *testing.T) {
 		"is not applied: ApplyFailed": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[0].Status, mr.Status.Conditions[0].Reason = isFalse, resourcesv1alpha1.ReasonApplyFailed
 		},
-		"is not applied: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
+		"is not applied: no condition reports this": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
 		"is not healthy: ChecksPending": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[1].Status, mr.Status.Conditions[1].Reason = unknown, resourcesv1alpha1.ReasonChecksPending
 		},
-		"is not healthy: no condition says so": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:1] },
+		"is not healthy: no condition reports this": func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = mr.Status.Conditions[:1] },
 		"is being deleted": func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		},
@@ -122,11 +123,12 @@ func TestNotReady(t *testing.T) {
 		}
 	}
 	if got := notReady(nil, ""); got != "does not exist" {
-		t.Errorf("got %q for none", got)
+		t.Errorf("got %q without dependencies", got)
 	}
 }
 
-// TestNotReadyUntil: each strength includes the weaker ones, and what the checks found counts more than what is reported.
+// TestNotReadyUntil checks that each level includes the weaker ones, and that the result of the checks takes precedence over
+// the reported condition.
 func TestNotReadyUntil(t *testing.T) {
 	dependency := func(healthy, progressing resourcesv1alpha1.ConditionStatus, foundUnhealthy string) *resourcesv1alpha1.ManagedResource {
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
@@ -155,13 +157,13 @@ func TestNotReadyUntil(t *testing.T) {
 	}
 }
 
-// TestGatesOf: a dependency that is for the creation counts until all was applied once.
+// TestGatesOf checks that a dependency for the creation counts until everything was applied once.
 func TestGatesOf(t *testing.T) {
 	checksum := "sum"
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden"}}
 	mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "once", For: resourcesv1alpha1.ForCreation}, {Name: "always"}, {Name: "too", For: resourcesv1alpha1.ForChanges}}
 	if got := len(gatesOf(mr)); got != 3 {
-		t.Errorf("before the creation %d dependencies count", got)
+		t.Errorf("before the creation, %d dependencies count", got)
 	}
 	mr.Status.SecretsDataChecksum = &checksum
 	if got := gateNamesOf(mr); len(got) != 2 || got[0].Name != "always" || got[1].Name != "too" {

@@ -29,7 +29,7 @@ func TestGuardPrune(t *testing.T) {
 		"nothing is left":                       {&resourcesv1alpha1.PruneGuard{}, 9, 9, "", "no object of the inventory would be left"},
 		"objects that came later go, too":       {&resourcesv1alpha1.PruneGuard{}, 9, 12, "", "no object of the inventory would be left"},
 		"some are left":                         {&resourcesv1alpha1.PruneGuard{}, 10, 9, "", ""},
-		"too many":                              {percent(50), 10, 6, "", "6 of 10 objects left the manifests, and are kept: that is more than 50 %"},
+		"too many":                              {percent(50), 10, 6, "", "6 of 10 objects were removed from the manifests, and are kept: that is more than 50 %"},
 		"just enough":                           {percent(50), 10, 5, "", ""},
 		"all are renamed":                       {percent(50), 200, 200, "", "200 of 200"},
 		"35 of 100 are removed, and 50 are new": {percent(30), 100, 35, "", "more than 30 %"},
@@ -48,18 +48,18 @@ func TestGuardPrune(t *testing.T) {
 	}
 }
 
-// guardWorld plays reconciles of one ManagedResource, as far as the prune guard is concerned.
+// guardWorld simulates reconciles of one ManagedResource, as far as the prune guard is concerned.
 type guardWorld struct {
 	*testing.T
 	random *rand.Rand
 	mr     *resourcesv1alpha1.ManagedResource
 	stored inventory
 	wanted []object.Manifest
-	// before is what was in the inventory, and still lives, of the last time when every object of it was wanted.
+	// before are the objects that were in the inventory the last time when all its objects were wanted, and that still exist.
 	before map[object.Key]bool
 }
 
-// change wants other manifests: some of the objects less, some more.
+// change changes the manifests: some objects are removed, some are added.
 func (w *guardWorld) change() {
 	share := w.random.Float64() * w.random.Float64()
 	w.wanted = slices.DeleteFunc(slices.Clone(w.wanted), func(object.Manifest) bool { return w.random.Float64() < share })
@@ -68,7 +68,7 @@ func (w *guardWorld) change() {
 	}
 }
 
-// reconcile does what a reconcile does. It may end before anything is pruned, or be unable to read all manifests.
+// reconcile simulates a reconcile. It may end before anything is pruned, or be unable to read all manifests.
 func (w *guardWorld) reconcile(ends, unread bool) {
 	w.Helper()
 	p := &pass{mr: w.mr, operation: opApply}
@@ -87,13 +87,13 @@ func (w *guardWorld) reconcile(ends, unread bool) {
 		return
 	}
 	unwanted := p.unwanted(plan.input)
-	fresh := w.mr.Status.PruneBaseline == int32(len(w.before)) // no object was deleted in the meantime
+	fresh := w.mr.Status.PruneBaseline == int32(len(w.before)) // no object was deleted since
 	err := guardPrune(w.mr, plan.baseline, len(unwanted), in.checksum)
 	w.check(err, unwanted, fresh)
 	var done changeSet
 	if err == nil {
 		for key, entry := range unwanted {
-			if w.random.IntN(3) > 0 { // the others take longer
+			if w.random.IntN(3) > 0 { // the other deletions take longer
 				done.changes = append(done.changes, change{Ref: refOfEntry(entry), action: actionDelete})
 				delete(w.before, key)
 			}
@@ -104,7 +104,7 @@ func (w *guardWorld) reconcile(ends, unread bool) {
 	w.note(p, in)
 }
 
-// note remembers the inventory if every object of it is wanted.
+// note records the inventory if every object in it is wanted.
 func (w *guardWorld) note(p *pass, in input) {
 	if len(p.outsideManifests(in, w.stored)) == 0 {
 		w.before = map[object.Key]bool{}
@@ -126,14 +126,14 @@ func (w *guardWorld) check(err error, unwanted inventory, fresh bool) {
 	switch {
 	case len(unwanted) == 0:
 	case err == nil && (left == 0 || tooMany):
-		w.Fatalf("%d of %d objects may be deleted at %d %%, of which %d are left", len(unwanted), len(w.before), most, left)
+		w.Fatalf("%d of %d objects may be deleted at %d %%; %d remain", len(unwanted), len(w.before), most, left)
 	case err != nil && fresh && !tooMany && len(unwanted) < len(w.before):
-		w.Fatalf("%d of %d objects may not be deleted at %d %%: %v", len(unwanted), len(w.before), most, err)
+		w.Fatalf("%d of %d objects must not be deleted at %d %%: %v", len(unwanted), len(w.before), most, err)
 	}
 }
 
-// TestPruneGuardOverRandomInventories: whatever comes with a change, or before the guard is asked, the objects that it lets go of are no
-// more than the allowed share of those that were there when every object was wanted, and never all of them.
+// TestPruneGuardOverRandomInventories checks that the guard never allows the deletion of more than the allowed share of the
+// objects that existed when every object was wanted, and never of all of them, whatever changes at once or before.
 func TestPruneGuardOverRandomInventories(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -43,8 +43,8 @@ func saying(conditions []resourcesv1alpha1.Condition) [2]resourcesv1alpha1.State
 	return [2]resourcesv1alpha1.Statement{said(resourcesv1alpha1.ResourcesHealthy), said(resourcesv1alpha1.ResourcesProgressing)}
 }
 
-// TestFirstWord: after an apply, conditions of health that say something are the health controller's to change, but for
-// rollouts that begin, and for objects that are to be looked at.
+// TestFirstWord checks that, after an apply, existing health conditions are left to the health controller. The exceptions are
+// rollouts that begin and objects that must be checked.
 func TestFirstWord(t *testing.T) {
 	type pair = [2]resourcesv1alpha1.Statement
 	say := resourcesv1alpha1.NewStatement
@@ -125,12 +125,12 @@ func TestConditionsOfHealth(t *testing.T) {
 		}
 		clock.Step(time.Minute)
 		if again := test.change(got); !again[1].LastUpdateTime.Equal(&got[1].LastUpdateTime) {
-			t.Errorf("%s: saying the same again is an update", name)
+			t.Errorf("%s: the same conditions cause another update", name)
 		}
 	}
 }
 
-// cluster is a source cluster in which another controller writes first, so that the first patch is refused.
+// cluster is a fake source cluster in which another controller writes first, so that the first patch is refused.
 type cluster struct {
 	client.Client
 	fresh   resourcesv1alpha1.ManagedResource
@@ -165,7 +165,8 @@ func (w statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 	return nil
 }
 
-// TestFinalStatusAfterAConflict: what the health controller said meanwhile is kept, unless the inventory is another one.
+// TestFinalStatusAfterAConflict checks that concurrent changes by the health controller are kept, unless the inventory has
+// changed.
 func TestFinalStatusAfterAConflict(t *testing.T) {
 	say := resourcesv1alpha1.NewStatement
 	done := say(isFalse, "ResourcesRolledOut", "done")
@@ -206,12 +207,12 @@ func TestFinalStatusAfterAConflict(t *testing.T) {
 		healthy := resourcesv1alpha1.ConditionOf(sent.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 		ready := resourcesv1alpha1.ConditionOf(sent.Status.Conditions, resourcesv1alpha1.Ready)
 		if healthy.Reason != "PodUnhealthy" || ready.Status != isFalse || ready.Message != "sick" {
-			t.Errorf("%s: ResourcesHealthy says %q, Ready %s %q", name, healthy.Reason, ready.Status, ready.Message)
+			t.Errorf("%s: ResourcesHealthy has the reason %q, Ready is %s with %q", name, healthy.Reason, ready.Status, ready.Message)
 		}
 	}
 }
 
-// TestNotSettledAfterBeingIgnored: the conditions have to say something else, even if nothing changed.
+// TestNotSettledAfterBeingIgnored checks that the conditions are updated, even if nothing else changed.
 func TestNotSettledAfterBeingIgnored(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Status.AppliedInputs = "x"

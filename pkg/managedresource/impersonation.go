@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// impersonate makes the pass write as the ServiceAccount that the ManagedResource names.
+// impersonate makes the pass write as the ServiceAccount of the ManagedResource.
 func (p *pass) impersonate(ctx context.Context) error {
-	asked := p.mr.Spec.ServiceAccountName
-	serviceAccount := types.NamespacedName{Namespace: p.mr.Namespace, Name: asked}
-	if namespace, name, found := strings.Cut(asked, "/"); found {
+	reference := p.mr.Spec.ServiceAccountName
+	serviceAccount := types.NamespacedName{Namespace: p.mr.Namespace, Name: reference}
+	if namespace, name, found := strings.Cut(reference, "/"); found {
 		serviceAccount = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	engine, err := p.Engine.As(ctx, serviceAccount)

@@ -20,10 +20,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// inventory is what lives, or may live, in the target cluster because of one ManagedResource.
+// inventory contains the objects that exist, or may exist, in the target cluster because of one ManagedResource.
 type inventory map[object.Key]resourcesv1alpha1.ObjectReference
 
-// inventoryOf reads the inventory of a status. The namespace of cluster-scoped objects is dropped: it may have been
+// inventoryOf reads the inventory of a status. It drops the namespace of cluster-scoped objects, which may have been
 // recorded before their scope was known.
 func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[schema.GroupVersionKind]manifest.Scope) inventory {
 	result := make(inventory, len(references))
@@ -32,7 +32,7 @@ func inventoryOf(references []resourcesv1alpha1.ObjectReference, scopes map[sche
 		if scopes[ref.GroupVersionKind] == manifest.ScopeCluster {
 			reference.Namespace, ref.Namespace = "", ""
 		}
-		reference.Annotations = redactedAnnotations(reference.Annotations) // former versions recorded them as they were
+		reference.Annotations = redactedAnnotations(reference.Annotations) // earlier versions recorded them without redaction
 		result[ref.Key()] = reference
 	}
 	return result
@@ -46,8 +46,8 @@ func refOfEntry(reference resourcesv1alpha1.ObjectReference) object.Ref {
 	}
 }
 
-// references returns the inventory as it is stored: sorted by group, kind, namespace and name, as
-// gardener-resource-manager does, so that equal inventories are stored alike.
+// references returns the inventory in its stored form: sorted by group, kind, namespace and name as in
+// gardener-resource-manager, so that equal inventories have the same representation.
 func (i inventory) references() []resourcesv1alpha1.ObjectReference {
 	keys := slices.SortedFunc(maps.Keys(i), func(a, b object.Key) int {
 		return cmp.Or(cmp.Compare(sortKey(a), sortKey(b)), a.Compare(b))
@@ -67,7 +67,7 @@ func sortKey(key object.Key) string {
 	return key.Group + "/" + key.Kind + "/" + namespace + "/" + key.Name
 }
 
-// union returns the inventory with every manifest in it. It reports whether that added an object.
+// union returns the inventory with an entry for every manifest. It reports whether that added an object.
 func (i inventory) union(manifests []object.Manifest) (union inventory, grown bool) {
 	union = maps.Clone(i)
 	for _, manifest := range manifests {
@@ -79,13 +79,13 @@ func (i inventory) union(manifests []object.Manifest) (union inventory, grown bo
 	return union, grown
 }
 
-// has reports whether the inventory has an object.
+// has reports whether the inventory contains an object.
 func (i inventory) has(key object.Key) bool {
 	_, recorded := i[key]
 	return recorded
 }
 
-// without returns the entries that another inventory does not have.
+// without returns the entries that are not in another inventory.
 func (i inventory) without(other inventory) inventory {
 	rest := inventory{}
 	for key, entry := range i {
@@ -96,15 +96,16 @@ func (i inventory) without(other inventory) inventory {
 	return rest
 }
 
-// greatestStatus is how many bytes of JSON a status may have: etcd takes requests of 1.5 MiB by default, and the
-// ManagedResource has other fields too.
-const greatestStatus = 1_450_000
+// maxStatusBytes is the maximum size of a status in bytes of JSON: the default limit of etcd is 1.5 MiB for a request,
+// and a ManagedResource also has other fields.
+const maxStatusBytes = 1_450_000
 
-// fit makes a status small enough to be stored. An inventory that is too large goes without the labels and annotations that are for
-// information only and, if that is not enough, without those that spare reading the manifests. Those that decide about the end of an
-// object always stay. The error says by how much the rest is too large.
-func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.ManagedResourceSpec) (resourcesv1alpha1.ManagedResourceStatus, error) {
-	if sizeOf(status) <= greatestStatus {
+// fit makes a status small enough to be stored. If an inventory is too large, fit first removes the labels and
+// annotations that are only informational, and then those that avoid reading the manifests. Annotations that determine
+// how the object is deleted always stay. If the status is still too large, fit returns an error with its size.
+func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.ManagedResourceSpec,
+) (resourcesv1alpha1.ManagedResourceStatus, error) {
+	if sizeOf(status) <= maxStatusBytes {
 		return status, nil
 	}
 	full, size := status.Resources, 0
@@ -118,16 +119,16 @@ func fit(status resourcesv1alpha1.ManagedResourceStatus, spec resourcesv1alpha1.
 		for i := range status.Resources {
 			reduce(&status.Resources[i])
 		}
-		if size = sizeOf(status); size <= greatestStatus {
+		if size = sizeOf(status); size <= maxStatusBytes {
 			return status, nil
 		}
 	}
 	return status, fmt.Errorf("the inventory of %d objects takes %d bytes, and a ManagedResource can hold %d: "+
-		"divide the objects among several ManagedResources", len(full), size, greatestStatus)
+		"divide the objects among several ManagedResources", len(full), size, maxStatusBytes)
 }
 
-// keepCompared takes from an entry the labels and annotations that neither decide about its object nor are compared with those of the
-// live object (foreignKeys).
+// keepCompared removes labels and annotations from an entry unless they control how its object is handled or are
+// compared with those of the live object (foreignKeys).
 func keepCompared(entry *resourcesv1alpha1.ObjectReference, spec resourcesv1alpha1.ManagedResourceSpec) {
 	if !ptr.Deref(spec.ForceOverwriteLabels, false) {
 		entry.Labels = nil
@@ -139,12 +140,12 @@ func keepCompared(entry *resourcesv1alpha1.ObjectReference, spec resourcesv1alph
 	}
 }
 
-// sizeOf returns how many bytes a status takes once all its objects are applied.
+// sizeOf returns the size of a status in bytes of JSON once all its objects are applied.
 func sizeOf(status resourcesv1alpha1.ManagedResourceStatus) int {
 	const digest = len(`"digest":"12345678901.12345678901",`)
 	body, err := json.Marshal(status)
 	if err != nil {
-		return greatestStatus + 1
+		return maxStatusBytes + 1
 	}
 	size := len(body)
 	for _, reference := range status.Resources {
@@ -167,8 +168,8 @@ func entryOf(manifest object.Manifest, digest string) resourcesv1alpha1.ObjectRe
 	}
 }
 
-// redactedAnnotations returns annotations as they are recorded: who may read a ManagedResource need not be allowed to read Secrets, which kubectl
-// repeats as a whole.
+// redactedAnnotations returns annotations without the one in which kubectl repeats the whole object, since a user who
+// may read a ManagedResource is not necessarily allowed to read Secrets.
 func redactedAnnotations(annotations map[string]string) map[string]string {
 	if annotations[corev1.LastAppliedConfigAnnotation] == "" {
 		return annotations
@@ -178,8 +179,8 @@ func redactedAnnotations(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// digestOf joins what was sent for an object with what is owned of it. It is empty, so that it never agrees, if nothing
-// is owned.
+// digestOf joins the digest of the manifest of an object with the digest of its owned fields. It is empty, and
+// therefore never matches, if no fields are owned.
 func digestOf(manifest object.Manifest, observation live.Observation) string {
 	if observation.OwnedDigest == "" {
 		return ""
@@ -187,10 +188,11 @@ func digestOf(manifest object.Manifest, observation live.Observation) string {
 	return manifest.Digest + digestSeparator + observation.OwnedDigest
 }
 
-// digestSeparator stands between the two digests of an object, and in neither.
+// digestSeparator separates the two digests of an object. Neither contains it.
 const digestSeparator = "."
 
-// sentDigest returns the digest of the manifest that was applied last for a recorded object, empty if none was.
+// sentDigest returns the digest of the manifest that was last applied for a recorded object. It is empty if none was
+// applied.
 func sentDigest(entry resourcesv1alpha1.ObjectReference) string {
 	sent, _, _ := strings.Cut(entry.Digest, digestSeparator)
 	return sent
@@ -203,7 +205,7 @@ func nilIfEmpty(values map[string]string) map[string]string {
 	return values
 }
 
-// kindsOf returns the kinds of objects, each once.
+// kindsOf returns the distinct kinds of objects.
 func kindsOf(refs []object.Ref) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	seen := map[schema.GroupKind]bool{}

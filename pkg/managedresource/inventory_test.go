@@ -27,8 +27,8 @@ func entryNames(references []resourcesv1alpha1.ObjectReference) []string {
 
 func TestInventoryIsSortedAsGardenerResourceManagerDoes(t *testing.T) {
 	clusterRole := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
-	foreign := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Namespace"} // only the kind is looked at
-	// By the text "<group>/<kind>/<namespace>/<name>", where no namespace counts as "default" but for Namespaces.
+	foreign := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Namespace"} // only the kind counts
+	// Sorted by the text "<group>/<kind>/<namespace>/<name>". An empty namespace counts as "default", except for Namespaces.
 	sorted := []resourcesv1alpha1.ObjectReference{
 		entry(configMapKind, "a-b", "x", ""), // '-' comes before '/'
 		entry(configMapKind, "a", "x", ""),
@@ -98,10 +98,10 @@ func TestUnionAddsButNeverChanges(t *testing.T) {
 		t.Errorf("the inventory itself was changed to %v", recorded)
 	}
 	if _, grown := recorded.union([]object.Manifest{known}); grown {
-		t.Error("the union with a known object grew")
+		t.Error("the union with a known object is larger")
 	}
 	if union, grown := (inventory{}).union(nil); grown || len(union) != 0 {
-		t.Error("the union of nothing with nothing grew")
+		t.Error("the union of two empty inventories is not empty")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestEntryOfRecordsWhatOthersCompareWith(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got.Annotations != nil {
-		t.Error("no annotations must be stored as nil, as they are read back")
+		t.Error("empty annotations must be stored as nil, because they are read back as nil")
 	}
 	if refOfEntry(got) != manifest.Ref {
 		t.Errorf("the entry names %v, want %v", refOfEntry(got), manifest.Ref)
@@ -127,11 +127,12 @@ func TestDigestOf(t *testing.T) {
 		t.Errorf("got %q, want sent.owned", got)
 	}
 	if got := digestOf(manifest, live.Observation{}); got != "" {
-		t.Errorf("got %q for an object of which nothing is owned, want none", got)
+		t.Errorf("got %q for an object without owned fields, want none", got)
 	}
 }
 
-// FuzzInventory: an inventory that is stored and read is the same, in whatever order, and nothing of it is dropped to make it fit.
+// FuzzInventory checks that an inventory does not change when it is stored and read, in any order, and that nothing is dropped
+// to make it fit.
 func FuzzInventory(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5}, "a", "b/c", uint16(3))
 	f.Add([]byte{9, 9, 9}, "", "\x00\xff", uint16(2000))
@@ -147,13 +148,13 @@ func FuzzInventory(f *testing.F) {
 		}
 		references := inv.references()
 		if again := inventoryOf(references, nil); !reflect.DeepEqual(again, inv) {
-			t.Fatalf("%d objects are stored, and %d read, or others", len(inv), len(again))
+			t.Fatalf("%d objects were stored, and %d or other ones were read", len(inv), len(again))
 		}
 		status, err := fit(resourcesv1alpha1.ManagedResourceStatus{Resources: references}, resourcesv1alpha1.ManagedResourceSpec{})
 		if err != nil {
 			return
 		}
-		if sizeOf(status) > greatestStatus || len(status.Resources) != len(inv) {
+		if sizeOf(status) > maxStatusBytes || len(status.Resources) != len(inv) {
 			t.Fatalf("%d of %d objects in %d bytes", len(status.Resources), len(inv), sizeOf(status))
 		}
 		for _, reference := range status.Resources {

@@ -18,10 +18,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// greatestManagers is how many different field managers metrics name, as clients choose these names.
-const greatestManagers = 100
+// maxManagers limits the number of field managers that metrics name, because clients choose these names.
+const maxManagers = 100
 
-// Metrics count what the controller does. A nil *Metrics counts nothing.
+// Metrics are the metrics of the controller. A nil *Metrics records nothing.
 type Metrics struct {
 	duration   *metrics.Histogram
 	changes    *metrics.Counter
@@ -37,7 +37,7 @@ type Metrics struct {
 	managers    map[string]bool
 }
 
-// NewMetrics returns metrics that are registered with a registry.
+// NewMetrics returns metrics and registers them with a registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		duration: metrics.NewHistogram(registry, "reconcile_duration_seconds",
@@ -53,7 +53,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Objects that another client had changed or deleted, and that were corrected; manager as in resource_manager_drift_detected_total.",
 			"group", "kind", "manager"),
 		delay: metrics.NewHistogram(registry, "drift_correction_duration_seconds",
-			"Time from the event that showed a change by another client until the object was corrected.", prometheus.ExponentialBuckets(0.002, 3, 12)),
+			"Time from the event that showed a change by another client until the object was corrected.",
+			prometheus.ExponentialBuckets(0.002, 3, 12)),
 		states:      map[types.NamespacedName]objectStates{},
 		corrections: map[types.NamespacedName]int{},
 		managers:    map[string]bool{},
@@ -63,7 +64,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// observe sets the sources of the gauges. Before, the gauges have no values.
+// observe sets the sources of the gauges. Without them, the gauges have no values.
 func (m *Metrics) observe(view *live.View, fights *fight.Detector[object.Key], clk clock.PassiveClock) {
 	if m != nil {
 		m.gauges.sources.Store(&sources{view: view, fights: fights, clock: clk})
@@ -76,7 +77,7 @@ func (m *Metrics) reconciled(outcome string, took time.Duration) {
 	}
 }
 
-// detected counts the drift among decisions.
+// detected counts the decisions that are caused by drift.
 func (m *Metrics) detected(changes []change) {
 	for _, change := range changes {
 		if m != nil && change.drift {
@@ -85,7 +86,7 @@ func (m *Metrics) detected(changes []change) {
 	}
 }
 
-// corrected counts an object of a ManagedResource that was put back.
+// corrected counts the correction of an object of a ManagedResource.
 func (m *Metrics) corrected(owner types.NamespacedName, change *change, now time.Time) {
 	if m == nil {
 		return
@@ -99,18 +100,18 @@ func (m *Metrics) corrected(owner types.NamespacedName, change *change, now time
 	}
 }
 
-// name returns the name of a manager for metrics, which is "other" if there are too many.
+// name returns the label value for a field manager. It is "other" if there are too many managers.
 func (m *Metrics) name(manager string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.managers[manager] && len(m.managers) >= greatestManagers {
+	if !m.managers[manager] && len(m.managers) >= maxManagers {
 		return "other"
 	}
 	m.managers[manager] = true
 	return manager
 }
 
-// concluded counts what a pass did, and replaces the states of a ManagedResource's objects.
+// concluded counts the changes of a pass, and replaces the object states of a ManagedResource.
 func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally tally) {
 	if m == nil {
 		return
@@ -128,7 +129,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 		case change.action == actionHold: // counted above
 		case change.action != actionWait:
 			states.applied++
-		case change.fight.Active(): // which the tally does not have among those that wait
+		case change.fight.Active(): // not in tally.waiting
 			states.waiting++
 		}
 	}
@@ -137,7 +138,7 @@ func (m *Metrics) concluded(owner types.NamespacedName, changes []change, tally 
 	m.states[owner] = states
 }
 
-// settled notes that all objects of a ManagedResource are as they were applied.
+// settled records that all objects of a ManagedResource are unchanged since they were applied.
 func (m *Metrics) settled(owner types.NamespacedName, objects int) {
 	if m != nil {
 		m.mu.Lock()
@@ -146,7 +147,7 @@ func (m *Metrics) settled(owner types.NamespacedName, objects int) {
 	}
 }
 
-// forget drops a ManagedResource.
+// forget removes the metrics of a ManagedResource.
 func (m *Metrics) forget(owner types.NamespacedName) {
 	if m != nil {
 		m.mu.Lock()
@@ -156,7 +157,7 @@ func (m *Metrics) forget(owner types.NamespacedName) {
 	}
 }
 
-// outcomeOfReconcile names how a reconcile ended: with an error, or with what ResourcesApplied says.
+// outcomeOfReconcile returns the outcome label of a reconcile: "error", or a word for the status of ResourcesApplied.
 func outcomeOfReconcile(mr *resourcesv1alpha1.ManagedResource, err error) string {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	switch {
@@ -170,7 +171,7 @@ func outcomeOfReconcile(mr *resourcesv1alpha1.ManagedResource, err error) string
 	return "progressing"
 }
 
-// outcomeOf names what became of a change, for metrics.
+// outcomeOf returns the change label of a change.
 func outcomeOf(change change) string {
 	switch {
 	case change.action == actionConflict:
@@ -196,13 +197,13 @@ func outcomeOf(change change) string {
 	return "skipped"
 }
 
-// gauges are collected when they are asked for.
+// gauges computes its metrics when they are collected.
 type gauges struct {
 	metrics *Metrics
 	sources atomic.Pointer[sources]
 }
 
-// sources is what gauges show, beside what the metrics keep.
+// sources are the sources of the gauges in addition to the state in Metrics.
 type sources struct {
 	view   *live.View
 	fights *fight.Detector[object.Key]
@@ -221,18 +222,20 @@ var (
 		"Kinds that are watched in the target cluster. state: watching, starting, failing, impossible.", []string{"state"}, nil)
 	watchedGauge = prometheus.NewDesc("resource_manager_live_objects",
 		"Objects that the watches show.", []string{"group", "kind"}, nil)
-	// ownObjectsGauge and ownCorrections have one label for namespace and name: a label "namespace" is that of the process.
+	// ownObjectsGauge and ownCorrections have one label for namespace and name, because a label "namespace" would be that
+	// of the process.
 	ownObjectsGauge = prometheus.NewDesc("resource_manager_managed_resource_objects",
 		"Objects of one ManagedResource (namespace/name) by the state in which its last reconcile left them; states without "+
 			"objects are left out. state: applied, waiting, failed, deleting.", []string{"managed_resource", "state"}, nil)
 	ownCorrections = prometheus.NewDesc("resource_manager_managed_resource_corrections_total",
-		"Objects of one ManagedResource (namespace/name) that were corrected; ManagedResources without any are left out.", []string{"managed_resource"}, nil)
+		"Objects of one ManagedResource (namespace/name) that were corrected; ManagedResources without any are left out.",
+		[]string{"managed_resource"}, nil)
 )
 
-// objectStates are how many objects of one ManagedResource are in which state. There is one for each ManagedResource, so it is not a map.
+// objectStates contains the number of objects of one ManagedResource in each state. It is not a map to save memory.
 type objectStates struct{ applied, failed, waiting, deleting int }
 
-// byName returns the states by the names that metrics have for them.
+// byName returns the states by their label values.
 func (s objectStates) byName() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		_ = yield("applied", s.applied) && yield("failed", s.failed) && yield("waiting", s.waiting) && yield("deleting", s.deleting)
@@ -273,7 +276,7 @@ func (g *gauges) Collect(collected chan<- prometheus.Metric) {
 	g.metrics.eachOne(collected)
 }
 
-// sum returns the objects in each state, and how many the largest ManagedResource has.
+// sum returns the number of objects in each state, and the number of objects of the largest ManagedResource.
 func (m *Metrics) sum() (states map[string]int, largest int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,8 +292,8 @@ func (m *Metrics) sum() (states map[string]int, largest int) {
 	return states, largest
 }
 
-// eachOne sends the metrics of every ManagedResource. Zeros that most would have are left out: objects that are not applied, and objects
-// that were corrected.
+// eachOne sends the metrics of every ManagedResource. It omits values that are zero for most ManagedResources: the
+// states other than applied, and corrections.
 func (m *Metrics) eachOne(collected chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

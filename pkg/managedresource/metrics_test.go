@@ -17,12 +17,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TestMetricsOfManagedResources: every object is in one state, in all and in those of its ManagedResource, until that is gone.
+// TestMetricsOfManagedResources checks that every object is counted in one state, in total and per ManagedResource, until the
+// ManagedResource is deleted.
 func TestMetricsOfManagedResources(t *testing.T) {
 	registry, clock := prometheus.NewRegistry(), clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	metrics := NewMetrics(registry)
 	if got := gathered(t, registry); len(got) > 0 {
-		t.Errorf("before there is anything to tell of: %v", got)
+		t.Errorf("before the first report: %v", got)
 	}
 	metrics.observe(live.NewView(live.Options{Clock: clock}), fight.New[object.Key](), clock)
 
@@ -59,7 +60,7 @@ func TestMetricsOfManagedResources(t *testing.T) {
 	metrics.forget(shop)
 	for _, name := range slices.Sorted(maps.Keys(gathered(t, registry))) {
 		if strings.Contains(name, "garden/shop") {
-			t.Errorf("%s is there after the ManagedResource is gone", name)
+			t.Errorf("%s still exists after the ManagedResource was deleted", name)
 		}
 	}
 	var none *Metrics
@@ -69,7 +70,7 @@ func TestMetricsOfManagedResources(t *testing.T) {
 	none.forget(shop)
 }
 
-// gathered returns the values of all gauges and of counters by ManagedResource, by name and labels.
+// gathered returns the values of all gauges, and of counters per ManagedResource, by name and labels.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]string {
 	t.Helper()
 	families, err := registry.Gather()

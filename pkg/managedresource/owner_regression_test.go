@@ -23,11 +23,12 @@ func TestOriginColon(t *testing.T) {
 		live: map[object.Key]live.State{key: present(live.Observation{Origin: self.String(), OwnedDigest: "owned"})},
 	})[0]
 	if got.action != actionDelete {
-		t.Errorf("our own object: %s, %s", got.action, got.reason)
+		t.Errorf("for an object of this ManagedResource: %s, %s", got.action, got.reason)
 	}
 }
 
-// Two ManagedResources want one object; both are deleted (as with their namespace). The object must go.
+// TestDoubleDeletion deletes two ManagedResources that want the same object, for example together with their namespace. The
+// object must be deleted.
 func TestDoubleDeletion(t *testing.T) {
 	key := manifestOf(configMapKind, "a", "x").Key()
 	observation := live.Observation{Origin: "garden/bank", ManagedBy: "gardener", OwnedDigest: "owned"}
@@ -38,6 +39,6 @@ func TestDoubleDeletion(t *testing.T) {
 	first := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: ofBank})[0]
 	second := planPrune(pruneInput{entries: entries, live: states, managedBy: "gardener", ownership: owners{claiming: []types.NamespacedName{shop}}.ownership()})[0]
 	if first.action != actionDelete && second.action != actionDelete {
-		t.Errorf("bank: %s (%s), shop: %s (%s): nobody deletes it", first.action, first.reason, second.action, second.reason)
+		t.Errorf("bank: %s (%s), shop: %s (%s): neither deletes it", first.action, first.reason, second.action, second.reason)
 	}
 }

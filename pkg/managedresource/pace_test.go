@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// cached is a client whose cache holds the given ManagedResources.
+// cached is a client whose cache contains the given ManagedResources.
 type cached struct {
 	client.Client
 	items []resourcesv1alpha1.ManagedResource
@@ -27,7 +27,7 @@ type cached struct {
 func (c cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	all, ok := list.(*resourcesv1alpha1.ManagedResourceList)
 	if !ok {
-		return fmt.Errorf("a %T is asked for", list)
+		return fmt.Errorf("a %T was requested", list)
 	}
 	all.Items = c.items
 	return nil
@@ -92,8 +92,8 @@ func TestAwaitsEndOf(t *testing.T) {
 	}
 }
 
-// TestOrderOfDeletion: the API server is busy for a second with ten large CustomResourceDefinitions, and a Namespace takes five seconds, so
-// the Namespace comes first.
+// TestOrderOfDeletion checks that the Namespace is deleted first: it takes five seconds, while ten large
+// CustomResourceDefinitions occupy the API server for only a second.
 func TestOrderOfDeletion(t *testing.T) {
 	want := []step{
 		{1, apply.WaveNamespaces},
@@ -110,7 +110,7 @@ func TestOrderOfDeletion(t *testing.T) {
 		got := slices.Clone(want)
 		rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 		if slices.SortFunc(got, compareForDeletion); !slices.Equal(got, want) {
-			t.Fatalf("steps are deleted in the order %v, want %v", got, want)
+			t.Fatalf("the steps are deleted in the order %v, want %v", got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestRemainingShrinksOnlyByWhatIsGone(t *testing.T) {
 		delete(digests, name)
 	}
 	if len(digests) > 0 {
-		t.Errorf("%v are still there", digests)
+		t.Errorf("%v still exist", digests)
 	}
 	if len(recorded) != before {
 		t.Error("the recorded inventory was changed")
@@ -60,7 +60,7 @@ func TestNothingIsUnwantedWhileAProblemStands(t *testing.T) {
 		manifests: []object.Manifest{manifestOf(configMapKind.GroupKind().WithVersion("v2"), "a", "kept")},
 	}
 	if got := entryNames(p.unwanted(in).references()); !slices.Equal(got, []string{"v1/ConfigMap/a/left"}) {
-		t.Errorf("unwanted are %v, want the object that is in no manifest, in whatever version", got)
+		t.Errorf("unwanted are %v, want only the object that has no manifest in any version", got)
 	}
 	if len(in.recorded) != 2 {
 		t.Error("the recorded inventory was changed")
@@ -109,15 +109,16 @@ func TestRelevantChange(t *testing.T) {
 		})
 	}
 	if relevantChange().Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: &corev1.Secret{}}) {
-		t.Error("what is no ManagedResource is said to have become unhealthy")
+		t.Error("an object that is not a ManagedResource counts as having become unhealthy")
 	}
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if !relevantChange().Create(event.CreateEvent{Object: mr}) || !relevantChange().Delete(event.DeleteEvent{Object: mr}) {
-		t.Error("coming and going must always be relevant")
+		t.Error("creation and deletion must always be relevant")
 	}
 }
 
-// TestRelevantChangeOfHealth: objects that are not healthy any more may have to be put back.
+// TestRelevantChangeOfHealth checks that objects that become unhealthy trigger a reconcile, because they might have to be
+// corrected.
 func TestRelevantChangeOfHealth(t *testing.T) {
 	const isTrue, isFalse, unknown = resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionUnknown
 	healthy := func(status resourcesv1alpha1.ConditionStatus, reason string) *resourcesv1alpha1.ManagedResource {

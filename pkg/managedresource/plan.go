@@ -19,17 +19,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// plan is what a pass sets out to do: what it works from, with an inventory that has all that is applied, and what changes wait for.
+// plan is the plan of a pass: its input, with an inventory that contains all objects that are applied, and the gate for
+// which changes wait.
 type plan struct {
 	input
-	// baseline is how many objects the inventory held before objects left the manifests. The share of the prune guard refers to it.
+	// baseline is the number of objects in the inventory before the manifests changed. The share of the prune guard refers
+	// to it.
 	baseline int
 	gate     gate
-	// deletionOrder says which ManagedResources a deletion does not wait for.
+	// deletionOrder names the ManagedResources for which a deletion does not wait.
 	deletionOrder deletionOrder
 }
 
-// action is what is done about one object.
+// action is the decision about one object.
 type action string
 
 const (
@@ -37,89 +39,89 @@ const (
 	actionCreate action = "Create"
 	// actionApply applies an object that exists.
 	actionApply action = "Apply"
-	// actionSkip sends nothing: the object is as it was applied.
+	// actionSkip sends nothing, because the object is unchanged since it was applied.
 	actionSkip action = "Skip"
 	// actionDelete deletes an object that is no longer wanted.
 	actionDelete action = "Delete"
-	// actionForget takes an object that is gone out of the inventory.
+	// actionForget removes an object that no longer exists from the inventory.
 	actionForget action = "Forget"
-	// actionRelease takes an object out of the inventory and leaves it alone.
+	// actionRelease removes an object from the inventory without deleting it.
 	actionRelease action = "Release"
-	// actionHandOver takes an object out of the inventory once it is in that of a successor.
+	// actionHandOver removes an object from the inventory once the inventory of a successor contains it.
 	actionHandOver action = "HandOver"
-	// actionWait leaves the object for a later reconcile.
+	// actionWait defers the change to a later reconcile.
 	actionWait action = "Wait"
-	// actionHold leaves a change for when the dependencies are ready.
+	// actionHold defers the change until the dependencies are ready.
 	actionHold action = "Hold"
 	// actionConflict leaves the object to the ManagedResource that owns it.
 	actionConflict action = "Conflict"
-	// actionFail cannot do what is wanted.
+	// actionFail reports that the change is not possible.
 	actionFail action = "Fail"
 )
 
-// change is the decision about one object and, once it was carried out, its result.
+// change is the decision about one object and, once it was executed, its result.
 type change struct {
 	object.Ref
 	action action
-	// reason says why, for people.
+	// reason is a human-readable explanation of the action.
 	reason string
 	// manifest is set for objects that are wanted.
 	manifest *object.Manifest
-	// observation is the object before and, if it was applied, after the change.
+	// observation is the state of the object before the change or, if the object was applied, after it.
 	observation live.Observation
-	// strip are labels and annotations of others that go.
+	// strip are labels and annotations of other clients that are removed.
 	strip apply.Strip
-	// finalize has the finalizers of an object that is being deleted removed.
+	// finalize is set if the finalizers of an object that is being deleted are removed.
 	finalize bool
-	// drift is set if the object is not as it was applied, though its manifest is what it was.
+	// drift is set if the object has changed since it was applied, although its manifest has not.
 	drift bool
-	// revised is set if the manifest is certainly another one than the last one that was applied.
+	// revised is set if the manifest certainly differs from the one that was last applied.
 	revised bool
-	// fight is what is remembered of former drift.
+	// fight is the record of earlier drift.
 	fight fight.Fight
-	// startsFight is set if this correction was one too many.
+	// startsFight is set if this correction starts a fight.
 	startsFight bool
-	// releasing is set if the object could not be released.
+	// releasing is set if the release of the object failed.
 	releasing bool
-	// successors are the ManagedResources that may get the object.
+	// successors are the ManagedResources that may take over the object.
 	successors []types.NamespacedName
-	// dropped are the paths of fields that the API server does not know, and without which the object was applied.
+	// dropped are the paths of fields without which the object was applied, because the API server does not know them.
 	dropped []string
-	// takenFrom is the field manager that applied the object for a ManagedResource before, if its origin is the only sign of that.
+	// takenFrom is the field manager that previously applied the object for a ManagedResource, if the origin of the object
+	// is the only evidence of that.
 	takenFrom string
-	// unchanged is set if the object was applied without effect.
+	// unchanged is set if applying the object had no effect.
 	unchanged bool
-	// due is when to check a change that waits; zero if its end is an event.
+	// due is when a deferred change is checked. It is zero if the end of the wait is an event.
 	due time.Time
-	// err says why the change was not carried out.
+	// err is the error that prevented the change.
 	err error
 }
 
-// applyInput is what the decisions about wanted objects rest on.
+// applyInput is the input of the decisions about wanted objects.
 type applyInput struct {
 	manifests []object.Manifest
 	recorded  inventory
 	live      map[object.Key]live.State
 	ownership ownership.Owners
-	// heldBack are the kinds whose CustomResourceDefinition of the same ManagedResource is not there yet, with the
+	// heldBack are the kinds whose CustomResourceDefinition in the same ManagedResource is not served yet, with the
 	// reason.
 	heldBack map[schema.GroupKind]heldBack
-	// force removes labels and annotations that others added.
+	// forceLabels and forceAnnotations remove labels and annotations that other clients added.
 	forceLabels, forceAnnotations bool
-	// always applies objects even if nothing changed. Asked does the same once, for the operation "reconcile".
-	always, asked bool
-	// fights returns what is remembered of former drift; nil if that does not matter.
+	// always applies objects even if nothing has changed. requested does the same once, for the operation "reconcile".
+	always, requested bool
+	// fights returns the record of earlier drift of an object. It may be nil.
 	fights func(object.Key) fight.Fight
-	// now is the present time.
-	now time.Time
+	now    time.Time
 	// gate holds back changes.
 	gate gate
-	// unrecorded reports whether an object may have been written since the inventory was stored, so that its digest proves nothing; nil if
-	// none was.
+	// unrecorded reports whether an object may have been written after the inventory was stored, so that its recorded
+	// digest is not reliable. It is nil if no object was.
 	unrecorded func(object.Key) bool
 }
 
-// planApply decides about every wanted object.
+// planApply decides what to do with every wanted object.
 func planApply(in applyInput) []change {
 	changes := make([]change, 0, len(in.manifests))
 	for i := range in.manifests {
@@ -161,7 +163,7 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 	}
 }
 
-// errNotRead marks objects about which nothing can be decided.
+// errNotRead is the error of objects whose state is unknown.
 var errNotRead = errors.New("the live object cannot be read")
 
 func (in applyInput) decidePresent(manifest *object.Manifest, observation live.Observation) change {
@@ -170,16 +172,16 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return conflict(key, owner)
 	}
 	if !observation.Deleting.IsZero() {
-		return change{action: actionWait, reason: "it is being deleted; it is created again once it is gone"}
+		return change{action: actionWait, reason: "it is being deleted; it is created again afterwards"}
 	}
 	if manifest.Directive.CreateOnly || observation.Directive.Suspend {
-		return change{action: actionSkip, reason: "its annotations ask for it"}
+		return change{action: actionSkip, reason: "its annotations request this"}
 	}
 	strip := in.foreignKeys(manifest, observation)
 	digest := digestOf(*manifest, observation)
 	recorded := in.recorded[key].Digest
 	switch drift := in.undoesDrift(manifest); {
-	case in.asked:
+	case in.requested:
 		return change{action: actionApply, reason: "the operation " + resourcesv1alpha1.OperationReconcile + " sends everything", strip: strip}
 	case in.always:
 		return change{action: actionApply, reason: "controllers.managedResource.alwaysUpdate is set", strip: strip}
@@ -201,7 +203,8 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	return change{action: actionSkip, reason: "nothing changed"}
 }
 
-// undoesDrift reports whether a manifest that has to be applied is the one that was applied last: then someone else changed the object.
+// undoesDrift reports whether a manifest that has to be applied is the one that was last applied. Another client has
+// then changed the object.
 func (in applyInput) undoesDrift(manifest *object.Manifest) bool {
 	return sentDigest(in.recorded[manifest.Key()]) == manifest.Digest && !in.isUnrecorded(manifest.Key())
 }
@@ -210,14 +213,15 @@ func (in applyInput) isUnrecorded(key object.Key) bool {
 	return in.unrecorded != nil && in.unrecorded(key)
 }
 
-// appliedByOther reports whether another ManagedResource was the last one to apply an object. It may have sent the same fields, so that
-// digests do not show it.
+// appliedByOther reports whether another ManagedResource was the last one to apply an object. Digests cannot detect
+// this, because it may have sent the same fields.
 func (in applyInput) appliedByOther(observation live.Observation) bool {
 	origin, ok := resourcesv1alpha1.ParseOrigin(observation.Origin)
 	return ok && origin.Owner != in.ownership.Self.Owner
 }
 
-// delayIfFighting delays the correction of an object that another client keeps changing, the longer the more often it was corrected.
+// delayIfFighting delays the correction of an object that another client keeps changing. The delay increases with each
+// correction.
 func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) change {
 	if in.fights == nil {
 		return decided
@@ -229,18 +233,19 @@ func (in applyInput) delayIfFighting(manifest *object.Manifest, decided change) 
 	return decided
 }
 
-// conflict leaves an object to its owner. It is not tried again until the owner lets go of the object, which wakes all that
-// claim it, or the sync period is over.
+// conflict leaves an object to its owner. The next attempt is made when the owner releases the object, which enqueues
+// all ManagedResources that claim it, or after the sync period.
 func conflict(key object.Key, owner string) change {
 	return change{action: actionConflict, err: apply.Permanent(fmt.Errorf("%s belongs to ManagedResource %s, which keeps it: "+
 		"remove it from one of the two", key, owner))}
 }
 
-// referencePrefix begins the annotations that keep the garbage collector from deleting what an object refers to. They
-// are always exactly those of the manifest: a stale one would keep its ConfigMap or Secret forever.
+// referencePrefix is the prefix of the annotations that prevent the garbage collector from deleting the objects that
+// they reference. They always have to match the manifest exactly: a stale annotation would keep its ConfigMap or Secret
+// forever.
 const referencePrefix = "reference.resources.gardener.cloud/"
 
-// foreignKeys returns the labels and annotations that others added and that are to go.
+// foreignKeys returns the labels and annotations that other clients added and that have to be removed.
 func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Observation) apply.Strip {
 	var strip apply.Strip
 	if manifest.Directive.Merge {
@@ -264,37 +269,37 @@ func (in applyInput) foreignKeys(manifest *object.Manifest, observation live.Obs
 	return strip
 }
 
-// setByKubernetes reports whether Kubernetes' own controllers would set a label or annotation again at once.
+// setByKubernetes reports whether the controllers of Kubernetes would immediately set a label or annotation again.
 func setByKubernetes(key string) bool {
 	return key == "kubernetes.io/metadata.name" || slices.ContainsFunc(
 		[]string{"deployment.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/"},
 		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// pruneInput is what the decisions about objects that are no longer wanted rest on.
+// pruneInput is the input of the decisions about objects that are no longer wanted.
 type pruneInput struct {
 	// entries are the recorded objects that are no longer wanted.
 	entries   inventory
 	live      map[object.Key]live.State
 	ownership ownership.Owners
-	// deleting is set if the objects go because of the ManagedResource, not because they left it.
+	// deleting is set if the objects are deleted with the ManagedResource, and not because they were removed from the
+	// manifests.
 	deleting bool
-	// finalizeAll is when the finalizers of all objects are removed; zero if never.
+	// finalizeAll is when the finalizers of all objects are removed. It is zero if they are not.
 	finalizeAll time.Time
 	// managedBy is the value of the managed-by label.
 	managedBy string
-	// departed says since when an object is not wanted any more, for those that wait for delay before they are deleted.
-	departed map[object.Key]time.Time
-	delay    time.Duration
+	// unwantedSince is when each object was removed from the manifests, for objects whose deletion is delayed by delay.
+	unwantedSince map[object.Key]time.Time
+	delay         time.Duration
 	// collectsGarbage is set if the garbage collector is enabled.
 	collectsGarbage bool
-	// now is the present time.
-	now time.Time
-	// abolished are the kinds that the API server certainly does not serve any more.
+	now             time.Time
+	// abolished are the kinds that are certainly no longer served.
 	abolished map[schema.GroupKind]bool
 }
 
-// planPrune decides about every object that is no longer wanted.
+// planPrune decides what to do with every object that is no longer wanted.
 func planPrune(in pruneInput) []change {
 	changes := make([]change, 0, len(in.entries))
 	for key, entry := range in.entries {
@@ -314,7 +319,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 		if in.abolished[key.GroupKind()] {
 			return change{action: actionForget, reason: "its kind is no longer served"}
 		}
-		return change{action: actionWait, reason: "its kind cannot be reached"}
+		return change{action: actionWait, reason: "its kind is not served at the moment"}
 	case live.Unknown:
 		return change{action: actionFail, err: errors.Join(errNotRead, state.Err)}
 	}
@@ -330,7 +335,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
-		return change{action: actionRelease, reason: "its annotations ask for it"}
+		return change{action: actionRelease, reason: "its annotations request this"}
 	case !in.ownership.Ours(entry, observation, in.managedBy):
 		return change{action: actionRelease, reason: "another client created it again"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):
@@ -338,9 +343,9 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	case !observation.Deleting.IsZero():
 		return waitForDeletion(observation, in.finalizeAll, in.now)
 	}
-	if since, waits := in.departed[key]; waits && in.now.Before(since.Add(in.delay)) {
-		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it left the manifests, and is "+
-			"deleted after %s unless another ManagedResource takes it over", in.delay)}
+	if since, waits := in.unwantedSince[key]; waits && in.now.Before(since.Add(in.delay)) {
+		return change{action: actionWait, due: since.Add(in.delay), reason: fmt.Sprintf("it was removed from the manifests, "+
+			"and is deleted after %s unless another ManagedResource takes it over", in.delay)}
 	}
 	return change{action: actionDelete, reason: "it is no longer wanted"}
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// owners is an ownership of fixed answers, seen from shop.
+// owners returns fixed answers about the ownership, from the view of shop.
 type owners struct {
 	// standing are the ManagedResources that exist and want or hold the object.
 	standing []types.NamespacedName
-	// claiming are those that claim the object, the first one first.
+	// claiming are the ManagedResources that claim the object, in the order of their claims.
 	claiming []types.NamespacedName
 }
 
 func (o owners) ownership() ownership.Owners {
 	return ownership.Owners{
 		Self: resourcesv1alpha1.Origin{Owner: shop},
-		Stands: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
+		StillOwns: func(owner resourcesv1alpha1.Origin, _ object.Key) bool {
 			for _, standing := range o.standing {
 				if owner.Owner == standing {
 					return true
@@ -65,15 +65,15 @@ func TestPlanApply(t *testing.T) {
 	both := owners{standing: []types.NamespacedName{shop, bank}}
 
 	for name, test := range map[string]struct {
-		state    live.State
-		recorded string
-		owners   owners
-		heldBack bool
-		always   bool
-		asked    bool
-		// unrecorded is set if the status was not stored since the object was written.
+		state     live.State
+		recorded  string
+		owners    owners
+		heldBack  bool
+		always    bool
+		requested bool
+		// unrecorded is true if the status was not stored after the object was written.
 		unrecorded bool
-		// fromZero are the replicas that an object at 0 gets.
+		// fromZero is the number of replicas that an object with 0 replicas gets.
 		fromZero any
 		drift    bool
 		want     action
@@ -90,7 +90,7 @@ func TestPlanApply(t *testing.T) {
 		"nothing is owned or recorded":  {state: with(func(o *live.Observation) { o.OwnedDigest = "" }), want: actionApply},
 		"a foreign object":              {state: present(live.Observation{UID: "u"}), want: actionApply, says: "not applied before"},
 		"being deleted":                 {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), recorded: digest, want: actionWait, says: "being deleted"},
-		"asked":                         {state: present(ours), recorded: digest, asked: true, want: actionApply, says: "sends everything"},
+		"requested":                     {state: present(ours), recorded: digest, requested: true, want: actionApply, says: "sends everything"},
 		"being deleted, always":         {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), always: true, want: actionWait, says: "being deleted"},
 		"another's":                     {state: ofBank, owners: both, want: actionConflict, says: "garden/bank"},
 		"another's, always":             {state: ofBank, owners: both, always: true, want: actionConflict, says: "garden/bank"},
@@ -126,7 +126,7 @@ func TestPlanApply(t *testing.T) {
 				always:    test.always,
 
 				unrecorded: func(object.Key) bool { return test.unrecorded },
-				asked:      test.asked,
+				requested:  test.requested,
 			}
 			if test.heldBack {
 				in.heldBack = map[schema.GroupKind]heldBack{widgetKind.GroupKind(): {err: errors.New("broken schema")}}
@@ -141,13 +141,13 @@ func TestPlanApply(t *testing.T) {
 				t.Errorf("the change undoes drift: %t, want %t", got.drift, test.drift)
 			}
 			if got.Ref != manifest.Ref || got.manifest != &in.manifests[0] || !reflect.DeepEqual(got.observation, test.state.Observation) {
-				t.Errorf("the change does not tell what it is about: %+v", got)
+				t.Errorf("the change has the wrong object: %+v", got)
 			}
 		})
 	}
 }
 
-// checkDecision checks the action and that the reason or error says what is expected.
+// checkDecision checks the action, and that the reason or error contains the expected text.
 func checkDecision(t *testing.T, got change, want action, says string) {
 	t.Helper()
 	if got.action != want {
@@ -180,13 +180,13 @@ func TestPlanApplyKeepsTheOrderAndTheCause(t *testing.T) {
 		t.Fatalf("got %+v, want one change per manifest in their order", changes)
 	}
 	if !errors.Is(changes[0].err, errNotRead) || !errors.Is(changes[0].err, errNotServed) {
-		t.Errorf("the error %v does not lead to its cause", changes[0].err)
+		t.Errorf("the error %v does not wrap its cause", changes[0].err)
 	}
 	if changes[1].action != actionCreate {
-		t.Errorf("one failure kept another object from its decision: %s", changes[1].action)
+		t.Errorf("one failure prevented the decision about another object: %s", changes[1].action)
 	}
 	if changes := planApply(applyInput{}); len(changes) != 0 {
-		t.Errorf("a plan for nothing has %d changes", len(changes))
+		t.Errorf("a plan for no objects has %d changes", len(changes))
 	}
 }
 
@@ -215,8 +215,8 @@ func TestPlanPrune(t *testing.T) {
 		"another's":                          {state: with(func(o *live.Observation) { o.Origin = "garden/bank" }), owners: both, want: actionRelease, says: "belongs to ManagedResource garden/bank"},
 		"another cluster's, same name":       {state: with(func(o *live.Observation) { o.Origin = "seed:garden/shop" }), owners: both, want: actionDelete},
 		"another cluster's, other name":      {state: with(func(o *live.Observation) { o.Origin = "seed:garden/bank" }), owners: both, want: actionRelease, says: "seed:garden/bank"},
-		"to be kept":                         {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune = true }), want: actionRelease, says: "annotations ask"},
-		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune, o.Deleting = true, time.Unix(1, 0) }), want: actionRelease, says: "annotations ask"},
+		"to be kept":                         {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune = true }), want: actionRelease, says: "annotations request"},
+		"to be kept, being deleted":          {state: with(func(o *live.Observation) { o.Directive.KeepOnPrune, o.Deleting = true, time.Unix(1, 0) }), want: actionRelease, says: "annotations request"},
 		"being deleted":                      {state: with(func(o *live.Observation) { o.Deleting = time.Unix(1, 0) }), want: actionWait, says: "being deleted"},
 		"no origin, fields of ours":          {state: present(live.Observation{OwnedDigest: "owned"}), want: actionDelete},
 		"no origin, label of ours":           {state: present(live.Observation{ManagedBy: "gardener"}), want: actionDelete},
@@ -230,7 +230,7 @@ func TestPlanPrune(t *testing.T) {
 		"an origin that is none, label":      {state: present(live.Observation{Origin: "hello", ManagedBy: "gardener"}), want: actionDelete},
 		"absent":                             {state: live.State{Presence: live.Absent}, want: actionForget, says: "gone"},
 		"absent, wanted by another":          {state: live.State{Presence: live.Absent}, owners: claimed, want: actionForget},
-		"kind not served":                    {state: notServed, want: actionWait, says: "cannot be reached"},
+		"kind not served":                    {state: notServed, want: actionWait, says: "not served at the moment"},
 		"kind abolished":                     {state: notServed, abolished: true, want: actionForget, says: "no longer served"},
 		"there, kind said to be abolished":   {state: present(ours), abolished: true, want: actionDelete},
 		"not readable, said to be abolished": {state: live.State{Presence: live.Unknown, Err: errNotServed}, abolished: true, want: actionFail, says: "cannot be read"},
@@ -257,13 +257,14 @@ func TestPlanPrune(t *testing.T) {
 			got := changes[0]
 			checkDecision(t, got, test.want, test.says)
 			if got.Ref != refOfEntry(recorded) || got.manifest != nil || !reflect.DeepEqual(got.observation, test.state.Observation) {
-				t.Errorf("the change does not tell what it is about: %+v", got)
+				t.Errorf("the change has the wrong object: %+v", got)
 			}
 		})
 	}
 }
 
-// Whoever applies first, the object must survive its move from one ManagedResource to another.
+// TestObjectsSurviveTheirMove checks that an object is not deleted when it moves from one ManagedResource to another, whichever
+// of the two applies first.
 func TestObjectsSurviveTheirMove(t *testing.T) {
 	key := manifestOf(configMapKind, "a", "x").Key()
 	prune := func(observation live.Observation, owners owners) action {
@@ -283,9 +284,9 @@ func TestObjectsSurviveTheirMove(t *testing.T) {
 		}
 	}
 	if got := prune(ofBank, owners{standing: []types.NamespacedName{bank}, claiming: []types.NamespacedName{shop}}); got != actionRelease {
-		t.Errorf("somebody else has applied it: %s, want Release", got)
+		t.Errorf("another ManagedResource has applied it: %s, want Release", got)
 	}
 	if got := prune(ofShop, owners{claiming: []types.NamespacedName{shop}}); got != actionDelete {
-		t.Errorf("nobody else wants it: %s, want Delete", got)
+		t.Errorf("no other ManagedResource wants it: %s, want Delete", got)
 	}
 }

@@ -14,35 +14,38 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// Prospect is what a reconcile would do.
+// Prospect is the result of a preview: what a reconcile would do.
 type Prospect struct {
-	// Forecasts has every object, sorted.
+	// Forecasts contains every object, sorted.
 	Forecasts []Forecast
-	// Problems are the manifests that cannot be read, and what keeps all from being applied. While there are any, nothing is pruned.
+	// Problems are the errors of manifests that cannot be read, and errors that prevent all changes. As long as there are
+	// any, nothing is pruned.
 	Problems []error
-	// Blocked says what the changes would wait for; empty if they would not. Forecasts show what they do then.
+	// Blocked is the reason why the changes would wait. It is empty if they would not. Forecasts show the changes without
+	// the wait.
 	Blocked string
-	// Guarded says why objects that left the manifests would be kept; nil if they would not.
+	// Guarded is the error of the prune guard if it would refuse deletions.
 	Guarded error
 }
 
-// Forecast is what a reconcile would do about one object.
+// Forecast is what a reconcile would do with one object.
 type Forecast struct {
 	object.Ref
 	// Action is the decision: Create, Apply, Skip, Delete, Forget, Release, HandOver, Wait, Conflict or Fail.
 	Action string
-	// Reason says why, for people.
+	// Reason is a human-readable explanation of the action.
 	Reason string
-	// Body is what would be sent as JSON; nil if nothing would.
+	// Body is the JSON body that would be sent. It is nil if nothing would be sent.
 	Body []byte
-	// Err says why it would not succeed.
+	// Err is the error that would prevent the change.
 	Err error
 }
 
-// Preview does what a reconcile does, but for the status and Events of the ManagedResource. What becomes of objects is up to the
-// engine, so that it is a preview with one that writes nothing. The error says why there is no preview.
+// Preview executes a reconcile without writing the status and Events of the ManagedResource. The engine determines what
+// happens to the objects, so that this is a preview only with an engine that does not write. It returns an error if no
+// preview is possible.
 func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*Prospect, error) {
-	if err := r.beginPreview(ctx); err != nil {
+	if err := r.warmUpForPreview(ctx); err != nil {
 		return nil, err
 	}
 	p := r.newPass(mr)
@@ -62,19 +65,19 @@ func (r *Reconciler) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	if err != nil {
 		return nil, err
 	}
-	done := p.carryOut(ctx, plan) // with an open gate, as the preview shows what the changes do once they need not wait
+	done := p.execute(ctx, plan) // with an open gate, because the preview shows the effect of the changes after the wait
 	prospect := prospectOf(plan.input, done)
 	if slices.ContainsFunc(done.changes, func(c change) bool { return gate.holds(c, sentDigest(plan.recorded[c.Key()])) }) {
-		prospect.Blocked = gate.why()
+		prospect.Blocked = gate.reason()
 	}
 	return prospect, ctx.Err()
 }
 
-// beginPreview is begin for a Source that is not a cache.
-func (r *Reconciler) beginPreview(ctx context.Context) error {
-	r.start.mu.Lock()
-	defer r.start.mu.Unlock()
-	if r.start.done {
+// warmUpForPreview is warmUp for a Source that is not a cache.
+func (r *Reconciler) warmUpForPreview(ctx context.Context) error {
+	r.startup.mu.Lock()
+	defer r.startup.mu.Unlock()
+	if r.startup.done {
 		return nil
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
@@ -113,8 +116,8 @@ func prospectOf(in input, done changeSet) *Prospect {
 	return prospect
 }
 
-// forecastOf returns a change for others. For an object whose kind comes with the same manifests, it is what happens once the
-// kind is served.
+// forecastOf returns the forecast for a change. If the same manifests define the kind of the object, it is what happens
+// once the kind is served.
 func forecastOf(change change, defined map[schema.GroupKind]bool) Forecast {
 	forecast := Forecast{Ref: change.Ref, Action: string(change.action), Reason: change.reason, Err: change.err}
 	if change.manifest != nil && (change.action == actionCreate || change.action == actionApply) {

@@ -25,7 +25,7 @@ func TestProgressOf(t *testing.T) {
 			t.Errorf("after %q the status is %s", reason, got.Status)
 		}
 		if stays != (got.Reason == reason && got.Message == "before") || !stays && got.Reason != resourcesv1alpha1.ReasonApplyProgressing {
-			t.Errorf("after %q the condition says %s: %s", reason, got.Reason, got.Message)
+			t.Errorf("after %q the condition is %s: %s", reason, got.Reason, got.Message)
 		}
 	}
 }

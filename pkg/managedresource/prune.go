@@ -26,8 +26,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// unwanted returns the recorded objects that are in no manifest. It is empty while a manifest cannot be read: what is in
-// there could be what is missing.
+// unwanted returns the recorded objects that are not in the manifests. It is empty while a manifest cannot be read,
+// because that manifest may contain the missing objects.
 func (p *pass) unwanted(in input) inventory {
 	if len(in.problems) > 0 {
 		return nil
@@ -35,7 +35,7 @@ func (p *pass) unwanted(in input) inventory {
 	return p.outsideManifests(in, in.recorded)
 }
 
-// outsideManifests returns the objects of an inventory that are in none of the manifests that could be read.
+// outsideManifests returns the objects of an inventory that are not in the manifests that could be read.
 func (p *pass) outsideManifests(in input, recorded inventory) inventory {
 	equivalences := manifest.NewEquivalences(p.mr.Spec.Equivalences)
 	wanted := map[object.Key]bool{}
@@ -51,35 +51,37 @@ func (p *pass) outsideManifests(in input, recorded inventory) inventory {
 	return unwanted
 }
 
-// pruning is the prune step of a pass.
+// pruning is the state of the prune step of a pass.
 type pruning struct {
 	*pass
 	plan plan
-	// departed are the times since when objects are in no manifest, delay is how long they wait for another ManagedResource.
-	departed map[object.Key]time.Time
-	delay    time.Duration
-	// guarded is set if the prune guard refuses deletions.
+	// unwantedSince is when each object was removed from the manifests. delay is how long its deletion is delayed, so
+	// that another ManagedResource can take it over.
+	unwantedSince map[object.Key]time.Time
+	delay         time.Duration
+	// guarded is the error of the prune guard if it refuses deletions.
 	guarded error
-	// check compares the ManagedResource and its Secrets with the API server, once, before the first deletion.
+	// check compares the ManagedResource and its Secrets with the API server. This is done once, before the first
+	// deletion.
 	check func() error
 }
 
 func (p *pass) newPruning(ctx context.Context, plan plan) *pruning {
-	check := func() error { return nil } // a preview rests on the present state, or on a proposed one
+	check := func() error { return nil } // a preview uses the current state or a proposed one
 	if !p.preview {
 		check = sync.OnceValue(func() error { return p.compareWithSource(ctx, plan.input) })
 	}
 	return &pruning{pass: p, plan: plan, check: check}
 }
 
-// pruneUnwanted deletes what is in no manifest any more, after a moment in which another ManagedResource may take it over. The error says
-// why the prune guard keeps objects.
+// pruneUnwanted deletes objects that are no longer in the manifests, after a delay in which another ManagedResource can
+// take them over. It returns the error of the prune guard if the guard refuses deletions.
 func (p *pass) pruneUnwanted(ctx context.Context, plan plan) (changes []change, guarded error) {
 	unwanted, pruning := p.unwanted(plan.input), p.newPruning(ctx, plan)
 	if !plan.gate.open() {
-		return pruning.prune(ctx, unwanted), nil // which disowns it: a dependency may take it over, and wait for that
+		return pruning.prune(ctx, unwanted), nil // this disowns the objects: a dependency may wait to take them over
 	}
-	pruning.departed = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
+	pruning.unwantedSince = p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(unwanted)), p.started)
 	if len(unwanted) > 0 {
 		pruning.delay = p.pruneDelay(ctx)
 		if p.mr.Spec.Prune != nil {
@@ -89,8 +91,9 @@ func (p *pass) pruneUnwanted(ctx context.Context, plan plan) (changes []change, 
 	return pruning.prune(ctx, unwanted), pruning.guarded
 }
 
-// prune deletes objects in the order of compareForDeletion. A step begins only when the earlier ones that hold it up are gone. What another
-// ManagedResource gets holds nothing up.
+// prune deletes objects in the order of compareForDeletion. A step starts only when the objects of all earlier steps
+// for which it has to wait no longer exist. Objects that are handed over to another ManagedResource do not delay a
+// step.
 func (p *pruning) prune(ctx context.Context, entries inventory) []change {
 	p.claims.Disown(p.self.Owner, slices.Collect(maps.Keys(entries)))
 	bySteps := map[step]inventory{}
@@ -116,8 +119,8 @@ func (p *pruning) prune(ctx context.Context, entries inventory) []change {
 	return all
 }
 
-// pruneWave deletes the objects of one wave. Objects that turn out not to be as the watches show them are looked at and
-// decided about once more.
+// pruneWave deletes the objects of one wave. Objects that differ from what the watches have shown are read again and a
+// second decision is made.
 func (p *pruning) pruneWave(ctx context.Context, entries inventory) []change {
 	changes := p.planPruning(ctx, entries, p.Live.Confirm(ctx, refsOfEntries(entries)))
 	outdated := p.delete(ctx, changes)
@@ -139,7 +142,7 @@ func (p *pruning) pruneWave(ctx context.Context, entries inventory) []change {
 func (p *pruning) planPruning(ctx context.Context, entries inventory, states map[object.Key]live.State) []change {
 	var finalizeAll time.Time
 	if p.operation == opCleanUp {
-		finalizeAll, _ = finalizeAt(p.mr) // what is wrong with it is said in the condition
+		finalizeAll, _ = finalizeAt(p.mr) // the condition reports the error
 	}
 	changes := planPrune(pruneInput{
 		entries:   entries,
@@ -148,19 +151,19 @@ func (p *pruning) planPruning(ctx context.Context, entries inventory, states map
 		managedBy: p.Options.ManagedBy,
 		abolished: p.abolished(ctx, states),
 
-		deleting: p.operation == opCleanUp, finalizeAll: finalizeAll, departed: p.departed, delay: p.delay,
+		deleting: p.operation == opCleanUp, finalizeAll: finalizeAll, unwantedSince: p.unwantedSince, delay: p.delay,
 		collectsGarbage: p.Options.CollectsGarbage,
 		now:             p.Clock.Now(),
 	})
 	p.plan.gate.hold(changes, p.plan.recorded)
 	p.handOver(ctx, changes)
-	if p.guarded != nil { // what was not to be deleted a moment ago may be by now
+	if p.guarded != nil { // an object for which the guard found no deletion may have changed since then
 		changes = slices.DeleteFunc(changes, func(c change) bool { return c.action == actionDelete })
 	}
 	return changes
 }
 
-// handOver releases the objects among the changes that a successor has recorded. The others stay in the inventory.
+// handOver releases the objects that a successor has recorded. The others stay in the inventory.
 func (p *pass) handOver(ctx context.Context, changes []change) {
 	inventories := ownership.NewInventories(p.Direct)
 	for i := range changes {
@@ -175,7 +178,7 @@ func (p *pass) handOver(ctx context.Context, changes []change) {
 	}
 }
 
-// abolished finds out which of the kinds that are not served will not be back.
+// abolished returns the unserved kinds that were removed permanently.
 func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) map[schema.GroupKind]bool {
 	abolished := map[schema.GroupKind]bool{}
 	for key, state := range states {
@@ -189,8 +192,8 @@ func (p *pass) abolished(ctx context.Context, states map[object.Key]live.State) 
 	return abolished
 }
 
-// delete carries out the deletions among the changes. Those whose objects are not gone yet become actionWait. It returns
-// the changes of objects that were not as expected, and were left alone.
+// delete executes the deletions among the changes. The action of objects that still exist afterwards becomes
+// actionWait. It returns the changes of objects that differed from the expected state and were not deleted.
 func (p *pruning) delete(ctx context.Context, changes []change) (outdated []*change) {
 	var deletions []apply.Deletion
 	var due []*change
@@ -221,14 +224,14 @@ func (p *pruning) delete(ctx context.Context, changes []change) (outdated []*cha
 			p.Live.RecordDeletion(change.Ref, change.observation.UID)
 		default:
 			change.action, change.reason = actionWait, "it is being deleted"
-			p.Live.RecordWrite(change.Ref, outcome.Observation) // or the next look, before the watch shows it, would delete it again
+			p.Live.RecordWrite(change.Ref, outcome.Observation) // otherwise, the next pass might delete it again before the watch shows it
 		}
 	}
 	p.finalize(ctx, changes)
 	return outdated
 }
 
-// finalize removes the finalizers of objects whose time is up.
+// finalize removes the finalizers of objects whose grace period has expired.
 func (p *pass) finalize(ctx context.Context, changes []change) {
 	for i := range changes {
 		if changes[i].finalize {
@@ -243,12 +246,12 @@ func (p *pass) deletesClaims(key object.Key) bool {
 		ptr.Deref(p.mr.Spec.DeletePersistentVolumeClaims, false)
 }
 
-// loneDelay is how long an object that left the manifests of the only ManagedResource waits for another one to appear: long enough for
-// a client that writes one after the other.
+// loneDelay is the prune delay of the only ManagedResource: long enough for a client that creates another
+// ManagedResource right after this one is changed.
 const loneDelay = 100 * time.Millisecond
 
-// pruneDelay returns how long objects that left the manifests wait for another ManagedResource to take them over. Without another one,
-// nothing of the sort is to be expected.
+// pruneDelay returns how long the deletion of objects that were removed from the manifests is delayed. The delay is
+// short if there is no other ManagedResource that could take them over.
 func (p *pass) pruneDelay(ctx context.Context) time.Duration {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if p.claims.Shared(p.self.Owner) || p.Source.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
@@ -256,22 +259,23 @@ func (p *pass) pruneDelay(ctx context.Context) time.Duration {
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if client.ObjectKeyFromObject(other) != p.self.Owner && other.DeletionTimestamp == nil && resourcesv1alpha1.HasClass(other, p.Options.Class) {
+		if client.ObjectKeyFromObject(other) != p.self.Owner && other.DeletionTimestamp == nil &&
+			resourcesv1alpha1.HasClass(other, p.Options.Class) {
 			return p.Options.PruneDelay
 		}
 	}
 	return min(p.Options.PruneDelay, loneDelay)
 }
 
-// unconfirmed is how long a ManagedResource that is being deleted is assumed to exist without reading it. Another one of its name can only be
-// created after its finalizer was removed by hand, which takes longer.
-const unconfirmed = 15 * time.Second
+// assumedToExistFor is how long a ManagedResource that is being deleted is assumed to exist without reading it. Another
+// one of the same name can only be created after its finalizer was removed manually, which takes longer.
+const assumedToExistFor = 15 * time.Second
 
-// errOutdated is the error of a deletion whose ManagedResource or Secret has changed since it was read.
+// errOutdated is the error of a deletion if the ManagedResource or a Secret has changed since it was read.
 var errOutdated = errors.New("the ManagedResource or one of its Secrets changed since this deletion was planned")
 
-// deletionBegan returns when this process began to delete the objects of a ManagedResource that is being deleted: it may have waited for
-// others that are deleted, too.
+// deletionBegan returns when this process started to delete the objects of a ManagedResource that is being deleted.
+// This may be later than its deletion timestamp, because it may have waited for the deletion of others.
 func (p *pass) deletionBegan(recorded inventory) time.Time {
 	began := p.Clock.Now()
 	for _, since := range p.pruneDelays.Update(p.self.Owner, slices.Collect(maps.Keys(recorded)), began) {
@@ -282,12 +286,12 @@ func (p *pass) deletionBegan(recorded inventory) time.Time {
 	return began
 }
 
-// compareWithSource makes sure, before something is deleted, that what the decision rests on is still so: caches may be behind, and a pass
-// over many objects takes long. It looks past the caches. The error is errOutdated if something has changed, and another one if that could
-// not be found out.
+// compareWithSource verifies before a deletion that the state on which the decision is based is still current. Caches
+// may be outdated, and a pass over many objects takes long, so it reads from the API server. It returns errOutdated if
+// the ManagedResource or a Secret has changed, and another error if the requests fail.
 func (p *pass) compareWithSource(ctx context.Context, in input) error {
 	if p.mr.DeletionTimestamp != nil {
-		if p.Clock.Since(p.deletionBegan(in.recorded)) <= unconfirmed {
+		if p.Clock.Since(p.deletionBegan(in.recorded)) <= assumedToExistFor {
 			return nil
 		}
 	}
@@ -295,8 +299,9 @@ func (p *pass) compareWithSource(ctx context.Context, in input) error {
 	if err := p.readFresh(ctx, fresh); err != nil {
 		return err
 	}
-	if fresh.UID != p.mr.UID || fresh.Generation != p.mr.Generation || fresh.DeletionTimestamp.IsZero() != p.mr.DeletionTimestamp.IsZero() ||
-		steeringChanged(p.mr.Annotations, fresh.Annotations) {
+	if fresh.UID != p.mr.UID || fresh.Generation != p.mr.Generation ||
+		fresh.DeletionTimestamp.IsZero() != p.mr.DeletionTimestamp.IsZero() ||
+		controlAnnotationsChanged(p.mr.Annotations, fresh.Annotations) {
 		return errOutdated
 	}
 	if p.operation != opApply {
@@ -315,7 +320,8 @@ func (p *pass) compareWithSource(ctx context.Context, in input) error {
 	return nil
 }
 
-// readFresh reads the metadata of an object from the API server of the source cluster.
+// readFresh reads the metadata of an object from the API server of the source cluster. It returns errOutdated if the
+// object does not exist.
 func (p *pass) readFresh(ctx context.Context, meta *metav1.PartialObjectMetadata) error {
 	name := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	err := p.Direct.Get(ctx, name, meta)

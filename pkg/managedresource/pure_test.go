@@ -53,7 +53,8 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// TestKubectlsAnnotationIsNotRecorded: its value is the whole object.
+// TestKubectlsAnnotationIsNotRecorded checks that the inventory does not contain kubectl's annotation, whose value is the whole
+// object.
 func TestKubectlsAnnotationIsNotRecorded(t *testing.T) {
 	const key = "kubectl.kubernetes.io/last-applied-configuration"
 	manifest := manifestOf(secretKind, "a", "x")
@@ -62,7 +63,7 @@ func TestKubectlsAnnotationIsNotRecorded(t *testing.T) {
 	if value, found := recorded.Annotations[key]; !found || value != "" || recorded.Annotations["a"] != "b" || manifest.Annotations[key] != "hunter2" {
 		t.Errorf("recorded is %v of %v", recorded.Annotations, manifest.Annotations)
 	}
-	recorded.Annotations[key] = "hunter2" // by a former version
+	recorded.Annotations[key] = "hunter2" // by a previous version
 	for _, entry := range inventoryOf([]resourcesv1alpha1.ObjectReference{recorded}, nil) {
 		if entry.Annotations[key] != "" {
 			t.Errorf("read is %v", entry.Annotations)
@@ -109,13 +110,13 @@ func TestDependencies(t *testing.T) {
 		if err != nil || got.open() != (test.want == nil) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		expectContains(t, got.why(), test.want...)
+		expectContains(t, got.reason(), test.want...)
 	}
 	_, err := gateOf(world[name("first")], func(types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) { return nil, errTimeout })
 	if err == nil {
-		t.Error("a ManagedResource that cannot be read is passed over")
+		t.Error("an unreadable ManagedResource is skipped")
 	}
 	if names := world[name("first")].Dependencies(); !slices.Equal(names, []types.NamespacedName{name("second"), name("ready")}) {
-		t.Errorf("it depends on %v", names)
+		t.Errorf("the dependencies are %v", names)
 	}
 }

@@ -25,35 +25,35 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownership"
 )
 
-// input is what a pass works from: the manifests in the Secrets, what is wrong with them, and the stored inventory.
+// input contains the manifests in the Secrets, the problems with them, and the stored inventory.
 type input struct {
-	// checksum is that of the Secrets' data, secrets are their versions.
+	// checksum is the checksum of the data of the Secrets, secrets are their versions.
 	checksum string
 	secrets  []string
-	// scalers are what HorizontalPodAutoscalers scale; nil if they were not read, as no manifest has replicas.
+	// scalers are the scale targets of HorizontalPodAutoscalers. It is nil if no manifest has replicas.
 	scalers autoscalers
-	// sharesSecrets is set if others may own fields of a Secret among the manifests.
+	// sharesSecrets is set if other clients may own fields of a Secret among the manifests.
 	sharesSecrets bool
 	manifests     []object.Manifest
-	// released are the objects whose manifests ask for mode Ignore.
+	// released are the objects whose manifests request mode Ignore.
 	released []object.Ref
-	// coerced names objects with labels or annotations that were not strings.
+	// coerced names objects with labels or annotations that are not strings.
 	coerced []string
-	// rendered is when the manifests were made.
+	// rendered is the time at which the manifests were rendered.
 	rendered time.Time
 	problems []problem
-	// unread is set if manifests could not be read, so that not all wanted objects are known.
+	// unread is set if a manifest could not be read, so that not all wanted objects are known.
 	unread bool
-	// unrecordable are objects that are wanted and cannot be recorded, so that they are not applied.
+	// unrecordable are wanted objects that cannot be recorded and are therefore not applied.
 	unrecordable []object.Ref
-	// lateKinds are those that the API server did not serve yet at the end of the last pass.
+	// lateKinds are the kinds that the API server did not serve yet at the end of the last pass.
 	lateKinds map[schema.GroupKind]bool
-	// recorded is the stored inventory, owners knows the owners of objects.
+	// recorded is the stored inventory, owners returns the owners of objects.
 	recorded inventory
 	owners   *ownership.Reader
 }
 
-// refused returns the input with nothing to apply and nothing to prune, because of an error that is not in the manifests.
+// refused returns the input without objects to apply or prune, because of an error that is not in the manifests.
 func (in input) refused(err error) input {
 	in.problems = append(slices.Clone(in.problems), problem{
 		reason: resourcesv1alpha1.ReasonApplyFailed, err: err, refuses: true,
@@ -64,8 +64,8 @@ func (in input) refused(err error) input {
 	return in
 }
 
-// read returns the manifests of the last pass if they are still valid, or else those in the Secrets. The error says why they cannot be
-// read at present; what is wrong with them is a problem of the input.
+// read returns the manifests of the last pass if they are still valid, and otherwise those in the Secrets. It returns
+// an error if they cannot be read at the moment. Errors in the manifests are problems of the input.
 func (p *pass) read(ctx context.Context) (input, error) {
 	in, resumed, err := p.resume(ctx)
 	if err != nil {
@@ -84,14 +84,14 @@ func (p *pass) read(ctx context.Context) (input, error) {
 	return in, nil
 }
 
-// readManifests reads the Secrets and makes manifests of them.
+// readManifests reads the Secrets and renders the manifests in them.
 func (p *pass) readManifests(ctx context.Context) (input, error) {
 	secrets := p.readSecrets(ctx)
-	// A kind that was not served before may be now. All later steps rely on this answer.
+	// A kind that was not served before may be served now. All later steps rely on this answer.
 	scopes := p.resolveScopes(p.Objects.Discover, secrets.documents)
 	in := p.stored(scopes)
 	in.checksum, in.secrets, in.problems = secrets.checksum, secrets.versions, secrets.problems
-	p.Live.AdoptChecks(ctx, live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched, and judged for the first time
+	p.Live.AdoptChecks(ctx, live.ChecksOf(p.self.String(), p.mr)) // before the kinds are watched and their objects are checked
 	p.watchKinds(in.recorded, secrets.documents)
 	if slices.ContainsFunc(secrets.documents, hasReplicas) {
 		scalers, err := p.readAutoscalers(ctx)
@@ -108,13 +108,13 @@ func (p *pass) readManifests(ctx context.Context) (input, error) {
 	return p.render(in, secrets.documents, scopes, tokenTargets), nil
 }
 
-// render adds the manifests that are made of documents to an input.
+// render adds the manifests that are rendered from documents to an input.
 func (p *pass) render(in input, documents []manifest.Document, scopes scopes, tokenTargets map[object.Key]bool) input {
 	ignored, err := manifest.ParseIgnoreRules(p.mr.Spec.DriftDetection)
 	onlyOnChange, onChangeErr := manifest.ParseOnlyOnChangeRules(p.mr.Spec.DriftDetection)
 	if err := errors.Join(err, onChangeErr); err != nil {
 		in.unread = true
-		return in.refused(err) // without its rules, a pass would revert changes that it must ignore
+		return in.refused(err) // without the rules, a pass would revert changes that it must ignore
 	}
 	rendered := manifest.Render(documents, scopes, in.recorded, manifest.RenderOptions{
 		Origin:       p.self.String(),
@@ -133,9 +133,9 @@ func (p *pass) render(in input, documents []manifest.Document, scopes scopes, to
 	return in
 }
 
-// readTokenTargets finds out into which Secrets of the target cluster a token requestor copies what it got: annotations of
-// Secrets in the source cluster name them. It returns nil, and reads nothing, unless a token requestor may fill in a Secret among the
-// documents, or others own fields of one.
+// readTokenTargets returns the Secrets of the target cluster to which a token requestor copies tokens. Annotations of
+// Secrets in the source cluster name them. It returns nil without a request unless a token requestor may fill in a
+// Secret among the documents, or other clients own fields of one.
 func (p *pass) readTokenTargets(ctx context.Context, documents []manifest.Document) (map[object.Key]bool, error) {
 	if !slices.ContainsFunc(documents, manifest.MayBeFilledByTokenRequestor) && !p.takesOverSecrets(ctx, documents) {
 		return nil, nil
@@ -145,7 +145,7 @@ func (p *pass) readTokenTargets(ctx context.Context, documents []manifest.Docume
 	err := p.Source.List(ctx, list, client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor})
 	if err != nil {
-		return nil, fmt.Errorf("list the Secrets of the source cluster for a token requestor: %w", err)
+		return nil, fmt.Errorf("list the token requestor's Secrets in the source cluster: %w", err)
 	}
 	targets := map[object.Key]bool{}
 	for _, secret := range list.Items {
@@ -158,8 +158,8 @@ func (p *pass) readTokenTargets(ctx context.Context, documents []manifest.Docume
 	return targets, nil
 }
 
-// takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or whose fields
-// others own. Both have its label, so that watches show them.
+// takesOverSecrets reports whether one of the documents is a Secret that gardener-resource-manager applied, or that has
+// fields of other owners. Watches cover both, because they have the managed-by label.
 func (p *pass) takesOverSecrets(ctx context.Context, documents []manifest.Document) bool {
 	var secrets []object.Ref
 	for _, document := range documents {
@@ -171,7 +171,7 @@ func (p *pass) takesOverSecrets(ctx context.Context, documents []manifest.Docume
 	return p.takesOver(ctx, secrets)
 }
 
-// takesOver reports whether fields of one of the objects are to be taken over.
+// takesOver reports whether fields of one of the objects have to be taken over.
 func (p *pass) takesOver(ctx context.Context, refs []object.Ref) bool {
 	for _, state := range p.Live.Read(ctx, refs) {
 		if state.Presence == live.Present && (state.Observation.OwnedDigest == "" || state.Observation.TakeOverCandidates != nil) {
@@ -181,14 +181,14 @@ func (p *pass) takesOver(ctx context.Context, refs []object.Ref) bool {
 	return false
 }
 
-// problem is a part of the input that could not be read, or that does not let anything be done.
+// problem is a part of the input that could not be read, or an error that prevents the pass from changing anything.
 type problem struct {
-	// reason is that of the condition.
+	// reason is the reason of the condition.
 	reason string
 	err    error
-	// transient problems may be gone at the next try.
+	// transient is set if a retry may help.
 	transient bool
-	// refuses is set if the problem is not in the manifests, and keeps everything from being applied and pruned.
+	// refuses is set if the problem is not in the manifests, and nothing is applied or pruned because of it.
 	refuses bool
 }
 
@@ -201,7 +201,7 @@ func unreadable(errs []error) []problem {
 	return problems
 }
 
-// secretData is what was read from the Secrets of a ManagedResource.
+// secretData is the content of the Secrets of a ManagedResource.
 type secretData struct {
 	documents []manifest.Document
 	checksum  string
@@ -209,8 +209,8 @@ type secretData struct {
 	problems  []problem
 }
 
-// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is a problem, not an end: the objects of the others
-// are applied.
+// readSecrets reads and decodes the referenced Secrets. A Secret that cannot be read is reported as a problem. The
+// objects in the other Secrets are still applied.
 func (p *pass) readSecrets(ctx context.Context) secretData {
 	var data secretData
 	var secrets []*corev1.Secret
@@ -222,7 +222,7 @@ func (p *pass) readSecrets(ctx context.Context) secretData {
 			data.problems = append(data.problems, problem{
 				reason:    resourcesv1alpha1.ReasonCannotReadSecret,
 				err:       fmt.Errorf("could not read secret '%s': %w", key, err),
-				transient: !apierrors.IsNotFound(err), // its creation is an event
+				transient: !apierrors.IsNotFound(err), // the creation of the Secret is an event
 			})
 			continue
 		}
@@ -239,11 +239,11 @@ func (p *pass) readSecrets(ctx context.Context) secretData {
 	return data
 }
 
-// errEmptied keeps objects from being deleted because their Secrets were emptied, or are not filled yet.
-var errEmptied = errors.New("all referenced Secrets are empty, but the inventory is not: restore the manifests, or add a key with an empty " +
-	"value to delete every object")
+// errEmptied prevents the deletion of objects because their Secrets were emptied or are not filled yet.
+var errEmptied = errors.New("all referenced Secrets are empty, but the inventory is not: restore the manifests, " +
+	"or add a key with an empty value to delete every object")
 
-// emptied reports whether there are Secrets, and none of them has a key.
+// emptied reports whether there are Secrets and none of them has a key.
 func emptied(secrets []*corev1.Secret) bool {
 	for _, secret := range secrets {
 		if len(secret.Data) > 0 {
@@ -253,11 +253,11 @@ func emptied(secrets []*corev1.Secret) bool {
 	return len(secrets) > 0
 }
 
-// scopes are those of kinds.
+// scopes contains the scope of each kind.
 type scopes map[schema.GroupVersionKind]manifest.Scope
 
-// resolveScopes finds out by discover which kinds of documents and of the stored inventory live in namespaces. Kinds that are not served, or
-// not at present, stay unknown.
+// resolveScopes returns the scopes of the kinds of the documents and of the stored inventory. The scope of a kind that
+// is not served, or whose discovery fails, is ScopeUnknown.
 func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTMapping, error), documents []manifest.Document) scopes {
 	resolved := scopes{}
 	resolve := func(gvk schema.GroupVersionKind) {
@@ -285,7 +285,7 @@ func (p *pass) resolveScopes(discover func(schema.GroupVersionKind) (*meta.RESTM
 	return resolved
 }
 
-// stored returns an input that has the stored inventory alone.
+// stored returns an input that contains only the stored inventory.
 func (p *pass) stored(scopes scopes) input {
 	recorded := inventoryOf(p.mr.Status.Resources, scopes)
 	if p.operation == opCleanUp {
@@ -293,7 +293,7 @@ func (p *pass) stored(scopes scopes) input {
 			delete(recorded, key)
 		}
 	} else {
-		p.deleted.Forget(p.self.Owner) // it came back to this class, and may be applied again
+		p.deleted.Forget(p.self.Owner) // it has this class again, and its objects may be applied again
 	}
 	holds := func(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
 		return inventoryOf(mr.Status.Resources, scopes).has(key)
@@ -301,10 +301,10 @@ func (p *pass) stored(scopes scopes) input {
 	return input{recorded: recorded, owners: ownership.NewReader(p.self, p.Options.Class, p.claims, p.Source, holds)}
 }
 
-// autoscalers are the objects that a HorizontalPodAutoscaler scales, by their identity.
+// autoscalers are the scale targets of HorizontalPodAutoscalers, by their identity.
 type autoscalers map[object.Key]manifest.Scaling
 
-// readAutoscalers finds out what HorizontalPodAutoscalers scale.
+// readAutoscalers returns the scale targets of all HorizontalPodAutoscalers of the target cluster.
 func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
 	list := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := p.Autoscalers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -321,12 +321,12 @@ func (p *pass) readAutoscalers(ctx context.Context) (autoscalers, error) {
 	return scalers, nil
 }
 
-// hasReplicas reports whether a document may have to leave its replicas to an autoscaler.
+// hasReplicas reports whether a document has replicas, which it may have to leave to an autoscaler.
 func hasReplicas(document manifest.Document) bool {
 	return fieldowner.Replicas().Has(document.Object)
 }
 
-// scaledObject returns what an autoscaler scales. One with a malformed reference scales nothing.
+// scaledObject returns the scale target of an autoscaler. It returns false if the reference to it is malformed.
 func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key, bool) {
 	reference := autoscaler.Spec.ScaleTargetRef
 	gv, err := schema.ParseGroupVersion(reference.APIVersion)
@@ -336,8 +336,8 @@ func scaledObject(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (object.Key
 	return object.Key{Group: gv.Group, Kind: reference.Kind, Namespace: autoscaler.Namespace, Name: reference.Name}, true
 }
 
-// scalingBy returns how an autoscaler scales. One that another controller made for an autoscaler of its own, such as KEDA or Knative, is
-// controlled by that one, which scales to 0 and from 0.
+// scalingBy returns from which number of replicas an autoscaler scales. An autoscaler with a controller, such as KEDA
+// or Knative, is assumed to scale from 0, because that controller does so.
 func scalingBy(autoscaler *autoscalingv2.HorizontalPodAutoscaler) manifest.Scaling {
 	if ptr.Deref(autoscaler.Spec.MinReplicas, 1) == 0 || metav1.GetControllerOfNoCopy(autoscaler) != nil {
 		return manifest.ScaledFromZero

@@ -1,5 +1,5 @@
 // Package managedresource reconciles ManagedResources: it reads the manifests in their Secrets, applies them to the
-// target cluster, deletes what is no longer wanted, and reports the result in the condition ResourcesApplied.
+// target cluster, deletes objects that are no longer wanted, and reports the result in the condition ResourcesApplied.
 package managedresource
 
 import (
@@ -20,34 +20,36 @@ import (
 )
 
 const (
-	// pendingInterval is how soon objects that are waited for are checked if they are not watched.
+	// pendingInterval is how often pending objects are checked if no watch covers them.
 	pendingInterval = time.Second
-	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted reports what is left, and deletionStatusAfter
-	// how long its deletion may take before it does: most have ended by then.
+	// deletionStatusInterval is how often the status of a ManagedResource that is being deleted reports the remaining
+	// objects. The first report is due after deletionStatusAfter. Most deletions have finished by then.
 	deletionStatusInterval = 5 * time.Second
 	deletionStatusAfter    = 3 * time.Second
-	// dueMargin is how much later than due something is looked at again: clocks of API servers show whole seconds.
+	// dueMargin is added to the time at which a check is due, because API servers round timestamps to seconds.
 	dueMargin = 50 * time.Millisecond
-	// watchedInterval is the same for objects that are watched.
+	// watchedInterval is how often pending objects are checked if a watch covers them.
 	watchedInterval = 30 * time.Second
-	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
+	// outdatedInterval is the delay before a ManagedResource that was read in an outdated state is reconciled again.
 	outdatedInterval = 200 * time.Millisecond
 )
 
-// pass is one reconcile of one ManagedResource. Its fields are set once: what its steps read, decide and do are values that they return.
+// pass is one reconcile of one ManagedResource. Its fields are set once. Its steps return the data that they read,
+// their decisions and their results as values.
 type pass struct {
 	*Reconciler
-	// mr is the ManagedResource as it is stored: it changes with each write of its status.
+	// mr is the stored ManagedResource. Each write of the status updates it.
 	mr        *resourcesv1alpha1.ManagedResource
 	self      resourcesv1alpha1.Origin
 	operation operation
-	// asked is set if the operation "reconcile" asked for this pass: all is sent, and nothing waits for dependencies.
-	asked bool
-	// engine writes to the target cluster, as the ServiceAccount that the ManagedResource names, if it names one.
+	// requested is set if the operation "reconcile" requested this pass. All objects are then sent, and no change waits for
+	// dependencies.
+	requested bool
+	// engine writes to the target cluster. It impersonates the ServiceAccount of the ManagedResource, if there is one.
 	engine *apply.Engine
-	// started is when the pass began.
+	// started is the start time of the pass.
 	started time.Time
-	// preview is set if the pass changes nothing.
+	// preview is set if the pass does not change anything.
 	preview bool
 }
 
@@ -62,10 +64,10 @@ func (r *Reconciler) newPass(mr *resourcesv1alpha1.ManagedResource) *pass {
 	}
 }
 
-// Reconcile brings one ManagedResource closer to what it asks for. It returns an error if trying again may help.
+// Reconcile reconciles one ManagedResource. It returns an error only if a retry can help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	r.busy <- struct{}{}
-	defer func() { <-r.busy }()
+	r.workerSlots <- struct{}{}
+	defer func() { <-r.workerSlots }()
 	r.resting.Remove(request.NamespacedName)
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.Source.Get(ctx, request.NamespacedName, mr)
@@ -78,51 +80,53 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
 	if r.staleReads.Has(request.NamespacedName, mr.ResourceVersion) {
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not show our own last write yet
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the cache does not contain our own last write yet
 	}
-	if r.staleReads.Doubts(request.NamespacedName) {
-		if mr, err = r.readAfresh(ctx, request.NamespacedName); mr == nil || err != nil {
+	if r.staleReads.Uncertain(request.NamespacedName) {
+		if mr, err = r.readUncached(ctx, request.NamespacedName); mr == nil || err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if begun, err := r.begin(ctx); err != nil {
+	if ready, err := r.warmUp(ctx); err != nil {
 		return reconcile.Result{}, err
-	} else if !begun {
+	} else if !ready {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
 	started := r.Clock.Now()
-	result, err := r.fulfil(ctx, mr)
+	result, err := r.reconcileOperation(ctx, mr)
 	if apierrors.IsConflict(err) {
-		// The cache was behind. Nothing is wrong, and the next look is at the present state.
+		// The cache was outdated. This is not a failure, and the next reconcile reads the current state.
 		result, err = reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
 	r.Metrics.reconciled(outcomeOfReconcile(mr, err), r.Clock.Since(started))
 	return result, err
 }
 
-// aside calls wait, and lets another pass work meanwhile.
-func (r *Reconciler) aside(wait func()) {
-	<-r.busy
-	defer func() { r.busy <- struct{}{} }()
+// releaseWorkerWhile runs wait without occupying a worker slot.
+func (r *Reconciler) releaseWorkerWhile(wait func()) {
+	<-r.workerSlots
+	defer func() { r.workerSlots <- struct{}{} }()
 	wait()
 }
 
-// readAfresh reads a ManagedResource past the cache, as it is not known whether the last write to it succeeded: decisions must rest on
-// the stored inventory. It returns nil if the ManagedResource is gone; then its deletion is an event.
-func (r *Reconciler) readAfresh(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+// readUncached reads a ManagedResource from the API server, because it is unknown whether the last write to it
+// succeeded and decisions must be based on the stored inventory. It returns nil if the ManagedResource does not exist.
+// Its deletion is then an event.
+func (r *Reconciler) readUncached(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Direct.Get(ctx, name, mr); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read ManagedResource %s, since it is not known whether a write succeeded: %w", name, err)
+		return nil, fmt.Errorf("read ManagedResource %s, because it is unknown whether a write succeeded: %w", name, err)
 	}
-	r.staleReads.Settle(name, mr.ResourceVersion)
-	// What the write recorded may be what others wait for.
-	r.wakeSharing(name, inventoryOf(mr.Status.Resources, nil))
+	r.staleReads.Resolve(name, mr.ResourceVersion)
+	// Other ManagedResources may wait for the inventory of that write.
+	r.enqueueSharing(name, inventoryOf(mr.Status.Resources, nil))
 	return mr, nil
 }
 
-func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+// reconcileOperation executes the operation that the ManagedResource requires.
+func (r *Reconciler) reconcileOperation(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch operationFor(mr, r.Options.Class) {
 	case opIgnore:
 		return r.ignore(ctx, mr)
@@ -135,19 +139,20 @@ func (r *Reconciler) fulfil(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 }
 
-// apply brings the target cluster to the state that the ManagedResource describes.
+// apply applies the manifests of a ManagedResource to the target cluster and prunes objects that are no longer wanted,
+// unless nothing has changed since the last complete reconcile.
 func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	asked, err := r.prepare(ctx, mr)
+	requested, err := r.prepare(ctx, mr)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	p := r.newPass(mr)
-	p.asked = asked
-	if !asked {
+	p.requested = requested
+	if !requested {
 		if current, recorded, err := p.upToDate(ctx); err != nil {
 			return reconcile.Result{}, err
 		} else if current {
-			return p.rest(recorded), nil
+			return p.finishUnchanged(recorded), nil
 		}
 	}
 	in, err := p.read(ctx)
@@ -155,7 +160,8 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	p.claim(in)
-	// Only after the claim, so that a dependency that deletes an object sees that this ManagedResource takes it over.
+	// This is done after the claim, so that a dependency that deletes an object sees that this ManagedResource takes it
+	// over.
 	var gate gate
 	if len(mr.Spec.DependsOn) > 0 {
 		if gate, err = p.findGate(ctx, in); err != nil {
@@ -167,13 +173,13 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return reconcile.Result{}, err
 	}
 	defer p.Live.SuspendHealth(p.self.String())()
-	done := p.showProgress(ctx, in, func() changeSet { return p.carryOut(ctx, plan) })
+	done := p.showProgress(ctx, in, func() changeSet { return p.execute(ctx, plan) })
 	return p.conclude(ctx, plan, done)
 }
 
-// rest ends the pass of a ManagedResource whose objects are all as they were applied.
-func (p *pass) rest(recorded input) reconcile.Result {
-	p.claim(recorded) // the last status may have been written by a request whose answer was lost: its claims are not up to date then
+// finishUnchanged ends the pass of a ManagedResource none of whose objects has changed since it was applied.
+func (p *pass) finishUnchanged(recorded input) reconcile.Result {
+	p.claim(recorded) // if the response to the last write of the status was lost, the claims are outdated
 	p.Metrics.settled(p.self.Owner, len(recorded.recorded))
 	if p.watched(recorded.recorded) {
 		p.resting.Add(p.self.Owner, p.mr.ResourceVersion)
@@ -182,15 +188,15 @@ func (p *pass) rest(recorded input) reconcile.Result {
 	return reconcile.Result{RequeueAfter: p.Options.SyncPeriod}
 }
 
-// carryOut releases, applies and prunes objects as planned.
-func (p *pass) carryOut(ctx context.Context, plan plan) changeSet {
+// execute releases, applies and prunes objects according to the plan.
+func (p *pass) execute(ctx context.Context, plan plan) changeSet {
 	released := p.release(ctx, plan)
 	applied, kinds := p.applyWaves(ctx, plan)
 	pruned, guarded := p.pruneUnwanted(ctx, plan)
 	return changeSet{changes: slices.Concat(released, applied, pruned), guarded: guarded, kinds: kinds}
 }
 
-// ignore sets the conditions of a ManagedResource that asks to be ignored.
+// ignore sets the conditions of a ManagedResource with the annotation resources.gardener.cloud/ignore.
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	p := r.newPass(mr)
 	status := *mr.Status.DeepCopy()
@@ -202,27 +208,27 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return reconcile.Result{}, p.storeStatus(ctx, status)
 }
 
-// prepare adds the finalizer to the ManagedResource before anything is applied, and removes the request to reconcile. It reports whether
-// there was one.
-func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (asked bool, err error) {
+// prepare adds the finalizer to the ManagedResource before anything is applied, and removes the annotation that
+// requests the operation "reconcile". It reports whether there was one.
+func (r *Reconciler) prepare(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (requested bool, err error) {
 	finalizer := resourcesv1alpha1.FinalizerOf(r.Options.Class)
-	asked = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile
-	if !asked && controllerutil.ContainsFinalizer(mr, finalizer) {
+	requested = mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationReconcile
+	if !requested && controllerutil.ContainsFinalizer(mr, finalizer) {
 		return false, nil
 	}
 	before := mr.DeepCopy()
 	controllerutil.AddFinalizer(mr, finalizer)
-	if asked {
+	if requested {
 		delete(mr.Annotations, resourcesv1alpha1.AnnotationOperation)
 	}
 	if err := r.patchMetadata(ctx, before, mr); err != nil {
-		return asked, fmt.Errorf("put the finalizer on ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
+		return requested, fmt.Errorf("add the finalizer to ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}
-	return asked, nil
+	return requested, nil
 }
 
-// patchMetadata writes what changed in the metadata of a ManagedResource. It fails with a conflict if the ManagedResource is
-// not the one that was read.
+// patchMetadata writes the changes of the metadata of a ManagedResource. It returns a conflict if the ManagedResource
+// has changed since it was read.
 func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1alpha1.ManagedResource) error {
 	body, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(mr)
 	if err != nil {
@@ -239,23 +245,24 @@ func (r *Reconciler) patchMetadata(ctx context.Context, before, mr *resourcesv1a
 	return nil
 }
 
-// operation is what a resource-manager has to do about a ManagedResource.
+// operation is what a resource-manager does with a ManagedResource.
 type operation int
 
 const (
-	// opNone leaves the ManagedResource alone.
+	// opNone does nothing.
 	opNone operation = iota
-	// opIgnore says that the ManagedResource is left alone because it asks for it.
+	// opIgnore only sets conditions, because the ManagedResource has the annotation resources.gardener.cloud/ignore.
 	opIgnore
 	// opApply applies the objects.
 	opApply
-	// opCleanUp deletes the objects, because the ManagedResource is being deleted or went to another class.
+	// opCleanUp deletes the objects, because the ManagedResource is being deleted or its class has changed.
 	opCleanUp
 )
 
-// operationFor returns what a resource-manager with the given class has to do about a ManagedResource (facts of
-// gardener-resource-manager: an ignored one is left alone unless it is being deleted, one that waits for its state always;
-// the resource-manager of a former class cleans up before that of the new class starts).
+// operationFor returns the operation of a resource-manager with the given class for a ManagedResource. The rules are
+// those of gardener-resource-manager: an ignored ManagedResource is left alone unless it is being deleted, and one that
+// waits for its state in any case. The resource-manager of the former class cleans up before the one of the new class
+// starts.
 func operationFor(mr *resourcesv1alpha1.ManagedResource, class string) operation {
 	ignored := resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
 	switch {

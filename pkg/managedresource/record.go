@@ -23,15 +23,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// claim records which objects this ManagedResource wants or holds, for the others.
+// claim publishes the objects that this ManagedResource wants or has in its inventory to the other ManagedResources.
 func (p *pass) claim(in input) {
 	p.claims.Own(p.self.Owner)
-	p.holdOn(in)
+	p.updateClaims(in)
 }
 
-// holdOn claims what is recorded, and what is wanted. While a manifest cannot be read, nothing is let go of: what is in there could
-// be what was wanted before.
-func (p *pass) holdOn(in input) {
+// updateClaims claims the recorded and the wanted objects. While a manifest cannot be read, earlier claims are kept,
+// because it may contain the objects that were wanted before.
+func (p *pass) updateClaims(in input) {
 	var unsure []object.Key
 	if in.unread {
 		unsure = p.claims.Of(p.self.Owner)
@@ -42,10 +42,10 @@ func (p *pass) holdOn(in input) {
 			refs = append(refs, ref)
 		}
 	}
-	p.hold(p.self.Owner, refs, unsure...)
+	p.setClaims(p.self.Owner, refs, unsure...)
 }
 
-// watchKinds begins to watch the kinds of all objects that are recorded or wanted.
+// watchKinds starts to watch the kinds of all recorded and wanted objects.
 func (p *pass) watchKinds(recorded inventory, documents []manifest.Document) {
 	refs := refsOfEntries(recorded)
 	for _, document := range documents {
@@ -56,35 +56,35 @@ func (p *pass) watchKinds(recorded inventory, documents []manifest.Document) {
 	p.Live.Use(p.self.Owner, kindsOf(refs))
 }
 
-// hold replaces the claims of a ManagedResource by objects, whose kinds are watched, and others. ManagedResources that wait for an object
-// that it does not claim any more are reconciled at once.
-func (r *Reconciler) hold(owner types.NamespacedName, refs []object.Ref, others ...object.Key) {
+// setClaims replaces the claims of a ManagedResource with objects, whose kinds are watched, and others. It enqueues the
+// ManagedResources that wait for an object that is no longer claimed.
+func (r *Reconciler) setClaims(owner types.NamespacedName, refs []object.Ref, others ...object.Key) {
 	keys := slices.Grow(others, len(refs))
 	for _, ref := range refs {
 		keys = append(keys, ref.Key())
 	}
 	successors := r.claims.Set(owner, keys)
 	r.Live.Use(owner, kindsOf(refs))
-	r.wakeAll(successors)
+	r.enqueueAll(successors)
 }
 
 // wakeAll queues ManagedResources.
-func (r *Reconciler) wakeAll(owners []types.NamespacedName) {
-	if wake := r.wake.Load(); wake != nil {
+func (r *Reconciler) enqueueAll(owners []types.NamespacedName) {
+	if enqueueOwner := r.enqueueOwner.Load(); enqueueOwner != nil {
 		for _, owner := range owners {
-			(*wake)(owner)
+			(*enqueueOwner)(owner)
 		}
 	}
 }
 
-// wakeSharing queues the other ManagedResources that claim any of the objects in the inventory of an owner: one of them may wait until it
-// can leave an object to this one.
-func (r *Reconciler) wakeSharing(owner types.NamespacedName, recorded inventory) {
-	r.wakeAll(r.claims.Sharing(slices.Collect(maps.Keys(recorded)), owner))
+// enqueueSharing enqueues the other ManagedResources that claim an object in the inventory of an owner. One of them may
+// wait until it can hand over an object to this owner.
+func (r *Reconciler) enqueueSharing(owner types.NamespacedName, recorded inventory) {
+	r.enqueueAll(r.claims.Sharing(slices.Collect(maps.Keys(recorded)), owner))
 }
 
-// record stores what is about to be applied before it is applied, so that nothing can be lost. The plan has nothing to apply if it cannot
-// be stored.
+// record stores the inventory with all objects that will be applied before they are applied, so that no object can be
+// lost. If it cannot be stored, the plan applies nothing.
 func (p *pass) record(ctx context.Context, in input, gate gate) (plan, error) {
 	plan := plan{input: in, baseline: p.baselineOf(in), gate: gate}
 	wanted := in.manifests
@@ -103,16 +103,17 @@ func (p *pass) record(ctx context.Context, in input, gate gate) (plan, error) {
 		return plan, nil
 	}
 	plan.recorded = union
-	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
+	status.Conditions = p.progressing(status.Conditions)
 	if err := p.storeStatus(ctx, status); err != nil {
 		return plan, err
 	}
-	p.wakeSharing(p.self.Owner, union.without(in.recorded))
+	p.enqueueSharing(p.self.Owner, union.without(in.recorded))
 	return plan, nil
 }
 
-// baselineOf returns how many objects the inventory held before objects left the manifests. Objects may stay in the inventory for many
-// reconciles after they left the manifests, because the guard refuses or because manifests cannot be read; the number of the first one counts.
+// baselineOf returns the number of objects in the inventory before the manifests changed. Removed objects may stay in
+// the inventory for many reconciles, because the guard refuses their deletion or because manifests cannot be read. The
+// number of the first of these reconciles counts.
 func (p *pass) baselineOf(in input) int {
 	if baseline := int(p.mr.Status.PruneBaseline); baseline > 0 && len(p.outsideManifests(in, in.recorded)) > 0 {
 		return baseline
@@ -120,7 +121,7 @@ func (p *pass) baselineOf(in input) int {
 	return len(in.recorded)
 }
 
-// baselineAfter returns what the next reconcile has to know of the baseline: nothing if every object in the inventory is wanted.
+// baselineAfter returns the baseline for the next reconcile. It is 0 if every object in the inventory is wanted.
 func (p *pass) baselineAfter(plan plan, remaining inventory, changes []change) int32 {
 	if p.mr.Spec.Prune == nil || p.operation != opApply || len(p.outsideManifests(plan.input, remaining)) == 0 {
 		return 0
@@ -128,13 +129,13 @@ func (p *pass) baselineAfter(plan plan, remaining inventory, changes []change) i
 	baseline := plan.baseline
 	for _, change := range changes {
 		if change.err == nil && (change.action == actionDelete || change.action == actionForget) {
-			baseline-- // so that a deletion that takes long leaves no room for more of them
+			baseline-- // otherwise, a slow deletion would permit further deletions
 		}
 	}
 	return int32(max(baseline, 0)) //nolint:gosec // no inventory has that many entries
 }
 
-// storeStatus writes the status. It fails with a conflict if the ManagedResource is not the one that was read.
+// storeStatus writes the status. It returns a conflict if the ManagedResource has changed since it was read.
 func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.ManagedResourceStatus) error {
 	body, err := statusPatch(p.mr, status)
 	if err != nil {
@@ -148,31 +149,32 @@ func (p *pass) storeStatus(ctx context.Context, status resourcesv1alpha1.Managed
 		return fmt.Errorf("write the status of ManagedResource %s: %w", p.self.Owner, err)
 	}
 	p.mr.ResourceVersion, p.mr.Status = meta.ResourceVersion, status
-	p.staleReads.Settle(p.self.Owner, before)
+	p.staleReads.Resolve(p.self.Owner, before)
 	if before != p.mr.ResourceVersion {
 		p.staleReads.Add(p.self.Owner, before)
 	}
 	return nil
 }
 
-// recordFailedWrite remembers that a ManagedResource may have been written though the request failed, unless the API server refused it.
+// recordFailedWrite records that a write of a ManagedResource may have succeeded although the request failed, unless
+// the API server rejected it.
 func (r *Reconciler) recordFailedWrite(mr *resourcesv1alpha1.ManagedResource, err error) {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError {
 		return
 	}
-	r.staleReads.Doubt(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
+	r.staleReads.MarkUncertain(client.ObjectKeyFromObject(mr), mr.ResourceVersion)
 }
 
-// metadataOf names a ManagedResource for a write that is answered with its metadata alone.
+// metadataOf identifies a ManagedResource in a request whose response contains only metadata.
 func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 	meta.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
 	return meta
 }
 
-// ownedStatus is the part of a status that this controller owns. An empty inventory is sent too: left out, it would stay
-// as it is if it was written by a predecessor.
+// ownedStatus is the part of a status that this controller owns. An empty inventory is sent too. Otherwise, the
+// inventory that a previous owner of the field has written would remain.
 type ownedStatus struct {
 	Conditions          []resourcesv1alpha1.Condition       `json:"conditions,omitempty"`
 	ObservedGeneration  int64                               `json:"observedGeneration"`
@@ -183,8 +185,9 @@ type ownedStatus struct {
 }
 
 // statusPatch returns the server-side-apply patch for the part of a status that this controller owns: the inventory,
-// the observed generation, the checksum and the conditions, those of health with what the health controller said last. It carries the resourceVersion, so that it is refused
-// when it was computed from an outdated inventory.
+// the observed generation, the checksum and the conditions. The health conditions repeat the last result of the health
+// controller. The patch contains the resourceVersion, so that it is rejected if it was computed from an outdated
+// inventory.
 func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1.ManagedResourceStatus) ([]byte, error) {
 	owned := ownedStatus{
 		ObservedGeneration: status.ObservedGeneration, Resources: status.Resources,
@@ -219,19 +222,19 @@ func statusPatch(mr *resourcesv1alpha1.ManagedResource, status resourcesv1alpha1
 	return body, nil
 }
 
-// withoutInventory returns the status of a ManagedResource without objects.
+// withoutInventory returns the status of a ManagedResource with an empty inventory.
 func (p *pass) withoutInventory() resourcesv1alpha1.ManagedResourceStatus {
 	status := *p.mr.Status.DeepCopy()
 	status.Resources, status.SecretsDataChecksum, status.AppliedInputs, status.PruneBaseline = nil, nil, "", 0
 	return status
 }
 
-// progressAfter is how long applying may take before the status says that it is going on. Most changes are applied in
-// less, and then the status is written once, with the outcome.
+// progressAfter is how long an apply may take before the status reports it as in progress. Most changes are applied
+// faster. Their status is written once, with the result.
 const progressAfter = 3 * time.Second
 
-// progressOf returns what the condition says while objects are being applied. As in gardener-resource-manager, the reason
-// and message of a failure or of a pending deletion stay until there is news.
+// progressOf returns the content of ResourcesApplied while objects are being applied. As in gardener-resource-manager,
+// the reason and message of a failure or of a pending deletion stay until there is a new result.
 func progressOf(before resourcesv1alpha1.Condition) resourcesv1alpha1.Statement {
 	switch before.Reason {
 	case resourcesv1alpha1.ReasonApplyFailed, resourcesv1alpha1.ReasonDeletionFailed, resourcesv1alpha1.ReasonDeletionPending:
@@ -241,22 +244,28 @@ func progressOf(before resourcesv1alpha1.Condition) resourcesv1alpha1.Statement 
 		"The resources are currently being reconciled.")
 }
 
-// hasNews reports whether the ManagedResource or the data of its Secrets changed since they were last applied. While
-// something cannot be read, that is what the condition has to say.
+// progressing returns conditions for objects that are being applied and have not been checked.
+func (p *pass) progressing(conditions []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
+	applied := resourcesv1alpha1.ConditionOf(conditions, resourcesv1alpha1.ResourcesApplied)
+	return p.conditions(p.checksPending(conditions), progressOf(applied))
+}
+
+// hasNews reports whether the ManagedResource or the data of its Secrets has changed since they were last applied. It
+// returns false while there are problems with the input, because the condition has to report these.
 func (p *pass) hasNews(in input) bool {
 	last := p.mr.Status.SecretsDataChecksum
 	return len(in.problems) == 0 &&
 		(last == nil || *last != in.checksum || p.mr.Status.ObservedGeneration != p.mr.Generation)
 }
 
-// showProgress does the work and, if that applies a change and takes long, reports in the status meanwhile that it continues.
+// showProgress runs work. If work applies a change and takes long, the status reports meanwhile that it is in progress.
 func (p *pass) showProgress(ctx context.Context, in input, work func() changeSet) changeSet {
 	if !p.hasNews(in) {
 		return work()
 	}
 	timer, done := p.Clock.NewTimer(progressAfter), make(chan struct{})
 	defer timer.Stop()
-	// The work reads the ManagedResource, so what is written goes into a copy until the work is done.
+	// work reads the ManagedResource, so the status is written to a copy until work has finished.
 	mr := *p.mr
 	shown := &pass{Reconciler: p.Reconciler, mr: &mr, self: p.self}
 	var group sync.WaitGroup
@@ -275,15 +284,15 @@ func (p *pass) showProgress(ctx context.Context, in input, work func() changeSet
 	return work()
 }
 
-// storeProgress reports in the status that objects are being applied, unless it does already. This is for information only: if it cannot be
-// written, the final status follows all the same.
+// storeProgress reports in the status that objects are being applied, unless it already does. An error is only logged,
+// because the final status follows in any case.
 func (p *pass) storeProgress(ctx context.Context) {
 	status := p.mr.Status
-	status.Conditions = p.conditions(p.checksPending(status.Conditions), progressOf(resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied)))
+	status.Conditions = p.progressing(status.Conditions)
 	if equality.Semantic.DeepEqual(status, p.mr.Status) {
 		return
 	}
 	if err := p.storeStatus(ctx, status); err != nil {
-		log.FromContext(ctx).V(1).Info("Could not show that objects are being applied", "error", err.Error())
+		log.FromContext(ctx).V(1).Info("Could not report in the status that objects are being applied", "error", err.Error())
 	}
 }

@@ -15,33 +15,34 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// listPage is how many ManagedResources are listed at a time.
+// listPage is the page size of lists of ManagedResources.
 const listPage = 500
 
-// start is what has to be known before the first reconcile.
-type start struct {
+// startupState is the state of the preparations for the first reconcile.
+type startupState struct {
 	mu sync.Mutex
-	// done is set once it is known.
+	// done is set when the preparations are complete.
 	done bool
-	// awaited are the resourceVersions that the cache has to show; nil before they were looked up.
+	// awaited are the resourceVersions that the cache has to reach. It is nil before they are listed.
 	awaited map[types.NamespacedName]string
 }
 
-// begin prepares for the first reconcile, and reports whether it may come. First the cache has to show every ManagedResource at least
-// as it was when this process began to lead: an inventory that a former leader has enlarged since would be read without what it
-// has applied, and that would be lost. Then every ManagedResource claims what its inventory holds.
-func (r *Reconciler) begin(ctx context.Context) (bool, error) {
-	r.start.mu.Lock()
-	defer r.start.mu.Unlock()
-	if r.start.done {
+// warmUp prepares for the first reconcile, and reports whether it can start. The cache has to contain every
+// ManagedResource in the version of the time at which this process became the leader, or a later one. Otherwise, an
+// inventory that the former leader has extended could be read without the objects that it has applied, and these
+// objects would be lost. Then every ManagedResource claims the objects in its inventory.
+func (r *Reconciler) warmUp(ctx context.Context) (bool, error) {
+	r.startup.mu.Lock()
+	defer r.startup.mu.Unlock()
+	if r.startup.done {
 		return true, nil
 	}
-	if r.start.awaited == nil {
+	if r.startup.awaited == nil {
 		versions, err := r.listVersions(ctx)
 		if err != nil {
 			return false, err
 		}
-		r.start.awaited = versions
+		r.startup.awaited = versions
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.Source.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -54,7 +55,7 @@ func (r *Reconciler) begin(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// seedClaims lets every ManagedResource claim what its inventory holds, and ends the start.
+// seedClaims claims the objects in the inventories of all ManagedResources, and completes the startup.
 func (r *Reconciler) seedClaims(all []resourcesv1alpha1.ManagedResource) {
 	for i := range all {
 		mr := &all[i]
@@ -63,46 +64,49 @@ func (r *Reconciler) seedClaims(all []resourcesv1alpha1.ManagedResource) {
 			p.claim(p.stored(p.resolveScopes(p.Objects.Mapping, nil)))
 		}
 	}
-	r.start.done, r.start.awaited = true, nil
+	r.startup.done, r.startup.awaited = true, nil
 }
 
-// isCurrent reports whether the cache shows all ManagedResources at least as the API server had them when it was first asked.
+// isCurrent reports whether the cache contains all ManagedResources in the version that the API server first returned,
+// or a later one.
 func (r *Reconciler) isCurrent(ctx context.Context, cached []resourcesv1alpha1.ManagedResource) (bool, error) {
 	for i := range cached {
 		name := client.ObjectKeyFromObject(&cached[i])
-		if order, err := resourceversion.CompareResourceVersion(cached[i].ResourceVersion, r.start.awaited[name]); err != nil || order >= 0 {
-			delete(r.start.awaited, name)
+		if order, err := resourceversion.CompareResourceVersion(cached[i].ResourceVersion, r.startup.awaited[name]); err != nil || order >= 0 {
+			delete(r.startup.awaited, name)
 		}
 	}
-	for name := range r.start.awaited {
+	for name := range r.startup.awaited {
 		missing, err := r.isMissing(ctx, name)
 		if err != nil {
 			return false, err
 		}
 		if missing {
-			delete(r.start.awaited, name)
+			delete(r.startup.awaited, name)
 		}
 	}
-	return len(r.start.awaited) == 0, nil
+	return len(r.startup.awaited) == 0, nil
 }
 
-// isMissing reports whether the cache will not show a ManagedResource: it was deleted meanwhile, or is in none of its namespaces.
+// isMissing reports whether the cache will never contain a ManagedResource, because it was deleted in the meantime or
+// is not in the namespaces of the cache.
 func (r *Reconciler) isMissing(ctx context.Context, name types.NamespacedName) (bool, error) {
 	cached := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Source.Get(ctx, name, cached); !apierrors.IsNotFound(err) {
 		return err != nil, nil
 	}
-	err := r.Direct.Get(ctx, name, metadataOf(&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}))
+	named := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	err := r.Direct.Get(ctx, name, metadataOf(named))
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for ManagedResource %s: %w", name, err)
+		return false, fmt.Errorf("read the metadata of ManagedResource %s: %w", name, err)
 	}
 	return false, nil
 }
 
-// listVersions returns the resourceVersions of all ManagedResources, past the cache.
+// listVersions returns the resourceVersions of all ManagedResources from the API server.
 func (r *Reconciler) listVersions(ctx context.Context) (map[types.NamespacedName]string, error) {
 	namespaces := r.Options.Namespaces
 	if len(namespaces) == 0 {

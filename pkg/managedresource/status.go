@@ -16,20 +16,22 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// changeSet is what a pass decided about objects, and the results. Status, Events, metrics and previews are made from it.
+// changeSet contains the decisions of a pass and their results. Status, Events, metrics and previews are derived from
+// it.
 type changeSet struct {
 	changes []change
-	// guarded says why objects that left the manifests are kept.
+	// guarded is the error of the prune guard if it refuses deletions.
 	guarded error
 	kinds   freshKinds
 }
 
-// outdated reports whether a deletion was given up because the ManagedResource or a Secret has changed since it was read.
+// outdated reports whether a deletion was aborted because the ManagedResource or a Secret has changed since it was
+// read.
 func (s changeSet) outdated() bool {
 	return slices.ContainsFunc(s.changes, func(c change) bool { return errors.Is(c.err, errOutdated) })
 }
 
-// remaining returns an inventory after all changes: what was applied, and what could not be deleted yet.
+// remaining returns an inventory after all changes: the applied objects, and those that could not be deleted yet.
 func (s changeSet) remaining(recorded inventory) inventory {
 	remaining := maps.Clone(recorded)
 	for _, change := range s.changes {
@@ -40,7 +42,7 @@ func (s changeSet) remaining(recorded inventory) inventory {
 		case actionCreate, actionApply:
 			digest := digestOf(*change.manifest, change.observation)
 			if len(change.dropped) > 0 {
-				digest = "" // it is applied at every sync period: the API server may come to know the fields
+				digest = "" // apply it every sync period, because the API server may learn the fields
 			}
 			remaining[change.Key()] = entryOf(*change.manifest, digest)
 		case actionDelete, actionForget, actionRelease:
@@ -50,7 +52,7 @@ func (s changeSet) remaining(recorded inventory) inventory {
 	return remaining
 }
 
-// written returns the objects that were changed.
+// written returns the objects that were created or changed.
 func (s changeSet) written() []object.Ref {
 	var refs []object.Ref
 	for _, change := range s.changes {
@@ -61,7 +63,7 @@ func (s changeSet) written() []object.Ref {
 	return refs
 }
 
-// failedWrites returns the objects that were sent without success. Some of the requests may have had an effect all the same.
+// failedWrites returns the objects whose requests failed. Some of these requests may still have had an effect.
 func (s changeSet) failedWrites() []object.Key {
 	var failed []object.Key
 	for i := range s.changes {
@@ -72,7 +74,7 @@ func (s changeSet) failedWrites() []object.Key {
 	return failed
 }
 
-// acceptedFields returns the fields of others that the changes left on the objects.
+// acceptedFields returns the fields of other owners that the changes left on the objects.
 func (s changeSet) acceptedFields() map[object.Key]*fieldpath.Set {
 	accepted := map[object.Key]*fieldpath.Set{}
 	for _, change := range s.changes {
@@ -83,24 +85,24 @@ func (s changeSet) acceptedFields() map[object.Key]*fieldpath.Set {
 	return accepted
 }
 
-// tally sorts the results of a reconcile by what they mean for the condition.
+// tally groups the results of a reconcile by their effect on the condition.
 type tally struct {
 	problems    []problem
 	failed      []change // could not be applied
 	waiting     []change // to be applied later
 	undeletable []change // could not be deleted
-	pending     []change // deleted, but not gone
+	pending     []change // being deleted
 	unreleased  []change // could not be released
-	fighting    []change // corrected, and changed repeatedly
+	fighting    []change // corrected, but changed repeatedly by other clients
 	dropped     []change // applied without fields that the API server does not know
-	handedOver  []change // kept until another ManagedResource has them
-	coerced     []string // have labels or annotations that were not strings
+	handedOver  []change // kept until another ManagedResource has recorded them
+	coerced     []string // had labels or annotations that were not strings
 	held        []change // wait for dependencies
-	gate        gate     // what they wait for
+	gate        gate     // why they wait
 	revision    string   // the inputs that they come from
-	guarded     error    // left the manifests, and is kept by the prune guard
-	deleting    bool     // all objects have to go
-	notes       []string // on the deletion of all of them
+	guarded     error    // why the prune guard refuses deletions
+	deleting    bool     // all objects are deleted
+	notes       []string // about the deletion of all objects
 }
 
 func tallyOf(problems []problem, changes []change) tally {
@@ -134,7 +136,8 @@ func tallyOf(problems []problem, changes []change) tally {
 	return result
 }
 
-// verdict returns what ResourcesApplied says. Status and reason are those of the most severe problem; the message lists all problems.
+// verdict returns the content of ResourcesApplied. Status and reason are those of the most severe problem. The message
+// lists all problems.
 func (t tally) verdict() resourcesv1alpha1.Statement {
 	message := t.message()
 	blocked := t.gate.verdict(t.held, message)
@@ -144,7 +147,8 @@ func (t tally) verdict() resourcesv1alpha1.Statement {
 	case len(t.failed) > 0:
 		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, message)
 	case len(t.unreleased) > 0:
-		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message)
+		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse,
+			resourcesv1alpha1.ReasonReleaseOfOrphanedResourcesFailed, message)
 	case len(t.undeletable) > 0:
 		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionFailed, message)
 	case t.guarded != nil:
@@ -206,8 +210,8 @@ func (t tally) message() string {
 	return conditiontext.ForCondition(strings.Join(sections, "\n"))
 }
 
-// section returns "<title> (<count>): <item>; <item>" with the items sorted and without what is fleeting, so that messages
-// are stable.
+// section returns "<title> (<count>): <item>; <item>". The items are sorted, and volatile parts are removed, so that
+// messages are stable.
 func section(title string, items []string) string {
 	if len(items) == 0 {
 		return ""
@@ -219,7 +223,7 @@ func section(title string, items []string) string {
 	return fmt.Sprintf("%s (%d): %s", title, len(items), strings.Join(items, "; "))
 }
 
-// textsOf returns what is said about each of the changes.
+// textsOf returns the text about each change.
 func textsOf(changes []change, text func(change) string) []string {
 	texts := make([]string, 0, len(changes))
 	for _, change := range changes {
@@ -236,7 +240,7 @@ func (t tally) droppedFields() string {
 	return section("Applied without fields that the API server does not know", textsOf(t.dropped, droppedFrom))
 }
 
-// droppedFrom names an object and the fields that it was applied without.
+// droppedFrom names an object and the fields without which it was applied.
 func droppedFrom(change change) string {
 	const shown = 10
 	paths := change.dropped
@@ -246,7 +250,8 @@ func droppedFrom(change change) string {
 	return change.String() + ": " + strings.Join(paths, ", ")
 }
 
-// describeFight names the field managers that keep changing an object. The text stays the same while the same managers change it.
+// describeFight names the field managers that keep changing an object. The text is stable while the managers stay the
+// same.
 func describeFight(change change) string {
 	by := "another client"
 	if managers := change.fight.Managers; len(managers) > 0 {
@@ -258,13 +263,13 @@ func describeFight(change change) string {
 	return fmt.Sprintf("%s keeps being changed by %s: stop one of the two writers from setting these fields", change.Ref, by)
 }
 
-// retryable reports whether trying again, with nothing changed by the user, may help.
+// retryable reports whether a retry may help without a change by the user.
 func (t tally) retryable() bool {
 	return slices.ContainsFunc(t.problems, func(p problem) bool { return p.transient }) ||
 		slices.ContainsFunc(slices.Concat(t.failed, t.unreleased, t.undeletable), func(c change) bool { return !apply.Terminal(c.err) })
 }
 
-// names returns "<count> (<name>, <name>, …)" of the objects of changes.
+// names returns "<count> (<name>, <name>, …)" for the objects of changes.
 func names(changes []change) string {
 	refs := make([]object.Ref, 0, len(changes))
 	for _, change := range changes {
@@ -273,7 +278,7 @@ func names(changes []change) string {
 	return countedNames(refs)
 }
 
-// countedNames returns "<count> (<name>, <name>, …)" for an Event.
+// countedNames returns "<count> (<name>, <name>, …)" for objects.
 func countedNames(refs []object.Ref) string {
 	const shown = 5
 	texts := make([]string, 0, len(refs))

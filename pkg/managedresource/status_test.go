@@ -28,7 +28,7 @@ var (
 	}}
 )
 
-// wanted and unwanted are changes of an object that is, or is not, in the manifests.
+// wanted and unwanted return a change of an object that is, or is not, in the manifests.
 func wanted(name string, action action, err error) change {
 	manifest := manifestOf(configMapKind, "a", name)
 	return change{Ref: manifest.Ref, manifest: &manifest, action: action, reason: "because", err: err}
@@ -113,14 +113,16 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A ManagedResource that is being deleted has nothing to apply.
+// TestVerdictOfDeletionThatIsRefused checks the message for a ManagedResource that is being deleted, and therefore has nothing
+// to apply.
 func TestVerdictOfDeletionThatIsRefused(t *testing.T) {
 	tally := tallyOf([]problem{refusal("spec.serviceAccountName: missing")}, nil)
 	tally.deleting = true
 	expectContains(t, tally.verdict().Message, "Nothing is deleted (1): spec.serviceAccountName: missing")
 }
 
-// A ManagedResource that is being deleted waits for its successors, and tells so.
+// TestVerdictOfDeletionThatHandsOver checks that a ManagedResource that is being deleted waits for the new owners of its
+// objects, and reports that.
 func TestVerdictOfDeletionThatHandsOver(t *testing.T) {
 	tally := tallyOf(nil, []change{unwanted("h", actionHandOver, nil)})
 	tally.deleting = true
@@ -136,7 +138,7 @@ func TestVerdictsAreStable(t *testing.T) {
 	want := tallyOf(nil, changes).verdict()
 	slices.Reverse(changes)
 	if got := tallyOf(nil, changes).verdict(); got != want {
-		t.Errorf("in another order the verdict is %+v, not %+v", got, want)
+		t.Errorf("in another order the verdict is %+v, want %+v", got, want)
 	}
 }
 
@@ -166,7 +168,7 @@ func TestRetryable(t *testing.T) {
 func TestTruncateKeepsWholeCharacters(t *testing.T) {
 	exact := strings.Repeat("x", conditiontext.MaxCondition)
 	if got := conditiontext.ForCondition(exact); got != exact {
-		t.Errorf("a message of the greatest length was cut to %d bytes", len(got))
+		t.Errorf("a message of the maximum length was truncated to %d bytes", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
@@ -175,7 +177,7 @@ func TestTruncateKeepsWholeCharacters(t *testing.T) {
 				t.Errorf("%q shifted by %d: got %d bytes, want about %d", character, shift, len(got), conditiontext.MaxCondition)
 			}
 			if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, " …") {
-				t.Errorf("%q shifted by %d: it ends in %q", character, shift, got[len(got)-8:])
+				t.Errorf("%q shifted by %d: the text ends with %q", character, shift, got[len(got)-8:])
 			}
 		}
 	}

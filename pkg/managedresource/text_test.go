@@ -35,7 +35,7 @@ func TestShortenFitsAnEvent(t *testing.T) {
 	const greatestNote = 1024 // of an events.k8s.io/v1 Event
 	exact := strings.Repeat("x", 900)
 	if got := conditiontext.ForEvent(exact); got != exact {
-		t.Errorf("a text of 900 bytes was cut to %d", len(got))
+		t.Errorf("a text of 900 bytes was truncated to %d", len(got))
 	}
 	for _, character := range []string{"x", "é", "…", "😀"} {
 		for shift := range len(character) {
@@ -44,7 +44,7 @@ func TestShortenFitsAnEvent(t *testing.T) {
 				t.Errorf("%q shifted by %d: got %d bytes, want about 900", character, shift, len(got))
 			}
 			if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) || !strings.HasSuffix(got, " …") {
-				t.Errorf("%q shifted by %d: it ends in %q", character, shift, got[len(got)-8:])
+				t.Errorf("%q shifted by %d: the text ends with %q", character, shift, got[len(got)-8:])
 			}
 		}
 	}

@@ -23,17 +23,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// inputsFormat is part of every digest of inputs. It changes when the same inputs are to have another effect than in the
-// version before.
+// inputsFormat is part of every digest of inputs. It must change if the same inputs have a different effect than in the
+// previous version.
 const inputsFormat = "1"
 
-// upToDate reports whether the last reconcile was complete and nothing has changed since: neither what it worked from nor any
-// object. It takes this from caches and watches, so that rest costs no request. It also returns the stored inventory.
+// upToDate reports whether the last reconcile was complete, and neither its inputs nor any object has changed since. It
+// uses only caches and watches, so that an unchanged ManagedResource costs no request. It also returns the stored
+// inventory.
 func (p *pass) upToDate(ctx context.Context) (bool, input, error) {
 	status := p.mr.Status
 	if p.Options.AlwaysUpdate || status.AppliedInputs == "" || status.ObservedGeneration != p.mr.Generation ||
 		resourcesv1alpha1.ConditionOf(status.Conditions, resourcesv1alpha1.ResourcesApplied).Reason != resourcesv1alpha1.ReasonApplySucceeded {
-		return false, input{}, nil // one that was ignored until now is True for another reason
+		return false, input{}, nil // the condition of an ignored ManagedResource is True for another reason
 	}
 	in := p.stored(p.resolveScopes(p.Objects.Mapping, nil))
 	versions, err := p.secretVersions(ctx)
@@ -44,27 +45,28 @@ func (p *pass) upToDate(ctx context.Context) (bool, input, error) {
 	if err != nil || inputs != status.AppliedInputs {
 		return false, in, err
 	}
-	// The last pass recorded all that it did. None with other inputs can have been between: Secrets do not get an old version again.
+	// The last pass has recorded all its writes. No pass with other inputs can have followed it, because Secrets never
+	// return to an old resourceVersion.
 	p.unrecorded.Confirm(p.self.Owner)
 	unchanged, err := p.noDrift(ctx, in)
 	return unchanged, in, err
 }
 
-// noDrift reports whether every recorded object is as it was applied.
+// noDrift reports whether every recorded object is unchanged since it was applied.
 func (p *pass) noDrift(ctx context.Context, in input) (bool, error) {
 	manifests := make([]object.Manifest, 0, len(in.recorded))
 	var bare []object.Ref
 	for _, entry := range in.recorded {
 		manifest := recordedManifest(entry)
 		if manifest.Directive.Bare {
-			bare = append(bare, manifest.Ref) // no watch shows it
+			bare = append(bare, manifest.Ref) // no watch covers it
 			continue
 		}
 		manifests = append(manifests, manifest)
 	}
 	states := p.Live.Read(ctx, refsOf(manifests))
 	p.acceptedFields.Exclude(p.self.Owner, states)
-	if left, err := p.leftAtZero(ctx, in.recorded, states); left || err != nil {
+	if left, err := p.scaledToZero(ctx, in.recorded, states); left || err != nil {
 		return false, err
 	}
 	for _, change := range p.planWave(ctx, plan{input: in}, manifests, states, nil) {
@@ -80,9 +82,9 @@ func (p *pass) noDrift(ctx context.Context, in input) (bool, error) {
 	return true, nil
 }
 
-// leftAtZero reports whether another client set a recorded object to 0 replicas, from which its autoscaler does not scale: the manifest
-// decides about that, and the inventory does not have it.
-func (p *pass) leftAtZero(ctx context.Context, recorded inventory, states map[object.Key]live.State) (bool, error) {
+// scaledToZero reports whether another client has set a recorded object to 0 replicas, from which its autoscaler does
+// not scale. This cannot be decided with the inventory, because it depends on the manifest.
+func (p *pass) scaledToZero(ctx context.Context, recorded inventory, states map[object.Key]live.State) (bool, error) {
 	var left []object.Key
 	for key, state := range states {
 		preserved := resourcesv1alpha1.Truthy(recorded[key].Annotations[resourcesv1alpha1.AnnotationPreserveReplicas])
@@ -101,7 +103,7 @@ func (p *pass) leftAtZero(ctx context.Context, recorded inventory, states map[ob
 	return slices.ContainsFunc(left, func(key object.Key) bool { return scalingOf(key) == manifest.ScaledFromOne }), nil
 }
 
-// watched reports whether every change of a recorded object is an event.
+// watched reports whether every change of a recorded object causes an event.
 func (p *pass) watched(recorded inventory) bool {
 	for _, entry := range recorded {
 		if applyoptions.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
@@ -111,17 +113,19 @@ func (p *pass) watched(recorded inventory) bool {
 	return true
 }
 
-// wakeResting queues the resting ManagedResources that may have changed without an event.
-func (r *Reconciler) wakeResting(ctx context.Context) {
+// enqueueResting enqueues the resting ManagedResources that may have changed without an event.
+func (r *Reconciler) enqueueResting(ctx context.Context) {
 	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find out which ManagedResources may have changed without an event; they are reconciled at their next event")
+		log.FromContext(ctx).Error(err, "Could not find the ManagedResources that may have changed without an event; "+
+			"they are reconciled at their next event")
 		return
 	}
-	r.wakeAll(disturbed)
+	r.enqueueAll(disturbed)
 }
 
-// recordedManifest returns what the inventory has of a manifest: enough to decide whether it has to be applied again.
+// recordedManifest returns the part of a manifest that the inventory contains. It is sufficient to decide whether the
+// object has to be applied again.
 func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
 	return object.Manifest{
 		Ref: refOfEntry(entry), Digest: sentDigest(entry), Labels: entry.Labels, Annotations: entry.Annotations,
@@ -129,7 +133,7 @@ func recordedManifest(entry resourcesv1alpha1.ObjectReference) object.Manifest {
 	}
 }
 
-// secretVersions returns the versions of the referenced Secrets, from their metadata alone.
+// secretVersions returns the versions of the referenced Secrets. It reads only their metadata.
 func (p *pass) secretVersions(ctx context.Context) ([]string, error) {
 	versions := make([]string, 0, len(p.mr.Spec.SecretRefs))
 	for _, reference := range p.mr.Spec.SecretRefs {
@@ -140,7 +144,7 @@ func (p *pass) secretVersions(ctx context.Context) ([]string, error) {
 		case apierrors.IsNotFound(err):
 			versions = append(versions, reference.Name+" is missing")
 		case err != nil:
-			return nil, fmt.Errorf("look for Secret %s/%s: %w", p.mr.Namespace, reference.Name, err)
+			return nil, fmt.Errorf("read the metadata of Secret %s/%s: %w", p.mr.Namespace, reference.Name, err)
 		default:
 			versions = append(versions, secretVersion(secret))
 		}
@@ -152,8 +156,8 @@ func secretVersion(secret metav1.Object) string {
 	return secret.GetName() + "/" + string(secret.GetUID()) + "/" + secret.GetResourceVersion()
 }
 
-// inputs returns the digest of all that decides about what is applied. Scalers are those that the manifests were rendered with, as a later
-// one is a change; they are read if they are nil.
+// inputs returns the digest of all inputs that determine what is applied. Scalers are the autoscalers with which the
+// manifests were rendered, because a later autoscaler is a change. They are read if they are nil.
 func (p *pass) inputs(ctx context.Context, secretVersions []string, scalers autoscalers, objects []object.Key) (string, error) {
 	spec, specErr := json.Marshal(p.mr.Spec)
 	scaled, scaledErr := p.scaledAmong(ctx, scalers, objects)
@@ -189,20 +193,20 @@ func (p *pass) scaledAmong(ctx context.Context, scalers autoscalers, objects []o
 	return slices.Compact(scaled), nil
 }
 
-// unfinishedFor is for how long manifests are kept between two looks: objects that are deleted mostly go in seconds.
-const unfinishedFor = time.Minute
+// suspendedFor is how long the manifests of a suspended pass are kept. Most objects are deleted within seconds.
+const suspendedFor = time.Minute
 
-// suspendedManifests remembers the manifests of ManagedResources that are applied, except for objects of kinds that the API server is about to
-// serve, while what left them is being deleted. That takes several looks, which need not read and decode the Secrets each time. It is safe for
-// concurrent use.
+// suspendedManifests stores the manifests of ManagedResources that are applied, except for objects of kinds that will
+// soon be served, but still wait for deletions. Such a wait takes several passes, which do not have to read and decode
+// the Secrets each time. It is safe for concurrent use.
 type suspendedManifests struct {
 	mu      sync.Mutex
 	byOwner map[types.NamespacedName]suspended
 }
 
-// suspended is the input of a pass that goes on later.
+// suspended is the input of a pass that is continued later.
 type suspended struct {
-	// inputs is the digest of what it was made from.
+	// inputs is the digest of the inputs from which it was made.
 	inputs string
 	input  input
 }
@@ -217,7 +221,7 @@ func (u *suspendedManifests) keep(owner types.NamespacedName, kept suspended) {
 	u.byOwner[owner] = kept
 }
 
-// take returns what was kept, and forgets it.
+// take returns the stored input of a ManagedResource and deletes it from the store.
 func (u *suspendedManifests) take(owner types.NamespacedName) (suspended, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -226,10 +230,11 @@ func (u *suspendedManifests) take(owner types.NamespacedName) (suspended, bool) 
 	return kept, known
 }
 
-// resume returns the input of the last pass, if nothing that it was made from has changed. It reports whether it does.
+// resume returns the input of the last pass if nothing from which it was made has changed. The boolean is false
+// otherwise.
 func (p *pass) resume(ctx context.Context) (input, bool, error) {
 	last, known := p.suspended.take(p.self.Owner)
-	if !known || p.Clock.Since(last.input.rendered) > unfinishedFor {
+	if !known || p.Clock.Since(last.input.rendered) > suspendedFor {
 		return input{}, false, nil
 	}
 	stored := p.stored(p.resolveScopes(p.Objects.Mapping, nil))
@@ -252,14 +257,14 @@ func (p *pass) resume(ctx context.Context) (input, bool, error) {
 		}
 	}
 	if p.takesOver(ctx, secrets) {
-		return input{}, false, nil // it matters who else writes them
+		return input{}, false, nil // the rendering depends on the other field owners
 	}
 	in := last.input
 	in.recorded, in.owners, in.scalers = stored.recorded, stored.owners, scalers
 	return in, true, nil
 }
 
-// suspend keeps the manifests for the next pass, if all that is left to do is to wait for deletions or late kinds.
+// suspend stores the manifests for the next pass if only deletions and late kinds are pending.
 func (p *pass) suspend(ctx context.Context, plan plan, kinds freshKinds, tally tally) error {
 	if !p.onlyWaits(tally, kinds) || plan.sharesSecrets || len(plan.coerced) > 0 || !plan.gate.open() {
 		p.suspended.take(p.self.Owner)
@@ -276,7 +281,7 @@ func (p *pass) suspend(ctx context.Context, plan plan, kinds freshKinds, tally t
 	return nil
 }
 
-// onlyWaits reports whether all that is left to do is to wait for deletions or late kinds.
+// onlyWaits reports whether only deletions and late kinds are pending.
 func (p *pass) onlyWaits(tally tally, kinds freshKinds) bool {
 	otherwise := slices.ContainsFunc(tally.waiting, func(c change) bool { return !kinds.late[c.GroupKind()] })
 	return p.operation == opApply && len(tally.pending)+len(tally.waiting) > 0 && !otherwise && len(tally.problems)+len(tally.failed) == 0

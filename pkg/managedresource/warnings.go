@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// warningsInterval is how often the Events of one Service are read: pending deletions are looked at more often.
+	// warningsInterval is how often the Events of one Service are read. Pending deletions are checked more often.
 	warningsInterval = 5 * time.Second
-	// servicesExplained is for how many Services of one ManagedResource Events are shown: a condition has no room for more.
-	servicesExplained = 3
+	// maxExplainedServices limits the number of Services of one ManagedResource whose Events are shown, because the size
+	// of a condition is limited.
+	maxExplainedServices = 3
 )
 
-// explainPending adds the Events of Services whose deletion is pending to the reasons of their changes: mostly a load balancer cannot be
-// removed, which only Events report.
+// explainPending adds the Events of Services whose deletion is pending to the reasons of their changes. The usual cause
+// is a load balancer that cannot be removed, which only Events report.
 func (p *pass) explainPending(ctx context.Context, changes []change) {
 	var stuck []*change
 	for i := range changes {
@@ -31,7 +32,7 @@ func (p *pass) explainPending(ctx context.Context, changes []change) {
 		}
 	}
 	slices.SortFunc(stuck, func(a, b *change) int { return a.Key().Compare(b.Key()) })
-	for _, change := range stuck[:min(len(stuck), servicesExplained)] {
+	for _, change := range stuck[:min(len(stuck), maxExplainedServices)] {
 		change.reason += warnings.Describe(p.warningsOf(ctx, *change), change.observation.UID, p.Clock.Now())
 	}
 }
@@ -41,7 +42,8 @@ func isStuckService(change change) bool {
 		change.Kind == "Service" && !change.observation.Deleting.IsZero()
 }
 
-// warningsOf returns the Events of a Service. It returns nothing if they cannot be read, as that may be forbidden.
+// warningsOf returns the latest Events of a Service. It returns none if they cannot be read, for example because that
+// is forbidden.
 func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
 	uid := change.observation.UID
 	if events, known := p.warnings.get(uid, p.Clock.Now()); known {
@@ -49,7 +51,7 @@ func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
 	}
 	events, err := p.Objects.Warnings(ctx, change.Ref, uid)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Could not read the Events of a Service that is not gone", "service", change.String(),
+		log.FromContext(ctx).V(1).Info("Could not read the Events of a Service whose deletion is pending", "service", change.String(),
 			"error", err.Error())
 	}
 	latest := warnings.Latest(events)
@@ -57,7 +59,7 @@ func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
 	return latest
 }
 
-// recentWarnings remembers the Events of objects for a while. It is safe for concurrent use.
+// recentWarnings caches the Events of objects. It is safe for concurrent use.
 type recentWarnings struct {
 	mu    sync.Mutex
 	byUID map[types.UID]readEvents
@@ -72,7 +74,7 @@ func newRecentWarnings() *recentWarnings {
 	return &recentWarnings{byUID: map[types.UID]readEvents{}}
 }
 
-// get returns the Events of an object if they were read a short time ago.
+// get returns the Events of an object if they were read within warningsInterval.
 func (w *recentWarnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +82,7 @@ func (w *recentWarnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool
 	return read.events, known && now.Sub(read.at) < warningsInterval
 }
 
-// set remembers the Events of an object, and forgets those that were read long ago.
+// set stores the Events of an object, and deletes expired entries.
 func (w *recentWarnings) set(uid types.UID, events []corev1.Event, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

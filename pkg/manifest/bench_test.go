@@ -10,7 +10,7 @@ import (
 
 const benchmarkObjects = 1000
 
-// benchmarkManifest is a workload of common size.
+// benchmarkManifest is a workload of typical size.
 const benchmarkManifest = `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -67,7 +67,7 @@ func BenchmarkRender(b *testing.B) {
 	scopes, marks := testScopes(), testMarks(map[string]string{"team": "blue"})
 	b.ReportAllocs()
 	for b.Loop() {
-		b.StopTimer() // rendering changes the documents, so each round needs its own
+		b.StopTimer() // rendering changes the documents, so each iteration needs its own
 		documents, _ := decodeSecret(secretWith(text), DefaultLimits())
 		b.StartTimer()
 		if result := Render(documents, scopes, nil, marks); len(result.Manifests) != benchmarkObjects {

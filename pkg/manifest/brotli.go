@@ -13,12 +13,13 @@ import (
 // compressedSuffix marks a data key whose value is compressed with Brotli.
 const compressedSuffix = ".br"
 
-// plain returns a key's value decompressed, and takes its size from what the Secret may hold. A key that cannot be read
-// takes nothing from the others, unless there are several.
+// plain returns the decompressed value of a key and deducts its size from the limit of the Secret. A key that cannot be
+// read does not reduce the limit for the others, but too many unreadable bytes make the decoder skip further compressed
+// keys.
 func (d *decoder) plain(key string, value []byte) ([]byte, error) {
 	if strings.HasSuffix(key, compressedSuffix) {
 		if d.wasted > 2*d.limits.Bytes {
-			return nil, errors.New("it is left out, since too much of this secret could not be read")
+			return nil, errors.New("it is skipped, because too much of this secret could not be read")
 		}
 		var err error
 		value, err = io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), d.bytesLeft+1))

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Checksum returns the SHA-256 of all data of the Secrets, in their order, as lower-case hex.
+// Checksum returns the SHA-256 of the data of all Secrets, in their order, in lower-case hex.
 func Checksum(secrets []*corev1.Secret) string {
 	hash := sha256.New()
 	for _, secret := range secrets {

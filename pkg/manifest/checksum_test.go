@@ -8,9 +8,9 @@ import (
 )
 
 func TestChecksum(t *testing.T) {
-	const nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of nothing
+	const nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of no data
 	if got := Checksum(nil); got != nothing {
-		t.Errorf("the checksum of nothing is %s", got)
+		t.Errorf("the checksum of no data is %s", got)
 	}
 	of := func(contents ...map[string]string) string {
 		var secrets []*corev1.Secret
@@ -23,7 +23,7 @@ func TestChecksum(t *testing.T) {
 	if !regexp.MustCompile("^[0-9a-f]{64}$").MatchString(base) {
 		t.Errorf("%q is not lower-case hex of a SHA-256", base)
 	}
-	for range 20 { // maps have a new order each time
+	for range 20 { // the iteration order of maps is random
 		if got := of(map[string]string{"b": "2", "a": "1"}); got != base {
 			t.Fatalf("the checksum depends on the order of keys: %s, %s", got, base)
 		}
@@ -42,7 +42,7 @@ func TestChecksum(t *testing.T) {
 		"Secrets in another order":    of(map[string]string{"c": "3"}, map[string]string{"a": "1", "b": "2"}),
 	} {
 		if other, collides := seen[got]; collides {
-			t.Errorf("%s has the checksum of %s", name, other)
+			t.Errorf("%s has the same checksum as %s", name, other)
 		}
 		seen[got] = name
 	}

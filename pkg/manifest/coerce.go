@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// coerceMetadata turns the numbers and booleans among an object's labels and annotations into strings, as their author most likely meant
-// them. It returns the paths of those. All else that is not a string stays, for an error.
+// coerceMetadata converts numbers and booleans in the labels and annotations of an object to strings, and returns the
+// paths of the converted values. Other values that are not strings stay, and cause an error later.
 func coerceMetadata(obj map[string]any) []string {
 	var paths []string
 	meta, _ := obj["metadata"].(map[string]any)
@@ -27,7 +27,7 @@ func coerceMetadata(obj map[string]any) []string {
 	return paths
 }
 
-// textOf returns a number or a boolean as JSON has it, without an exponent.
+// textOf returns a number or boolean in its JSON notation, without an exponent.
 func textOf(value any) (string, bool) {
 	switch value := value.(type) {
 	case bool:
@@ -40,7 +40,8 @@ func textOf(value any) (string, bool) {
 	return "", false
 }
 
-// describeCoerced names an object and what of it was not a string. It repeats no values.
+// describeCoerced returns a text with the name of an object and the paths of its converted values. It does not contain
+// the values.
 func describeCoerced(ref object.Ref, paths []string) string {
 	const shown = 5
 	if len(paths) > shown {

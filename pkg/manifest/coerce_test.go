@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestScalarsInMetadata: YAML has more types than labels and annotations, and none of them is meant.
+// TestScalarsInMetadata checks that scalars of other YAML types in labels and annotations become strings, and that this is
+// reported.
 func TestScalarsInMetadata(t *testing.T) {
 	for text, want := range map[string]string{
 		"true": "true", "no": "false", "1": "1", "-7": "-7", "1.5": "1.5", "1e3": "1000", "1.0": "1", "9007199254740993": "9007199254740993",
@@ -22,13 +23,13 @@ func TestScalarsInMetadata(t *testing.T) {
 			}
 			changed := text != "~" && text != "'1'" && text != "x"
 			if told := len(result.Coerced) == 1 && result.Coerced[0] == `v1/ConfigMap/default/a: metadata.`+field+`["key"]`; told != changed {
-				t.Errorf("%s is told as %q", text, result.Coerced)
+				t.Errorf("%s is reported as %q", text, result.Coerced)
 			}
 		}
 	}
 }
 
-// TestCoercedAnnotationsCount: those that ask for something, and of objects that get no marks.
+// TestCoercedAnnotationsCount checks that coerced annotations have an effect, also on objects that get no marks.
 func TestCoercedAnnotationsCount(t *testing.T) {
 	documents, _ := decodeText("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {key: 1}, annotations: {resources.gardener.cloud/ignore: true}}")
 	result := Render(documents, testScopes(), nil, testMarks(nil))
@@ -40,6 +41,6 @@ func TestCoercedAnnotationsCount(t *testing.T) {
 func TestDescribeCoerced(t *testing.T) {
 	many := describeCoerced(manifestOf(configMapKind, "default", "a").Ref, strings.Split("a b c d e f g", " "))
 	if many != "v1/ConfigMap/default/a: a, b, c, d, e, …" {
-		t.Errorf("many are told as %q", many)
+		t.Errorf("many are reported as %q", many)
 	}
 }

@@ -1,5 +1,6 @@
-// Package manifest reads the manifests in Secrets and renders the objects to be applied: decompression, limits, splitting, parsing,
-// namespaces, ownership metadata and the fields that are left to others. It has no side effects and sends no requests.
+// Package manifest decodes the manifests in Secrets and renders the objects to be applied. It handles decompression,
+// limits, splitting, parsing, namespaces, ownership metadata and preserved fields. It has no side effects and sends no
+// requests.
 package manifest
 
 import (
@@ -16,26 +17,26 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// maxProblems is how many problems of one Secret are kept; the others are counted.
+// maxProblems limits the number of problems that are kept for one Secret. Further problems are only counted.
 const maxProblems = 20
 
-// Document is an object as it is written in a Secret.
+// Document is an object in a Secret.
 type Document struct {
 	Object map[string]any
-	// Source says where it was read, such as: at index 2 in 'objects.yaml' in secret 'shop/manifests'.
+	// Source is the location of the object, such as: at index 2 in 'objects.yaml' in secret 'shop/manifests'.
 	Source string
 }
 
-// Decode returns the objects in a Secret, in the order in which the controller reads them. The error joins the reasons why parts
-// could not be read; the other objects are returned all the same.
+// Decode returns the objects in a Secret, in the order in which the controller reads them. The error joins the problems
+// with content that could not be read. The other objects are still returned.
 func Decode(secret *corev1.Secret, limits Limits) ([]Document, error) {
 	documents, errs := decodeSecret(secret, limits)
 	return documents, errors.Join(errs...)
 }
 
-// decodeSecret returns the objects in a Secret's data: keys in ascending order, documents in theirs, the items of lists
-// in the place of the list. What cannot be read becomes a problem and does not keep the rest from being read. Nothing of
-// the content is repeated in a problem.
+// decodeSecret returns the objects in the data of a Secret: keys in ascending order, documents in their order, the
+// items of a list in place of the list. Content that cannot be read results in a problem, and the rest is still read.
+// Problems do not repeat the content.
 func decodeSecret(secret *corev1.Secret, limits Limits) ([]Document, []error) {
 	return newDecoder(secret, limits).decode(secret.Data)
 }
@@ -61,10 +62,10 @@ type decoder struct {
 	bytesLeft int64
 	// wasted counts the bytes of keys that could not be read.
 	wasted int64
-	// seen counts documents and items, good or bad, and values what they are made of.
+	// seen counts documents and items, valid or not, and values their fields, items and lines.
 	seen, values int
 	documents    []Document
-	// failures counts problems. Only the first ones are kept.
+	// failures counts the problems. Only the first ones are kept.
 	failures int
 	problems []error
 }
@@ -76,11 +77,11 @@ func (d *decoder) fail(source string, err error) {
 	}
 }
 
-// count counts a document or an item. It returns false if there are more than may be read, which it reports once.
+// count counts a document or an item. It returns false if the limit is exceeded, which it reports once.
 func (d *decoder) count(source string) bool {
 	d.seen++
 	if d.seen == d.limits.Documents+1 {
-		d.fail(source, fmt.Errorf("the secret holds more than %d objects: this one and all after it are left out; split it",
+		d.fail(source, fmt.Errorf("the secret contains more than %d objects: this one and all later ones are skipped; split it",
 			d.limits.Documents))
 	}
 	return d.seen <= d.limits.Documents
@@ -112,8 +113,8 @@ func (d *decoder) decodeKey(key string, value []byte) {
 	}
 }
 
-// decodeChunk decodes one YAML document or a sequence of JSON values. It returns how many it read, and false if no more
-// may be read.
+// decodeChunk decodes one YAML document or a sequence of JSON values. It returns the number of values that it read, and
+// false if the limit is exceeded.
 func (d *decoder) decodeChunk(key string, index int, chunk []byte) (int, bool) {
 	values, err := jsonValues(chunk, d.limits.Documents+1)
 	if len(values) == 0 {
@@ -147,7 +148,7 @@ func (d *decoder) decodeChunk(key string, index int, chunk []byte) (int, bool) {
 	return len(values) + 1, true
 }
 
-// jsonValues returns the values of a JSON stream up to the first error, but no more than limit.
+// jsonValues returns the values of a JSON stream up to the first error, and at most limit values.
 func jsonValues(chunk []byte, limit int) ([]json.RawMessage, error) {
 	if !utilyaml.IsJSONBuffer(chunk) {
 		return nil, nil
@@ -174,7 +175,7 @@ func (d *decoder) source(key string, index int) string {
 
 func (d *decoder) decodeValue(source string, value any) {
 	if value == nil {
-		return // an empty document, such as one of comments alone
+		return // an empty document, such as one with only comments
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -210,7 +211,7 @@ func (d *decoder) add(source string, object map[string]any) {
 			d.fail(itemSource, errors.New("it is not an object"))
 			continue
 		}
-		// The API server leaves apiVersion and kind out of the items of a typed list.
+		// The API server omits apiVersion and kind in the items of a typed list.
 		if kind != "List" {
 			setDefault(itemObject, "apiVersion", object["apiVersion"])
 			setDefault(itemObject, "kind", strings.TrimSuffix(kind, "List"))

@@ -39,7 +39,7 @@ func TestDecodeReportsWhatItCannotRead(t *testing.T) {
 			}), testLimits())
 
 			if got := namesOf(documents); got != "good good" {
-				t.Errorf("got the objects %q, want those of the other keys", got)
+				t.Errorf("got the objects %q, want the objects of the other keys", got)
 			}
 			if len(problems) != 1 {
 				t.Fatalf("got the problems %v, want one", textsOf(problems))
@@ -52,7 +52,7 @@ func TestDecodeReportsWhatItCannotRead(t *testing.T) {
 func TestDecodeGoesOnAfterABadDocument(t *testing.T) {
 	documents, problems := decodeText(configMap("a") + "---\n[1]\n---\n" + configMap("b") + "---\nx: y: z\n---\n" + configMap("c"))
 	if got := namesOf(documents); got != "a b c" {
-		t.Errorf("got the objects %q, want all good ones", got)
+		t.Errorf("got the objects %q, want all valid ones", got)
 	}
 	texts := textsOf(problems)
 	if len(texts) != 2 {
@@ -86,11 +86,11 @@ func TestDecodeErrorsHoldNoContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, problems := decodeText(text)
 			if len(problems) == 0 {
-				t.Fatal("there is no problem, so the test is pointless")
+				t.Fatal("no problem is reported, so the test has no purpose")
 			}
 			for _, text := range textsOf(problems) {
 				if strings.Contains(text, "hunter") {
-					t.Errorf("the error repeats what is in the Secret: %s", text)
+					t.Errorf("the error repeats data of the Secret: %s", text)
 				}
 			}
 		})
@@ -146,7 +146,7 @@ func TestDecodeDoesNotInflateBombs(t *testing.T) {
 	if len(documents) != 0 || len(problems) != 1 {
 		t.Fatalf("got %d objects and %v, want one problem", len(documents), textsOf(problems))
 	}
-	// Besides what is allowed, doubled by its buffer's growth, the decoder has a window of its own.
+	// In addition to the limit, doubled by the growth of its buffer, the decoder allocates its own window.
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > inflated/4 {
 		t.Errorf("%d MiB were allocated for at most %d MiB of content", allocated>>20, limits.Bytes>>20)
 	}
@@ -220,7 +220,7 @@ func TestDecodeLimitsDocuments(t *testing.T) {
 			case test.ok && len(problems) > 0:
 				t.Errorf("problems: %v", textsOf(problems))
 			case !test.ok && (len(problems) != 1 || !strings.Contains(problems[0].Error(), "more than 3 objects")):
-				t.Errorf("got the problems %v, want that there are too many objects, once", textsOf(problems))
+				t.Errorf("got the problems %v, want one about too many objects", textsOf(problems))
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestDecodeLimitsDocuments(t *testing.T) {
 func TestDefaultLimitsTakeAnyRealSecret(t *testing.T) {
 	limits := DefaultLimits()
 	if limits.Bytes < 20<<20 || limits.Documents < 10_000 || limits.Depth < 100 {
-		t.Errorf("%+v are lower than what real Secrets may hold", limits)
+		t.Errorf("%+v are lower than the content of real Secrets may require", limits)
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 
 const jsonCM = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"}}`
 
-// What is silently dropped is pruned: each of these must give two objects or a problem.
+// TestLostDocuments checks that no document is silently dropped, because its objects would be pruned. Each input must result in
+// two objects or a problem.
 func TestLostDocuments(t *testing.T) {
 	a, b := strings.Replace(jsonCM, "NAME", "a", 1), strings.Replace(jsonCM, "NAME", "b", 1)
 	for name, text := range map[string]string{
@@ -82,13 +83,13 @@ func TestBadNames(t *testing.T) {
 	} {
 		documents, _ := decodeText("apiVersion: v1\nkind: ConfigMap\nmetadata: " + metadata + "\n")
 		for _, m := range Render(documents, testScopes(), nil, testMarks(nil)).Manifests {
-			t.Errorf("%s is taken as %s", metadata, m.Ref)
+			t.Errorf("%s is read as %s", metadata, m.Ref)
 		}
 	}
 	for _, apiVersion := range []string{"/", "/v1", "apps/"} {
 		documents, _ := decodeText("apiVersion: " + apiVersion + "\nkind: ConfigMap\nmetadata: {name: a}\n")
 		for _, m := range Render(documents, testScopes(), nil, testMarks(nil)).Manifests {
-			t.Errorf("apiVersion %s is taken as %s", apiVersion, m.Ref)
+			t.Errorf("apiVersion %s is read as %s", apiVersion, m.Ref)
 		}
 	}
 }

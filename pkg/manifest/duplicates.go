@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// dropDuplicates drops what an object says twice to the same effect, in lists in which the API server refuses
-// duplicates by server-side apply, but accepts them by update, as gardener-resource-manager sends it. What would have another effect stays,
-// and is refused by the API server, which names it. Lists of custom resources are left alone.
+// dropDuplicates removes duplicates without effect from lists. Server-side apply rejects duplicates in these lists,
+// while an update, as sent by gardener-resource-manager, accepts them. Duplicates with an effect stay, so that the API
+// server rejects and names them. Lists of custom resources are not changed.
 func dropDuplicates(obj map[string]any, gk schema.GroupKind) {
 	if meta, ok := obj["metadata"].(map[string]any); ok {
 		dropCopies(meta, "finalizers", "ownerReferences")
@@ -31,7 +31,7 @@ func dropDuplicates(obj map[string]any, gk schema.GroupKind) {
 	}
 }
 
-// podSpecOf returns the spec of the pods that an object of one of Kubernetes' own kinds is or makes; nil if there is none.
+// podSpecOf returns the Pod spec of an object of a built-in kind. It is nil if there is none.
 func podSpecOf(obj map[string]any, gk schema.GroupKind) map[string]any {
 	var path []string
 	switch {
@@ -52,7 +52,7 @@ func podSpecOf(obj map[string]any, gk schema.GroupKind) map[string]any {
 	return obj
 }
 
-// dropCopies drops entries of lists that are equal to an earlier one.
+// dropCopies removes list entries that are equal to an earlier one.
 func dropCopies(parent map[string]any, fields ...string) {
 	for _, field := range fields {
 		list, ok := parent[field].([]any)
@@ -69,12 +69,13 @@ func dropCopies(parent map[string]any, fields ...string) {
 	}
 }
 
-// reference finds the environment variables that a value refers to. An escaped reference, $$(NAME), counts too, which is on
-// the safe side.
+// reference matches references to environment variables in a value. Escaped references, $$(NAME), also match, which is
+// safe.
 var reference = regexp.MustCompile(`\$\(([^)]*)\)`)
 
-// dropHidden drops environment variables that a later one of the same name hides: the kubelet gives a container the last
-// value. An earlier one counts only for the references to it up to the later one, so it stays if there are any.
+// dropHidden removes environment variables that a later one with the same name overrides, because the kubelet uses the
+// last value. An earlier one still matters for references to it that come before the later one, so it stays if there
+// are any.
 func dropHidden(container map[string]any) {
 	env, ok := container["env"].([]any)
 	if !ok {

@@ -7,7 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Equivalences maps kinds to the kind that stands for all kinds whose objects of one name are the same object.
+// Equivalences maps each kind to the representative of its set. Objects with the same name whose kinds are in one set
+// are the same object.
 type Equivalences map[schema.GroupKind]schema.GroupKind
 
 // builtInEquivalences are kinds that Kubernetes moved from one API group to another one.
@@ -22,7 +23,7 @@ func builtInEquivalences() [][]resourcesv1alpha1.GroupKind {
 	return sets
 }
 
-// NewEquivalences joins the built-in sets with further ones. Sets that share a member become one.
+// NewEquivalences merges the built-in sets with additional ones. Sets with a common member are merged.
 func NewEquivalences(further [][]resourcesv1alpha1.GroupKind) Equivalences {
 	result := Equivalences{}
 	for _, set := range append(builtInEquivalences(), further...) {
@@ -54,7 +55,7 @@ func (e Equivalences) representative(gk schema.GroupKind) schema.GroupKind {
 	return gk
 }
 
-// Identity returns the key that all keys of one object share.
+// Identity returns the key that is common to all keys of one object.
 func (e Equivalences) Identity(key object.Key) object.Key {
 	gk := e.representative(key.GroupKind())
 	key.Group, key.Kind = gk.Group, gk.Kind

@@ -29,7 +29,7 @@ func TestEquivalences(t *testing.T) {
 		"a group without a set": {key("example.org", "Widget"), key("old.example.com", "Widget"), false},
 	} {
 		if got := own.Identity(test.a) == own.Identity(test.b); got != test.want {
-			t.Errorf("%s: the same is %v, want %v", name, got, test.want)
+			t.Errorf("%s: Same returned %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// FuzzCompressed: compressed manifests are what they are without compression, however much they are compressed; what is cut off is a
-// problem, never a part; what is too large is a problem, and takes nothing from the other keys of the Secret.
+// FuzzCompressed checks that compressed manifests decode to the same objects as plain ones, whatever the compression ratio.
+// Truncated data is a problem, and never results in a part of the objects. Data that is too large is a problem, and does not
+// affect the other keys of the Secret.
 func FuzzCompressed(f *testing.F) {
 	f.Add([]byte(configMap("a")+"---\n"), uint16(3), uint16(0))
 	f.Add([]byte("# nothing\n"), uint16(60_000), uint16(0))
@@ -34,9 +35,9 @@ func FuzzCompressed(f *testing.F) {
 		documents, problems := decodeSecret(secret, limits)
 		if !slices.ContainsFunc(documents, func(d Document) bool { return strings.Contains(d.Source, "'b'") }) &&
 			!slices.ContainsFunc(problems, func(err error) bool {
-				return strings.Contains(err.Error(), "'b'") || strings.Contains(err.Error(), "this one and all after it are left out")
+				return strings.Contains(err.Error(), "'b'") || strings.Contains(err.Error(), "this one and all later ones are skipped")
 			}) {
-			t.Fatal("the key beside is lost in silence")
+			t.Fatal("the other key is silently lost")
 		}
 		documents = slices.DeleteFunc(documents, func(d Document) bool { return strings.Contains(d.Source, "'b'") })
 		texts := strings.Join(textsOf(problems), "\n")
@@ -47,7 +48,7 @@ func FuzzCompressed(f *testing.F) {
 			}
 		case cut > 0:
 			if len(documents) > 0 || !strings.Contains(texts, "truncated") {
-				t.Fatalf("it was cut off: %d objects, %s", len(documents), texts)
+				t.Fatalf("for truncated data: %d objects, %s", len(documents), texts)
 			}
 		default:
 			want, wantProblems := decodeSecret(secretWith(map[string]string{"a.br": value}), limits)
@@ -64,8 +65,8 @@ func FuzzCompressed(f *testing.F) {
 	})
 }
 
-// FuzzDecodeJSON: an object in JSON is read as what it is, as JSON and as YAML, or there is a problem. Nothing is lost or changed in
-// silence.
+// FuzzDecodeJSON checks that an object in JSON is decoded unchanged, as JSON and as YAML, or that there is a problem. Nothing
+// is silently lost or changed.
 func FuzzDecodeJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1}`, `{"a":[1,2.5,-0,1e3,123456789012345678901234567890],"b":{"c":null,"d":true}}`, `{"a":"x\n---\ny: z\n...\n"}`,
@@ -78,12 +79,12 @@ func FuzzDecodeJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var want map[string]any
 		if len(content) > 1<<14 || utiljson.Unmarshal(content, &want) != nil || len(want) == 0 || isList(want) || exceedsDepth(want, limits.Depth) {
-			t.Skip("no object")
+			t.Skip("not an object")
 		}
 		check := func(form string, text []byte, loose bool) {
 			documents, problems := decodeSecret(secretWith(map[string]string{"a": string(text)}), limits)
 			if len(problems) > 0 {
-				return // which is told
+				return // which is reported
 			}
 			if len(documents) != 1 {
 				t.Fatalf("%d objects in %s: %q", len(documents), form, text)
@@ -108,7 +109,7 @@ func isList(obj map[string]any) bool {
 	return strings.HasSuffix(kind, "List")
 }
 
-// withFloats returns a value in which all numbers are floats: YAML writes 1e3 and 1000 alike.
+// withFloats returns a value in which all numbers are floats, because YAML does not distinguish 1e3 from 1000.
 func withFloats(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -129,8 +130,8 @@ func withFloats(value any) any {
 	return value
 }
 
-// FuzzIgnoredPaths: whatever path is left to others, and whatever the manifest, an object that is sent has its name, kind and marks, the
-// field is not in what is sent to an object that lives, and all other fields are.
+// FuzzIgnoredPaths checks any path that is left to other clients, with any manifest: an object that is sent has its name, kind
+// and marks. The request for an existing object contains all fields except the ignored one.
 func FuzzIgnoredPaths(f *testing.F) {
 	for _, pointer := range []string{"/spec/replicas", "/*", "/*/name", "/metadata/labels/*", "/metadata/*/*", "/data/*", "/spec/*/*/a~1b", "/~0~1", "//", "/metadata/annotations/x", "/spec/template/spec"} {
 		for _, body := range []string{
@@ -154,7 +155,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 		marks.Ignored = rules
 		result := Render(documents, testScopes(), nil, marks)
 		if len(plain.Manifests) != len(result.Manifests) || len(plain.Errors) != len(result.Errors) {
-			t.Fatalf("%q makes %d manifests and %d problems of %d and %d", pointer, len(result.Manifests), len(result.Errors),
+			t.Fatalf("%q results in %d manifests and %d problems, without it %d and %d", pointer, len(result.Manifests), len(result.Errors),
 				len(plain.Manifests), len(plain.Errors))
 		}
 		if pattern[0] != "metadata" || pattern[1] != "labels" && pattern[1] != "*" || pattern[2] != "x" {
@@ -169,7 +170,7 @@ func FuzzIgnoredPaths(f *testing.F) {
 				t.Fatalf("%q is in %s", pointer, manifest.Body)
 			}
 			if !reflect.DeepEqual(created, without) {
-				t.Fatalf("%q changes what is created: %v, without it %v", pointer, created, without)
+				t.Fatalf("%q changes the created object: %v, without it %v", pointer, created, without)
 			}
 			for _, stripped := range manifest.Stripped {
 				stripped.Strip(created)

@@ -44,7 +44,7 @@ func FuzzDecodeSecret(f *testing.F) {
 	})
 }
 
-// checkRendered checks what must hold for manifests of whatever input.
+// checkRendered checks the invariants of rendered manifests for any input.
 func checkRendered(t *testing.T, result Rendered) {
 	t.Helper()
 	var previous object.Key
@@ -61,14 +61,14 @@ func checkRendered(t *testing.T, result Rendered) {
 		}
 		if body.Kind != manifest.Kind || body.Metadata.Name != manifest.Name ||
 			body.Metadata.Namespace != manifest.Namespace || manifest.Name == "" {
-			t.Fatalf("%s is not what its body says: %s", manifest.Ref, manifest.Body)
+			t.Fatalf("%s does not match its body: %s", manifest.Ref, manifest.Body)
 		}
 		if body.Metadata.Labels[managedByKey] != "gardener" || body.Metadata.Labels["x"] != "y" ||
 			body.Metadata.Annotations[originKey] != "garden/shop" {
 			t.Fatalf("%s is not marked: %s", manifest.Ref, manifest.Body)
 		}
 		if len(manifest.Stripped) == 0 && manifest.Digest != object.Digest(manifest.Body) || manifest.Source == "" {
-			t.Fatalf("%s has digest %q and source %q", manifest.Ref, manifest.Digest, manifest.Source)
+			t.Fatalf("%s has the digest %q and the source %q", manifest.Ref, manifest.Digest, manifest.Source)
 		}
 		if i > 0 && previous.Compare(manifest.Key()) >= 0 {
 			t.Fatalf("%s comes after %s", manifest.Key(), previous)

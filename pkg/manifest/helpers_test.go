@@ -24,7 +24,7 @@ var (
 	widgetKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 )
 
-// testLimits are small, so that tests reach them with little input.
+// testLimits returns small limits, so that tests reach them with little input.
 func testLimits() Limits {
 	return Limits{Bytes: 1 << 20, Documents: 100, Depth: 20, Values: 100_000}
 }
@@ -71,7 +71,7 @@ func compress(tb testing.TB, plain []byte) string {
 	return buffer.String()
 }
 
-// namesOf returns the names of the objects, in order and separated by blanks.
+// namesOf returns the names of the objects, in order and separated by spaces.
 func namesOf(documents []Document) string {
 	names := make([]string, 0, len(documents))
 	for _, document := range documents {

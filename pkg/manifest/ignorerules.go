@@ -11,13 +11,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// IgnoreRule are fields of some objects that are left to others once the objects live.
+// IgnoreRule selects fields of objects whose live values are not reverted.
 type IgnoreRule struct {
 	resourcesv1alpha1.IgnoreRule
 	patterns []fieldowner.Pattern
 }
 
-// ParseIgnoreRules reads the rules of a ManagedResource about fields that are left to others.
+// ParseIgnoreRules parses the rules of a ManagedResource about ignored fields.
 func ParseIgnoreRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule, error) {
 	if detection == nil {
 		return nil, nil
@@ -25,7 +25,7 @@ func ParseIgnoreRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule
 	return parseRules("spec.driftDetection.ignore", detection.Ignore)
 }
 
-// ParseOnlyOnChangeRules reads the rules of a ManagedResource about fields that are left to others while nothing changes.
+// ParseOnlyOnChangeRules parses the rules of a ManagedResource about fields that are only sent with a change.
 func ParseOnlyOnChangeRules(detection *resourcesv1alpha1.DriftDetection) ([]IgnoreRule, error) {
 	if detection == nil {
 		return nil, nil
@@ -33,9 +33,9 @@ func ParseOnlyOnChangeRules(detection *resourcesv1alpha1.DriftDetection) ([]Igno
 	return parseRules("spec.driftDetection.onlyOnChange", detection.OnlyOnChange)
 }
 
-func parseRules(field string, given []resourcesv1alpha1.IgnoreRule) ([]IgnoreRule, error) {
+func parseRules(field string, specified []resourcesv1alpha1.IgnoreRule) ([]IgnoreRule, error) {
 	var rules []IgnoreRule
-	for i, rule := range given {
+	for i, rule := range specified {
 		parsed := IgnoreRule{IgnoreRule: rule}
 		for _, path := range rule.Paths {
 			pattern, err := patternOf(path)
@@ -49,7 +49,7 @@ func parseRules(field string, given []resourcesv1alpha1.IgnoreRule) ([]IgnoreRul
 	return rules, nil
 }
 
-// patternOf reads a JSON pointer (RFC 6901) in which "*" stands for every item of a list.
+// patternOf parses a JSON pointer (RFC 6901) in which "*" matches every item of a list.
 func patternOf(pointer string) (fieldowner.Pattern, error) {
 	rest, found := strings.CutPrefix(pointer, "/")
 	if !found || rest == "" {
@@ -66,12 +66,13 @@ func patternOf(pointer string) (fieldowner.Pattern, error) {
 	case pattern[0] == "apiVersion", pattern[0] == "kind", pattern[0] == "*", pattern[0] == "metadata" && len(pattern) < 3:
 		return nil, fmt.Errorf("the path %q cannot be ignored: it identifies the object", pointer)
 	case pattern[0] == "metadata" && coversMark(pattern):
-		return nil, fmt.Errorf("the path %q cannot be ignored: it takes the marks by which the resource-manager knows its objects", pointer)
+		return nil, fmt.Errorf("the path %q cannot be ignored: it covers a label or annotation that identifies the objects of the "+
+			"resource-manager", pointer)
 	}
 	return pattern, nil
 }
 
-// coversMark reports whether a pattern, which begins with metadata, is about a label or annotation that marks objects as ours.
+// coversMark reports whether a pattern that starts with metadata matches a label or annotation of the resource-manager.
 func coversMark(pattern fieldowner.Pattern) bool {
 	return slices.ContainsFunc([]fieldowner.Pattern{
 		{"metadata", "labels", resourcesv1alpha1.LabelManagedBy},
@@ -87,7 +88,7 @@ func coversMark(pattern fieldowner.Pattern) bool {
 	})
 }
 
-// ignoredFields returns the fields of an object that the rules leave to others.
+// ignoredFields returns the fields of an object that the rules select.
 func ignoredFields(rules []IgnoreRule, ref object.Ref) []fieldowner.Pattern {
 	var patterns []fieldowner.Pattern
 	for _, rule := range rules {

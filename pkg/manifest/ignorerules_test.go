@@ -40,7 +40,8 @@ func TestPatternOf(t *testing.T) {
 	}
 }
 
-// TestOnlyOnChange: the fields are in what is sent for creations and changes, not in what is sent otherwise, and count for the digest.
+// TestOnlyOnChange checks that the fields are part of the requests for creations and changes, but not of other requests, and
+// that they count for the digest.
 func TestOnlyOnChange(t *testing.T) {
 	rules, err := ParseOnlyOnChangeRules(&resourcesv1alpha1.DriftDetection{OnlyOnChange: []resourcesv1alpha1.IgnoreRule{
 		{Kind: "ConfigMap", Paths: []string{"/metadata/annotations/operation"}},
@@ -76,6 +77,6 @@ func TestOnlyOnChange(t *testing.T) {
 		t.Error("the digest does not change with the field")
 	}
 	if without.Changed != nil || without.Initial != nil {
-		t.Error("without the field, there is more than one body")
+		t.Error("there is more than one body although the field is missing")
 	}
 }

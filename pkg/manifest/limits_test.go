@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestValuesAreBounded: a text of few bytes that becomes a great number of values is refused before it is parsed, in whatever form.
+// TestValuesAreBounded checks that a short text that expands to a great number of values is refused before it is parsed, in any
+// format.
 func TestValuesAreBounded(t *testing.T) {
 	limits := testLimits()
 	for name, text := range map[string]string{
@@ -28,11 +29,11 @@ func TestValuesAreBounded(t *testing.T) {
 		}
 	}
 	if documents, problems := decodeText(strings.Repeat(configMap("a")+"---\n", 90)); len(documents) != 90 || len(problems) > 0 {
-		t.Errorf("90 objects: %d are read, problems %v", len(documents), textsOf(problems))
+		t.Errorf("of 90 objects %d are read, problems %v", len(documents), textsOf(problems))
 	}
 }
 
-// TestDefaultLimitsAreWide: manifests of as many objects as an inventory holds are far from the limits.
+// TestDefaultLimitsAreWide checks that the manifests of as many objects as an inventory can hold are far below the limits.
 func TestDefaultLimitsAreWide(t *testing.T) {
 	deployment := configMap("a") + strings.Repeat("  a: {b: [c, d], e: 'f: g'}\n", 20)
 	if most := DefaultLimits().Values / valuesIn([]byte(deployment)); most < 10_000 {
@@ -40,12 +41,13 @@ func TestDefaultLimitsAreWide(t *testing.T) {
 	}
 }
 
-// TestSecretsOfOneManagedResourceAreBounded: a ManagedResource cannot have the same Secret, or many, decoded without an end.
+// TestSecretsOfOneManagedResourceAreBounded checks that the decoded data of a ManagedResource is limited, also if it has many
+// Secrets or the same one repeatedly.
 func TestSecretsOfOneManagedResourceAreBounded(t *testing.T) {
 	limits := Limits{Bytes: 1000, Documents: 10, Depth: 20, Values: 1000}
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
-		fit    int // the first that is one too many is read, too
+		fit    int // the first Secret above the limit is read, too
 	}{
 		"small":             {secretWith(map[string]string{"a": configMap("a")}), 41},
 		"large":             {secretWith(map[string]string{"a": configMap("a") + strings.Repeat(" ", 900)}), 5},
@@ -58,14 +60,14 @@ func TestSecretsOfOneManagedResourceAreBounded(t *testing.T) {
 		var last []error
 		for range 50 {
 			_, problems := budget.Decode(test.secret)
-			if slices.ContainsFunc(problems, func(err error) bool { return strings.Contains(err.Error(), "is left out: the Secrets before it") }) {
+			if slices.ContainsFunc(problems, func(err error) bool { return strings.Contains(err.Error(), "is skipped: the previous Secrets") }) {
 				last = problems
 				break
 			}
 			read++
 		}
 		if read != test.fit || len(last) != 1 {
-			t.Errorf("%s: %d are read, want %d, then %v", name, read, test.fit, textsOf(last))
+			t.Errorf("%s: %d Secrets are read, want %d, then %v", name, read, test.fit, textsOf(last))
 		}
 	}
 }

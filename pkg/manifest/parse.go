@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parseYAML reads one YAML document. The error repeats nothing of the content, which may be secret. Aliases may expand to
-// the given number of bytes and levels.
+// parseYAML parses one YAML document. Errors do not repeat the content, which may be confidential. Aliases may expand
+// to the given number of bytes and levels.
 func parseYAML(content []byte, maxBytes int64, maxDepth int) (any, error) {
 	if bytes.ContainsRune(content, '&') && bytes.ContainsRune(content, '*') {
 		if err := checkAliases(content, maxBytes, maxDepth); err != nil {
@@ -41,19 +41,20 @@ func parseJSON(content []byte) (any, error) {
 	return value, nil
 }
 
-// checkAliases refuses documents whose aliases multiply them beyond what may be read. The parser counts nodes, not bytes.
+// checkAliases returns an error for documents whose aliases expand beyond the limits. The limits of the parser count
+// nodes, not bytes.
 func checkAliases(content []byte, maxBytes int64, maxDepth int) error {
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(content, &root); err != nil {
 		return notYAML(err)
 	}
 	if !fits(&root, maxDepth+2, &maxBytes) {
-		return errors.New("its aliases expand to more than may be read, or refer to themselves")
+		return errors.New("its aliases expand beyond the limits, or refer to themselves")
 	}
 	return nil
 }
 
-// fits reports whether a node, with every alias replaced by what it stands for, stays within depth and budget.
+// fits reports whether a node, with all aliases expanded, stays within depth and budget.
 func fits(node *yamlv3.Node, depth int, budget *int64) bool {
 	*budget -= int64(len(node.Value)) + 1
 	if depth == 0 || *budget < 0 {
@@ -70,8 +71,8 @@ func fits(node *yamlv3.Node, depth int, budget *int64) bool {
 	return true
 }
 
-// checkTail refuses what follows a document that has an end of its own, such as "{…} and more": the parser would pass
-// over it in silence.
+// checkTail returns an error for content after a document with an explicit end, such as "{…} and more". The parser
+// would silently ignore it.
 func checkTail(content []byte) error {
 	text := bytes.TrimPrefix(bytes.TrimSpace(content), []byte("---"))
 	text = bytes.TrimSpace(text)
@@ -89,12 +90,12 @@ func checkTail(content []byte) error {
 	case err != nil:
 		return notYAML(err)
 	}
-	return errors.New("something follows the end of the document; separate documents by a line with ---")
+	return errors.New("there is content after the end of the document; separate documents with the line ---")
 }
 
 var lineNumber = regexp.MustCompile(`line \d+`)
 
-// yamlPhrases are what YAML parsers say that repeats nothing of the content.
+// yamlPhrases are messages of YAML parsers that do not repeat the content.
 var yamlPhrases = []string{
 	"mapping values are not allowed in this context",
 	"block sequence entries are not allowed in this context",
@@ -111,7 +112,8 @@ var yamlPhrases = []string{
 	"invalid leading UTF-8 octet",
 }
 
-// notYAML says where and, as far as it repeats no content, why a document is not YAML.
+// notYAML returns an error with the line and, as far as the message does not repeat the content, the reason why a
+// document is not YAML.
 func notYAML(err error) error {
 	text := err.Error()
 	parts := []string{"it is not valid YAML"}
@@ -127,7 +129,7 @@ func notYAML(err error) error {
 	return errors.New(strings.Join(parts, ": "))
 }
 
-// notJSON says where a document is not JSON.
+// notJSON returns an error with the position at which a document is not JSON.
 func notJSON(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

@@ -8,29 +8,31 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// preserved are the fields of an object that are left as they are once it lives.
+// preserved are the fields that are not changed in a live object.
 type preserved struct {
-	// always are fields that are only sent when the object is created.
+	// always are fields that are only sent to create the object.
 	always []fieldowner.Pattern
-	// ifSet are fields that are only sent as long as the live object has none.
+	// ifSet are fields that are only sent as long as the live object does not have them.
 	ifSet []fieldowner.Pattern
-	// fromZero are the replicas that are sent while the live object has 0; nil for none.
+	// fromZero are the replicas that are sent while the live object has 0. It is nil if they are not.
 	fromZero any
 }
 
-// Scaling says what a HorizontalPodAutoscaler does about the replicas of an object. A greater one wins if there are several autoscalers.
+// Scaling is how a HorizontalPodAutoscaler scales an object. If there are several autoscalers, the greatest value
+// applies.
 type Scaling int
 
 const (
-	// NotScaled objects have no autoscaler.
+	// NotScaled objects do not have an autoscaler.
 	NotScaled Scaling = iota
-	// ScaledFromOne objects have an autoscaler that does nothing while they have 0 replicas.
+	// ScaledFromOne objects have an autoscaler that is inactive while they have 0 replicas.
 	ScaledFromOne
-	// ScaledFromZero objects have an autoscaler that scales to 0 and from 0, too.
+	// ScaledFromZero objects have an autoscaler that also scales to and from 0.
 	ScaledFromZero
 )
 
-// preservedFields returns which fields of an object are not updated, as gardener-resource-manager does it, except for replicas from and to 0.
+// preservedFields returns the fields of an object that are not updated. They are the same as in
+// gardener-resource-manager, except for scaling from and to 0 replicas.
 func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[string]string, scaling Scaling) preserved {
 	var result preserved
 	switch gk.Group {
@@ -50,7 +52,7 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 	}
 	for _, restart := range fieldowner.Restarts() {
 		if restart.Has(obj) {
-			result.always = append(result.always, restart) // a later kubectl rollout restart counts, not the manifest's
+			result.always = append(result.always, restart) // a later kubectl rollout restart takes precedence over the manifest
 		}
 	}
 	if resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveResources]) {
@@ -59,14 +61,15 @@ func preservedFields(gk schema.GroupKind, obj map[string]any, annotations map[st
 	return result
 }
 
-// preserveReplicas leaves the replicas of a workload to others where their number is not that of the manifest. An autoscaler that does not
-// scale from 0 leaves a workload at 0 for good, so that the manifest decides about 0.
+// preserveReplicas preserves the live replicas of a workload if the manifest does not determine their number. An
+// autoscaler that does not scale from 0 leaves a workload at 0 permanently. In this case, the manifest determines
+// scaling from and to 0.
 func (p *preserved) preserveReplicas(obj map[string]any, annotations map[string]string, scaling Scaling) {
 	spec, _ := obj["spec"].(map[string]any)
-	wanted, given := spec["replicas"]
-	left := !given || resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas])
+	wanted, specified := spec["replicas"]
+	preserve := !specified || resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationPreserveReplicas])
 	switch {
-	case left || scaling == ScaledFromZero:
+	case preserve || scaling == ScaledFromZero:
 		p.always = append(p.always, fieldowner.Replicas())
 	case scaling == ScaledFromOne && !isZero(wanted):
 		p.always, p.fromZero = append(p.always, fieldowner.Replicas()), wanted
@@ -80,12 +83,12 @@ func (m RenderOptions) scalingOf(ref object.Ref) Scaling {
 	return m.Scaled(ref.Key())
 }
 
-// coversReplicas reports whether a pattern names the replicas of a workload, or a field that they are part of.
+// coversReplicas reports whether a pattern matches the replicas of a workload, or a field that contains them.
 func coversReplicas(pattern fieldowner.Pattern) bool {
 	return pattern.Has(map[string]any{"spec": map[string]any{"replicas": nil}})
 }
 
-// isZero reports whether a value that was decoded from JSON is the number 0.
+// isZero reports whether a decoded JSON value is the number 0.
 func isZero(value any) bool { return value == int64(0) || value == float64(0) }
 
 func preservedInCore(kind string, obj map[string]any) []fieldowner.Pattern {
@@ -98,14 +101,15 @@ func preservedInCore(kind string, obj map[string]any) []fieldowner.Pattern {
 	return nil
 }
 
-// preservedInService returns what the API server allocates for a Service, unless the manifest has it go without.
+// preservedInService returns the fields that the API server allocates for a Service, except those that the manifest
+// excludes.
 func preservedInService(service map[string]any) []fieldowner.Pattern {
 	spec, _ := service["spec"].(map[string]any)
 	if spec["type"] == "ExternalName" {
 		return nil
 	}
 	patterns := []fieldowner.Pattern{{"spec", "healthCheckNodePort"}}
-	// Of a Service of another type it would be an address without a load balancer.
+	// In a Service of another type, it would be an address without a load balancer.
 	balanced := spec["type"] == "LoadBalancer" || spec["type"] == "NodePort"
 	if address := (fieldowner.Pattern{"spec", "loadBalancerIP"}); balanced && !address.Has(service) {
 		patterns = append(patterns, address)

@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TestReplicasBesideAutoscalers: which replicas are sent, and which only to an object that has 0.
+// TestReplicasBesideAutoscalers checks which replicas are sent, and which are sent only to an object that has 0 replicas.
 func TestReplicasBesideAutoscalers(t *testing.T) {
 	const preserve = "resources.gardener.cloud/preserve-replicas: \"true\""
 	for name, test := range map[string]struct {
@@ -48,11 +48,11 @@ func TestReplicasBesideAutoscalers(t *testing.T) {
 			}
 			manifest := renderOne(t, text, options)
 			if got := manifest.ReplicasFromZero; got != test.fromZero {
-				t.Errorf("an object at 0 gets %v, want %v", got, test.fromZero)
+				t.Errorf("an object with 0 replicas gets %v, want %v", got, test.fromZero)
 			}
-			manifest.Initial = nil // what is sent when it is created
+			manifest.Initial = nil // sent only when the object is created
 			if got := fieldOf(t, manifest, "spec", "replicas"); fmt.Sprint(got) != fmt.Sprint(test.sent) {
-				t.Errorf("it gets %v, want %v: %s", got, test.sent, strings.TrimSpace(string(manifest.Body)))
+				t.Errorf("the object gets %v, want %v: %s", got, test.sent, strings.TrimSpace(string(manifest.Body)))
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Scope says whether the objects of a kind live in namespaces.
+// Scope is the scope of a kind.
 type Scope int
 
 // The scopes.
@@ -27,39 +27,42 @@ const (
 	ScopeCluster
 )
 
-// RenderOptions are what every object of a ManagedResource is marked with.
+// RenderOptions are the options for rendering the objects of a ManagedResource.
 type RenderOptions struct {
 	Origin       string
 	ManagedBy    string
 	InjectLabels map[string]string
-	// Scaled returns how an object is scaled. Nil: none is.
+	// Scaled returns how an object is scaled. If it is nil, no object is scaled.
 	Scaled func(object.Key) Scaling
-	// Ignored are fields that are left to others.
+	// Ignored selects fields whose live values are not reverted.
 	Ignored []IgnoreRule
-	// OnlyOnChange are fields that are left to others while the manifest stays the same.
+	// OnlyOnChange selects fields whose live values are not reverted while the manifest stays the same.
 	OnlyOnChange []IgnoreRule
-	// StatusOnCreation are objects whose status is applied once, right after their creation.
+	// StatusOnCreation selects objects whose status is applied once, right after their creation.
 	StatusOnCreation []resourcesv1alpha1.ObjectSelector
-	// TokenTargets are the Secrets into which a token requestor copies tokens.
+	// TokenTargets are the Secrets to which a token requestor copies tokens.
 	TokenTargets map[object.Key]bool
 }
 
-// Rendered is what a ManagedResource wants in the target cluster.
+// Rendered is the desired state of a ManagedResource in the target cluster.
 type Rendered struct {
 	Manifests []object.Manifest
-	// Released are objects that are not to be managed any more.
+	// Released are objects that are no longer managed.
 	Released []object.Ref
-	// Errors are the parts that could not be read. While there are any, the manifests are not complete, so what is
-	// missing in them must not be pruned.
+	// Errors are the errors of manifests that could not be read. If there are any, Manifests is incomplete, and objects
+	// that are missing from it must not be pruned.
 	Errors []error
 	// Coerced names objects with labels or annotations that were not strings.
 	Coerced []string
 }
 
-// Render turns documents into the manifests to be sent: namespaces defaulted, marks set, fields that only the API
-// server may set removed. Scopes are those of the target cluster; kinds that the documents define are added to them.
-// The namespace of objects whose scope is not known comes from the recorded objects.
-func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope, recorded map[object.Key]resourcesv1alpha1.ObjectReference, marks RenderOptions) Rendered {
+// Render returns the manifests to be sent for documents. It sets default namespaces, labels and annotations, and
+// removes fields that only the API server may set. Scopes are the scopes of the kinds in the target cluster. Render
+// adds the kinds that the documents define. If the scope of an object is unknown, its namespace is that of the recorded
+// object.
+func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope,
+	recorded map[object.Key]resourcesv1alpha1.ObjectReference, options RenderOptions,
+) Rendered {
 	scopes = maps.Clone(scopes)
 	for _, document := range documents {
 		addDefinedScopes(scopes, document.Object)
@@ -80,7 +83,7 @@ func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope, reco
 			result.Released = append(result.Released, ref)
 			continue
 		}
-		manifest, err := finish(document, ref, marks)
+		manifest, err := complete(document, ref, options)
 		if err != nil {
 			result.fail(fmt.Errorf("could not decode resource %s: %w", document.Source, err))
 			continue
@@ -97,11 +100,11 @@ func (d *Rendered) fail(err error) {
 	d.Errors = append(d.Errors, err)
 }
 
-// addUnlessContradictory adds an object that is given once, or several times in the same way.
+// addUnlessContradictory adds an object unless its manifests contradict each other.
 func (d *Rendered) addUnlessContradictory(copies []object.Manifest) {
 	for _, other := range copies[1:] {
 		if other.Digest != copies[0].Digest {
-			d.fail(fmt.Errorf("%s is given twice with different content, %s and %s: neither is applied, remove one",
+			d.fail(fmt.Errorf("%s occurs twice with different content, %s and %s: neither is applied, remove one",
 				other.Ref, copies[0].Source, other.Source))
 			return
 		}
@@ -109,7 +112,7 @@ func (d *Rendered) addUnlessContradictory(copies []object.Manifest) {
 	d.Manifests = append(d.Manifests, copies[0])
 }
 
-// RefOf reads an object's name and kind. Names that would lead a request elsewhere are refused.
+// RefOf returns the reference to an object. It returns an error for names that would direct a request elsewhere.
 func RefOf(obj map[string]any) (object.Ref, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
@@ -133,7 +136,7 @@ func RefOf(obj map[string]any) (object.Ref, error) {
 	return ref, ref.Validate()
 }
 
-// namespaceOf returns the namespace that an object ends up in.
+// namespaceOf returns the effective namespace of an object.
 func namespaceOf(ref object.Ref, scope Scope, recorded map[object.Key]resourcesv1alpha1.ObjectReference) string {
 	switch {
 	case scope == ScopeCluster || ref.GroupKind() == (schema.GroupKind{Kind: "Namespace"}):
@@ -150,7 +153,7 @@ func namespaceOf(ref object.Ref, scope Scope, recorded map[object.Key]resourcesv
 	return NamespaceOrDefault(ref.Namespace)
 }
 
-// NamespaceOrDefault returns the namespace default for an object without a namespace.
+// NamespaceOrDefault returns the namespace, or "default" if it is empty.
 func NamespaceOrDefault(namespace string) string {
 	if namespace == "" {
 		return corev1.NamespaceDefault
@@ -158,8 +161,8 @@ func NamespaceOrDefault(namespace string) string {
 	return namespace
 }
 
-// finish sets an object's marks and encodes it.
-func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest, error) {
+// complete sets the labels and annotations of an object and encodes it.
+func complete(doc Document, ref object.Ref, options RenderOptions) (object.Manifest, error) {
 	meta, err := normalize(doc.Object, ref)
 	if err != nil {
 		return object.Manifest{}, err
@@ -181,31 +184,31 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 		manifest.Defines, _ = definedKinds(doc.Object)
 	}
 	labelled := true
-	maps.Copy(labels, marks.labels()) // the inventory has them of every object
+	maps.Copy(labels, options.labels()) // the inventory contains them for every object
 	if !manifest.Directive.Bare {
-		annotations[resourcesv1alpha1.AnnotationOrigin] = marks.Origin
+		annotations[resourcesv1alpha1.AnnotationOrigin] = options.Origin
 		annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.Description
 		meta["labels"], meta["annotations"] = fieldsOf(labels), fieldsOf(annotations)
 		labelled = hasTemplateLabel(doc.Object)
-		labelTemplates(doc.Object, ref.GroupKind(), marks.labels())
-		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, marks.scalingOf(ref))
+		labelTemplates(doc.Object, ref.GroupKind(), options.labels())
+		preserved := preservedFields(ref.GroupKind(), doc.Object, manifest.Annotations, options.scalingOf(ref))
 		manifest.Preserve, manifest.PreserveIfSet = preserved.always, preserved.ifSet
-		manifest.OnlyOnChange = ignoredFields(marks.OnlyOnChange, ref)
-		ignored := ignoredFields(marks.Ignored, ref)
+		manifest.OnlyOnChange = ignoredFields(options.OnlyOnChange, ref)
+		ignored := ignoredFields(options.Ignored, ref)
 		manifest.Preserve = append(manifest.Preserve, ignored...)
 		if !slices.ContainsFunc(ignored, coversReplicas) {
 			manifest.ReplicasFromZero = preserved.fromZero
 		}
-		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, marks.TokenTargets)...)
-		manifest.Untaken = tokenFields(ref, doc.Object, labels, marks.TokenTargets)
+		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, options.TokenTargets)...)
+		manifest.Untaken = tokenFields(ref, doc.Object, labels, options.TokenTargets)
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
-			for key := range marks.labels() { // the template of a Job cannot be changed
+			for key := range options.labels() { // the template of a Job is immutable
 				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
 			}
 		}
 		if status, hasStatus := doc.Object["status"]; hasStatus {
 			manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"status"})
-			if manifest.Status, err = marks.statusOf(ref, status); err != nil {
+			if manifest.Status, err = options.statusOf(ref, status); err != nil {
 				return object.Manifest{}, err
 			}
 		}
@@ -217,8 +220,8 @@ func finish(doc Document, ref object.Ref, marks RenderOptions) (object.Manifest,
 	return manifest, err
 }
 
-// encode sets the bodies that are sent: without the preserved fields, and once more with them for the creation, and with those of OnlyOnChange for
-// changes, if there are any.
+// encode sets the bodies: Body without the preserved fields, Initial with all fields for the creation, and Changed with
+// the OnlyOnChange fields for changed manifests. Initial and Changed are only set if they differ from Body.
 func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, error) {
 	body, err := object.EncodeBody(obj)
 	if err != nil {
@@ -243,15 +246,15 @@ func encode(manifest object.Manifest, obj map[string]any) (object.Manifest, erro
 	}
 	parts := [][]byte{changed}
 	for _, pattern := range manifest.Stripped {
-		// A field may leave the manifest in the moment in which it is preserved no more.
+		// A field may be removed from the manifest at the same time as it is no longer preserved.
 		parts = append(parts, []byte(strings.Join(pattern, "/")))
 	}
 	manifest.Body, manifest.Digest = body, object.Digest(parts...)
 	return manifest, nil
 }
 
-// strip takes the fields of the patterns out of an object whose encoded body is given. It returns the patterns whose fields the object had,
-// and the body without them.
+// strip removes the fields of the patterns from an object with the given encoded body. It returns the patterns whose
+// fields existed, and the body without these fields.
 func strip(obj map[string]any, patterns []fieldowner.Pattern, body []byte) (stripped []fieldowner.Pattern, rest []byte, err error) {
 	for _, pattern := range patterns {
 		if pattern.Has(obj) {
@@ -268,7 +271,7 @@ func strip(obj map[string]any, patterns []fieldowner.Pattern, body []byte) (stri
 	return stripped, rest, err
 }
 
-// normalize removes from an object what only the API server sets, puts it into its namespace and returns its metadata.
+// normalize removes the fields of an object that only the API server sets, sets its namespace and returns its metadata.
 func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	meta := mapAt(obj, "metadata")
 	for _, field := range serverFields {
@@ -287,7 +290,7 @@ func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	return meta, nil
 }
 
-// annotationsOf returns an object's annotations as far as they are strings.
+// annotationsOf returns the annotations of an object that are strings.
 func annotationsOf(obj map[string]any) map[string]string {
 	meta, _ := obj["metadata"].(map[string]any)
 	values, _ := meta["annotations"].(map[string]any)
@@ -300,14 +303,14 @@ func annotationsOf(obj map[string]any) map[string]string {
 	return annotations
 }
 
-// serverFields are the fields of metadata that only the API server sets. They are found in objects that were read from
-// a cluster, and server-side apply rejects some of them.
+// serverFields are the metadata fields that only the API server sets. Objects that were read from a cluster have them,
+// and server-side apply rejects some of them.
 var serverFields = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid",
 }
 
-// labels returns the labels that go on every object and on pod templates. The managed-by label wins.
+// labels returns the labels for every object and for pod templates. The managed-by label takes precedence.
 func (m RenderOptions) labels() map[string]string {
 	labels := maps.Clone(m.InjectLabels)
 	if labels == nil {
@@ -317,8 +320,8 @@ func (m RenderOptions) labels() map[string]string {
 	return labels
 }
 
-// mergeStringData moves a Secret's stringData into data, as the API server does. Server-side apply would own
-// stringData, which is never stored, so that keys removed from it would stay in data.
+// mergeStringData moves the stringData of a Secret to data, as the API server does. With server-side apply, stringData
+// would be owned although it is never stored, so that keys that are removed from it would stay in data.
 func mergeStringData(secret map[string]any) error {
 	stringData, err := stringMap(secret, "stringData")
 	if err != nil || secret["stringData"] == nil {
@@ -334,7 +337,7 @@ func mergeStringData(secret map[string]any) error {
 	return nil
 }
 
-// mapAt returns the map in a field and creates it if the field holds none.
+// mapAt returns the map in a field. It creates the map if the field does not contain one.
 func mapAt(parent map[string]any, field string) map[string]any {
 	child, ok := parent[field].(map[string]any)
 	if !ok {
@@ -344,8 +347,9 @@ func mapAt(parent map[string]any, field string) map[string]any {
 	return child
 }
 
-// stringMap returns a copy of a field that must map strings to strings. Null is the empty string, as for the API server
-// where it is not sent by server-side apply. The path is for errors; its last part is the field of the parent.
+// stringMap returns a copy of a field that must map strings to strings. Null becomes the empty string, as in requests
+// to the API server other than server-side apply. The path is used in errors. Its last part is the name of the field in
+// parent.
 func stringMap(parent map[string]any, path string) (map[string]string, error) {
 	field := path[strings.LastIndex(path, ".")+1:]
 	values, ok := parent[field].(map[string]any)
@@ -353,7 +357,7 @@ func stringMap(parent map[string]any, path string) (map[string]string, error) {
 		return nil, fmt.Errorf("its %s is not a map", path)
 	}
 	result := make(map[string]string, len(values)+2)
-	for _, key := range slices.Sorted(maps.Keys(values)) { // so that the same mistake always reads the same
+	for _, key := range slices.Sorted(maps.Keys(values)) { // for deterministic errors
 		text, ok := values[key].(string)
 		if !ok && values[key] != nil {
 			return nil, fmt.Errorf("its %s[%q] is not a string: quote it", path, key)
@@ -363,7 +367,7 @@ func stringMap(parent map[string]any, path string) (map[string]string, error) {
 	return result, nil
 }
 
-// fieldsOf returns a map as what is decoded from JSON has it, which is what patterns look at.
+// fieldsOf converts a map to its type after decoding from JSON, as patterns require it.
 func fieldsOf(values map[string]string) map[string]any {
 	fields := make(map[string]any, len(values))
 	for key, value := range values {

@@ -36,12 +36,13 @@ metadata:
 	if got := fieldOf(t, manifest, "metadata", "annotations"); !reflect.DeepEqual(got, wantAnnotations) {
 		t.Errorf("annotations %v, want %v", got, wantAnnotations)
 	}
-	// The inventory tells what others may compare with, so it has all labels but the author's annotations alone.
+	// The inventory contains metadata that other components compare with. It has all labels, but only the annotations of the
+	// author.
 	if want := map[string]string{"app": "x", "team": "blue", managedByKey: "gardener"}; !maps.Equal(manifest.Labels, want) {
 		t.Errorf("recorded labels %v, want %v", manifest.Labels, want)
 	}
 	if want := map[string]string{"note": "hi", originKey: "forged/origin"}; !maps.Equal(manifest.Annotations, want) {
-		t.Errorf("recorded annotations %v, want those of the author %v", manifest.Annotations, want)
+		t.Errorf("recorded annotations %v, want only those of the author %v", manifest.Annotations, want)
 	}
 	if injected[managedByKey] != "someone" || len(injected) != 2 {
 		t.Errorf("the injected labels of the ManagedResource were changed to %v", injected)
@@ -55,7 +56,7 @@ func TestFinishMarksObjectsWithoutLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			manifest := renderOne(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: "+metadata+"\n", testMarks(nil))
 			if got := fieldOf(t, manifest, "metadata", "labels"); !reflect.DeepEqual(got, map[string]any{managedByKey: "gardener"}) {
-				t.Errorf("labels %v, want the managed-by label alone", got)
+				t.Errorf("labels %v, want only the managed-by label", got)
 			}
 			if got := fieldOf(t, manifest, "metadata", "annotations", originKey); got != "garden/shop" {
 				t.Errorf("origin %v, want garden/shop", got)
@@ -144,7 +145,7 @@ func TestFinishMovesStringDataIntoData(t *testing.T) {
 				t.Errorf("data %v, want %v", got, test.want)
 			}
 			if stays := fieldOf(t, manifest, "stringData") != nil; stays != test.stays {
-				t.Errorf("stringData is there: %v, want %v", stays, test.stays)
+				t.Errorf("stringData exists: %v, want %v", stays, test.stays)
 			}
 		})
 	}
@@ -236,7 +237,7 @@ func TestFinishLabelsTemplates(t *testing.T) {
 	}
 }
 
-// TestRulesAboutLabelsAndAnnotations: they are left out of what is sent to an object that lives, as other fields are.
+// TestRulesAboutLabelsAndAnnotations checks that they are omitted in requests for existing objects, like other ignored fields.
 func TestRulesAboutLabelsAndAnnotations(t *testing.T) {
 	rules, err := ParseIgnoreRules(&resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{
 		{Paths: []string{"/metadata/annotations/theirs", "/metadata/labels/theirs"}},
@@ -248,9 +249,9 @@ func TestRulesAboutLabelsAndAnnotations(t *testing.T) {
 	marks.Ignored = rules
 	manifest := renderOne(t, configMap("a")+"  annotations: {theirs: x, ours: z}\n  labels: {theirs: x, ours: z}\n", marks)
 	if sent := string(manifest.Body); strings.Contains(sent, "theirs") || strings.Count(sent, `"ours":"z"`) != 2 {
-		t.Errorf("to an object that lives is sent %s", sent)
+		t.Errorf("an existing object gets %s", sent)
 	}
 	if created := string(manifest.Initial); strings.Count(created, `"theirs":"x"`) != 2 {
-		t.Errorf("created is %s", created)
+		t.Errorf("a new object gets %s", created)
 	}
 }

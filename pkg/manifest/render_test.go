@@ -166,7 +166,7 @@ func TestRenderNotesWhatDefinitionsDefine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if defines := renderOne(t, text, testMarks(nil)).Defines; len(defines) > 0 {
-				t.Errorf("it defines %v, want nothing", defines)
+				t.Errorf("the definition defines %v, want nothing", defines)
 			}
 		})
 	}
@@ -189,17 +189,17 @@ func TestRenderSortsAndDoesNotRepeat(t *testing.T) {
 		"different content": {
 			in("shop", "b") + in("shop", "a") + configMap("a") + "  namespace: shop\ndata: {x: y}\n",
 			[]string{"v1/ConfigMap/shop/b"},
-			[]string{"v1/ConfigMap/shop/a is given twice with different content, at index 1 in 'a.yaml' in secret " +
+			[]string{"v1/ConfigMap/shop/a occurs twice with different content, at index 1 in 'a.yaml' in secret " +
 				"'garden/manifests' and at index 2 in 'a.yaml' in secret 'garden/manifests': neither is applied, remove one"},
 		},
 		"twice alike, then different": {
 			in("shop", "a") + in("shop", "a") + configMap("a") + "  namespace: shop\ndata: {x: y}\n", nil,
-			[]string{"v1/ConfigMap/shop/a is given twice"},
+			[]string{"v1/ConfigMap/shop/a occurs twice"},
 		},
 		"in two versions": {
 			"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n---\n" +
 				"apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: a}\n", nil,
-			[]string{"Widget/default/a is given twice"},
+			[]string{"Widget/default/a occurs twice"},
 		},
 		"a bad one among good ones": {
 			in("shop", "a") + "kind: ConfigMap\n---\n" + in("shop", "b"),
@@ -239,7 +239,7 @@ func TestManifestsAreEqualIfAndOnlyIfTheirBodiesAre(t *testing.T) {
 		t.Errorf("equal objects differ:\n%s %s\n%s %s", first.Digest, first.Body, again.Digest, again.Body)
 	}
 	if first.Digest != object.Digest(first.Body) {
-		t.Errorf("digest %s is not that of the body", first.Digest)
+		t.Errorf("%s is not the digest of the body", first.Digest)
 	}
 	if !json.Valid(first.Body) {
 		t.Errorf("the body is not JSON: %s", first.Body)
@@ -253,7 +253,7 @@ func TestManifestsAreEqualIfAndOnlyIfTheirBodiesAre(t *testing.T) {
 		"origin":         renderOne(t, text, RenderOptions{Origin: "garden/bank", ManagedBy: "gardener"}),
 	} {
 		if other.Digest == first.Digest {
-			t.Errorf("another %s does not change the digest", name)
+			t.Errorf("the digest does not depend on the %s", name)
 		}
 	}
 }

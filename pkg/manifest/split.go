@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark may begin a text; it is not a part of it.
+// byteOrderMark may precede a text and is not part of it.
 var byteOrderMark = []byte("\ufeff")
 
-// splitYAML divides a stream into its documents. It sees the same separators as a YAML 1.1 parser: lines that begin with
-// "---" or "...", wherever they stand, with every line break of YAML 1.1. What two readers would divide differently could
-// be lost between them.
+// splitYAML splits a stream into its documents. It recognizes the same separators as a YAML 1.1 parser: lines that
+// start with "---" or "...", anywhere in the content, with any line break of YAML 1.1. If it split the stream in a
+// different way than the parser, content could be lost.
 func splitYAML(content []byte) [][]byte {
 	var documents [][]byte
 	start := 0
@@ -29,7 +29,7 @@ func splitYAML(content []byte) [][]byte {
 	return append(documents, content[start:])
 }
 
-// lineLength returns the length of the first line, with its line break.
+// lineLength returns the length of the first line, including its line break.
 func lineLength(content []byte) int {
 	for i := 0; i < len(content); {
 		char, size := rune(content[i]), 1
@@ -55,7 +55,7 @@ func isBreak(char rune) bool {
 	return false
 }
 
-// isSeparator reports whether a line is the marker, alone or followed by white space.
+// isSeparator reports whether a line is the marker, optionally followed by white space and other content.
 func isSeparator(line []byte, marker string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(marker))
 	if !found || len(rest) == 0 {
@@ -65,8 +65,8 @@ func isSeparator(line []byte, marker string) bool {
 	return char == ' ' || char == '\t' || isBreak(char)
 }
 
-// onlyPreamble reports whether there is nothing but directives, comments and blank lines, which belong to the document
-// that follows.
+// onlyPreamble reports whether the content consists of directives, comments and blank lines, which belong to the
+// following document.
 func onlyPreamble(content []byte) bool {
 	for len(content) > 0 {
 		length := lineLength(content)

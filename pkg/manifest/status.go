@@ -9,7 +9,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// statusOf returns what is applied through the status subresource of an object; nil for none.
+// statusOf returns the body that is applied through the status subresource of an object. It is nil if the status is not
+// applied.
 func (m RenderOptions) statusOf(ref object.Ref, status any) ([]byte, error) {
 	selects := func(s resourcesv1alpha1.ObjectSelector) bool { return s.Selects(ref.GroupKind(), ref.Name) }
 	if status == nil || !slices.ContainsFunc(m.StatusOnCreation, selects) {
@@ -26,7 +27,9 @@ func (m RenderOptions) statusOf(ref object.Ref, status any) ([]byte, error) {
 	if ref.Namespace != "" {
 		meta["namespace"] = ref.Namespace
 	}
-	body, err := object.EncodeBody(map[string]any{"apiVersion": ref.GroupVersion().String(), "kind": ref.Kind, "metadata": meta, "status": fields})
+	body, err := object.EncodeBody(map[string]any{
+		"apiVersion": ref.GroupVersion().String(), "kind": ref.Kind, "metadata": meta, "status": fields,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the status of %s: %w", ref, err)
 	}

@@ -6,7 +6,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestStatusOnCreation: what is sent through the subresource is the status of objects that are named, and the digest does not depend on it.
+// TestStatusOnCreation checks that the status of the named objects is sent through the subresource, and that the digest does
+// not depend on it.
 func TestStatusOnCreation(t *testing.T) {
 	const head = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n"
 	named := []resourcesv1alpha1.ObjectSelector{{Group: "example.com", Kind: "Widget"}}
@@ -33,11 +34,11 @@ func TestStatusOnCreation(t *testing.T) {
 	options := testMarks(nil)
 	options.StatusOnCreation = named
 	if renderOne(t, head+"status: {a: 1}\n", options).Digest != renderOne(t, head+"status: {a: 2}\n", options).Digest {
-		t.Error("another status is another manifest")
+		t.Error("the status changes the manifest")
 	}
 	documents, _ := decodeText(head + "status: text\n")
 	if rendered := Render(documents, testScopes(), nil, options); len(rendered.Errors) != 1 {
-		t.Errorf("a status that is a text: %v", rendered.Errors)
+		t.Errorf("for a status that is a string: %v", rendered.Errors)
 	} else {
 		expectContains(t, rendered.Errors[0].Error(), "its status is not a map")
 	}

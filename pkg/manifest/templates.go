@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// labelTemplates sets labels on what an object makes other objects from: pod templates and volume claim templates.
+// labelTemplates sets labels in the templates of an object: pod templates and volume claim templates.
 func labelTemplates(obj map[string]any, gk schema.GroupKind, labels map[string]string) {
 	spec, ok := obj["spec"].(map[string]any)
 	if !ok {
@@ -35,7 +35,7 @@ func labelTemplates(obj map[string]any, gk schema.GroupKind, labels map[string]s
 	}
 }
 
-// isObjectTemplate distinguishes templates of objects from other fields of custom resources that are called template.
+// isObjectTemplate distinguishes templates of objects from other fields of custom resources with the name template.
 func isObjectTemplate(template map[string]any) bool {
 	_, hasMetadata := template["metadata"].(map[string]any)
 	_, hasSpec := template["spec"].(map[string]any)
@@ -63,7 +63,7 @@ func addDefinedScopes(scopes map[schema.GroupVersionKind]Scope, obj map[string]a
 	}
 }
 
-// definedKinds returns the kinds that the API server serves because of a CustomResourceDefinition, and their scope.
+// definedKinds returns the served kinds of a CustomResourceDefinition and their scope.
 func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, Scope) {
 	spec, _ := definition["spec"].(map[string]any)
 	group, _ := spec["group"].(string)
@@ -88,7 +88,7 @@ func definedKinds(definition map[string]any) ([]schema.GroupVersionKind, Scope) 
 	return kinds, ScopeUnknown
 }
 
-// templateLabels are where pod templates have the managed-by label.
+// templateLabels returns the paths of the managed-by label in pod templates.
 func templateLabels() []fieldowner.Pattern {
 	patterns := fieldowner.Templates()
 	for i := range patterns {
@@ -102,7 +102,8 @@ func hasTemplateLabel(obj map[string]any) bool {
 	return slices.ContainsFunc(templateLabels(), func(label fieldowner.Pattern) bool { return label.Has(obj) })
 }
 
-// adopted returns the manifest without the managed-by label in its pod template; nil if there is none in what is sent.
+// adopted returns the manifest without the managed-by label in its pod template. It is nil if the body does not contain
+// the label.
 func adopted(manifest object.Manifest, obj map[string]any) (*object.Manifest, error) {
 	if !hasTemplateLabel(obj) {
 		return nil, nil

@@ -8,15 +8,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// writtenByTokenRequestor are the fields that gardener-resource-manager's token requestor writes into a Secret. It does so
-// as the same field manager as applies the manifests of gardener-resource-manager's ManagedResources.
+// writtenByTokenRequestor are the fields that the token requestor of gardener-resource-manager writes to a Secret. Its
+// field manager is the one that also applies the manifests of gardener-resource-manager's ManagedResources.
 var writtenByTokenRequestor = []fieldowner.Pattern{
 	{"data", "token"}, {"data", "kubeconfig"}, {"data", "bundle.crt"},
 	{"metadata", "annotations", resourcesv1alpha1.AnnotationTokenRenewTimestamp},
 }
 
-// tokenFields returns the fields of a Secret that a token requestor may have written: those that are not in the manifest
-// of a Secret that it fills in, or into which it copies what it got.
+// tokenFields returns the fields of a Secret that a token requestor may have written. They are those that are not in
+// the manifest, if the token requestor fills in the Secret or copies tokens to it.
 func tokenFields(ref object.Ref, obj map[string]any, labels map[string]string, targets map[object.Key]bool) []fieldowner.Pattern {
 	if !getsToken(ref, labels, targets) {
 		return nil
@@ -24,13 +24,14 @@ func tokenFields(ref object.Ref, obj map[string]any, labels map[string]string, t
 	return slices.DeleteFunc(slices.Clone(writtenByTokenRequestor), func(field fieldowner.Pattern) bool { return field.Has(obj) })
 }
 
-// getsToken reports whether an object is a Secret that a token requestor fills in, or into which it copies what it got.
+// getsToken reports whether an object is a Secret that a token requestor fills in or to which it copies tokens.
 func getsToken(ref object.Ref, labels map[string]string, targets map[object.Key]bool) bool {
 	return IsSecret(ref.Key()) && (labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor || targets[ref.Key()])
 }
 
-// filledFields returns the fields of a manifest that only say where a token requestor is to write: a kubeconfig, which is a template,
-// and keys without a value. They are sent as long as the live Secret does not have them; otherwise the two would overwrite each other.
+// filledFields returns the fields of a manifest that are placeholders for a token requestor: a kubeconfig, which is a
+// template, and keys without a value. They are sent only as long as the live Secret does not have them. Otherwise, the
+// two controllers would overwrite each other.
 func filledFields(ref object.Ref, obj map[string]any, labels map[string]string, targets map[object.Key]bool) []fieldowner.Pattern {
 	if !getsToken(ref, labels, targets) {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TestFilledFields: what a token requestor writes is not sent to a live Secret, if the manifest only says where it is to go.
+// TestFilledFields checks that fields that a token requestor writes are not sent to an existing Secret, unless the manifest
+// itself has their values.
 func TestFilledFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		fields string

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read returns the objects in a Secret that [Secrets] wrote. It is not a reader for manifests of others, which may have any form and size.
-// More than maxBytes after decompression are an error.
+// Read returns the objects in a Secret that [Secrets] created. It does not read manifests from other sources, which may
+// have any form and size. It returns an error if the decompressed data is larger than maxBytes.
 func Read(secret *corev1.Secret, maxBytes int64) ([]*unstructured.Unstructured, error) {
 	text, err := textOf(secret, maxBytes)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package manifestsecret writes objects into Secrets as the resource-manager reads them: as YAML, compressed if that is worth it, in as
-// many Secrets as they need, each named after its content.
+// Package manifestsecret writes objects into Secrets in the format that the resource-manager reads: as YAML that is
+// compressed above a threshold, divided among as many Secrets as necessary, each named after its content.
 package manifestsecret
 
 import (
@@ -20,10 +20,12 @@ const (
 	CompressedKey = "data.yaml.br"
 )
 
-// compressionLevel of Brotli takes a tenth of the time of the best one (11), for results that are a few percent larger.
+// compressionLevel is the Brotli level. It takes a tenth of the time of the highest level (11), and the results are
+// only a few percent larger.
 const compressionLevel = 9
 
-// MaxData is how many bytes the data of a Secret may have: somewhat less than the API server takes (corev1.MaxSecretSize).
+// MaxData is the maximum size of the data of a Secret in bytes. It is slightly below the limit of the API server
+// (corev1.MaxSecretSize).
 const MaxData = 1_000_000
 
 // Document is an object as YAML, without a document separator.
@@ -33,19 +35,20 @@ type Document struct {
 	Text []byte
 }
 
-// Options say how documents are written.
+// Options control how documents are written.
 type Options struct {
-	// Namespace is that of the Secrets, and Name begins their names.
+	// Namespace is the namespace of the Secrets, and Name the prefix of their names.
 	Namespace, Name string
-	// CompressFrom is the size, in bytes, from which the text of a Secret is compressed.
+	// CompressFrom is the size in bytes from which the text of a Secret is compressed.
 	CompressFrom int
-	// MaxBytes and MaxDocuments are what the reader accepts in one Secret before compression.
+	// MaxBytes and MaxDocuments are the limits of the reader for one Secret before compression.
 	MaxBytes     int64
 	MaxDocuments int
 }
 
-// Secrets returns immutable Secrets that hold the documents, with the label of the garbage collector. Equal documents in the same order
-// make equal Secrets. The error names the document that is too large, or says what is wrong with the name.
+// Secrets returns immutable Secrets that contain the documents and have the label of the garbage collector. Equal
+// documents in the same order result in equal Secrets. It returns an error if a document is too large or the name is
+// invalid.
 func Secrets(documents []Document, options Options) ([]*corev1.Secret, error) {
 	if len(documents) == 0 {
 		return nil, errors.New("the manifests contain no objects")
@@ -69,7 +72,7 @@ func Secrets(documents []Document, options Options) ([]*corev1.Secret, error) {
 	return secrets, nil
 }
 
-// divide puts documents into as many data of Secrets as they need.
+// divide distributes documents among as many Secrets as necessary, and returns the data of each.
 func divide(documents []Document, options Options) ([]map[string][]byte, error) {
 	value, key := join(documents), PlainKey
 	size := int64(len(value))

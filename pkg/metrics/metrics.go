@@ -1,5 +1,5 @@
-// Package metrics registers counters, gauges and histograms of the resource-manager. Those that are nil count nothing, so that controllers in tests
-// need none.
+// Package metrics registers counters, gauges and histograms of the resource-manager. Nil metrics record nothing, so
+// that controllers in tests do not need any.
 package metrics
 
 import (
@@ -21,7 +21,8 @@ func NewCounter(registry prometheus.Registerer, name, help string, labels ...str
 	return &Counter{series: series}
 }
 
-// StartAtZero exposes a series for each value of the only label before its first event, so that queries see the increase from 0 to 1.
+// StartAtZero exposes a series for each value of the only label before its first event, so that queries see the
+// increase from 0 to 1.
 func (c *Counter) StartAtZero(values ...string) *Counter {
 	for _, value := range values {
 		c.Add(0, value)
@@ -77,7 +78,8 @@ func (g *Gauge) Add(more float64, values ...string) {
 // Histogram measures durations by the values of its labels.
 type Histogram struct{ series *prometheus.HistogramVec }
 
-// NewHistogram returns a registered histogram of durations in seconds. The name does not contain the namespace. Without labels it starts at 0.
+// NewHistogram returns a registered histogram of durations in seconds. The name does not contain the namespace. Without
+// labels it starts at 0.
 func NewHistogram(registry prometheus.Registerer, name, help string, buckets []float64, labels ...string) *Histogram {
 	series := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: Namespace, Name: name, Help: help, Buckets: buckets}, labels)
 	registry.MustRegister(series)

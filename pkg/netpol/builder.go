@@ -19,10 +19,10 @@ import (
 type builder struct {
 	*Request
 	input Input
-	// peers are the other namespaces whose Pods may talk to the Service, sorted.
+	// peers are the other namespaces whose Pods may connect to the Service, sorted.
 	peers    []string
 	policies map[types.NamespacedName]*networkingv1.NetworkPolicy
-	// longKeys are keys of labels that had to be shortened, by what they would be.
+	// longKeys are the shortened label keys, by the full key.
 	longKeys map[string]string
 	problems []Problem
 }
@@ -55,10 +55,12 @@ func (b *builder) reportLongKeys() {
 	for _, long := range slices.Sorted(maps.Keys(b.longKeys)) {
 		texts = append(texts, fmt.Sprintf("%s instead of %s", b.longKeys[long], long))
 	}
-	b.complainOnce(reason, "Keys of Pods' labels are longer than %d characters. Use the shortened ones: %s.", maxLabelName, strings.Join(texts, ", "))
+	b.complainOnce(reason, "Keys of Pods' labels are longer than %d characters. Use the shortened ones: %s.",
+		maxLabelName, strings.Join(texts, ", "))
 }
 
-// allow has Pods talk to a port of the Service's Pods, by a policy for each end. The suffixes end the names of the policies.
+// allow adds a pair of policies, one for each side, that allow the Pods in from to connect to a port of the Service's
+// Pods. The suffixes are appended to the names of the policies.
 func (b *builder) allow(port Port, id string, from Pods, ingressSuffix, egressSuffix string) {
 	ofService := b.service.Namespace + "/" + b.service.Name
 	protocol, number := string(port.Protocol), strings.TrimPrefix(port.String(), string(port.Protocol)+"/")
@@ -69,8 +71,8 @@ func (b *builder) allow(port Port, id string, from Pods, ingressSuffix, egressSu
 		fromNamespace, toNamespace = namespaceNamed(from.Namespace), namespaceNamed(b.service.Namespace)
 	}
 	b.add(b.service.Namespace, "ingress-to-"+id+ingressSuffix,
-		fmt.Sprintf("Allows ingress %s traffic to port %s for pods selected by the %s service selector from pods running in namespace %s labeled with %v.",
-			protocol, number, ofService, from.Namespace, from.Selector),
+		fmt.Sprintf("Allows ingress %s traffic to port %s for pods selected by the %s service selector "+
+			"from pods running in namespace %s labeled with %v.", protocol, number, ofService, from.Namespace, from.Selector),
 		networkingv1.NetworkPolicySpec{
 			PodSelector: b.selector,
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
@@ -80,8 +82,8 @@ func (b *builder) allow(port Port, id string, from Pods, ingressSuffix, egressSu
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 		})
 	b.add(from.Namespace, prefix+id+egressSuffix,
-		fmt.Sprintf("Allows egress %s traffic to port %s from pods running in namespace %s labeled with %v to pods selected by the %s service selector.",
-			protocol, number, from.Namespace, from.Selector, ofService),
+		fmt.Sprintf("Allows egress %s traffic to port %s from pods running in namespace %s labeled with %v "+
+			"to pods selected by the %s service selector.", protocol, number, from.Namespace, from.Selector, ofService),
 		networkingv1.NetworkPolicySpec{
 			PodSelector: from.Selector,
 			Egress: []networkingv1.NetworkPolicyEgressRule{{
@@ -92,7 +94,7 @@ func (b *builder) allow(port Port, id string, from Pods, ingressSuffix, egressSu
 		})
 }
 
-// fromWorld allows everybody to talk to the ports of the annotation.
+// fromWorld allows traffic from everywhere to the ports of the annotation.
 func (b *builder) fromWorld() {
 	if b.world == nil {
 		return
@@ -104,7 +106,8 @@ func (b *builder) fromWorld() {
 		texts = append(texts, port.String())
 	}
 	b.add(b.service.Namespace, worldName(b.service.Name),
-		fmt.Sprintf("Allows ingress traffic from everywhere to ports %v for pods selected by the %s/%s service selector.", texts, b.service.Namespace, b.service.Name),
+		fmt.Sprintf("Allows ingress traffic from everywhere to ports %v for pods selected by the %s/%s service selector.",
+			texts, b.service.Namespace, b.service.Name),
 		networkingv1.NetworkPolicySpec{
 			PodSelector: b.selector,
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: ports}},
@@ -116,8 +119,8 @@ func namespaceNamed(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 }
 
-// add takes in a policy. If one of its name for the same Pods is there already, that one gets the rules of both; if it is for other
-// Pods, the second one gets a name of its own, so that both hold.
+// add adds a policy. If a policy with the same name exists for the same Pods, the rules are merged into it. If it
+// exists for other Pods, the new policy gets a different name, so that both apply.
 func (b *builder) add(namespace, name, description string, spec networkingv1.NetworkPolicySpec) {
 	key := types.NamespacedName{Namespace: namespace, Name: shorten(name, maxPolicyName)}
 	if b.input.Taken[key] {
@@ -144,7 +147,7 @@ func (b *builder) add(namespace, name, description string, spec networkingv1.Net
 	}
 }
 
-// merge adds the rules of a spec to a policy for the same Pods, if it does not have them.
+// merge adds the missing rules of a spec to a policy for the same Pods.
 func merge(policy *networkingv1.NetworkPolicy, description string, spec networkingv1.NetworkPolicySpec) {
 	policy.Spec.Ingress = appendNew(policy.Spec.Ingress, spec.Ingress)
 	policy.Spec.Egress = appendNew(policy.Spec.Egress, spec.Egress)
@@ -165,7 +168,7 @@ func appendNew[T any](present, more []T) []T {
 func textOf(selector metav1.LabelSelector) string {
 	text, err := json.Marshal(selector)
 	if err != nil {
-		return fmt.Sprint(selector) // cannot be: it came from JSON
+		return fmt.Sprint(selector) // unreachable: the selector was decoded from JSON
 	}
 	return string(text)
 }

@@ -13,78 +13,84 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config is what the configuration says.
+// Config is the part of the configuration that affects policies.
 type Config struct {
-	// NamespaceSelectors select the namespaces whose Services are handled: those that match any; empty for all.
+	// NamespaceSelectors select the namespaces whose Services get policies. A namespace must match at least one of them.
+	// Empty selects all.
 	NamespaceSelectors []labels.Selector
-	// IngressController are the Pods that carry the traffic of Ingresses; nil if Ingresses do not count.
+	// IngressController selects the Pods of the ingress controller; nil if Ingresses are ignored.
 	IngressController *Pods
 }
 
-// Pods are some Pods of a namespace.
+// Pods selects Pods of a namespace.
 type Pods struct {
 	Namespace string
 	Selector  metav1.LabelSelector
 }
 
-// Namespace is what matters of a namespace.
+// Namespace has the relevant fields of a namespace.
 type Namespace struct {
 	Labels      map[string]string
 	Terminating bool
 }
 
-// Input is what decides, beside the Service, about its policies.
+// Input is everything that affects the policies of a Service, except the Service itself.
 type Input struct {
-	// Namespaces are, by name, the Service's own one, all that match any of the Request's Selectors (others do no harm), that of the
-	// ingress controller, and those of gateways and of existing policies. One that is not in it does not exist.
+	// Namespaces are the relevant namespaces by name: that of the Service, those that match any of the Request's
+	// Selectors, that of the ingress controller, and those of gateways and of existing policies. Additional namespaces do
+	// not matter. A missing namespace does not exist.
 	Namespaces map[string]Namespace
-	// Ingresses are those of the Service's namespace that may have the Service as a backend.
+	// Ingresses are those in the Service's namespace that may have the Service as a backend.
 	Ingresses []*networkingv1.Ingress
-	// VirtualServices are those of the Service's namespace that may have the Service as a destination.
+	// VirtualServices are those in the Service's namespace that may have the Service as a destination.
 	VirtualServices []*VirtualService
-	// Gateways are those that the VirtualServices name, as far as they exist.
+	// Gateways are the existing Gateways that the VirtualServices reference.
 	Gateways map[types.NamespacedName]Gateway
-	// IstioUnknown is set while it is not known which VirtualServices, Gateways and Pods of gateways there are: existing policies for
-	// gateways stay as they are.
+	// IstioUnknown is set while the VirtualServices, Gateways and Pods of gateways are not known. Existing policies for
+	// gateways are unchanged then.
 	IstioUnknown bool
-	// HasPods reports whether a Pod of a namespace has a label of the given key with the value LabelValue. Policies that only matter
-	// to such Pods are omitted until such a Pod exists. Nil always includes them.
+	// HasPods reports whether a Pod in a namespace has a label of the given key with the value LabelValue. Policies that
+	// only matter to such Pods are omitted until such a Pod exists. If nil, they are always included.
 	HasPods func(namespace, key string) bool
 	// Existing are the policies with the labels of the Service.
 	Existing []Existing
-	// Taken are the names of policies that other Services have: the Service gets others instead. Nil for none.
+	// Taken are policy names that belong to other Services. The Service gets other names instead. It may be nil.
 	Taken map[types.NamespacedName]bool
 }
 
-// Existing is what matters of a policy in the cluster.
+// Existing has the relevant fields of a policy in the cluster.
 type Existing struct {
 	Namespace, Name string
-	// LabelKey is the key of the label (see LabelPrefix) of the Pods that may talk to the Service; empty if it is for others.
+	// LabelKey is the key of the label (see LabelPrefix) of the Pods that may connect to the Service; empty if the policy
+	// does not use such a label.
 	LabelKey string
 	// Peer is the namespace of these Pods.
 	Peer string
-	// ForGateways is set if it is for Pods that are neither selected by such a label, nor those of the ingress controller, nor everybody.
+	// ForGateways is set if the policy is neither for Pods with such a label, nor for the ingress controller, nor for
+	// everyone.
 	ForGateways bool
 }
 
 // Result is the desired state.
 type Result struct {
-	// Policies are all that are to exist, by namespace and name, complete but for what the API server adds.
+	// Policies are all wanted policies, sorted by namespace and name. They are complete except for fields that the API
+	// server sets.
 	Policies []*networkingv1.NetworkPolicy
-	// Problems are in an order that depends on the input alone.
+	// Problems are in an order that depends only on the input.
 	Problems []Problem
-	// NamedPorts are the ports that policies have by name: Pods need to have them.
+	// NamedPorts are the ports that policies reference by name. Pods must define them.
 	NamedPorts []NamedPort
 
 	kept map[types.NamespacedName]bool
 }
 
-// Keeps reports whether an existing policy that is not among Policies must stay, because its source cannot be read.
+// Keeps reports whether an existing policy that is not in Policies must stay, because its source cannot be read.
 func (r *Result) Keeps(namespace, name string) bool {
 	return r.kept[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// Desired decides which policies a Service gets. The result depends only on the arguments, not on the order of their lists.
+// Desired returns the policies that a Service gets. The result depends only on the arguments, not on the order of lists
+// in them.
 func Desired(request *Request, input Input, config Config) *Result {
 	result := &Result{}
 	own, exists := input.Namespaces[request.service.Namespace]
@@ -130,8 +136,8 @@ func matchesAny(selectors []labels.Selector, values map[string]string) bool {
 	return slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(values)) })
 }
 
-// peersOf returns the other namespaces whose Pods may talk to the Service. If the selectors are not known, these are the ones
-// that have policies already.
+// peersOf returns the other namespaces whose Pods may connect to the Service. If the selectors are not known, it
+// returns the namespaces that already have policies.
 func (b *builder) peersOf() []string {
 	var peers []string
 	if b.unreadable.selectors {
@@ -151,13 +157,13 @@ func (b *builder) peersOf() []string {
 	return peers
 }
 
-// lives reports whether a namespace can have new policies.
+// lives reports whether new policies can be created in a namespace.
 func (b *builder) lives(namespace string) bool {
 	found, exists := b.input.Namespaces[namespace]
 	return exists && !found.Terminating
 }
 
-// fromPods allows what Pods with labels ask for.
+// fromPods allows traffic from Pods with labels for the Service.
 func (b *builder) fromPods() {
 	for _, port := range b.servicePorts {
 		id := port.target.id(b.service.Name)
@@ -193,12 +199,13 @@ func (b *builder) hasPods(namespace, key string) bool {
 	return b.input.HasPods == nil || b.input.HasPods(namespace, key)
 }
 
-// fromIngressController allows what Ingresses expose.
+// fromIngressController allows traffic from the ingress controller to ports that Ingresses expose.
 func (b *builder) fromIngressController(controller Pods) {
 	if !b.lives(controller.Namespace) {
 		return
 	}
-	ingresses := slices.SortedFunc(slices.Values(b.input.Ingresses), func(a, b *networkingv1.Ingress) int { return cmp.Compare(a.Name, b.Name) })
+	ingresses := slices.SortedFunc(slices.Values(b.input.Ingresses),
+		func(a, b *networkingv1.Ingress) int { return cmp.Compare(a.Name, b.Name) })
 	for _, ingress := range ingresses {
 		for _, backend := range Backends(ingress) {
 			if ingress.Namespace == b.service.Namespace && backend.Name == b.service.Name {
@@ -242,7 +249,7 @@ func Backends(ingress *networkingv1.Ingress) []networkingv1.IngressServiceBacken
 	return backends
 }
 
-// kept returns the existing policies that stay as they are, since what they were made from is not known now.
+// kept returns the existing policies that stay unchanged because their source is currently not known.
 func (b *builder) kept() map[types.NamespacedName]bool {
 	kept := map[types.NamespacedName]bool{}
 	for _, one := range b.input.Existing {
@@ -258,7 +265,7 @@ func (b *builder) kept() map[types.NamespacedName]bool {
 	return kept
 }
 
-// isUnreadable reports whether a policy was made from an annotation that is invalid now.
+// isUnreadable reports whether a policy was created for an annotation that is invalid now.
 func (b *builder) isUnreadable(one Existing) bool {
 	if b.unreadable.world && one.Namespace == b.service.Namespace && one.Name == worldName(b.service.Name) {
 		return true

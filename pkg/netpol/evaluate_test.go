@@ -17,13 +17,13 @@ type traffic struct {
 	port     int32
 }
 
-// evaluator tells what network policies allow, as Kubernetes defines it, where what no policy allows is denied.
+// evaluator evaluates network policies as Kubernetes defines them. Traffic that no policy allows is denied.
 type evaluator struct {
 	namespaces map[string]Namespace
 	policies   []*networkingv1.NetworkPolicy
 }
 
-// ingress reports whether a policy lets traffic in at its end.
+// ingress reports whether the policies allow the traffic at its destination.
 func (e evaluator) ingress(t traffic) bool {
 	return slices.ContainsFunc(e.policies, func(policy *networkingv1.NetworkPolicy) bool {
 		return slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && e.applies(policy, t.to) &&
@@ -33,7 +33,7 @@ func (e evaluator) ingress(t traffic) bool {
 	})
 }
 
-// egress reports whether a policy lets traffic out at its beginning.
+// egress reports whether the policies allow the traffic at its source.
 func (e evaluator) egress(t traffic) bool {
 	return slices.ContainsFunc(e.policies, func(policy *networkingv1.NetworkPolicy) bool {
 		return slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) && e.applies(policy, t.from) &&
@@ -71,7 +71,7 @@ func matchesPort(ports []networkingv1.NetworkPolicyPort, t traffic) bool {
 	})
 }
 
-// isPort reports whether traffic goes to a port, which may be the name of one of the Pod, or begin a range.
+// isPort reports whether the traffic goes to a port. The port may be the name of a port of the Pod, or the start of a range.
 func isPort(port intstr.IntOrString, last int32, t traffic) bool {
 	if port.Type == intstr.Int {
 		return t.port >= port.IntVal && t.port <= max(last, port.IntVal)
@@ -82,7 +82,7 @@ func isPort(port intstr.IntOrString, last int32, t traffic) bool {
 }
 
 func selects(selector *metav1.LabelSelector, values map[string]string) bool {
-	if len(selector.MatchExpressions) == 0 { // which is nearly always so, and quick
+	if len(selector.MatchExpressions) == 0 { // the usual case, which is fast
 		for key, value := range selector.MatchLabels {
 			if present, found := values[key]; !found || present != value {
 				return false

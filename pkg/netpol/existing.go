@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Digest returns a hash of all of a policy that is decided here: its spec, the labels that name the Service, and its description.
+// Digest returns a hash of the parts of a policy that this package sets: the spec, the labels with the name of the
+// Service, and the description.
 func Digest(policy *networkingv1.NetworkPolicy) string {
 	text, err := json.Marshal([]any{
 		policy.Labels[LabelServiceNamespace], policy.Labels[LabelServiceName], policy.Annotations[AnnotationDescription], policy.Spec,
@@ -24,13 +25,13 @@ func Digest(policy *networkingv1.NetworkPolicy) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:15])
 }
 
-// ServiceOf returns the Service that a policy is made for, by its labels.
+// ServiceOf returns the Service of a policy, according to the labels of the policy.
 func ServiceOf(policy metav1.Object) types.NamespacedName {
 	labels := policy.GetLabels()
 	return types.NamespacedName{Namespace: labels[LabelServiceNamespace], Name: labels[LabelServiceName]}
 }
 
-// ExistingOf returns what matters of a policy in the cluster.
+// ExistingOf returns the relevant fields of a policy in the cluster.
 func ExistingOf(policy *networkingv1.NetworkPolicy) Existing {
 	existing := Existing{Namespace: policy.Namespace, Name: policy.Name, Peer: policy.Namespace}
 	note := func(peer string, pods *metav1.LabelSelector) {
@@ -57,7 +58,8 @@ func ExistingOf(policy *networkingv1.NetworkPolicy) Existing {
 	return existing
 }
 
-// labelKeyOf returns the key of the label that says whom Pods talk to, if that is what a selector asks for.
+// labelKeyOf returns the key of the label in a selector by which Pods declare their peer; empty if the selector has
+// another form.
 func labelKeyOf(pods *metav1.LabelSelector) string {
 	if pods == nil || len(pods.MatchLabels) != 1 {
 		return ""

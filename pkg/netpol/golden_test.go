@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGolden: every example of the documents, and every row of their tables. The end-to-end tests create the same manifests.
+// TestGolden covers every example and every table row of the documents. The end-to-end tests create the same manifests.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.want.yaml")
 	must(t, err)
@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 				delete(got, key)
 			}
 			for key := range got {
-				t.Errorf("got too much: %s", key)
+				t.Errorf("got an unexpected policy: %s", key)
 			}
 			if problems != "" {
 				t.Errorf("got unexpected problems:\n%s", problems)

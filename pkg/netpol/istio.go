@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gatewayMesh is a reserved name: it stands for all sidecars, not for a Gateway.
+// gatewayMesh is a reserved name for all sidecars. It does not name a Gateway.
 const gatewayMesh = "mesh"
 
-// clusterDomain ends the names of Services in VirtualServices.
+// clusterDomain is the suffix of Service host names in VirtualServices.
 const clusterDomain = ".svc.cluster.local"
 
-// VirtualService is what matters of a VirtualService of Istio.
+// VirtualService has the relevant fields of a VirtualService of Istio.
 type VirtualService struct {
 	metav1.ObjectMeta
-	// Gateways are those that it names, without the reserved name of the mesh, sorted.
+	// Gateways are the referenced Gateways, without the reserved name of the mesh, sorted.
 	Gateways []types.NamespacedName
-	// Destinations are the ports of Services of its own namespace to which it leads, sorted.
+	// Destinations are the destination ports of Services in its own namespace, sorted.
 	Destinations []Destination
 }
 
@@ -33,15 +33,16 @@ type Destination struct {
 	Port    int32
 }
 
-// Gateway is what matters of a Gateway of Istio.
+// Gateway has the relevant fields of a Gateway of Istio.
 type Gateway struct {
-	// Selector is that of its Pods.
+	// Selector selects its Pods.
 	Selector map[string]string
-	// Namespaces are those that have such Pods.
+	// Namespaces are the namespaces with such Pods.
 	Namespaces []string
 }
 
-// ReadVirtualService reads a VirtualService of networking.istio.io. What is not as its definition says is passed over.
+// ReadVirtualService reads a VirtualService of networking.istio.io. It ignores fields that do not have the type in its
+// definition.
 func ReadVirtualService(object *unstructured.Unstructured) *VirtualService {
 	result := &VirtualService{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -70,14 +71,14 @@ func ReadVirtualService(object *unstructured.Unstructured) *VirtualService {
 	return result
 }
 
-// listAt returns a list in an object; none if there is something else.
+// listAt returns a list in an object; empty if the field has another type.
 func listAt(object map[string]any, path ...string) []any {
-	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // an error says that there is something else
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // an error means a different type
 	list, _ := value.([]any)
 	return list
 }
 
-// destinationsOf returns the destinations of a route that are Services of a namespace.
+// destinationsOf returns the destinations of a route that are Services in the namespace.
 func destinationsOf(route any, namespace string) []Destination {
 	fields, isMap := route.(map[string]any)
 	if !isMap {
@@ -99,16 +100,16 @@ func destinationsOf(route any, namespace string) []Destination {
 	return found
 }
 
-// ReadSelector reads the selector of a Gateway's Pods.
+// ReadSelector reads the Pod selector of a Gateway.
 func ReadSelector(gateway *unstructured.Unstructured) map[string]string {
 	selector, _, err := unstructured.NestedStringMap(gateway.Object, "spec", "selector")
 	if err != nil {
-		return nil // which does not select anything
+		return nil // selects no Pods
 	}
 	return selector
 }
 
-// fromGateways allows what VirtualServices expose through Gateways.
+// fromGateways allows traffic from Gateways to the ports that VirtualServices expose through them.
 func (b *builder) fromGateways() {
 	ports := map[types.NamespacedName]map[int32]bool{}
 	for _, virtualService := range b.input.VirtualServices {
@@ -136,7 +137,8 @@ func (b *builder) fromGateways() {
 			usable = append(usable, name)
 		}
 	}
-	// In the order of selectors, so that which policy gets the plain name does not depend on the names of Gateways.
+	// The order is that of the selectors. Which policy gets the name without a hash does not depend on the names of
+	// Gateways.
 	slices.SortStableFunc(usable, func(x, y types.NamespacedName) int {
 		return cmp.Compare(textOf(b.selectorOf(x)), textOf(b.selectorOf(y)))
 	})

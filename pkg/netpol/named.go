@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NamedPort is a port of Pods that a Service asks for by name.
+// NamedPort is a port of Pods that a Service references by name.
 type NamedPort struct {
 	Name     string
 	Protocol corev1.Protocol
-	// Where says what asks for it: a port of the Service, or an annotation.
+	// Where names the source of the reference: a port of the Service, or an annotation.
 	Where string
 }
 
-// namedPorts returns the ports that are names, in the order of what asks for them.
+// namedPorts returns the ports that are referenced by name, in the order of their sources.
 func (r *Request) namedPorts() []NamedPort {
 	var named []NamedPort
 	add := func(port Port, where string) {
@@ -41,8 +41,8 @@ func (r *Request) namedPorts() []NamedPort {
 	return named
 }
 
-// MissingPorts returns the named ports that none of the Pods has. Known is false if all Pods ended or are being deleted, or
-// there are no Pods: others may follow.
+// MissingPorts returns the named ports that none of the Pods has. Known is false if there are no Pods, or all of them
+// have ended or are being deleted, because others may follow.
 func MissingPorts(ports []NamedPort, pods []corev1.Pod) (problems []Problem, known bool) {
 	live := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !lives(&pod) })
 	if len(live) == 0 {
@@ -63,14 +63,15 @@ func lives(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// isOf reports whether a container of a Pod has the port. Init containers count if they go on to run beside the others.
+// isOf reports whether a container of a Pod has the port. Init containers count if they keep running as sidecars.
 func (p NamedPort) isOf(pod *corev1.Pod) bool {
 	has := func(container corev1.Container) bool {
 		return slices.ContainsFunc(container.Ports, func(port corev1.ContainerPort) bool {
 			return port.Name == p.Name && (port.Protocol == p.Protocol || port.Protocol == "" && p.Protocol == corev1.ProtocolTCP)
 		})
 	}
-	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool {
+	sidecarHas := func(container corev1.Container) bool {
 		return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways && has(container)
-	})
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, sidecarHas)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podWithPorts returns a Pod whose container has ports with these names, with protocol TCP.
+// podWithPorts returns a Pod whose container has TCP ports with these names.
 func podWithPorts(names ...string) corev1.Pod {
 	container := corev1.Container{Name: "main"}
 	for i, name := range names {
@@ -19,7 +19,7 @@ func podWithPorts(names ...string) corev1.Pod {
 	return corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
 }
 
-// TestMissingPorts: a named port is told if there are Pods and none of them has it.
+// TestMissingPorts checks that a named port is reported if there are Pods and none of them has it.
 func TestMissingPorts(t *testing.T) {
 	changed := func(pod corev1.Pod, change func(*corev1.Pod)) corev1.Pod {
 		change(&pod)
@@ -67,7 +67,7 @@ func TestMissingPorts(t *testing.T) {
 	}
 }
 
-// TestNamedPorts: of a Service that has policies, the ports that are names, and where they stand.
+// TestNamedPorts checks that the named ports of a Service with policies are returned with their sources.
 func TestNamedPorts(t *testing.T) {
 	w, service := shop(map[string]string{
 		"from-all-allowed-ports": `[{"port":"metrics"},{"port":1}]`, "from-world-to-ports": `[{"port":2},{"port":"dns","protocol":"UDP"}]`,
@@ -89,11 +89,11 @@ func TestNamedPorts(t *testing.T) {
 	}
 	w, service = shop(nil)
 	if got := w.desired(service).NamedPorts; len(got) > 0 {
-		t.Errorf("of a Service with numbers, got %v", got)
+		t.Errorf("for a Service with port numbers, got %v", got)
 	}
 	service.Spec.Ports[0].TargetPort = intstr.FromString("web")
 	delete(w.namespaces, "a")
 	if got := w.desired(service).NamedPorts; len(got) > 0 {
-		t.Errorf("of a Service without policies, got %v", got)
+		t.Errorf("for a Service without policies, got %v", got)
 	}
 }

@@ -26,7 +26,7 @@ type Port struct {
 	EndPort int32
 }
 
-// id returns "<service>-<protocol>-<port>", which names policies and labels.
+// id returns "<service>-<protocol>-<port>", which is part of the names of policies and labels.
 func (p Port) id(service string) string {
 	return service + "-" + strings.ToLower(string(p.Protocol)) + "-" + p.Port.String()
 }
@@ -85,8 +85,8 @@ func readPorts(text string) ([]Port, error) {
 	return ports, nil
 }
 
-// checkPort checks what the API server would refuse, so that one wrong port stops nothing else. A missing protocol is TCP, as
-// everywhere in Kubernetes. A port is required: without it, all ports would be open.
+// checkPort validates a port as the API server does, so that a single invalid port does not affect others. The default
+// protocol is TCP, as usual in Kubernetes. A port is required, because all ports would be open without it.
 func checkPort(port networkingv1.NetworkPolicyPort) (Port, error) {
 	result := Port{Protocol: ptr.Deref(port.Protocol, "")}
 	switch result.Protocol {
@@ -124,7 +124,8 @@ func checkPort(port networkingv1.NetworkPolicyPort) (Port, error) {
 	return result, nil
 }
 
-// decode reads one JSON value. What it does not know is an error: a misspelt field of a selector would make it match everything.
+// decode decodes one JSON value. Unknown fields are an error, because a misspelled field of a selector would make it
+// match everything.
 func decode(text string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()

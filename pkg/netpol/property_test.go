@@ -26,8 +26,8 @@ var (
 	seed  = flag.Uint64("netpol.seed", 1, "of the random clusters")
 )
 
-// TestAllowed_MatchesRequest: in random clusters, what the policies allow is exactly what the documents promise. They are the same
-// for the same cluster in another order.
+// TestAllowed_MatchesRequest checks that, in random clusters, the policies allow exactly the traffic that the documents
+// promise. They do not depend on the order of objects.
 func TestAllowed_MatchesRequest(t *testing.T) {
 	t.Parallel()
 	allowed, denied := 0, 0
@@ -36,11 +36,11 @@ func TestAllowed_MatchesRequest(t *testing.T) {
 		allowed, denied = allowed+more, denied+less
 	}
 	if allowed < *cases/2 || denied < *cases/10 {
-		t.Errorf("the clusters are of no use: %d connections are allowed, %d are not", allowed, denied)
+		t.Errorf("the clusters are not representative: %d connections are allowed, %d are denied", allowed, denied)
 	}
 }
 
-// FuzzWorld is the same with clusters that a fuzzer chooses.
+// FuzzWorld does the same with clusters that a fuzzer generates.
 func FuzzWorld(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(20) {
@@ -51,7 +51,7 @@ func FuzzWorld(f *testing.F) {
 	})
 }
 
-// checkWorld checks all connections in one cluster, and returns how many are allowed and how many are not.
+// checkWorld checks all connections in one cluster, and returns how many are allowed and denied.
 func checkWorld(t *testing.T, name string, g *generator) (allowed, denied int) {
 	t.Helper()
 	w := g.world()
@@ -79,7 +79,7 @@ func checkWorld(t *testing.T, name string, g *generator) (allowed, denied int) {
 	return allowed, denied
 }
 
-// policiesOf returns the policies of all Services, as the controller makes them one after the other.
+// policiesOf returns the policies of all Services, as the controller creates them one after the other.
 func policiesOf(t *testing.T, g *generator, w *world) []*networkingv1.NetworkPolicy {
 	t.Helper()
 	taken := map[types.NamespacedName]bool{}
@@ -90,13 +90,13 @@ func policiesOf(t *testing.T, g *generator, w *world) []*networkingv1.NetworkPol
 		result := Desired(Read(service), input, w.config)
 		g.shuffle(service, &input)
 		if again := Desired(Read(service), input, w.config); !reflect.DeepEqual(again.Policies, result.Policies) {
-			t.Fatalf("another order gives other policies\n%s", w.describe(t))
+			t.Fatalf("another order results in other policies\n%s", w.describe(t))
 		}
 		names := map[types.NamespacedName]bool{}
 		for _, policy := range result.Policies {
 			key := types.NamespacedName{Namespace: policy.Namespace, Name: policy.Name}
 			if taken[key] || names[key] {
-				t.Fatalf("%s is there twice\n%s", key, w.describe(t))
+				t.Fatalf("%s exists twice\n%s", key, w.describe(t))
 			}
 			names[key] = true
 		}
@@ -108,7 +108,7 @@ func policiesOf(t *testing.T, g *generator, w *world) []*networkingv1.NetworkPol
 	return all
 }
 
-// promises tells, from the documents alone, whether traffic may go in and out.
+// promises returns, based on the documents alone, whether ingress and egress of the traffic are allowed.
 func (w *world) promises(t traffic) (in, out bool) {
 	for _, service := range w.services {
 		namespace := w.namespaces[service.Namespace]
@@ -127,7 +127,7 @@ func (w *world) promises(t traffic) (in, out bool) {
 	return in, out
 }
 
-// promisesPods is about labels of Pods.
+// promisesPods reports whether the labels of the Pods allow the traffic.
 func (w *world) promisesPods(service *corev1.Service, t traffic) bool {
 	prefix := "networking.resources.gardener.cloud/to-"
 	if t.from.Namespace != service.Namespace {
@@ -200,7 +200,7 @@ func listHas(text string, t traffic) bool {
 	return len(ports) > 0 && matchesPort(ports, t)
 }
 
-// describe returns all of a cluster, to find out what is wrong.
+// describe returns the whole cluster as text, for debugging.
 func (w *world) describe(t *testing.T) string {
 	t.Helper()
 	text, err := json.MarshalIndent(map[string]any{
@@ -211,7 +211,7 @@ func (w *world) describe(t *testing.T) string {
 	return string(text)
 }
 
-// generator makes random clusters. Names are few, and such that names of policies and labels coincide.
+// generator generates random clusters. It uses few names, so that names of policies and labels collide.
 type generator struct{ *rand.Rand }
 
 func one[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
@@ -298,7 +298,7 @@ func (g *generator) service() *corev1.Service {
 	return service
 }
 
-// server returns a Pod, most often one of a Service.
+// server returns a Pod, which usually belongs to a Service.
 func (g *generator) server(service *corev1.Service) *corev1.Pod {
 	pod := g.pod("server")
 	if g.often(90) {
@@ -308,7 +308,7 @@ func (g *generator) server(service *corev1.Service) *corev1.Pod {
 	return pod
 }
 
-// client returns a Pod, most often one with labels that may be those of a Service.
+// client returns a Pod, which usually has labels that may refer to a Service.
 func (g *generator) client(name string, service *corev1.Service) *corev1.Pod {
 	pod := g.pod(name)
 	if g.often(30) {

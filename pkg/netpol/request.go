@@ -21,41 +21,42 @@ import (
 const (
 	ReasonInvalidAnnotation = "InvalidAnnotation"           // Warning: an annotation for network policies cannot be used
 	ReasonInvalidService    = "InvalidService"              // Warning: selector or ports of the Service cannot be used for network policies
-	ReasonMatchesAll        = "NamespaceSelectorMatchesAll" // Warning: a namespace selector is empty and so matches all namespaces
-	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"  // Warning: the label by which Pods ask for access would be too long
-	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong" // Warning: several such labels would be too long
+	ReasonMatchesAll        = "NamespaceSelectorMatchesAll" // Warning: a namespace selector is empty and matches all namespaces
+	ReasonKeyTooLong        = "PodLabelSelectorKeyTooLong"  // Warning: the label that gives Pods access is too long and was shortened
+	ReasonKeysTooLong       = "PodLabelSelectorKeysTooLong" // Warning: several such labels are too long and were shortened
 	ReasonIngressPort       = "IngressPortNotFound"         // Warning: an Ingress names a port that the Service does not have
-	ReasonGateway           = "GatewayNotUsable"            // Warning: a Gateway that leads to the Service cannot be used
+	ReasonGateway           = "GatewayNotUsable"            // Warning: a Gateway that exposes the Service cannot be used
 	ReasonPodPort           = "PodPortNotFound"             // Warning: no Pod has the named port of the Service
 )
 
-// Problem is what the owner of a Service should know.
+// Problem is a message to the owner of a Service.
 type Problem struct {
 	// Reason is a word in CamelCase.
 	Reason string
-	// Message says what is wrong, where, and what to do.
+	// Message describes the problem, its location and the remedy.
 	Message string
 }
 
-// Request is what a Service asks for by itself: its ports and annotations, checked.
+// Request holds the validated ports and annotations of a Service.
 type Request struct {
 	service  types.NamespacedName
 	selector metav1.LabelSelector
-	// servicePorts are those of the Service, in its order, without the ones that are wrong.
+	// servicePorts are the ports of the Service, in its order, without invalid ones.
 	servicePorts []servicePort
-	// aliases are those of from-<alias>-allowed-ports, in the order of their names.
+	// aliases are those of from-<alias>-allowed-ports, sorted by name.
 	aliases []alias
-	// world has what everybody may talk to; nil if the Service does not say so.
+	// world are the ports that are open to everyone; nil if the Service does not have the annotation.
 	world *[]Port
-	// Selectors select the other namespaces whose Pods may talk to the Service, OR-ed.
+	// Selectors select the other namespaces whose Pods may connect to the Service. A namespace must match at least one of
+	// them.
 	Selectors []labels.Selector
-	// namespace is what stands for the Service's namespace in labels of Pods of other namespaces.
+	// namespace represents the Service's namespace in labels of Pods in other namespaces.
 	namespace string
-	// unreadable is what is not known since an annotation is wrong.
+	// unreadable marks the invalid annotations.
 	unreadable unreadable
-	// problems are in the order of what they are about.
+	// problems are in the order of the annotations and ports that they are about.
 	problems []Problem
-	// qualifies is set if the Service can have policies at all.
+	// qualifies is set if the Service can have policies.
 	qualifies bool
 }
 
@@ -72,13 +73,13 @@ type alias struct {
 	ports []Port
 }
 
-// unreadable are the annotations that are wrong. What was made from them before is kept.
+// unreadable marks the invalid annotations. Policies that were created for their previous values are kept.
 type unreadable struct {
 	selectors, namespace, world bool
 	aliases                     []string
 }
 
-// Read reads what a Service asks for.
+// Read reads the ports and annotations of a Service.
 func Read(service *corev1.Service) *Request {
 	r := &Request{
 		service:   types.NamespacedName{Namespace: service.Namespace, Name: service.Name},
@@ -92,7 +93,8 @@ func Read(service *corev1.Service) *Request {
 	}
 	if texts := validation.IsValidLabelValue(service.Name); len(texts) > 0 {
 		r.qualifies = false
-		r.complain(ReasonInvalidService, "The name of the Service cannot be the value of a label: %s. No policies are created for it.", strings.Join(texts, "; "))
+		r.complain(ReasonInvalidService, "The name of the Service cannot be the value of a label: %s. No policies are created for it.",
+			strings.Join(texts, "; "))
 		return r
 	}
 	r.readPorts(service.Spec.Ports)
@@ -124,7 +126,7 @@ func (r *Request) readPorts(ports []corev1.ServicePort) {
 	}
 }
 
-// readNamespaces reads the annotations about Pods of other namespaces.
+// readNamespaces reads the annotations about Pods in other namespaces.
 func (r *Request) readNamespaces(annotations map[string]string) {
 	if text, found := annotations[AnnotationNamespaceSelectors]; found {
 		selectors, err := readSelectors(text)
@@ -134,7 +136,8 @@ func (r *Request) readNamespaces(annotations map[string]string) {
 		}
 		r.Selectors = selectors
 		if slices.ContainsFunc(selectors, labels.Selector.Empty) {
-			r.complain(ReasonMatchesAll, "Annotation %s has a selector that matches every namespace: policies are created for each of them.", AnnotationNamespaceSelectors)
+			r.complain(ReasonMatchesAll, "Annotation %s has a selector that matches every namespace: policies are created for each of them.",
+				AnnotationNamespaceSelectors)
 		}
 	}
 	if text, found := annotations[AnnotationNamespaceAlias]; found {
@@ -147,7 +150,7 @@ func (r *Request) readNamespaces(annotations map[string]string) {
 	}
 }
 
-// readFrom reads an annotation whose key begins like from-<alias>-allowed-ports and from-world-to-ports.
+// readFrom reads an annotation whose key starts like from-<alias>-allowed-ports and from-world-to-ports.
 func (r *Request) readFrom(key, text string) {
 	if key == AnnotationFromWorld {
 		ports, err := readPorts(text)
@@ -213,7 +216,8 @@ func readSelectors(text string) ([]labels.Selector, error) {
 	return result, nil
 }
 
-// Keys returns the keys of the labels by which Pods of the Service's namespace, and of other namespaces, declare that they connect to it.
+// Keys returns the keys of the labels by which Pods in the Service's namespace, and in other namespaces, declare that
+// they connect to it.
 func (r *Request) Keys() []string {
 	var keys []string
 	add := func(what string) {

@@ -16,7 +16,7 @@ import (
 
 const selectB = `[{"matchLabels":{"kubernetes.io/metadata.name":"b"}}]`
 
-// shop returns a Service of namespace a in a cluster with the namespaces a, b and c.
+// shop returns a Service in namespace a of a cluster with the namespaces a, b and c.
 func shop(annotations map[string]string) (*world, *corev1.Service) {
 	w := newWorld()
 	for _, name := range []string{"a", "b", "c"} {
@@ -47,8 +47,8 @@ func reasonsOf(result *Result) string {
 	return strings.Join(reasons, " ")
 }
 
-// TestWrongAnnotationKeepsWhatItMade: an annotation that was right before and is wrong now takes nothing away and adds nothing,
-// and the other ones are obeyed.
+// TestWrongAnnotationKeepsWhatItMade checks that an annotation that becomes invalid neither removes nor adds policies, and that
+// the other annotations still apply.
 func TestWrongAnnotationKeepsWhatItMade(t *testing.T) {
 	right := map[string]string{
 		"namespace-selectors":                selectB,
@@ -71,7 +71,7 @@ func TestWrongAnnotationKeepsWhatItMade(t *testing.T) {
 				return Digest(other) == Digest(policy) && other.Namespace == policy.Namespace && other.Name == policy.Name
 			})
 			if !stays && !after.Keeps(policy.Namespace, policy.Name) {
-				t.Errorf("%s: %s/%s goes", key, policy.Namespace, policy.Name)
+				t.Errorf("%s: %s/%s is deleted", key, policy.Namespace, policy.Name)
 			}
 		}
 		if reasonsOf(after) != ReasonInvalidAnnotation || !strings.Contains(after.Problems[0].Message, key) {
@@ -80,19 +80,19 @@ func TestWrongAnnotationKeepsWhatItMade(t *testing.T) {
 		delete(service.Annotations, domain+"from-some-allowed-ports")
 		for _, policy := range before.Policies {
 			if result := w.desired(service); strings.Contains(policy.Name, "-via-some") && result.Keeps(policy.Namespace, policy.Name) && key != "pod-label-selector-namespace-alias" {
-				t.Errorf("%s: %s/%s stays", key, policy.Namespace, policy.Name)
+				t.Errorf("%s: %s/%s is kept", key, policy.Namespace, policy.Name)
 			}
 		}
 		w.existing = nil
 		if result := w.desired(service); strings.Contains(namesIn(result), "from-world") == (key == "from-world-to-ports") ||
 			strings.Contains(namesIn(result), "via-all") == (key == "from-all-allowed-ports") ||
 			strings.Contains(namesIn(result), "b/") != (key == "from-all-allowed-ports" || key == "from-world-to-ports") {
-			t.Errorf("%s: made anew are %s", key, namesIn(result))
+			t.Errorf("%s: created without existing policies: %s", key, namesIn(result))
 		}
 	}
 }
 
-// TestUnknownPeersEndWithTheirNamespace: while selectors are wrong, a namespace that is deleted still loses its policies.
+// TestUnknownPeersEndWithTheirNamespace checks that a deleted namespace loses its policies even while selectors are invalid.
 func TestUnknownPeersEndWithTheirNamespace(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": `[{}]`})
 	w.existing = w.desired(service).Policies
@@ -113,7 +113,7 @@ func TestNothingWiderThanAsked(t *testing.T) {
 		for _, key := range []string{"from-world-to-ports", "from-x-allowed-ports"} {
 			w, service := shop(map[string]string{key: text})
 			if result := w.desired(service); len(result.Policies) != 2 || reasonsOf(result) != ReasonInvalidAnnotation {
-				t.Errorf("%s: %s makes %s, %v", key, text, namesIn(result), result.Problems)
+				t.Errorf("%s: %s results in %s, %v", key, text, namesIn(result), result.Problems)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestNothingWiderThanAsked(t *testing.T) {
 	} {
 		w, service := shop(map[string]string{"namespace-selectors": text})
 		if result := w.desired(service); len(result.Policies) != 2 || reasonsOf(result) != ReasonInvalidAnnotation {
-			t.Errorf("%s makes %s, %v", text, namesIn(result), result.Problems)
+			t.Errorf("%s results in %s, %v", text, namesIn(result), result.Problems)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestKeysOfAnnotations(t *testing.T) {
 	}
 }
 
-// TestAlternativeNames: a name that another Service has is not used twice.
+// TestAlternativeNames checks that a name that another Service uses is not used again.
 func TestAlternativeNames(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": selectB})
 	input := w.input(service)
@@ -161,7 +161,8 @@ func TestAlternativeNames(t *testing.T) {
 	}
 }
 
-// TestIstioKindNotServed: while it is not known what Istio has, policies for gateways stay, also those that are for others as well.
+// TestIstioKindNotServed checks that policies for gateways are kept while Istio's objects are unknown, even if they also apply
+// to other Pods.
 func TestIstioKindNotServed(t *testing.T) {
 	w := readWorld(t, "testdata/istio-same-names.yaml")
 	service := w.services[0]
@@ -179,7 +180,7 @@ func TestIstioKindNotServed(t *testing.T) {
 	}
 	w.istioUnknown, w.virtualServices = false, nil
 	if result := w.desired(service); result.Keeps("b", "egress-to-a-shop-tcp-8080-from-istio") {
-		t.Error("a policy stays that nobody asks for")
+		t.Error("a policy that is no longer requested is kept")
 	}
 }
 
@@ -230,7 +231,8 @@ func TestEmptySelectorSelectsNothing(t *testing.T) {
 	}
 }
 
-// TestExistingOf: what a policy is for can be told from itself, also of the ones that older versions made.
+// TestExistingOf checks that the purpose of a policy can be derived from the policy itself, also for policies of older
+// versions.
 func TestExistingOf(t *testing.T) {
 	w, service := shop(map[string]string{"namespace-selectors": selectB, "from-world-to-ports": "[]"})
 	for _, policy := range w.desired(service).Policies {
@@ -255,7 +257,7 @@ func TestExistingOf(t *testing.T) {
 	}
 }
 
-// TestReadVirtualService: shapes that the definition does not allow are passed over.
+// TestReadVirtualService checks that shapes that the definition does not allow are ignored.
 func TestReadVirtualService(t *testing.T) {
 	for _, spec := range []any{
 		nil, "text", map[string]any{"gateways": "x", "http": "y"}, map[string]any{"gateways": []any{1, ""}, "http": []any{1, map[string]any{"route": 1}}},
@@ -273,7 +275,7 @@ func TestReadVirtualService(t *testing.T) {
 	}
 }
 
-// FuzzAnnotations: whatever annotations have, nothing panics, and every policy can exist.
+// FuzzAnnotations checks that no annotations cause a panic, and that every policy is valid.
 func FuzzAnnotations(f *testing.F) {
 	f.Add("namespace-selectors", selectB, "from-x-allowed-ports", `[{"port":80,"protocol":"TCP"}]`)
 	f.Add("pod-label-selector-namespace-alias", "b", "from-world-to-ports", `[]`)
@@ -287,10 +289,10 @@ func FuzzAnnotations(f *testing.F) {
 		}
 		for _, policy := range result.Policies {
 			if len(validation.IsDNS1123Subdomain(policy.Name)) > 0 {
-				t.Errorf("the name %q", policy.Name)
+				t.Errorf("invalid name %q", policy.Name)
 			}
 			if key := labelKeyOf(&policy.Spec.PodSelector); key != "" && len(validation.IsQualifiedName(key)) > 0 {
-				t.Errorf("the label %q", key)
+				t.Errorf("invalid label %q", key)
 			}
 			isWorld := policy.Name == worldName("shop")
 			for _, rule := range policy.Spec.Ingress {

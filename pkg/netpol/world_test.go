@@ -20,7 +20,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// world is all that there is in a cluster.
+// world is the complete state of a cluster.
 type world struct {
 	config          Config
 	onlyWhilePods   bool
@@ -38,7 +38,7 @@ func newWorld() *world {
 	return &world{namespaces: map[string]Namespace{}, gateways: map[types.NamespacedName]map[string]string{}}
 }
 
-// desired returns what a Service gets.
+// desired returns the result for a Service.
 func (w *world) desired(service *corev1.Service) *Result {
 	return Desired(Read(service), w.input(service), w.config)
 }
@@ -112,7 +112,7 @@ func (w *world) take(t *testing.T, document *unstructured.Unstructured) {
 	case "Pod":
 		w.pods = append(w.pods, into[corev1.Pod](t, document))
 	default:
-		t.Fatalf("a document of kind %q", document.GetKind())
+		t.Fatalf("unexpected kind %q", document.GetKind())
 	}
 }
 
@@ -131,7 +131,7 @@ func documents(t *testing.T, path string) []*unstructured.Unstructured {
 			t.Fatalf("%s: %v", path, err)
 		}
 		one := &unstructured.Unstructured{}
-		must(t, one.UnmarshalJSON(raw)) // which makes whole numbers int64, as a client does
+		must(t, one.UnmarshalJSON(raw)) // decodes integers to int64, like a client
 		all = append(all, one)
 	}
 }

@@ -1,5 +1,5 @@
-// Package node says what the caches keep of Nodes, which several controllers and webhooks share. The controllers are in the
-// packages below it.
+// Package node defines which fields of Nodes the caches keep. Several controllers and webhooks share them. The
+// controllers are in the packages below it.
 package node
 
 import (
@@ -8,12 +8,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
-// AnnotationReconciliationDelay on a Node is how long its node agent waits before it reconciles, as the text of a Go duration
+// AnnotationReconciliationDelay on a Node is the delay before its node agent reconciles, as a Go duration
 // (gardener-resource-manager).
 const AnnotationReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
 
-// Reduce returns a copy of a Node with what is needed of it: identity, labels, the annotation of the delay, what keeps Pods off it,
-// and its addresses. Kubelets report much more, mostly images, in every status. Objects other than Nodes are returned unchanged.
+// Reduce returns a copy of a Node with only the needed fields: identity, labels, the annotation with the delay, taints
+// and unschedulable, and addresses. Kubelets report much more in each status, mostly images. Objects other than Nodes
+// are returned unchanged.
 func Reduce(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

@@ -35,10 +35,10 @@ func TestReduce(t *testing.T) {
 		t.Error("the original was changed")
 	}
 	if plain, err := Reduce(&corev1.Node{}); err != nil || !reflect.DeepEqual(plain, &corev1.Node{}) {
-		t.Errorf("got %+v, %v of an empty Node", plain, err)
+		t.Errorf("got %+v, %v for an empty Node", plain, err)
 	}
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if same, err := Reduce(other); err != nil || same != any(other) {
-		t.Errorf("got %+v, %v of a Pod", same, err)
+		t.Errorf("got %+v, %v for a Pod", same, err)
 	}
 }

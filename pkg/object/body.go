@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 )
 
-// bodyStart begins every body, so that a precondition can be put into it without decoding it.
+// bodyStart is the start of every body, so that a precondition can be inserted without decoding it.
 const bodyStart = `{"metadata":{`
 
-// EncodeBody returns an object as JSON that begins with its metadata and has its other fields in alphabetical order: equal
-// objects have equal bodies. The object must have metadata that is not empty. The error is that of the encoder.
+// EncodeBody returns an object as JSON. The body starts with the metadata, and the other fields follow in alphabetical
+// order, so that equal objects have equal bodies. The metadata of the object must not be empty. Errors are those of the
+// encoder.
 func EncodeBody(obj map[string]any) ([]byte, error) {
 	rest := make(map[string]any, len(obj))
 	for field, value := range obj {
@@ -39,9 +40,10 @@ func EncodeBody(obj map[string]any) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// Require returns a body with a field of metadata that the API server compares with the live object's, such as its UID.
+// Require returns a body with a precondition: a field of metadata that the API server compares with that of the live
+// object, such as the UID.
 func Require(body []byte, field, value string) []byte {
-	quoted, _ := json.Marshal(value) // a text can always be written
+	quoted, _ := json.Marshal(value) // a string can always be encoded
 	required := make([]byte, 0, len(body)+len(field)+len(quoted)+4)
 	required = append(required, bodyStart...)
 	required = append(required, '"')

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzBody: a body is the object, equal objects have equal bodies, and a precondition changes nothing else.
+// FuzzBody checks that a body decodes to the object, that equal objects have equal bodies, and that a precondition changes
+// nothing else.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a"},"kind":"A","data":{"<":"\u2028","b":[1,2.5,null]}}`), "12")
 	f.Add([]byte(`{"metadata":{"name":"a"}}`), "\x00\a\x7f\"\\ \xff \U0001f600")
@@ -68,14 +69,14 @@ func read(t *testing.T, body []byte) map[string]any {
 	return obj
 }
 
-// FuzzDigest: parts that differ in any way, also in where one ends, have different digests.
+// FuzzDigest checks that different lists of parts have different digests, also if only the boundaries between the parts differ.
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte("ab"), []byte("c"), uint8(1))
 	f.Add([]byte("1:"), []byte("1:a"), uint8(0))
 	f.Fuzz(func(t *testing.T, first, second []byte, at uint8) {
 		digest := Digest(first, second)
 		if Digest(bytes.Clone(first), bytes.Clone(second)) != digest || len(digest) != 11 {
-			t.Fatalf("it is %q, and another one the next time", digest)
+			t.Fatalf("the digest is %q, but differs the next time", digest)
 		}
 		whole := append(bytes.Clone(first), second...)
 		split := int(at) % (len(whole) + 1)
@@ -85,7 +86,7 @@ func FuzzDigest(f *testing.F) {
 		} {
 			same := len(parts) == 2 && bytes.Equal(parts[0], first) && bytes.Equal(parts[1], second)
 			if (Digest(parts...) == digest) != same {
-				t.Errorf("%q and %q have the digest of %s", first, second, name)
+				t.Errorf("%q and %q have the same digest as %s", first, second, name)
 			}
 		}
 	})

@@ -58,7 +58,7 @@ func TestKeysAreOrdered(t *testing.T) {
 		for j, b := range sorted {
 			got := a.Compare(b)
 			if want := i - j; (got < 0) != (want < 0) || (got > 0) != (want > 0) {
-				t.Errorf("%v compared with %v gives %d", a, b, got)
+				t.Errorf("%v compared with %v returns %d", a, b, got)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Ref names an object in a cluster together with the version in which it is written.
+// Ref identifies an object in a cluster, together with the API version of its manifest.
 type Ref struct {
 	schema.GroupVersionKind
 	// Namespace is empty for cluster-scoped objects.
@@ -18,12 +18,13 @@ type Ref struct {
 	Name      string
 }
 
-// Key is the identity of an object. The version is not part of it: all versions of a kind show the same object.
+// Key is the identity of an object. It does not contain the version, because all versions of a kind represent the same
+// object.
 type Key struct {
 	Group, Kind, Namespace, Name string
 }
 
-// Definition is the kind of the objects that define other kinds.
+// Definition is the kind CustomResourceDefinition.
 var Definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // Key returns the object's identity.
@@ -36,7 +37,8 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// Validate refuses names and namespaces that would lead a request to another object, kind or collection, such as "..".
+// Validate returns an error for names and namespaces that would direct a request to another object, kind or collection,
+// such as "..".
 func (r Ref) Validate() error {
 	for _, segment := range []string{r.Name, r.Namespace} {
 		if problems := content.IsPathSegmentName(segment); len(problems) > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/openapi"
 )
 
-// TestDefinitionsAreComplete: each kind that is served has a definition under the name of its model, and so has each type
-// that a definition refers to.
+// TestDefinitionsAreComplete checks that each served kind, and each type that a definition refers to, has a definition under
+// its model name.
 func TestDefinitionsAreComplete(t *testing.T) {
 	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef("#/" + path) })
 	scheme := runtime.NewScheme()
@@ -42,7 +42,7 @@ func TestDefinitionsAreComplete(t *testing.T) {
 	}
 }
 
-// TestListsHaveKeys: the OpenAPI definitions have what server-side apply needs for lists of named items.
+// TestListsHaveKeys checks that the OpenAPI definitions have the keys that server-side apply needs for lists of named items.
 func TestListsHaveKeys(t *testing.T) {
 	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef("#/" + path) })
 	workers := definitions["cloud.gardener.core.v1beta1.Provider"].Schema.Properties["workers"]

@@ -703,7 +703,7 @@ func schema_pkg_apis_authentication_v1alpha1_AdminKubeconfigRequest(ref common.R
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdminKubeconfigRequest asks for a kubeconfig with which its user administrates a Shoot. It is the body of the subresource adminkubeconfig.",
+				Description: "AdminKubeconfigRequest requests a kubeconfig for administrators of a Shoot. It is the body of the subresource adminkubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -729,7 +729,7 @@ func schema_pkg_apis_authentication_v1alpha1_AdminKubeconfigRequest(ref common.R
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.KubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -754,12 +754,12 @@ func schema_pkg_apis_authentication_v1alpha1_KubeconfigRequestSpec(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KubeconfigRequestSpec is what is asked for.",
+				Description: "KubeconfigRequestSpec describes the requested kubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"expirationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationSeconds is the time for which the kubeconfig is to be valid, in seconds. Default: 3600.",
+							Description: "ExpirationSeconds is the requested validity of the kubeconfig in seconds. Default: 3600.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -803,7 +803,7 @@ func schema_pkg_apis_authentication_v1alpha1_ViewerKubeconfigRequest(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ViewerKubeconfigRequest asks for a kubeconfig with which its user reads a Shoot. It is the body of the subresource viewerkubeconfig.",
+				Description: "ViewerKubeconfigRequest requests a kubeconfig for viewers of a Shoot. It is the body of the subresource viewerkubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -829,7 +829,7 @@ func schema_pkg_apis_authentication_v1alpha1_ViewerKubeconfigRequest(ref common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.KubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -854,7 +854,7 @@ func schema_pkg_apis_core_v1_ControllerDeployment(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ControllerDeployment says how an extension is deployed.",
+				Description: "ControllerDeployment defines how an extension is deployed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -886,7 +886,7 @@ func schema_pkg_apis_core_v1_ControllerDeployment(ref common.ReferenceCallback) 
 					},
 					"injectGardenKubeconfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InjectGardenKubeconfig says whether the extension's pods get a kubeconfig for the garden.",
+							Description: "InjectGardenKubeconfig defines whether the extension's pods get a kubeconfig for the garden.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1243,12 +1243,12 @@ func schema_pkg_apis_core_v1beta1_Addon(ref common.ReferenceCallback) common.Ope
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Addon says whether a component is installed.",
+				Description: "Addon defines whether a component is installed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether the component is installed.",
+							Description: "Enabled defines whether the component is installed.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -1311,7 +1311,7 @@ func schema_pkg_apis_core_v1beta1_AdmissionPlugin(ref common.ReferenceCallback) 
 					},
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled says whether the plugin is switched off.",
+							Description: "Disabled defines whether the plugin is switched off.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1368,7 +1368,7 @@ func schema_pkg_apis_core_v1beta1_AuditConfig(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditConfig says what is written to the audit log.",
+				Description: "AuditConfig defines what is written to the audit log.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"auditPolicy": {
@@ -1500,7 +1500,7 @@ func schema_pkg_apis_core_v1beta1_Backup(ref common.ReferenceCallback) common.Op
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Backup says where backups of etcd are kept.",
+				Description: "Backup configures where backups of etcd are stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"provider": {
@@ -1732,7 +1732,7 @@ func schema_pkg_apis_core_v1beta1_BackupBucketStatus(ref common.ReferenceCallbac
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -1909,7 +1909,7 @@ func schema_pkg_apis_core_v1beta1_BackupEntryStatus(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -2033,7 +2033,7 @@ func schema_pkg_apis_core_v1beta1_CARotation(ref common.ReferenceCallback) commo
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -2202,7 +2202,7 @@ func schema_pkg_apis_core_v1beta1_CloudProfileBastion(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CloudProfileBastion says which machine a bastion gets.",
+				Description: "CloudProfileBastion defines which machine a bastion gets.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"machineImage": {
@@ -2234,7 +2234,7 @@ func schema_pkg_apis_core_v1beta1_CloudProfileControlPlane(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"allowZonePinning": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AllowZonePinning says whether Shoots may name the zones of their control planes.",
+							Description: "AllowZonePinning defines whether Shoots may name the zones of their control planes.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2460,7 +2460,7 @@ func schema_pkg_apis_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallback)
 					},
 					"bastion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Bastion says which machine a bastion gets.",
+							Description: "Bastion defines which machine a bastion gets.",
 							Ref:         ref(v1beta1.CloudProfileBastion{}.OpenAPIModelName()),
 						},
 					},
@@ -2592,7 +2592,7 @@ func schema_pkg_apis_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCallback
 					},
 					"scanInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ScanInterval is the time between two looks at the cluster. Default: 10s.",
+							Description: "ScanInterval is the interval between two evaluations of the cluster. Default: 10s.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -2650,7 +2650,7 @@ func schema_pkg_apis_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCallback
 					},
 					"ignoreDaemonsetsUtilization": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IgnoreDaemonsetsUtilization says whether pods of DaemonSets do not count as use of a node. Default: false.",
+							Description: "IgnoreDaemonsetsUtilization defines whether pods of DaemonSets do not count as use of a node. Default: false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2734,7 +2734,7 @@ func schema_pkg_apis_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCallback
 					},
 					"emitPerNodeGroupMetrics": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EmitPerNodeGroupMetrics says whether there are metrics for each worker pool. Default: false.",
+							Description: "EmitPerNodeGroupMetrics defines whether there are metrics for each worker pool. Default: false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2823,7 +2823,7 @@ func schema_pkg_apis_core_v1beta1_Condition(ref common.ReferenceCallback) common
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status says whether the condition holds.",
+							Description: "Status reports whether the condition holds.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2924,7 +2924,7 @@ func schema_pkg_apis_core_v1beta1_ControlPlane(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"highAvailability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HighAvailability says which failures the control plane survives.",
+							Description: "HighAvailability defines which failures the control plane survives.",
 							Ref:         ref(v1beta1.HighAvailability{}.OpenAPIModelName()),
 						},
 					},
@@ -2989,7 +2989,7 @@ func schema_pkg_apis_core_v1beta1_ControllerDeployment(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ControllerDeployment says how an extension is deployed. The version core.gardener.cloud/v1 has a clearer form of it.",
+				Description: "ControllerDeployment defines how an extension is deployed. The version core.gardener.cloud/v1 has a clearer form of it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3029,7 +3029,7 @@ func schema_pkg_apis_core_v1beta1_ControllerDeployment(ref common.ReferenceCallb
 					},
 					"injectGardenKubeconfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InjectGardenKubeconfig says whether the extension's pods get a kubeconfig for the garden.",
+							Description: "InjectGardenKubeconfig defines whether the extension's pods get a kubeconfig for the garden.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3343,7 +3343,7 @@ func schema_pkg_apis_core_v1beta1_ControllerRegistrationDeployment(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ControllerRegistrationDeployment says how an extension is installed.",
+				Description: "ControllerRegistrationDeployment defines how an extension is installed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"policy": {
@@ -3468,7 +3468,7 @@ func schema_pkg_apis_core_v1beta1_ControllerRegistrationSpec(ref common.Referenc
 					},
 					"deployment": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Deployment says how the extension is installed.",
+							Description: "Deployment defines how the extension is installed.",
 							Ref:         ref(v1beta1.ControllerRegistrationDeployment{}.OpenAPIModelName()),
 						},
 					},
@@ -3511,20 +3511,20 @@ func schema_pkg_apis_core_v1beta1_ControllerResource(ref common.ReferenceCallbac
 					},
 					"primary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Primary says whether the extension is the one that is responsible, of several with the same kind and type. Default: true.",
+							Description: "Primary defines whether the extension is the one that is responsible, of several with the same kind and type. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"lifecycle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Lifecycle says when resources of kind Extension are handled in the flow of a Shoot.",
+							Description: "Lifecycle defines when resources of kind Extension are handled in the flow of a Shoot.",
 							Ref:         ref(v1beta1.ControllerResourceLifecycle{}.OpenAPIModelName()),
 						},
 					},
 					"workerlessSupported": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WorkerlessSupported says whether Shoots without nodes can have the extension. Only for kind Extension.",
+							Description: "WorkerlessSupported defines whether Shoots without nodes can have the extension. Only for kind Extension.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3571,7 +3571,7 @@ func schema_pkg_apis_core_v1beta1_ControllerResource(ref common.ReferenceCallbac
 					},
 					"continuousEndpointUpdate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ContinuousEndpointUpdate says whether the extension learns of each change of endpoints. Only for kind SelfHostedShootExposure. Default: true.",
+							Description: "ContinuousEndpointUpdate defines whether the extension is reconciled on each change of endpoints. Only for kind SelfHostedShootExposure. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3589,7 +3589,7 @@ func schema_pkg_apis_core_v1beta1_ControllerResourceLifecycle(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ControllerResourceLifecycle says when resources are handled in the flow of a Shoot.",
+				Description: "ControllerResourceLifecycle defines when resources are handled in the flow of a Shoot.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"reconcile": {
@@ -3631,13 +3631,13 @@ func schema_pkg_apis_core_v1beta1_CoreDNS(ref common.ReferenceCallback) common.O
 				Properties: map[string]spec.Schema{
 					"autoscaling": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Autoscaling says how CoreDNS is scaled.",
+							Description: "Autoscaling defines how CoreDNS is scaled.",
 							Ref:         ref(v1beta1.CoreDNSAutoscaling{}.OpenAPIModelName()),
 						},
 					},
 					"rewriting": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Rewriting says which names are rewritten.",
+							Description: "Rewriting defines which names are rewritten.",
 							Ref:         ref(v1beta1.CoreDNSRewriting{}.OpenAPIModelName()),
 						},
 					},
@@ -3653,7 +3653,7 @@ func schema_pkg_apis_core_v1beta1_CoreDNSAutoscaling(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CoreDNSAutoscaling says how CoreDNS is scaled.",
+				Description: "CoreDNSAutoscaling defines how CoreDNS is scaled.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"mode": {
@@ -3676,7 +3676,7 @@ func schema_pkg_apis_core_v1beta1_CoreDNSRewriting(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CoreDNSRewriting says which names CoreDNS rewrites.",
+				Description: "CoreDNSRewriting defines which names CoreDNS rewrites.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"commonSuffixes": {
@@ -3821,7 +3821,7 @@ func schema_pkg_apis_core_v1beta1_DNSProvider(ref common.ReferenceCallback) comm
 					},
 					"primary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Primary says whether the provider manages the domain of the cluster.",
+							Description: "Primary defines whether the provider manages the domain of the cluster.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3892,7 +3892,7 @@ func schema_pkg_apis_core_v1beta1_DataVolume(ref common.ReferenceCallback) commo
 					},
 					"encrypted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Encrypted says whether the disk is encrypted.",
+							Description: "Encrypted defines whether the disk is encrypted.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3930,7 +3930,7 @@ func schema_pkg_apis_core_v1beta1_DualApprovalForDeletion(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DualApprovalForDeletion says for which objects two persons have to confirm a deletion.",
+				Description: "DualApprovalForDeletion lists the objects whose deletion two persons have to confirm.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resource": {
@@ -3950,7 +3950,7 @@ func schema_pkg_apis_core_v1beta1_DualApprovalForDeletion(ref common.ReferenceCa
 					},
 					"includeServiceAccounts": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IncludeServiceAccounts says whether deletions by service accounts need a second person, too. In effect without a value: true.",
+							Description: "IncludeServiceAccounts defines whether deletions by service accounts need a second person, too. In effect without a value: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4047,13 +4047,13 @@ func schema_pkg_apis_core_v1beta1_ETCDEncryptionKeyRotation(ref common.Reference
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"autoCompleteAfterPrepared": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoCompleteAfterPrepared says whether the rotation goes on by itself after its preparation. Deprecated: every rotation does.",
+							Description: "AutoCompleteAfterPrepared defines whether the rotation continues automatically after its preparation. Deprecated: every rotation does.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4071,7 +4071,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EncryptionAtRest says what is encrypted in etcd, and how.",
+				Description: "EncryptionAtRest reports what is encrypted in etcd, and how.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resources": {
@@ -4081,7 +4081,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources that are encrypted beside Secrets.",
+							Description: "Resources are the resources that are encrypted in addition to Secrets.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4095,7 +4095,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallback)
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Provider says how they are encrypted.",
+							Description: "Provider reports how they are encrypted.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1beta1.EncryptionProviderStatus{}.OpenAPIModelName()),
 						},
@@ -4113,7 +4113,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionConfig(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EncryptionConfig says what is encrypted in etcd, and how.",
+				Description: "EncryptionConfig defines what is encrypted in etcd, and how.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resources": {
@@ -4123,7 +4123,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionConfig(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources that are encrypted beside Secrets, as resource or resource.group.",
+							Description: "Resources are the resources that are encrypted in addition to Secrets, as resource or resource.group.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4155,7 +4155,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionProvider(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EncryptionProvider says how objects are encrypted in etcd.",
+				Description: "EncryptionProvider defines how objects are encrypted in etcd.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -4176,7 +4176,7 @@ func schema_pkg_apis_core_v1beta1_EncryptionProviderStatus(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EncryptionProviderStatus says how objects are encrypted in etcd.",
+				Description: "EncryptionProviderStatus reports how objects are encrypted in etcd.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -4236,7 +4236,7 @@ func schema_pkg_apis_core_v1beta1_ExpirableVersion(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lifecycle say which classification the version has from when on.",
+							Description: "Lifecycle lists the classifications of the version and when each begins.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4291,7 +4291,7 @@ func schema_pkg_apis_core_v1beta1_Exposure(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Exposure says how the API server of a self-hosted Shoot is exposed: by an extension or by DNS records.",
+				Description: "Exposure defines how the API server of a self-hosted Shoot is exposed: by an extension or by DNS records.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"extension": {
@@ -4460,7 +4460,7 @@ func schema_pkg_apis_core_v1beta1_Extension(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Extension asks for an extension.",
+				Description: "Extension requests an extension.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -4706,12 +4706,12 @@ func schema_pkg_apis_core_v1beta1_Hibernation(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Hibernation says whether and when a cluster is switched off.",
+				Description: "Hibernation defines whether and when a cluster is switched off.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether the cluster is to be switched off now.",
+							Description: "Enabled defines whether the cluster is hibernated.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4723,7 +4723,7 @@ func schema_pkg_apis_core_v1beta1_Hibernation(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Schedules say when the cluster is switched off and on.",
+							Description: "Schedules define when the cluster is switched off and on.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4746,7 +4746,7 @@ func schema_pkg_apis_core_v1beta1_HibernationSchedule(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "HibernationSchedule says when a cluster is switched off and on. It has a start, an end or both.",
+				Description: "HibernationSchedule defines when a cluster is switched off and on. It has a start, an end or both.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"start": {
@@ -4780,7 +4780,7 @@ func schema_pkg_apis_core_v1beta1_HighAvailability(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "HighAvailability says which failures a control plane survives.",
+				Description: "HighAvailability defines which failures a control plane survives.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"failureTolerance": {
@@ -4826,7 +4826,7 @@ func schema_pkg_apis_core_v1beta1_HorizontalPodAutoscalerConfig(ref common.Refer
 					},
 					"syncPeriod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SyncPeriod is the time between two looks at the metrics. In effect without a value: 30s.",
+							Description: "SyncPeriod is the interval between two evaluations of the metrics. In effect without a value: 30s.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -4849,12 +4849,12 @@ func schema_pkg_apis_core_v1beta1_InPlaceUpdates(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InPlaceUpdates says whether a machine image can be updated in place.",
+				Description: "InPlaceUpdates defines whether a machine image can be updated in place.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"supported": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Supported says whether it can.",
+							Description: "Supported defines whether it can.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -4986,7 +4986,7 @@ func schema_pkg_apis_core_v1beta1_InternalSecret(ref common.ReferenceCallback) c
 					},
 					"immutable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Immutable says whether the data cannot be changed any more.",
+							Description: "Immutable defines whether the data cannot be changed any more.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5023,7 +5023,7 @@ func schema_pkg_apis_core_v1beta1_InternalSecret(ref common.ReferenceCallback) c
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is the type, which says what keys the data must have. It is immutable.",
+							Description: "Type is the type, which defines what keys the data must have. It is immutable.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5152,7 +5152,7 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 					},
 					"auditConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AuditConfig says what is written to the audit log.",
+							Description: "AuditConfig defines what is written to the audit log.",
 							Ref:         ref(v1beta1.AuditConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -5191,7 +5191,7 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 					},
 					"enableAnonymousAuthentication": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EnableAnonymousAuthentication says whether anonymous requests are accepted. Deprecated: forbidden from Kubernetes 1.35 on.",
+							Description: "EnableAnonymousAuthentication defines whether anonymous requests are accepted. Deprecated: forbidden from Kubernetes 1.35 on.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5224,7 +5224,7 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 					},
 					"encryptionConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EncryptionConfig says what is encrypted in etcd, and how.",
+							Description: "EncryptionConfig defines what is encrypted in etcd, and how.",
 							Ref:         ref(v1beta1.EncryptionConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -5355,7 +5355,7 @@ func schema_pkg_apis_core_v1beta1_KubeProxyConfig(ref common.ReferenceCallback) 
 					},
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether kube-proxy is installed. Default: true.",
+							Description: "Enabled defines whether kube-proxy is installed. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5433,7 +5433,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"cpuCFSQuota": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CPUCFSQuota says whether CPU limits of containers are enforced.",
+							Description: "CPUCFSQuota defines whether CPU limits of containers are enforced.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5498,7 +5498,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"failSwapOn": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FailSwapOn says whether kubelet refuses to start on a node with swap. Default: true.",
+							Description: "FailSwapOn defines whether kubelet refuses to start on a node with swap. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5525,7 +5525,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"serializeImagePulls": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SerializeImagePulls says whether images are pulled one after the other. Default: true, unless maxParallelImagePulls is at least 2.",
+							Description: "SerializeImagePulls defines whether images are pulled one after the other. Default: true, unless maxParallelImagePulls is at least 2.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5546,7 +5546,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"seccompDefault": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SeccompDefault says whether the profile RuntimeDefault applies to pods that name none.",
+							Description: "SeccompDefault defines whether the profile RuntimeDefault applies to pods that name none.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5566,7 +5566,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"protectKernelDefaults": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProtectKernelDefaults says whether kubelet refuses to start when kernel settings are not as it expects. In effect without a value: true.",
+							Description: "ProtectKernelDefaults defines whether kubelet refuses to start when kernel settings are not as it expects. In effect without a value: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5579,7 +5579,7 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"memorySwap": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MemorySwap says how pods use swap.",
+							Description: "MemorySwap defines how pods use swap.",
 							Ref:         ref(v1beta1.MemorySwapConfiguration{}.OpenAPIModelName()),
 						},
 					},
@@ -5598,20 +5598,20 @@ func schema_pkg_apis_core_v1beta1_KubeletConfig(ref common.ReferenceCallback) co
 					},
 					"imageMaximumGCAge": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ImageMaximumGCAge is the age at which unused images are deleted whatever the use of the disk. Default: 0s, which means never.",
+							Description: "ImageMaximumGCAge is the age at which unused images are deleted regardless of the disk usage. Default: 0s, which means never.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"singleProcessOOMKill": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SingleProcessOOMKill says whether lack of memory ends single processes of a container instead of all of them.",
+							Description: "SingleProcessOOMKill defines whether lack of memory ends single processes of a container instead of all of them.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"imagePullCredentialsVerificationPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ImagePullCredentialsVerificationPolicy says which pods must prove that they may use an image that is on the node. From Kubernetes 1.35 on.\n\nPossible enum values:\n - `\"AlwaysVerify\"` requires a proof of all pods.\n - `\"NeverVerify\"` requires no proof.\n - `\"NeverVerifyAllowlistedImages\"` requires no proof for images on the allow list.\n - `\"NeverVerifyPreloadedImages\"` requires no proof for images that kubelet has not pulled.",
+							Description: "ImagePullCredentialsVerificationPolicy defines which pods must prove that they may use an image that is on the node. From Kubernetes 1.35 on.\n\nPossible enum values:\n - `\"AlwaysVerify\"` requires a proof of all pods.\n - `\"NeverVerify\"` requires no proof.\n - `\"NeverVerifyAllowlistedImages\"` requires no proof for images on the allow list.\n - `\"NeverVerifyPreloadedImages\"` requires no proof for images that kubelet has not pulled.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"AlwaysVerify", "NeverVerify", "NeverVerifyAllowlistedImages", "NeverVerifyPreloadedImages"},
@@ -5928,7 +5928,7 @@ func schema_pkg_apis_core_v1beta1_KubernetesDashboard(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether the component is installed.",
+							Description: "Enabled defines whether the component is installed.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -6129,12 +6129,12 @@ func schema_pkg_apis_core_v1beta1_LastOperation(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LastOperation describes the operation that a controller carried out last, or carries out now.",
+				Description: "LastOperation describes the current or last operation of a controller.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description says what the operation does now, or how it ended.",
+							Description: "Description describes what the operation does now, or how it ended.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6183,7 +6183,7 @@ func schema_pkg_apis_core_v1beta1_LifecycleStage(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LifecycleStage says from when on a version has a classification.",
+				Description: "LifecycleStage is a classification of a version and the time at which it begins.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"classification": {
@@ -6272,12 +6272,12 @@ func schema_pkg_apis_core_v1beta1_LoadBalancerServicesProxyProtocol(ref common.R
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LoadBalancerServicesProxyProtocol says whether load balancers may use the PROXY protocol.",
+				Description: "LoadBalancerServicesProxyProtocol defines whether load balancers may use the PROXY protocol.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"allowed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allowed says whether they may.",
+							Description: "Allowed defines whether they may.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -6386,7 +6386,7 @@ func schema_pkg_apis_core_v1beta1_MachineControllerManagerSettings(ref common.Re
 					},
 					"disableHealthTimeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableHealthTimeout says whether an unhealthy machine is never replaced. Default for in-place strategies: true.",
+							Description: "DisableHealthTimeout defines whether an unhealthy machine is never replaced. Default for in-place strategies: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6555,7 +6555,7 @@ func schema_pkg_apis_core_v1beta1_MachineImageVersion(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Lifecycle say which classification the version has from when on.",
+							Description: "Lifecycle lists the classifications of the version and when each begins.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6617,7 +6617,7 @@ func schema_pkg_apis_core_v1beta1_MachineImageVersion(ref common.ReferenceCallba
 					},
 					"inPlaceUpdates": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InPlaceUpdates says whether the image can be updated in place.",
+							Description: "InPlaceUpdates defines whether the image can be updated in place.",
 							Ref:         ref(v1beta1.InPlaceUpdates{}.OpenAPIModelName()),
 						},
 					},
@@ -6705,7 +6705,7 @@ func schema_pkg_apis_core_v1beta1_MachineType(ref common.ReferenceCallback) comm
 					},
 					"usable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Usable says whether new pools may use it. Default: true.",
+							Description: "Usable defines whether new pools may use it. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6823,12 +6823,12 @@ func schema_pkg_apis_core_v1beta1_Maintenance(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Maintenance says when and how a cluster is kept up to date.",
+				Description: "Maintenance defines when and how a cluster is kept up to date.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"autoUpdate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoUpdate says which versions are raised automatically.",
+							Description: "AutoUpdate defines which versions are raised automatically.",
 							Ref:         ref(v1beta1.MaintenanceAutoUpdate{}.OpenAPIModelName()),
 						},
 					},
@@ -6840,14 +6840,14 @@ func schema_pkg_apis_core_v1beta1_Maintenance(ref common.ReferenceCallback) comm
 					},
 					"confineSpecUpdateRollout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ConfineSpecUpdateRollout says whether changes of the specification wait for the time window. A change of hibernation does not wait.",
+							Description: "ConfineSpecUpdateRollout defines whether changes of the specification wait for the time window. A change of hibernation does not wait.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"autoRotation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoRotation says which credentials are rotated automatically.",
+							Description: "AutoRotation defines which credentials are rotated automatically.",
 							Ref:         ref(v1beta1.MaintenanceAutoRotation{}.OpenAPIModelName()),
 						},
 					},
@@ -6863,12 +6863,12 @@ func schema_pkg_apis_core_v1beta1_MaintenanceAutoRotation(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceAutoRotation says what is rotated automatically.",
+				Description: "MaintenanceAutoRotation defines what is rotated automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"credentials": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Credentials says which credentials are rotated automatically.",
+							Description: "Credentials defines which credentials are rotated automatically.",
 							Ref:         ref(v1beta1.MaintenanceCredentialsAutoRotation{}.OpenAPIModelName()),
 						},
 					},
@@ -6884,12 +6884,12 @@ func schema_pkg_apis_core_v1beta1_MaintenanceAutoUpdate(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceAutoUpdate says which versions are raised automatically.",
+				Description: "MaintenanceAutoUpdate defines which versions are raised automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kubernetesVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KubernetesVersion says whether the patch version of Kubernetes is raised. Default: true.",
+							Description: "KubernetesVersion defines whether the patch version of Kubernetes is raised. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -6897,7 +6897,7 @@ func schema_pkg_apis_core_v1beta1_MaintenanceAutoUpdate(ref common.ReferenceCall
 					},
 					"machineImageVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MachineImageVersion says whether the version of machine images is raised. Default: true.",
+							Description: "MachineImageVersion defines whether the version of machine images is raised. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6913,24 +6913,24 @@ func schema_pkg_apis_core_v1beta1_MaintenanceCredentialsAutoRotation(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceCredentialsAutoRotation says which credentials are rotated automatically.",
+				Description: "MaintenanceCredentialsAutoRotation defines which credentials are rotated automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Observability says how often the observability passwords are rotated.",
+							Description: "Observability defines how often the observability passwords are rotated.",
 							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
 					"sshKeypair": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SSHKeypair says how often the SSH key pair is rotated.",
+							Description: "SSHKeypair defines how often the SSH key pair is rotated.",
 							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
 					"etcdEncryptionKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ETCDEncryptionKey says how often the encryption key of etcd is rotated.",
+							Description: "ETCDEncryptionKey defines how often the encryption key of etcd is rotated.",
 							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -6946,7 +6946,7 @@ func schema_pkg_apis_core_v1beta1_MaintenanceRotationConfig(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceRotationConfig says how often a credential is rotated.",
+				Description: "MaintenanceRotationConfig defines how often a credential is rotated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"rotationPeriod": {
@@ -6997,7 +6997,7 @@ func schema_pkg_apis_core_v1beta1_ManualWorkerPoolRollout(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManualWorkerPoolRollout is the state of roll-outs that a user asked for.",
+				Description: "ManualWorkerPoolRollout is the state of roll-outs that a user requested.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"pendingWorkersRollouts": {
@@ -7030,7 +7030,7 @@ func schema_pkg_apis_core_v1beta1_MemorySwapConfiguration(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MemorySwapConfiguration says how pods use swap.",
+				Description: "MemorySwapConfiguration defines how pods use swap.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"swapBehavior": {
@@ -7512,7 +7512,7 @@ func schema_pkg_apis_core_v1beta1_NginxIngress(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether the component is installed.",
+							Description: "Enabled defines whether the component is installed.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -7576,7 +7576,7 @@ func schema_pkg_apis_core_v1beta1_NodeLocalDNS(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether the cache is installed.",
+							Description: "Enabled defines whether the cache is installed.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -7584,21 +7584,21 @@ func schema_pkg_apis_core_v1beta1_NodeLocalDNS(ref common.ReferenceCallback) com
 					},
 					"forceTCPToClusterDNS": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ForceTCPToClusterDNS says whether the cache asks the DNS service of the cluster by TCP. In effect without a value: true.",
+							Description: "ForceTCPToClusterDNS defines whether the cache asks the DNS service of the cluster by TCP. In effect without a value: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"forceTCPToUpstreamDNS": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ForceTCPToUpstreamDNS says whether the cache asks other DNS servers by TCP. In effect without a value: true.",
+							Description: "ForceTCPToUpstreamDNS defines whether the cache asks other DNS servers by TCP. In effect without a value: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"disableForwardToUpstreamDNS": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableForwardToUpstreamDNS says whether the cache asks the DNS service of the cluster for all names. In effect without a value: false.",
+							Description: "DisableForwardToUpstreamDNS defines whether the cache asks the DNS service of the cluster for all names. In effect without a value: false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7705,7 +7705,7 @@ func schema_pkg_apis_core_v1beta1_PendingWorkersRollout(ref common.ReferenceCall
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is the time at which the roll-out was asked for last.",
+							Description: "LastInitiationTime is the time of the last request for the roll-out.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -7904,7 +7904,7 @@ func schema_pkg_apis_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) comm
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description says what the Project is about.",
+							Description: "Description describes what the Project is about.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7917,7 +7917,7 @@ func schema_pkg_apis_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) comm
 					},
 					"purpose": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Purpose says what the Project is for.",
+							Description: "Purpose defines what the Project is for.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7949,7 +7949,7 @@ func schema_pkg_apis_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) comm
 					},
 					"tolerations": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Tolerations say which taints of Seeds the Shoots of the Project accept.",
+							Description: "Tolerations define which taints of Seeds the Shoots of the Project accept.",
 							Ref:         ref(v1beta1.ProjectTolerations{}.OpenAPIModelName()),
 						},
 					},
@@ -8059,7 +8059,7 @@ func schema_pkg_apis_core_v1beta1_ProjectTolerations(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProjectTolerations say which taints of Seeds the Shoots of a Project accept.",
+				Description: "ProjectTolerations define which taints of Seeds the Shoots of a Project accept.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"defaults": {
@@ -8483,12 +8483,12 @@ func schema_pkg_apis_core_v1beta1_SSHAccess(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SSHAccess says whether nodes accept SSH connections.",
+				Description: "SSHAccess defines whether nodes accept SSH connections.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether they do. Default: true.",
+							Description: "Enabled defines whether they do. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9106,7 +9106,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogProber(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether it is installed. Default: true.",
+							Description: "Enabled defines whether it is installed. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9128,7 +9128,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogWeeder(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether it is installed. Default: true.",
+							Description: "Enabled defines whether it is installed. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9145,12 +9145,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingExcessCapacityReservation(ref commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingExcessCapacityReservation says what is reserved for new control planes.",
+				Description: "SeedSettingExcessCapacityReservation defines what is reserved for new control planes.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether anything is reserved. In effect without a value: true.",
+							Description: "Enabled defines whether anything is reserved. In effect without a value: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -9299,13 +9299,13 @@ func schema_pkg_apis_core_v1beta1_SeedSettingLoadBalancerServices(ref common.Ref
 					},
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyProtocol says whether the PROXY protocol is accepted.",
+							Description: "ProxyProtocol defines whether the PROXY protocol is accepted.",
 							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
 					"zonalIngress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ZonalIngress says whether each zone has a load balancer.",
+							Description: "ZonalIngress defines whether each zone has a load balancer.",
 							Ref:         ref(v1beta1.SeedSettingLoadBalancerServicesZonalIngress{}.OpenAPIModelName()),
 						},
 					},
@@ -9328,12 +9328,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingLoadBalancerServicesZonalIngress(re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingLoadBalancerServicesZonalIngress says whether each zone has a load balancer.",
+				Description: "SeedSettingLoadBalancerServicesZonalIngress defines whether each zone has a load balancer.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether each zone has one. Default: true.",
+							Description: "Enabled defines whether each zone has one. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -9384,7 +9384,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref commo
 					},
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyProtocol says whether the PROXY protocol is accepted.",
+							Description: "ProxyProtocol defines whether the PROXY protocol is accepted.",
 							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
@@ -9401,12 +9401,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingPersistentVolumeClaimAutoscaler(ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingPersistentVolumeClaimAutoscaler says whether volumes grow automatically.",
+				Description: "SeedSettingPersistentVolumeClaimAutoscaler defines whether volumes grow automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether they do. Default: false.",
+							Description: "Enabled defines whether they do. Default: false.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9423,12 +9423,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingScheduling(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingScheduling says whether the scheduler may choose a Seed.",
+				Description: "SeedSettingScheduling defines whether the scheduler may choose a Seed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"visible": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Visible says whether it may. Default: true.",
+							Description: "Visible defines whether it may. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9445,12 +9445,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingTopologyAwareRouting(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingTopologyAwareRouting says whether traffic is kept in its zone.",
+				Description: "SeedSettingTopologyAwareRouting defines whether traffic is kept in its zone.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether it is. Default: false.",
+							Description: "Enabled defines whether it is. Default: false.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9472,7 +9472,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingVerticalPodAutoscaler(ref common.Re
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether it is installed. Default: true.",
+							Description: "Enabled defines whether it is installed. Default: true.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9520,12 +9520,12 @@ func schema_pkg_apis_core_v1beta1_SeedSettingZoneSelection(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SeedSettingZoneSelection says how the zones of control planes are chosen.",
+				Description: "SeedSettingZoneSelection defines how the zones of control planes are chosen.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Mode says whether a control plane must be in the zones of its nodes.\n\nPossible enum values:\n - `\"Enforce\"` allows the zones of the nodes only.\n - `\"Prefer\"` prefers the zones of the nodes.",
+							Description: "Mode defines whether a control plane must be in the zones of its nodes.\n\nPossible enum values:\n - `\"Enforce\"` allows the zones of the nodes only.\n - `\"Prefer\"` prefers the zones of the nodes.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -9548,13 +9548,13 @@ func schema_pkg_apis_core_v1beta1_SeedSettings(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"excessCapacityReservation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExcessCapacityReservation says what is reserved for new control planes.",
+							Description: "ExcessCapacityReservation defines what is reserved for new control planes.",
 							Ref:         ref(v1beta1.SeedSettingExcessCapacityReservation{}.OpenAPIModelName()),
 						},
 					},
 					"scheduling": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Scheduling says whether the scheduler may choose the Seed.",
+							Description: "Scheduling defines whether the scheduler may choose the Seed.",
 							Ref:         ref(v1beta1.SeedSettingScheduling{}.OpenAPIModelName()),
 						},
 					},
@@ -9578,19 +9578,19 @@ func schema_pkg_apis_core_v1beta1_SeedSettings(ref common.ReferenceCallback) com
 					},
 					"topologyAwareRouting": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TopologyAwareRouting says whether traffic is kept in its zone.",
+							Description: "TopologyAwareRouting defines whether traffic is kept in its zone.",
 							Ref:         ref(v1beta1.SeedSettingTopologyAwareRouting{}.OpenAPIModelName()),
 						},
 					},
 					"zoneSelection": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ZoneSelection says how the zones of control planes are chosen.",
+							Description: "ZoneSelection defines how the zones of control planes are chosen.",
 							Ref:         ref(v1beta1.SeedSettingZoneSelection{}.OpenAPIModelName()),
 						},
 					},
 					"persistentVolumeClaimAutoscaler": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PersistentVolumeClaimAutoscaler says whether volumes grow automatically.",
+							Description: "PersistentVolumeClaimAutoscaler defines whether volumes grow automatically.",
 							Ref:         ref(v1beta1.SeedSettingPersistentVolumeClaimAutoscaler{}.OpenAPIModelName()),
 						},
 					},
@@ -9611,7 +9611,7 @@ func schema_pkg_apis_core_v1beta1_SeedSpec(ref common.ReferenceCallback) common.
 				Properties: map[string]spec.Schema{
 					"backup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Backup says where backups of control planes are kept. It cannot be removed once set.",
+							Description: "Backup configures where backups of control planes are stored. It cannot be removed once set.",
 							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
@@ -9845,7 +9845,7 @@ func schema_pkg_apis_core_v1beta1_SeedStatus(ref common.ReferenceCallback) commo
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -10000,7 +10000,7 @@ func schema_pkg_apis_core_v1beta1_ServiceAccountConfig(ref common.ReferenceCallb
 					},
 					"extendTokenExpiration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExtendTokenExpiration says whether tokens in pods stay valid for longer than requested.",
+							Description: "ExtendTokenExpiration defines whether tokens in pods stay valid for longer than requested.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -10073,7 +10073,7 @@ func schema_pkg_apis_core_v1beta1_ServiceAccountKeyRotation(ref common.Reference
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is the time at which a completion was asked for last.",
+							Description: "LastCompletionTriggeredTime is the time of the last request for a completion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -10206,7 +10206,7 @@ func schema_pkg_apis_core_v1beta1_ShootCredentials(ref common.ReferenceCallback)
 					},
 					"encryptionAtRest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EncryptionAtRest says what is encrypted in etcd, and how.",
+							Description: "EncryptionAtRest reports what is encrypted in etcd, and how.",
 							Ref:         ref(v1beta1.EncryptionAtRest{}.OpenAPIModelName()),
 						},
 					},
@@ -10455,7 +10455,7 @@ func schema_pkg_apis_core_v1beta1_ShootSpec(ref common.ReferenceCallback) common
 					},
 					"hibernation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Hibernation says whether and when the cluster is switched off.",
+							Description: "Hibernation defines whether and when the cluster is switched off.",
 							Ref:         ref(v1beta1.Hibernation{}.OpenAPIModelName()),
 						},
 					},
@@ -10474,7 +10474,7 @@ func schema_pkg_apis_core_v1beta1_ShootSpec(ref common.ReferenceCallback) common
 					},
 					"maintenance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Maintenance says when and how the cluster is kept up to date.",
+							Description: "Maintenance defines when and how the cluster is kept up to date.",
 							Ref:         ref(v1beta1.Maintenance{}.OpenAPIModelName()),
 						},
 					},
@@ -10870,7 +10870,7 @@ func schema_pkg_apis_core_v1beta1_ShootStatus(ref common.ReferenceCallback) comm
 					},
 					"hibernated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IsHibernated says whether the cluster is switched off.",
+							Description: "IsHibernated reports whether the cluster is switched off.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -10878,7 +10878,7 @@ func schema_pkg_apis_core_v1beta1_ShootStatus(ref common.ReferenceCallback) comm
 					},
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastOperation is the operation that was carried out last.",
+							Description: "LastOperation is the last operation.",
 							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
@@ -10980,13 +10980,13 @@ func schema_pkg_apis_core_v1beta1_ShootStatus(ref common.ReferenceCallback) comm
 					},
 					"lastHibernationTriggerTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHibernationTriggerTime is the time up to which the hibernation schedules have been carried out.",
+							Description: "LastHibernationTriggerTime is the time up to which the hibernation schedules have been executed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastMaintenance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastMaintenance describes the maintenance that was carried out last.",
+							Description: "LastMaintenance describes the last maintenance.",
 							Ref:         ref(v1beta1.LastMaintenance{}.OpenAPIModelName()),
 						},
 					},
@@ -11186,7 +11186,7 @@ func schema_pkg_apis_core_v1beta1_VerticalPodAutoscaler(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled says whether it is installed.",
+							Description: "Enabled defines whether it is installed.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -11381,7 +11381,7 @@ func schema_pkg_apis_core_v1beta1_Volume(ref common.ReferenceCallback) common.Op
 					},
 					"encrypted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Encrypted says whether the disk is encrypted.",
+							Description: "Encrypted defines whether the disk is encrypted.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -11418,7 +11418,7 @@ func schema_pkg_apis_core_v1beta1_VolumeType(ref common.ReferenceCallback) commo
 					},
 					"usable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Usable says whether new pools may use it. Default: true.",
+							Description: "Usable defines whether new pools may use it. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -11658,7 +11658,7 @@ func schema_pkg_apis_core_v1beta1_Worker(ref common.ReferenceCallback) common.Op
 					},
 					"systemComponents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SystemComponents says whether system components may run on its nodes. Default: they may.",
+							Description: "SystemComponents defines whether system components may run on its nodes. Default: they may.",
 							Ref:         ref(v1beta1.WorkerSystemComponents{}.OpenAPIModelName()),
 						},
 					},
@@ -11698,7 +11698,7 @@ func schema_pkg_apis_core_v1beta1_Worker(ref common.ReferenceCallback) common.Op
 					},
 					"updateStrategy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UpdateStrategy is how its nodes are updated. Default: AutoRollingUpdate.\n\nPossible enum values:\n - `\"AutoInPlaceUpdate\"` updates nodes without replacing them.\n - `\"AutoRollingUpdate\"` replaces nodes one after the other.\n - `\"ManualInPlaceUpdate\"` updates nodes without replacing them when the user asks for it.",
+							Description: "UpdateStrategy is how its nodes are updated. Default: AutoRollingUpdate.\n\nPossible enum values:\n - `\"AutoInPlaceUpdate\"` updates nodes without replacing them.\n - `\"AutoRollingUpdate\"` replaces nodes one after the other.\n - `\"ManualInPlaceUpdate\"` updates nodes without replacing them when the user requests it.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"AutoInPlaceUpdate", "AutoRollingUpdate", "ManualInPlaceUpdate"},
@@ -11728,13 +11728,13 @@ func schema_pkg_apis_core_v1beta1_WorkerControlPlane(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"backup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Backup says where backups of etcd are kept.",
+							Description: "Backup configures where backups of etcd are stored.",
 							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
 					"exposure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Exposure says how the API server is exposed.",
+							Description: "Exposure defines how the API server is exposed.",
 							Ref:         ref(v1beta1.Exposure{}.OpenAPIModelName()),
 						},
 					},
@@ -11778,12 +11778,12 @@ func schema_pkg_apis_core_v1beta1_WorkerSystemComponents(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkerSystemComponents says whether system components may run on the nodes of a pool.",
+				Description: "WorkerSystemComponents defines whether system components may run on the nodes of a pool.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"allow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allow says whether they may.",
+							Description: "Allow defines whether they may.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -11805,7 +11805,7 @@ func schema_pkg_apis_core_v1beta1_WorkersSettings(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"sshAccess": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SSHAccess says whether nodes accept SSH connections.",
+							Description: "SSHAccess defines whether nodes accept SSH connections.",
 							Ref:         ref(v1beta1.SSHAccess{}.OpenAPIModelName()),
 						},
 					},
@@ -12041,7 +12041,7 @@ func schema_pkg_apis_operations_v1alpha1_BastionStatus(ref common.ReferenceCallb
 					},
 					"lastHeartbeatTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHeartbeatTimestamp is the time at which the user asked for the host last.",
+							Description: "LastHeartbeatTimestamp is the time of the last request of the user for the host.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -12294,7 +12294,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequest(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequest asks for a token of a WorkloadIdentity. It is the body of the subresource token.",
+				Description: "TokenRequest requests a token of a WorkloadIdentity. It is the body of the subresource token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -12320,7 +12320,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequest(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is asked for.",
+							Description: "Spec is the request.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName()),
 						},
@@ -12345,7 +12345,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequestSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequestSpec is what is asked for.",
+				Description: "TokenRequestSpec describes the requested token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"contextObject": {
@@ -12356,7 +12356,7 @@ func schema_pkg_apis_security_v1alpha1_TokenRequestSpec(ref common.ReferenceCall
 					},
 					"expirationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationSeconds is the time for which the token is to be valid, in seconds. Default: 3600.",
+							Description: "ExpirationSeconds is the requested validity of the token in seconds. Default: 3600.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -12618,7 +12618,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletConfig(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "GardenletConfig says how the gardenlet of a ManagedSeed is deployed.",
+				Description: "GardenletConfig defines how the gardenlet of a ManagedSeed is deployed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"deployment": {
@@ -12643,7 +12643,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletConfig(ref common.Referenc
 					},
 					"mergeWithParent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MergeWithParent says whether its configuration is merged over that of the gardenlet which deploys it. It is immutable. Default: true.",
+							Description: "MergeWithParent defines whether its configuration is merged over that of the gardenlet which deploys it. It is immutable. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -12815,7 +12815,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 					},
 					"enableHealthProbes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EnableHealthProbes says whether kubelet probes the container. Default: true.",
+							Description: "EnableHealthProbes defines whether kubelet probes the container. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -13060,7 +13060,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 					},
 					"enableHealthProbes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EnableHealthProbes says whether kubelet probes the container. Default: true.",
+							Description: "EnableHealthProbes defines whether kubelet probes the container. Default: true.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -13205,7 +13205,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_Image(ref common.ReferenceCallback)
 					},
 					"pullPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PullPolicy says when the image is pulled. Default: Always for the tag latest, else IfNotPresent.\n\nPossible enum values:\n - `\"Always\"` means that kubelet always attempts to pull the latest image. Container will fail If the pull fails.\n - `\"IfNotPresent\"` means that kubelet pulls if the image isn't present on disk. Container will fail if the image isn't present and the pull fails.\n - `\"Never\"` means that kubelet never pulls an image, but only uses a local image. Container will fail if the image isn't present",
+							Description: "PullPolicy defines when the image is pulled. Default: Always for the tag latest, else IfNotPresent.\n\nPossible enum values:\n - `\"Always\"` means that kubelet always attempts to pull the latest image. Container will fail If the pull fails.\n - `\"IfNotPresent\"` means that kubelet pulls if the image isn't present on disk. Container will fail if the image isn't present and the pull fails.\n - `\"Never\"` means that kubelet never pulls an image, but only uses a local image. Container will fail if the image isn't present",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Always", "IfNotPresent", "Never"},
@@ -13598,7 +13598,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_ManagedSeedSpec(ref common.Referenc
 					},
 					"gardenlet": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Gardenlet says how the gardenlet is deployed.",
+							Description: "Gardenlet defines how the gardenlet is deployed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(seedmanagementv1alpha1.GardenletConfig{}.OpenAPIModelName()),
 						},

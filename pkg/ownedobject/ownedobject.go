@@ -1,5 +1,5 @@
-// Package ownedobject writes objects that belong to the resource-manager entirely: fields of other managers do not stay, and deletions
-// have preconditions.
+// Package ownedobject writes objects that belong entirely to the resource-manager. It removes fields of other managers,
+// and deletions have preconditions.
 package ownedobject
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fight"
 )
 
-// Results of writes, as values of a label of metrics.
+// Results of writes, as values of a metric label.
 const (
 	Created = "created"
 	Updated = "updated"
@@ -35,10 +35,11 @@ const (
 // Results returns all results of writes.
 func Results() []string { return []string{Created, Updated, Deleted, Failed} }
 
-// errAltered reports that an object is changed as it is written.
+// errAltered reports that another program changes the object at each write.
 var errAltered = errors.New("something, such as a mutating webhook, changes the object after every write")
 
-// Join joins the errors of several writes. They are tried again, unless the API server refuses what is asked for: then the error is terminal.
+// Join joins the errors of several writes. The result is retried, unless the API server rejects the requests as invalid
+// or another program alters the object. Then the error is terminal.
 func Join(failures []error) error {
 	retry := slices.ContainsFunc(failures, func(err error) bool {
 		return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !errors.Is(err, errAltered)
@@ -71,23 +72,23 @@ type Writer[T object] struct {
 	Delete func(ctx context.Context, key types.NamespacedName, options metav1.DeleteOptions) error
 	// Digest identifies the content of an object that must be as desired.
 	Digest func(T) string
-	// Keep are the fields that other managers may own.
+	// Keep lists the fields that other managers may own.
 	Keep []fieldowner.Pattern
-	// Label is that of the objects, for the error if another program changes one at every write.
+	// Label is the label of the objects, for the error if another program changes an object at each write.
 	Label string
-	// Timeout limits the requests of one write.
+	// Timeout limits the total time of the requests of one write.
 	Timeout time.Duration
 	// Fights observes each update and deletion.
 	Fights *fight.Detector[types.NamespacedName]
 	Clock  clock.PassiveClock
 	// Count counts results.
 	Count func(result string)
-	// Applied is called with an object as it is stored after an apply. It may be nil.
+	// Applied is called with the stored object after each apply. It may be nil.
 	Applied func(ctx context.Context, live T)
 }
 
-// Write brings the object with the given key to its desired state. The zero value of desired deletes it, a nil present creates it. It is
-// not an error if the object or its namespace is being deleted, because an event follows.
+// Write creates, updates or deletes the object with the given key. A zero desired deletes it, a nil present creates it.
+// It is not an error if the object or its namespace is being deleted, because an event follows.
 func (w Writer[T]) Write(ctx context.Context, key types.NamespacedName, desired T, present *metav1.ObjectMeta) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -122,7 +123,7 @@ func (w Writer[T]) Write(ctx context.Context, key types.NamespacedName, desired 
 	return nil
 }
 
-// apply applies an object and takes over the fields of others that differ.
+// apply applies an object and takes over differing fields of other managers.
 func (w Writer[T]) apply(ctx context.Context, desired T) error {
 	client := w.Client(desired.GetNamespace())
 	body, err := json.Marshal(desired)
@@ -135,7 +136,8 @@ func (w Writer[T]) apply(ctx context.Context, desired T) error {
 				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager, Force: ptr.To(true)})
 		},
 		Patch: func(live T, patch []byte) error {
-			_, err := client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager})
+			_, err := client.Patch(ctx, live.GetName(), types.JSONPatchType, patch,
+				metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager})
 			return err
 		},
 		AsDesired: func(live T) bool { return w.Digest(live) == w.Digest(desired) },

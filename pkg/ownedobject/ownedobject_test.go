@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestJoin: errors that a retry cannot resolve are terminal, unless there is another one.
+// TestJoin checks that errors that a retry cannot resolve are terminal, unless there is another error.
 func TestJoin(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{}, "a", nil)
 	for name, test := range map[string]struct {

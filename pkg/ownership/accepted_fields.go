@@ -10,19 +10,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// AcceptedFields remembers which fields of others a complete pass left where they are, because manifests or
-// ManagedResources ask for that. It is safe for concurrent use.
+// AcceptedFields stores the fields of other owners that a complete pass has left on objects, because manifests or
+// ManagedResources request that. It is safe for concurrent use.
 type AcceptedFields struct {
 	mu     sync.Mutex
 	fields map[types.NamespacedName]map[object.Key]*fieldpath.Set
 }
 
-// NewAcceptedFields returns an empty memory.
+// NewAcceptedFields returns an empty store.
 func NewAcceptedFields() *AcceptedFields {
 	return &AcceptedFields{fields: map[types.NamespacedName]map[object.Key]*fieldpath.Set{}}
 }
 
-// Set replaces what is remembered of an owner by the fields that its reconcile left.
+// Set replaces the fields of an owner with those that its reconcile has left on the objects.
 func (t *AcceptedFields) Set(owner types.NamespacedName, left map[object.Key]*fieldpath.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *AcceptedFields) Set(owner types.NamespacedName, left map[object.Key]*fi
 	}
 }
 
-// Exclude takes out of the states what was tolerated before.
+// Exclude removes the take-over candidates from states if they are the accepted ones.
 func (t *AcceptedFields) Exclude(owner types.NamespacedName, states map[object.Key]live.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package ownership decides which ManagedResource owns an object: claims of several ManagedResources, the origin of live objects,
-// hand-over between inventories, and what a process has to remember so that caches which are behind do no harm.
+// Package ownership determines which ManagedResource owns an object: by the claims of several ManagedResources, the
+// origin of live objects, the hand-over between inventories, and the state that compensates for outdated caches.
 package ownership
 
 import (
@@ -14,21 +14,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Claims remembers which ManagedResources want or hold which objects, so that two of them never create the same object
-// at once, and none deletes what another one wants. The first claim comes first. It is safe for concurrent use.
+// Claims stores which ManagedResources want objects or have them in their inventory, so that two of them never create
+// the same object at the same time, and none of them deletes an object that another one wants. Claims are ordered by
+// time. It is safe for concurrent use.
 //
-// Who holds an object that is in none of its manifests any more *disowns* it: no one may rely on its inventory then. Each of two that
-// disown an object sees that the other one does, if it disowns before it looks, so that never both leave it to the other one.
+// An owner *disowns* an object that is in its inventory but no longer in its manifests: others must not rely on its
+// inventory then. Each owner disowns an object before it looks for successors. If two owners disown an object, each of
+// them sees this, so that they never both leave the object to the other one.
 type Claims struct {
 	mu sync.Mutex
-	// earliest has the owner whose claim came first for every object, later the other owners of the few objects that have several.
+	// earliest contains the owner with the first claim for every object, later the other owners of the few objects that
+	// have several.
 	earliest map[claimedObject]claimant
 	later    map[claimedObject][]claimant
 	byOwner  map[claimant][]claimedObject
 	disowned map[types.NamespacedName]map[object.Key]struct{}
 }
 
-// claimant is an owner in one word, and claimedObject an object's key in half of its memory: there are two for every object.
+// claimant is an owner in one word of memory. claimedObject is the key of an object in half of its memory. There are
+// two of each for every object.
 type (
 	claimant      = unique.Handle[types.NamespacedName]
 	claimedObject struct {
@@ -47,7 +51,7 @@ func (o claimedObject) key() object.Key {
 	return object.Key{Group: gk.Group, Kind: gk.Kind, Namespace: o.namespace.Value(), Name: o.name}
 }
 
-// NewClaims returns claims without any owner.
+// NewClaims returns an empty store.
 func NewClaims() *Claims {
 	return &Claims{
 		earliest: map[claimedObject]claimant{},
@@ -57,8 +61,8 @@ func NewClaims() *Claims {
 	}
 }
 
-// Set replaces what an owner claims. Claims that it had before keep their place. It returns who else claims what the owner
-// does not claim any more, and may have it now.
+// Set replaces the claims of an owner. Existing claims keep their position. It returns the other owners of the objects
+// that the owner no longer claims, which may take them over now.
 func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (successors []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +96,7 @@ func (c *Claims) Set(owner types.NamespacedName, keys []object.Key) (successors 
 	return slices.Compact(successors)
 }
 
-// add notes that an owner claims an object. A claim that it has already keeps its place.
+// add adds the claim of an owner on an object. An existing claim keeps its position.
 func (c *Claims) add(one claimedObject, owner claimant) {
 	earliest, claimed := c.earliest[one]
 	switch {
@@ -103,7 +107,7 @@ func (c *Claims) add(one claimedObject, owner claimant) {
 	}
 }
 
-// drop takes an owner's claim on an object back. The next one takes its place.
+// drop removes the claim of an owner on an object. If it was the first claim, the next one replaces it.
 func (c *Claims) drop(one claimedObject, owner claimant) {
 	later := slices.DeleteFunc(c.later[one], func(other claimant) bool { return other == owner })
 	if c.earliest[one] == owner {
@@ -132,7 +136,7 @@ func (c *Claims) owners(one claimedObject) []types.NamespacedName {
 	return owners
 }
 
-// First returns the owner whose claim on the object came first.
+// First returns the owner with the first claim on the object.
 func (c *Claims) First(key object.Key) (types.NamespacedName, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +146,7 @@ func (c *Claims) First(key object.Key) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// Of returns what an owner claims.
+// Of returns the objects that an owner claims.
 func (c *Claims) Of(owner types.NamespacedName) []object.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +187,7 @@ func (c *Claims) Sharing(keys []object.Key, owner types.NamespacedName) []types.
 	return sharing
 }
 
-// Shared reports whether others than the given owner claim anything.
+// Shared reports whether there are claims of other owners.
 func (c *Claims) Shared(owner types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +203,8 @@ func (c *Claims) has(key object.Key, owner types.NamespacedName) (claims, disown
 	return c.earliest[one] == self || slices.Contains(c.later[one], self), c.disowns(owner, key)
 }
 
-// Disown notes that an owner holds objects that it does not want any more. That ends with its claim, or when it owns up to them.
+// Disown records that an owner no longer wants objects in its inventory. This ends with its claim, or when it calls
+// Own.
 func (c *Claims) Disown(owner types.NamespacedName, keys []object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +216,8 @@ func (c *Claims) Disown(owner types.NamespacedName, keys []object.Key) {
 	}
 }
 
-// Own notes that an owner may want all that it claims. It has to know for certain that its inventory has what it disowned before.
+// Own records that an owner may want all objects that it claims. The caller must be certain that the stored inventory
+// contains the objects that were disowned before.
 func (c *Claims) Own(owner types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,7 +52,7 @@ func TestClaims(t *testing.T) {
 		want  bool
 	}{{x, shop, true}, {x, bank, true}, {y, bank, false}} {
 		if has, disowns := claims.has(test.key, test.owner); has != test.want || disowns {
-			t.Errorf("%s has %s: %t, disowns it: %t", test.owner, test.key, has, disowns)
+			t.Errorf("%s claims %s: %t, disowns it: %t", test.owner, test.key, has, disowns)
 		}
 	}
 	if sharing := namesOfOwners(claims.Sharing([]object.Key{y, x}, shop)); !slices.Equal(sharing, []string{"garden/bank"}) {
@@ -60,24 +60,24 @@ func TestClaims(t *testing.T) {
 	}
 
 	if successors := namesOfOwners(claims.Set(shop, []object.Key{y})); !slices.Equal(successors, []string{"garden/bank"}) {
-		t.Errorf("shop lets go of x to %v", successors)
+		t.Errorf("shop releases x to %v", successors)
 	}
-	expect("shop lets go of x", x, "garden/bank", "garden/bank")
-	expect("shop lets go of x", y, "garden/shop", "")
+	expect("shop releases x", x, "garden/bank", "garden/bank")
+	expect("shop releases x", y, "garden/shop", "")
 
 	claims.Set(shop, []object.Key{x, y})
-	expect("shop comes back, behind bank", x, "garden/bank", "garden/bank")
+	expect("shop claims x again, after bank", x, "garden/bank", "garden/bank")
 
 	if successors := namesOfOwners(claims.Set(bank, nil)); !slices.Equal(successors, []string{"garden/shop"}) {
-		t.Errorf("bank lets go of all to %v", successors)
+		t.Errorf("bank releases everything to %v", successors)
 	}
 	if successors := claims.Set(shop, []object.Key{}); len(successors) > 0 {
-		t.Errorf("shop lets go of all to %v", successors)
+		t.Errorf("shop releases everything to %v", successors)
 	}
 	claims.Set(shop, nil)
-	expect("all let go", x, "", "")
+	expect("all released", x, "", "")
 	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
-		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
+		t.Errorf("unused entries remain: %v %v %v", claims.earliest, claims.later, claims.byOwner)
 	}
 }
 
@@ -87,11 +87,11 @@ func TestClaimsDoNotShareTheCallersKeys(t *testing.T) {
 	keys[0] = keyNamed("y")
 	claims.Set(shop, nil)
 	if has, _ := claims.has(keyNamed("x"), shop); has {
-		t.Error("the claim cannot be taken back once the caller reuses its slice")
+		t.Error("the claim cannot be removed after the caller has reused its slice")
 	}
 }
 
-// TestDisownedClaims: nobody relies on who disowns an object, and that ends with the claim.
+// TestDisownedClaims checks that other owners do not rely on an owner that disowns an object, until the claim ends.
 func TestDisownedClaims(t *testing.T) {
 	x, y := keyNamed("x"), keyNamed("y")
 	claims := NewClaims()
@@ -99,7 +99,7 @@ func TestDisownedClaims(t *testing.T) {
 	claims.Set(bank, []object.Key{x})
 	claims.Disown(shop, []object.Key{x})
 	if has, disowns := claims.has(x, shop); !has || !disowns {
-		t.Errorf("shop has x: %t, disowns it: %t", has, disowns)
+		t.Errorf("shop claims x: %t, disowns it: %t", has, disowns)
 	}
 	if _, disowns := claims.has(y, shop); disowns {
 		t.Error("shop disowns y")
@@ -112,29 +112,29 @@ func TestDisownedClaims(t *testing.T) {
 	}
 	claims.Disown(bank, []object.Key{x})
 	if others := claims.others(x, shop); len(others) > 0 {
-		t.Errorf("both disown x, and shop may rely on %v", others)
+		t.Errorf("both disown x, but shop may rely on %v", others)
 	}
 	if all := claims.All(x); len(all) != 2 {
 		t.Errorf("the changes of x concern %v", all)
 	}
 	claims.Set(shop, []object.Key{x, y})
 	if _, disowns := claims.has(x, shop); !disowns {
-		t.Error("a claim that is repeated takes back nothing")
+		t.Error("a repeated claim must not end the disowning")
 	}
 	claims.Own(shop)
 	if _, disowns := claims.has(x, shop); disowns {
-		t.Error("shop disowns x after it has owned up to it")
+		t.Error("shop still disowns x after Own")
 	}
 	for _, owner := range []types.NamespacedName{shop, bank} {
 		claims.Disown(owner, []object.Key{x})
 		claims.Set(owner, nil)
 	}
 	if len(claims.disowned) != 0 {
-		t.Errorf("memory is held for nothing: %v", claims.disowned)
+		t.Errorf("unused entries remain: %v", claims.disowned)
 	}
 }
 
-// TestTwoThatDisownAnObject: never do both leave it to the other one.
+// TestTwoThatDisownAnObject checks that two owners never both leave an object to each other.
 func TestTwoThatDisownAnObject(t *testing.T) {
 	for range 1000 {
 		claims := NewClaims()
@@ -172,18 +172,18 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 			for round := range rounds {
 				claims.Set(self, []object.Key{shared, keyNamed(fmt.Sprint(worker, round))})
 				if first, ok := claims.First(shared); !ok {
-					t.Error("nobody claims what at least one claims")
+					t.Error("First finds no claim although the object is claimed")
 				} else if first == self {
 					wins.Add(1)
 					if inside.Add(1) != 1 {
-						t.Error("two owners have the first claim at once")
+						t.Error("two owners have the first claim at the same time")
 					}
 					runtime.Gosched()
 					inside.Add(-1)
 				}
 				claims.others(shared, self)
 				if has, _ := claims.has(shared, self); !has {
-					t.Error("an own claim got lost")
+					t.Error("the owner's own claim is lost")
 				}
 				claims.Set(self, nil)
 			}
@@ -191,10 +191,10 @@ func TestClaimsAreSafeForConcurrentUse(t *testing.T) {
 	}
 	group.Wait()
 	if wins.Load() == 0 {
-		t.Error("nobody was ever first")
+		t.Error("no owner ever had the first claim")
 	}
 	if len(claims.earliest) != 0 || len(claims.later) != 0 || len(claims.byOwner) != 0 {
-		t.Errorf("memory is held for nothing: %v %v %v", claims.earliest, claims.later, claims.byOwner)
+		t.Errorf("unused entries remain: %v %v %v", claims.earliest, claims.later, claims.byOwner)
 	}
 }
 
@@ -206,7 +206,7 @@ func namesOfOwners(owners []types.NamespacedName) []string {
 	return names
 }
 
-// TestClaimsAreSmall: claims hold an object that one ManagedResource has in 170 bytes at most, its name aside.
+// TestClaimsAreSmall checks that the claim of one ManagedResource on an object takes at most 170 bytes, not counting its name.
 func TestClaimsAreSmall(t *testing.T) {
 	const owners, objects, wanted = 1000, 10, 170
 	keys := make([][]object.Key, owners)
@@ -227,7 +227,7 @@ func TestClaimsAreSmall(t *testing.T) {
 	runtime.KeepAlive(keys)
 }
 
-// heapInUse returns the bytes of all objects that are reachable.
+// heapInUse returns the size of all reachable objects in bytes.
 func heapInUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

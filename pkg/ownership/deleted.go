@@ -10,26 +10,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Deleted remembers which recorded objects of ManagedResources that are being deleted are gone or released. The status is not written
-// for each of them, so the stored inventory names more than there is: without this, every look would ask for all of it again. It is
-// safe for concurrent use.
+// Deleted stores which recorded objects of ManagedResources that are being deleted were deleted or released. The status
+// is not written for each of them, so the stored inventory contains more objects than exist. Without this store, every
+// pass would request all of them again. It is safe for concurrent use.
 type Deleted struct {
 	mu      sync.Mutex
 	byOwner map[types.NamespacedName]droppedObjects
 }
 
-// droppedObjects belong to the ManagedResource of a UID.
+// droppedObjects are objects of the ManagedResource with a UID.
 type droppedObjects struct {
 	uid  types.UID
 	keys map[object.Key]struct{}
 }
 
-// NewDeleted returns an empty memory.
+// NewDeleted returns an empty store.
 func NewDeleted() *Deleted {
 	return &Deleted{byOwner: map[types.NamespacedName]droppedObjects{}}
 }
 
-// Add adds objects of the ManagedResource with this UID that are gone or released.
+// Add adds deleted or released objects of the ManagedResource with this UID.
 func (d *Deleted) Add(owner types.NamespacedName, uid types.UID, gone []object.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,14 +46,14 @@ func (d *Deleted) Add(owner types.NamespacedName, uid types.UID, gone []object.K
 	}
 }
 
-// Keys returns the objects of the ManagedResource with this UID that are gone or released.
+// Keys returns the deleted or released objects of the ManagedResource with this UID.
 func (d *Deleted) Keys(owner types.NamespacedName, uid types.UID) []object.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.of(owner, uid)))
 }
 
-// Has reports whether an object of a ManagedResource that is being deleted is gone or released.
+// Has reports whether an object of a ManagedResource that is being deleted was deleted or released.
 func (d *Deleted) Has(owner types.NamespacedName) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +67,7 @@ func (d *Deleted) of(owner types.NamespacedName, uid types.UID) map[object.Key]s
 	return nil
 }
 
-// Forget drops what is remembered of a ManagedResource.
+// Forget deletes the entries of a ManagedResource.
 func (d *Deleted) Forget(owner types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

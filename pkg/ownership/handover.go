@@ -14,11 +14,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// An object that moves from one ManagedResource to another one is in a stored inventory at every instant: it leaves the one only when
-// the API server says that the other one has recorded it, and does not disown it (claims.go). Who waits for that is woken by the other
-// one's record, by the end of its claim, or by its end.
+// An object that moves from one ManagedResource to another is in a stored inventory at any time: the former owner
+// removes it from its inventory only after the API server has returned an inventory of a successor that contains the
+// object, and the successor does not disown it (claims.go). The former owner waits for that. It is enqueued when the
+// successor records the object, when the successor's claim ends, or when the successor is deleted.
 
-// Inventories reads the inventories of successors from the API server, each once.
+// Inventories reads the inventories of successors from the API server, each of them once.
 type Inventories struct {
 	direct client.Reader
 	read   map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
@@ -29,15 +30,16 @@ func NewInventories(direct client.Reader) *Inventories {
 	return &Inventories{direct: direct, read: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}}
 }
 
-// RecordedBy returns the first of the successors that has an object in its inventory. Without one, found is false, and the error says which
-// inventory could not be read.
-func (i *Inventories) RecordedBy(ctx context.Context, ref object.Ref, successors []types.NamespacedName) (successor types.NamespacedName, found bool, err error) {
+// RecordedBy returns the first of the successors with the object in its inventory. If there is none, found is false.
+// The error is set if an inventory could not be read.
+func (i *Inventories) RecordedBy(ctx context.Context, ref object.Ref, successors []types.NamespacedName,
+) (successor types.NamespacedName, found bool, err error) {
 	for _, successor := range successors {
 		mr, known := i.read[successor]
 		if !known {
 			mr = &resourcesv1alpha1.ManagedResource{}
 			if getErr := i.direct.Get(ctx, successor, mr); getErr != nil && !apierrors.IsNotFound(getErr) {
-				err = fmt.Errorf("%s is kept: look whether ManagedResource %s has it in its inventory: %w", ref, successor, getErr)
+				err = fmt.Errorf("%s is kept: check whether it is in the inventory of ManagedResource %s: %w", ref, successor, getErr)
 				continue
 			}
 			i.read[successor] = mr
@@ -49,8 +51,8 @@ func (i *Inventories) RecordedBy(ctx context.Context, ref object.Ref, successors
 	return types.NamespacedName{}, false, err
 }
 
-// records reports whether an object is in the inventory of a ManagedResource. Without a namespace it has none: then one that was recorded
-// before that was known does not count.
+// records reports whether an object is in the inventory of a ManagedResource. The key of a cluster-scoped object also
+// matches an entry with a namespace, which was recorded before the scope was known.
 func records(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool {
 	return slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
 		return entry.Name == key.Name && entry.Kind == key.Kind && (key.Namespace == "" || entry.Namespace == key.Namespace) &&

@@ -18,10 +18,10 @@ func TestDepartures(t *testing.T) {
 	}
 	departures.Update(shop, []object.Key{y}, second)
 	if got := departures.Update(shop, []object.Key{x}, second); !got[x].Equal(second) {
-		t.Errorf("x came back and left again: %v", got)
+		t.Errorf("after x was wanted again and then unwanted: %v", got)
 	}
 	departures.Update(shop, nil, second)
 	if len(departures.byOwner) > 0 {
-		t.Errorf("memory is held for nothing: %v", departures.byOwner)
+		t.Errorf("unused entries remain: %v", departures.byOwner)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Reader answers questions about owners from the source cluster's cache and the claims of this process, for one reconcile of one
-// ManagedResource. It reads each other ManagedResource once.
+// Reader determines owners from the cache of the source cluster and from the claims of this process, for one reconcile
+// of one ManagedResource. It reads each other ManagedResource once.
 type Reader struct {
 	self   resourcesv1alpha1.Origin
 	class  string
@@ -21,22 +21,26 @@ type Reader struct {
 	source client.Reader
 	// holds reports whether an object is in the inventory of a ManagedResource.
 	holds func(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool
-	// read are the ManagedResources that were looked at; nil for those that do not exist.
+	// read are the ManagedResources that were read. It contains nil for those that do not exist.
 	read map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 }
 
-// NewReader returns a reader for the ManagedResource that self names. Holds reports whether an object is in the inventory of another one.
+// NewReader returns a reader for the ManagedResource self. Holds reports whether an object is in the inventory of
+// another ManagedResource.
 func NewReader(self resourcesv1alpha1.Origin, class string, claims *Claims, source client.Reader,
 	holds func(mr *resourcesv1alpha1.ManagedResource, key object.Key) bool,
 ) *Reader {
-	return &Reader{self: self, class: class, claims: claims, source: source, holds: holds, read: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}}
+	return &Reader{
+		self: self, class: class, claims: claims, source: source, holds: holds,
+		read: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
+	}
 }
 
-// Owners answers questions about owners from the source cluster's cache and the claims of this process.
+// Owners returns the functions that determine owners.
 func (r *Reader) Owners(ctx context.Context) Owners {
 	return Owners{
 		Self:       r.self,
-		Stands:     func(owner resourcesv1alpha1.Origin, key object.Key) bool { return r.stands(ctx, owner, key) },
+		StillOwns:  func(owner resourcesv1alpha1.Origin, key object.Key) bool { return r.stillOwns(ctx, owner, key) },
 		FirstClaim: r.claims.First,
 		Successors: func(key object.Key, origin types.NamespacedName) []types.NamespacedName {
 			return r.successors(ctx, key, origin)
@@ -44,7 +48,8 @@ func (r *Reader) Owners(ctx context.Context) Owners {
 	}
 }
 
-// successors returns the other ManagedResources of this process that claim an object and do not disown it, and are there to stay or own it.
+// successors returns the other ManagedResources of this process that claim an object and do not disown it. A
+// ManagedResource that does not exist or is being deleted counts only if it is the origin of the object.
 func (r *Reader) successors(ctx context.Context, key object.Key, origin types.NamespacedName) []types.NamespacedName {
 	return slices.DeleteFunc(r.claims.others(key, r.self.Owner), func(owner types.NamespacedName) bool {
 		other, err := r.Other(ctx, owner)
@@ -52,7 +57,8 @@ func (r *Reader) successors(ctx context.Context, key object.Key, origin types.Na
 	})
 }
 
-// Other returns another ManagedResource, nil if there is none. It reads each one once in a pass.
+// Other returns another ManagedResource. It is nil if the ManagedResource does not exist. Each one is read once in a
+// pass.
 func (r *Reader) Other(ctx context.Context, name types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	if mr, known := r.read[name]; known {
 		return mr, nil
@@ -69,9 +75,9 @@ func (r *Reader) Other(ctx context.Context, name types.NamespacedName) (*resourc
 	return mr, nil
 }
 
-// stands reports whether an origin's ManagedResource exists and wants the object, or holds it and may want it. One that cannot be seen
-// from here is taken to exist.
-func (r *Reader) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
+// stillOwns reports whether the ManagedResource of an origin exists, and wants the object or has it in its inventory
+// without disowning it. A ManagedResource that cannot be read from here is assumed to exist.
+func (r *Reader) stillOwns(ctx context.Context, owner resourcesv1alpha1.Origin, key object.Key) bool {
 	if owner.ClusterID != r.self.ClusterID {
 		return true
 	}
@@ -83,7 +89,7 @@ func (r *Reader) stands(ctx context.Context, owner resourcesv1alpha1.Origin, key
 		return err != nil
 	}
 	if resourcesv1alpha1.HasClass(other, r.class) {
-		return false // it would have a claim
+		return false // otherwise, it would have a claim
 	}
 	return r.holds(other, key)
 }

@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// replacedKept is how many outdated resourceVersions of a ManagedResource are remembered: more than one pass writes.
+	// replacedKept limits the number of outdated resourceVersions of a ManagedResource. It is larger than the number of
+	// writes of a pass.
 	replacedKept = 8
-	// cacheLag is how long after a write a cache is taken to be behind it.
+	// cacheLag is how long after a write a cache is assumed to be outdated.
 	cacheLag = time.Minute
 )
 
-// StaleReads remembers the resourceVersions that this process has replaced, so that a ManagedResource which a cache still
-// shows in such a state is not worked on. It also remembers those that it may have replaced, since it does not know what became of its
-// write. It is safe for concurrent use.
+// StaleReads stores the resourceVersions that this process has replaced, so that a ManagedResource is not reconciled in
+// an outdated state that a cache still contains. It also stores those that it may have replaced, because the result of
+// a write is unknown. It is safe for concurrent use.
 type StaleReads struct {
 	clock    clock.PassiveClock
 	mu       sync.Mutex
 	replaced map[types.NamespacedName]replaced
-	doubted  map[types.NamespacedName]string
+	// uncertain are the resourceVersions that may have been replaced.
+	uncertain map[types.NamespacedName]string
 }
 
-// replaced are resourceVersions that were replaced, the last of them at a time.
+// replaced are resourceVersions that were replaced, and the time of the last replacement.
 type replaced struct {
 	versions []string
 	last     time.Time
 }
 
-// NewStaleReads returns an empty memory.
+// NewStaleReads returns an empty store.
 func NewStaleReads(clk clock.PassiveClock) *StaleReads {
-	return &StaleReads{clock: clk, replaced: map[types.NamespacedName]replaced{}, doubted: map[types.NamespacedName]string{}}
+	return &StaleReads{clock: clk, replaced: map[types.NamespacedName]replaced{}, uncertain: map[types.NamespacedName]string{}}
 }
 
-// Add notes that a resourceVersion was replaced.
+// Add records that a resourceVersion was replaced.
 func (s *StaleReads) Add(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +47,8 @@ func (s *StaleReads) Add(name types.NamespacedName, resourceVersion string) {
 	s.replaced[name] = replaced{versions[max(0, len(versions)-replacedKept):], s.clock.Now()}
 }
 
-// Has reports whether a resourceVersion was replaced. If the cache should have shown that long ago, it is in doubt: etcd may have been
-// restored from a backup that has it.
+// Has reports whether a resourceVersion was replaced. If the cache still contains it after cacheLag, this becomes
+// uncertain: etcd may have been restored from a backup with this version.
 func (s *StaleReads) Has(name types.NamespacedName, resourceVersion string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,40 +60,40 @@ func (s *StaleReads) Has(name types.NamespacedName, resourceVersion string) bool
 		return true
 	}
 	delete(s.replaced, name)
-	s.doubted[name] = resourceVersion
+	s.uncertain[name] = resourceVersion
 	return false
 }
 
-// Doubt notes that a resourceVersion may have been replaced.
-func (s *StaleReads) Doubt(name types.NamespacedName, resourceVersion string) {
+// MarkUncertain records that a resourceVersion may have been replaced.
+func (s *StaleReads) MarkUncertain(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doubted[name] = resourceVersion
+	s.uncertain[name] = resourceVersion
 }
 
-// Doubts reports whether it is not known whether the last write to a ManagedResource was carried out.
-func (s *StaleReads) Doubts(name types.NamespacedName) bool {
+// Uncertain reports whether the result of the last write to a ManagedResource is unknown.
+func (s *StaleReads) Uncertain(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, doubted := s.doubted[name]
-	return doubted
+	_, uncertain := s.uncertain[name]
+	return uncertain
 }
 
-// Settle ends the doubt: it is known now which resourceVersion is the present one.
-func (s *StaleReads) Settle(name types.NamespacedName, present string) {
+// Resolve records the current resourceVersion, which ends the uncertainty.
+func (s *StaleReads) Resolve(name types.NamespacedName, current string) {
 	s.mu.Lock()
-	doubted, was := s.doubted[name]
-	delete(s.doubted, name)
+	version, uncertain := s.uncertain[name]
+	delete(s.uncertain, name)
 	s.mu.Unlock()
-	if was && doubted != present {
-		s.Add(name, doubted)
+	if uncertain && version != current {
+		s.Add(name, version)
 	}
 }
 
-// Forget drops what is remembered of a ManagedResource that is gone.
+// Forget deletes the entries of a ManagedResource that no longer exists.
 func (s *StaleReads) Forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.replaced, name)
-	delete(s.doubted, name)
+	delete(s.uncertain, name)
 }

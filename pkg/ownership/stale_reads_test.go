@@ -10,36 +10,36 @@ import (
 func TestSupersededDoubts(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(0, 0))
 	s := NewStaleReads(now)
-	if s.Doubts(shop) {
-		t.Error("there is doubt before any write")
+	if s.Uncertain(shop) {
+		t.Error("uncertain before any write")
 	}
-	s.Doubt(shop, "7")
-	if !s.Doubts(shop) || s.Has(shop, "7") {
-		t.Error("a write of which nobody knows is not in doubt, or is taken as done")
+	s.MarkUncertain(shop, "7")
+	if !s.Uncertain(shop) || s.Has(shop, "7") {
+		t.Error("a write with an unknown result is not uncertain, or it counts as done")
 	}
-	s.Settle(shop, "7")
-	if s.Doubts(shop) || s.Has(shop, "7") {
-		t.Error("the write was not carried out, and is in doubt, or taken as done")
+	s.Resolve(shop, "7")
+	if s.Uncertain(shop) || s.Has(shop, "7") {
+		t.Error("the write did not happen, but it is uncertain or counts as done")
 	}
-	s.Doubt(shop, "7")
-	s.Settle(shop, "8")
-	if s.Doubts(shop) || !s.Has(shop, "7") {
-		t.Error("the write was carried out, and is in doubt, or not taken as done")
+	s.MarkUncertain(shop, "7")
+	s.Resolve(shop, "8")
+	if s.Uncertain(shop) || !s.Has(shop, "7") {
+		t.Error("the write happened, but it is uncertain or does not count as done")
 	}
 	now.Step(cacheLag - 1)
-	if !s.Has(shop, "7") || s.Doubts(shop) {
-		t.Error("a cache that is behind is not waited for")
+	if !s.Has(shop, "7") || s.Uncertain(shop) {
+		t.Error("the read does not wait for the stale cache")
 	}
 	now.Step(1)
-	if s.Has(shop, "7") || !s.Doubts(shop) {
-		t.Error("a cache is waited for that has gone back to an old state")
+	if s.Has(shop, "7") || !s.Uncertain(shop) {
+		t.Error("the read waits for a cache that has returned to an old state")
 	}
-	s.Settle(shop, "7")
-	if s.Has(shop, "7") || s.Doubts(shop) {
-		t.Error("the old state is the present one, and is in doubt, or not worked on")
+	s.Resolve(shop, "7")
+	if s.Has(shop, "7") || s.Uncertain(shop) {
+		t.Error("the old state is the current one, but it is uncertain or still waits for the cache")
 	}
-	s.Doubt(shop, "8")
-	if s.Forget(shop); s.Doubts(shop) {
-		t.Error("what is gone is in doubt")
+	s.MarkUncertain(shop, "8")
+	if s.Forget(shop); s.Uncertain(shop) {
+		t.Error("a forgotten owner is uncertain")
 	}
 }

@@ -8,22 +8,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Unrecorded remembers which objects were written for a ManagedResource since its status was stored last. What the status says was applied to
-// them need not be what they are, as a pass may end between its writes and that of the status. Fields and their owners do not show it: the
-// same fields may have other values. It is safe for concurrent use.
+// Unrecorded stores which objects were written for a ManagedResource since its status was last stored. A pass may end
+// between its writes and the write of the status. The digests in the status may then not match the objects. The owned
+// fields do not reveal this, because the same fields may have other values. It is safe for concurrent use.
 type Unrecorded struct {
 	mu sync.Mutex
-	// byOwner has no entry for a ManagedResource whose status this process did not store or confirm: another process may have written.
+	// byOwner has no entry for a ManagedResource whose status this process has neither stored nor confirmed, because
+	// another process may have written its objects.
 	byOwner map[types.NamespacedName]map[object.Key]struct{}
 }
 
-// NewUnrecorded returns an empty memory.
+// NewUnrecorded returns an empty store.
 func NewUnrecorded() *Unrecorded {
 	return &Unrecorded{byOwner: map[types.NamespacedName]map[object.Key]struct{}{}}
 }
 
-// Add adds an object that is about to be written. Nothing changes for a ManagedResource that is not known, as all its objects count as
-// written.
+// Add adds an object that is about to be written. It does nothing for an unknown ManagedResource, because all objects
+// of such a ManagedResource count as written.
 func (u *Unrecorded) Add(owner types.NamespacedName, key object.Key) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -38,7 +39,8 @@ func (u *Unrecorded) Add(owner types.NamespacedName, key object.Key) {
 	written[key] = struct{}{}
 }
 
-// Has reports whether an object was written, or may have been written by another process, since the status was stored last.
+// Has reports whether an object was written, or may have been written by another process, since the status was last
+// stored.
 func (u *Unrecorded) Has(owner types.NamespacedName, key object.Key) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -47,8 +49,8 @@ func (u *Unrecorded) Has(owner types.NamespacedName, key object.Key) bool {
 	return has || !known
 }
 
-// Record replaces the objects of a ManagedResource when its status was stored: only those are left whose write failed, as it may
-// have had an effect all the same.
+// Record replaces the objects of a ManagedResource whose status was stored. Only the objects whose write failed remain,
+// because a failed write may still have had an effect.
 func (u *Unrecorded) Record(owner types.NamespacedName, failed []object.Key) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -61,7 +63,8 @@ func (u *Unrecorded) Record(owner types.NamespacedName, failed []object.Key) {
 	}
 }
 
-// Confirm makes a ManagedResource known whose objects all are as its stored status says.
+// Confirm records that all objects of a ManagedResource match its stored status, unless the ManagedResource is already
+// known.
 func (u *Unrecorded) Confirm(owner types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -70,7 +73,7 @@ func (u *Unrecorded) Confirm(owner types.NamespacedName) {
 	}
 }
 
-// Forget drops what is remembered of a ManagedResource.
+// Forget deletes the entries of a ManagedResource.
 func (u *Unrecorded) Forget(owner types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,7 +12,7 @@ func TestUnrecorded(t *testing.T) {
 	expect := func(when string, wantOne, wantTwo bool) {
 		t.Helper()
 		if gotOne, gotTwo := unrecorded.Has(shop, one), unrecorded.Has(shop, two); gotOne != wantOne || gotTwo != wantTwo {
-			t.Errorf("%s: unrecorded are %t and %t, want %t and %t", when, gotOne, gotTwo, wantOne, wantTwo)
+			t.Errorf("%s: unrecorded: %t and %t, want %t and %t", when, gotOne, gotTwo, wantOne, wantTwo)
 		}
 	}
 	unrecorded.Add(shop, one)
@@ -22,11 +22,11 @@ func TestUnrecorded(t *testing.T) {
 	unrecorded.Add(shop, one)
 	expect("one was written", true, false)
 	unrecorded.Confirm(shop)
-	expect("a confirmation does not record what was written", true, false)
+	expect("a confirmation does not record the write", true, false)
 	unrecorded.Record(shop, []object.Key{two})
 	expect("the status was stored, and the write of two failed", false, true)
 	unrecorded.Record(shop, nil)
 	expect("the status was stored", false, false)
 	unrecorded.Forget(shop)
-	expect("it is gone", true, true)
+	expect("the ManagedResource was deleted", true, true)
 }

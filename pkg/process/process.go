@@ -1,4 +1,5 @@
-// Package process has what programs with controllers have in common: the logger, the connection to a cluster, and the check that a cache is filled.
+// Package process has the common parts of programs with controllers: the logger, the connection to a cluster, and the
+// check that a cache has synced.
 package process
 
 import (
@@ -19,7 +20,7 @@ import (
 // cacheProbeTimeout is how long a health check waits for a cache.
 const cacheProbeTimeout = time.Second
 
-// NewLogger returns a logger to standard error. The level is debug, info or error, the format json or text.
+// NewLogger returns a logger to standard error. The level is debug, info or error. The format is json or text.
 func NewLogger(level, format string) logr.Logger {
 	levels := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}
 	isoTime := func(encoder *zapcore.EncoderConfig) { encoder.EncodeTime = zapcore.ISO8601TimeEncoder }
@@ -30,7 +31,8 @@ func NewLogger(level, format string) logr.Logger {
 	return zap.New(zap.Level(levels[level]), encoder, zap.StacktraceLevel(zapcore.PanicLevel))
 }
 
-// RestConfig returns how to reach a cluster: by the kubeconfig file at a path or, if the path is empty, as a Pod of the cluster.
+// RestConfig returns the configuration of a connection to a cluster. It uses the kubeconfig file at the path or, if the
+// path is empty, the service account of the Pod.
 func RestConfig(path string) (*rest.Config, error) {
 	if path != "" {
 		return kubeconfig.Read(path)
@@ -42,7 +44,7 @@ func RestConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// CacheSynced returns a check that fails until the cache of a cluster is filled. It is for readiness.
+// CacheSynced returns a readiness check that fails until the cache of a cluster has synced.
 func CacheSynced(cluster string, cache interface{ WaitForCacheSync(context.Context) bool }) healthz.Checker {
 	return func(request *http.Request) error {
 		ctx, cancel := context.WithTimeout(request.Context(), cacheProbeTimeout)

@@ -1,4 +1,4 @@
-// Package program has the command line of programs that read a configuration file.
+// Package program implements the command line of programs that read a configuration file.
 package program
 
 import (
@@ -12,9 +12,9 @@ import (
 
 // Program is a program that reads a configuration file.
 type Program[C any] struct {
-	// Name of the program. Short, Long and Example are the texts of its help.
+	// Name is the name of the program. Short, Long and Example are the texts of its help.
 	Name, Short, Long, Example string
-	// Version is what --version prints.
+	// Version is the output of --version.
 	Version string
 	// Load reads the configuration file at a path.
 	Load func(path string) (C, error)
@@ -26,7 +26,8 @@ type Program[C any] struct {
 func (p Program[C]) Command() *cobra.Command {
 	var configFile string
 	command := &cobra.Command{
-		Use: p.Name + " --config FILE", Short: p.Short, Long: p.Long, Example: p.Example, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Use: p.Name + " --config FILE", Short: p.Short, Long: p.Long, Example: p.Example, Args: cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
 	}
 	version := VersionFlag(command, p.Version)
 	command.RunE = func(command *cobra.Command, _ []string) error {
@@ -46,8 +47,9 @@ func (p Program[C]) Command() *cobra.Command {
 	return command
 }
 
-// VersionFlag adds the flag --version to a command. The function that it returns prints the version, and returns true, if the flag is set.
-// The templates of cobra's own flag call methods by name, for which the linker has to keep all methods of a program: 14 MB.
+// VersionFlag adds the flag --version to a command. The returned function prints the version and returns true if the
+// flag is set. cobra's own version flag uses templates that call methods by name, which makes the linker keep all
+// methods of a program (14 MB).
 func VersionFlag(command *cobra.Command, version string) (printed func() bool) {
 	set := command.Flags().BoolP("version", "v", false, "print the version")
 	return func() bool {
@@ -58,7 +60,7 @@ func VersionFlag(command *cobra.Command, version string) (printed func() bool) {
 	}
 }
 
-// Execute runs a command. If it fails, the process ends with 1 and the error, behind the name of the program.
+// Execute runs a command. If it fails, Execute prints the name of the program and the error, and exits with status 1.
 func Execute(ctx context.Context, command *cobra.Command) {
 	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", command.Name(), err)

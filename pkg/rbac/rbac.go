@@ -1,5 +1,5 @@
-// Package rbac computes the permissions that a resource-manager needs in its clusters for its configuration. It is their only source:
-// the Helm chart has a copy of the table.
+// Package rbac computes the permissions that a resource-manager with a given configuration needs in its clusters. It is
+// the only source of the permissions: the Helm chart has a copy of its table.
 package rbac
 
 import (
@@ -25,23 +25,23 @@ func Table() []byte { return slices.Clone(table) }
 type Permissions struct {
 	// Source are the permissions in the cluster of ManagedResources.
 	Source Rules `json:"source"`
-	// Target are the permissions in the managed cluster, without those for the objects in ManagedResources, which only
-	// their authors know. See ForObjects.
+	// Target are the permissions in the managed cluster. They do not include those for the objects in ManagedResources,
+	// which only the authors of the ManagedResources know. See ForObjects.
 	Target Rules `json:"target"`
 }
 
 // Rules are the permissions in one cluster.
 type Rules struct {
-	// Cluster are those everywhere.
+	// Cluster are the cluster-wide permissions.
 	Cluster []rbacv1.PolicyRule `json:"cluster,omitempty"`
-	// Namespaced are those in single namespaces, by their names.
+	// Namespaced are the permissions in single namespaces, by namespace.
 	Namespaced map[string][]rbacv1.PolicyRule `json:"namespaced,omitempty"`
 }
 
-// ForObjects returns the verbs that a kind needs whose objects are in ManagedResources.
+// ForObjects returns the verbs that are needed for a kind of object in ManagedResources.
 func ForObjects() []string { return []string{"get", "list", "watch", "create", "patch", "delete"} }
 
-// row is a row of the table; its first lines explain the fields.
+// row is a row of the table. The first lines of the table explain the fields.
 type row struct {
 	For        string      `json:"for"`
 	Cluster    string      `json:"cluster"`
@@ -72,7 +72,8 @@ const (
 	clusterTarget = "target"
 )
 
-// For returns the permissions that a configuration needs. It must have its defaults set. It returns an error if it cannot be encoded as JSON.
+// For returns the permissions that a configuration needs. Its defaults must be set. For fails if the configuration
+// cannot be encoded as JSON.
 func For(config *configv1alpha1.ResourceManagerConfiguration) (Permissions, error) {
 	encoded, err := json.Marshal(config)
 	if err != nil {
@@ -108,7 +109,7 @@ func rowsOf(table []byte) ([]row, error) {
 	return rows, nil
 }
 
-// add adds rules in namespaces, or everywhere without any.
+// add adds rules in the namespaces, or cluster-wide if there are none.
 func (r *Rules) add(namespaces []string, rules []rbacv1.PolicyRule) {
 	if len(namespaces) == 0 {
 		r.Cluster = append(r.Cluster, rules...)
@@ -121,7 +122,7 @@ func (r *Rules) add(namespaces []string, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// holds reports whether a field is set, and to one of the values if values are given.
+// holds reports whether a field is set, and has one of the values if there are any.
 func (c condition) holds(tree map[string]any) bool {
 	switch value := at(tree, c.Path).(type) {
 	case nil:
@@ -137,7 +138,7 @@ func (c condition) holds(tree map[string]any) bool {
 	}
 }
 
-// in returns the namespaces; none means all.
+// in returns the namespaces; empty means all.
 func (w where) in(tree map[string]any) []string {
 	for _, path := range w.From {
 		if names := namesAt(tree, path); len(names) > 0 {
@@ -172,7 +173,7 @@ func at(tree map[string]any, path string) any {
 	return value
 }
 
-// namesAt returns the names in a field that has one, or a list of them.
+// namesAt returns the names in a field that holds a name or a list of names.
 func namesAt(tree map[string]any, path string) []string {
 	var names []string
 	switch value := at(tree, path).(type) {

@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *configv1alpha1.ResourceManagerConfigurati
 	return config
 }
 
-// line says what a rule allows.
+// line returns a rule as text.
 func line(rule rbacv1.PolicyRule) string {
 	return strings.Join([]string{
 		strings.Join(rule.Verbs, ","), strings.Join(rule.APIGroups, ","), strings.Join(rule.Resources, ","), strings.Join(rule.ResourceNames, ","),
@@ -68,7 +68,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestTable: the table is about fields of the configuration that there are, and what is right for one cluster is not said of another.
+// TestTable checks that the table references existing fields of the configuration, and that permissions for one cluster are not
+// listed for the other.
 func TestTable(t *testing.T) {
 	rows, err := rowsOf(Table())
 	if err != nil {
@@ -84,7 +85,7 @@ func TestTable(t *testing.T) {
 		}
 		for _, rule := range row.Rules {
 			if len(rule.Verbs) == 0 || len(rule.Resources) == 0 || slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") {
-				t.Errorf("%s: the rule allows nothing, or all: %+v", row.For, rule)
+				t.Errorf("%s: the rule allows nothing, or everything: %+v", row.For, rule)
 			}
 			if rule.ResourceNamesFrom != "" {
 				paths = append(paths, rule.ResourceNamesFrom)
@@ -98,7 +99,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// isField reports whether a type has a field, by its names in JSON.
+// isField reports whether a type has a field with the given path of JSON names.
 func isField(of reflect.Type, path []string) bool {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -1,4 +1,4 @@
-// Package readiness says whether ManagedResources are ready, for the conditions of Seeds and Shoots.
+// Package readiness checks whether ManagedResources are ready, for the conditions of Seeds and Shoots.
 package readiness
 
 import (
@@ -11,35 +11,40 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// maxNamed is how many ManagedResources a message names, and maxText how many bytes it says about each.
+// maxNamed is the maximum number of ManagedResources in a message, and maxText the maximum length of the text about
+// each in bytes.
 const (
 	maxNamed = 10
 	maxText  = 300
 )
 
-// Problem is why a ManagedResource is not ready: a reason and codes for a condition, and a message that begins with its name.
+// Problem describes why a ManagedResource is not ready: a reason and codes for a condition, and a message that starts
+// with its name.
 type Problem struct {
 	Reason, Message string
 	Codes           []corev1beta1.ErrorCode
 }
 
-// Rollout says for how long ManagedResources may be rolled out before that is a problem. The zero value allows no time.
+// Rollout defines how long a rollout of a ManagedResource may take before it is a problem. The zero value allows no
+// time.
 type Rollout struct {
 	Within time.Duration
 	Now    time.Time
 }
 
-// until returns when a roll-out that is under way becomes a problem.
+// until returns when the current rollout becomes a problem.
 func (r Rollout) until(condition resourcesv1alpha1.Condition) time.Time {
 	return condition.LastTransitionTime.Add(r.Within)
 }
 
-// check returns why a ManagedResource is not applied, healthy and rolled out; nil if it is. It also returns when a roll-out that is under way
-// becomes a problem; zero for never.
+// check returns the reason why a ManagedResource is not applied, healthy or rolled out; nil if it is all three. It also
+// returns when the current rollout becomes a problem; zero for never.
 func check(mr *resourcesv1alpha1.ManagedResource, rollout Rollout) (*Problem, time.Time) {
 	name := fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name)
 	if mr.Status.ObservedGeneration != mr.Generation {
-		return &Problem{Reason: corev1beta1.ReasonOutdatedStatus, Message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation)}, time.Time{}
+		return &Problem{
+			Reason: corev1beta1.ReasonOutdatedStatus, Message: fmt.Sprintf("%s: generation %d has not been observed", name, mr.Generation),
+		}, time.Time{}
 	}
 	for _, wanted := range []struct {
 		kind   resourcesv1alpha1.ConditionType
@@ -49,9 +54,13 @@ func check(mr *resourcesv1alpha1.ManagedResource, rollout Rollout) (*Problem, ti
 		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
 		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
 	} {
-		at := slices.IndexFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
+		at := slices.IndexFunc(mr.Status.Conditions,
+			func(condition resourcesv1alpha1.Condition) bool { return condition.Type == wanted.kind })
 		if at < 0 {
-			return &Problem{Reason: corev1beta1.ReasonMissingManagedResourceCondition, Message: fmt.Sprintf("%s has no condition %s", name, wanted.kind)}, time.Time{}
+			return &Problem{
+				Reason:  corev1beta1.ReasonMissingManagedResourceCondition,
+				Message: fmt.Sprintf("%s has no condition %s", name, wanted.kind),
+			}, time.Time{}
 		}
 		condition := mr.Status.Conditions[at]
 		if condition.Status == wanted.status {
@@ -72,14 +81,15 @@ func check(mr *resourcesv1alpha1.ManagedResource, rollout Rollout) (*Problem, ti
 	return nil, time.Time{}
 }
 
-// CheckAll returns why ManagedResources are not applied, healthy and rolled out: the reason of the first that is not, the messages of up to ten, and
-// all codes, sorted; nil if all are.
+// CheckAll returns the reasons why ManagedResources are not applied, healthy or rolled out; nil if all are. The result
+// has the reason of the first one that is not, the messages of up to ten, and all codes, sorted.
 func CheckAll(all []resourcesv1alpha1.ManagedResource) *Problem {
 	found, _ := Rollout{}.CheckAll(all)
 	return found
 }
 
-// CheckAll is [CheckAll] with a time for roll-outs. It also returns when the first roll-out that is under way becomes a problem; zero for never.
+// CheckAll is [CheckAll] with a time limit for rollouts. It also returns when the first current rollout becomes a
+// problem; zero for never.
 func (r Rollout) CheckAll(all []resourcesv1alpha1.ManagedResource) (*Problem, time.Time) {
 	var result *Problem
 	var texts []string
@@ -109,7 +119,7 @@ func (r Rollout) CheckAll(all []resourcesv1alpha1.ManagedResource) (*Problem, ti
 	return result, next
 }
 
-// Limited returns the beginning of a text that is too long for a condition.
+// Limited shortens a text that is too long for a condition.
 func Limited(text string) string {
 	if len(text) > maxText {
 		return strings.ToValidUTF8(text[:maxText], "") + "…"

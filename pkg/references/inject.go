@@ -15,14 +15,17 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// InjectAnnotations records in annotations all ConfigMaps and Secrets that an object uses: a Deployment, StatefulSet, DaemonSet,
-// Job, CronJob, Pod, ManagedResource or, as *unstructured.Unstructured, a Prometheus. They are put on the object and on its
-// templates of Jobs and Pods, and replace those that exist, so call it last.
+// InjectAnnotations records in annotations all ConfigMaps and Secrets that an object uses. The object is a Deployment,
+// StatefulSet, DaemonSet, Job, CronJob, Pod, ManagedResource or, as *unstructured.Unstructured, a Prometheus. The
+// annotations are set on the object and on its Job and Pod templates. They replace existing reference annotations, so
+// call it last.
 //
-// It finds what containers of all sorts, volumes and imagePullSecrets name, and spec.secretRefs of a ManagedResource. What a
-// program reads through the API, only its client knows: that is given as additional "<kind>/<name>", "secret/ca-3f8a12bc".
+// It finds references in containers of all types, volumes and imagePullSecrets, and spec.secretRefs of a
+// ManagedResource. It cannot find references that a program reads through the API. Pass these as additional
+// "<kind>/<name>", such as "secret/ca-3f8a12bc".
 //
-// Other kinds are an error, ReplicaSets too: the garbage collector does not look at them, so an annotation would keep nothing.
+// It returns an error for other kinds, including ReplicaSets. The garbage collector does not read them, so their
+// annotations would have no effect.
 func InjectAnnotations(obj runtime.Object, additional ...string) error {
 	uses := users{}
 	for _, text := range additional {
@@ -61,11 +64,11 @@ func InjectAnnotations(obj runtime.Object, additional ...string) error {
 	return nil
 }
 
-// users collects what an object uses.
+// users collects the references of an object.
 type users map[Reference]struct{}
 
 func (u users) add(kind, name string) {
-	if name != "" { // the API server refuses it, or it means none
+	if name != "" { // the API server rejects an empty name, or it means no reference
 		u[Reference{Kind: kind, Name: name}] = struct{}{}
 	}
 }
@@ -75,7 +78,7 @@ func (u users) template(object metav1.Object, template *corev1.PodTemplateSpec) 
 	u.annotate(object, &template.ObjectMeta)
 }
 
-// annotate replaces the references in annotations. Maps are copied: templates are often shared.
+// annotate replaces the references in annotations. It copies maps, because templates are often shared.
 func (u users) annotate(objects ...metav1.Object) {
 	for _, object := range objects {
 		object.SetAnnotations(u.replace(object.GetAnnotations()))

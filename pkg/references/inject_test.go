@@ -17,7 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// podSpec uses a ConfigMap or Secret in every way.
+// podSpec references a ConfigMap or Secret in every possible way.
 const podSpec = `
 initContainers:
 - envFrom: [{configMapRef: {name: init-from}}, {secretRef: {name: init-from-s}}]
@@ -47,7 +47,7 @@ volumes:
 imagePullSecrets: [{name: pull-s}]
 `
 
-// usedByPodSpec is what podSpec uses. Names of Secrets end in -s.
+// usedByPodSpec are the references in podSpec. Names of Secrets end in -s.
 var usedByPodSpec = []string{
 	"init-from", "init-from-s", "init-env", "init-env-s", "from", "from-s", "env", "env-s", "second-s", "ephemeral", "ephemeral-s", "volume", "volume-s",
 	"projected", "projected-s", "csi-s", "iscsi-s", "flex-s", "cephfs-s", "rbd-s", "scaleio-s", "storageos-s", "azure-s", "pull-s",
@@ -65,7 +65,7 @@ func annotationsFor(names ...string) map[string]string {
 	return result
 }
 
-// before are annotations of which one is outdated.
+// before returns annotations. One of them is outdated.
 func before() map[string]string {
 	return map[string]string{"mine": "stays", AnnotationKey(KindSecret, "old"): "old", AnnotationKeyPrefix + "any-thing-else": "x"}
 }
@@ -117,7 +117,7 @@ func TestInjectAnnotations(t *testing.T) {
 		})
 	}
 	if len(object.Annotations) != 3 {
-		t.Error("the map of annotations, which others may share, was changed")
+		t.Error("the map of annotations, which might be shared, was changed")
 	}
 }
 
@@ -177,10 +177,10 @@ func TestInjectAnnotationsIntoAPrometheus(t *testing.T) {
 	}
 	ofPods, _, err := unstructured.NestedStringMap(obj.Object, "spec", "podMetadata", "annotations")
 	if err != nil || !maps.Equal(ofPods, want) {
-		t.Errorf("its Pods have %v, %v, want %v", ofPods, err, want)
+		t.Errorf("the Pods have %v, %v, want %v", ofPods, err, want)
 	}
 	if labels, _, _ := unstructured.NestedStringMap(obj.Object, "spec", "podMetadata", "labels"); labels["a"] != "b" {
-		t.Error("the labels of its Pods are gone")
+		t.Error("the labels of the Pods are missing")
 	}
 	bare := parseYAML(t, "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: x}}")
 	if err := InjectAnnotations(bare); err != nil || len(bare.Object) != 3 {
@@ -214,7 +214,7 @@ func TestInjectAnnotationsBadInput(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
 			if pod, ok := test.obj.(*corev1.Pod); ok && len(pod.Annotations) > 0 {
-				t.Errorf("has got %v", pod.Annotations)
+				t.Errorf("got %v", pod.Annotations)
 			}
 		})
 	}

@@ -2,8 +2,8 @@ package references
 
 import corev1 "k8s.io/api/core/v1"
 
-// podSpec adds what Pods use. gardener-resource-manager's helper leaves out init containers, ephemeral containers and the
-// volumes that name a Secret for their driver.
+// podSpec adds the references of Pods. gardener-resource-manager's helper does not read init containers, ephemeral
+// containers and the volumes that name a Secret for their driver.
 func (u users) podSpec(spec *corev1.PodSpec) {
 	u.containers(spec.InitContainers)
 	u.containers(spec.Containers)
@@ -71,7 +71,7 @@ func (u users) volume(volume *corev1.VolumeSource) {
 	}
 }
 
-// driverSecrets adds the Secrets with which volumes are mounted.
+// driverSecrets adds the Secrets that volume drivers use for mounting.
 func (u users) driverSecrets(volume *corev1.VolumeSource) {
 	var refs []*corev1.LocalObjectReference
 	switch {

@@ -11,8 +11,9 @@ import (
 
 var prometheusKind = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
-// prometheusSpec is what a Prometheus of the Prometheus operator (monitoring.coreos.com/v1) names Secrets and ConfigMaps in.
-// gardener-resource-manager's helper reads containers, volumes and the basicAuth of remoteWrite.
+// prometheusSpec has the fields in which a Prometheus of the Prometheus operator (monitoring.coreos.com/v1) names
+// Secrets and ConfigMaps. gardener-resource-manager's helper reads only containers, volumes and the basicAuth of
+// remoteWrite.
 type prometheusSpec struct {
 	InitContainers   []corev1.Container            `json:"initContainers"`
 	Containers       []corev1.Container            `json:"containers"`
@@ -37,7 +38,7 @@ type basicAuth struct {
 	Password *corev1.SecretKeySelector `json:"password"`
 }
 
-// prometheus annotates a Prometheus and, by podMetadata, its Pods.
+// prometheus annotates a Prometheus and, through podMetadata, its Pods.
 func (u users) prometheus(obj *unstructured.Unstructured) error {
 	if obj.GroupVersionKind().GroupKind() != prometheusKind {
 		return fmt.Errorf("cannot record references of an unstructured %s: must be a %s; use the Go types of other kinds",

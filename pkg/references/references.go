@@ -1,6 +1,6 @@
-// Package references is for clients of the garbage collector: those who create immutable ConfigMaps and Secrets with unique
-// names and leave it to the garbage collector to delete them when nothing refers to them any more. MakeUnique makes such an
-// object, InjectAnnotations records which ones a workload uses. See docs/garbage-collector.md.
+// Package references is for clients of the garbage collector: programs that create immutable ConfigMaps and Secrets
+// with unique names and rely on the garbage collector to delete unreferenced ones. MakeUnique makes such an object,
+// InjectAnnotations records the ones that a workload uses. See docs/garbage-collector.md.
 package references
 
 import (
@@ -14,39 +14,41 @@ import (
 )
 
 const (
-	// LabelKeyGarbageCollectable and LabelValueGarbageCollectable mark the ConfigMaps and Secrets that the garbage collector
-	// deletes when nothing refers to them. No other value of the label has this effect.
+	// LabelKeyGarbageCollectable and LabelValueGarbageCollectable mark the ConfigMaps and Secrets that the garbage
+	// collector deletes when no object refers to them. Other values of the label have no effect.
 	LabelKeyGarbageCollectable = resourcesv1alpha1.LabelGarbageCollectableReference
-	// LabelValueGarbageCollectable see LabelKeyGarbageCollectable.
+	// LabelValueGarbageCollectable is described at LabelKeyGarbageCollectable.
 	LabelValueGarbageCollectable = "true"
 
-	// AnnotationKeyPrefix begins the key of every annotation that records a reference.
+	// AnnotationKeyPrefix is the prefix of the key of every annotation that records a reference.
 	AnnotationKeyPrefix = "reference.resources.gardener.cloud/"
-	// KindConfigMap is how the key of a reference to a ConfigMap goes on.
+	// KindConfigMap follows the prefix in keys of references to ConfigMaps.
 	KindConfigMap = "configmap"
-	// KindSecret is how the key of a reference to a Secret goes on.
+	// KindSecret follows the prefix in keys of references to Secrets.
 	KindSecret = "secret"
 )
 
 // hashLength is the number of hexadecimal digits in keys and in unique names.
 const hashLength = 8
 
-// Reference is a ConfigMap or a Secret that is in use. It is in the namespace of the object that refers to it.
+// Reference is a ConfigMap or Secret that is in use. Its namespace is that of the object that refers to it.
 type Reference struct {
 	// Kind is KindConfigMap or KindSecret.
 	Kind string
 	Name string
 }
 
-// AnnotationKey returns the key of the annotation that records a reference; its value is the name. The kind is KindConfigMap or
-// KindSecret. As in gardener-resource-manager, names are hashed, because a key may be shorter than a name.
+// AnnotationKey returns the key of the annotation that records a reference. The value of the annotation is the name.
+// The kind is KindConfigMap or KindSecret. As in gardener-resource-manager, names are hashed, because the maximum
+// length of a key is less than that of a name.
 func AnnotationKey(kind, name string) string {
 	hash := sha256.Sum256([]byte(name))
 	return AnnotationKeyPrefix + kind + "-" + hex.EncodeToString(hash[:])[:hashLength]
 }
 
-// Parse returns what an annotation refers to, and whether it refers to anything. As in gardener-resource-manager, the name counts
-// and the hash in the key is not compared with it: a wrong hash rather keeps an object than deletes one that is in use.
+// Parse returns the reference in an annotation, and whether there is one. As in gardener-resource-manager, the name
+// counts and is not compared with the hash in the key. With a wrong hash, an unused object may be kept, but no object
+// in use is deleted.
 func Parse(key, value string) (Reference, bool) {
 	rest, found := strings.CutPrefix(key, AnnotationKeyPrefix)
 	if !found || value == "" {
@@ -68,7 +70,7 @@ func annotations(used map[Reference]struct{}) map[string]string {
 	return result
 }
 
-// parseAdditional reads "<kind>/<name>".
+// parseAdditional parses "<kind>/<name>" and reports whether it is valid.
 func parseAdditional(text string) (Reference, bool) {
 	kind, name, _ := strings.Cut(text, "/")
 	valid := (kind == KindConfigMap || kind == KindSecret) && len(validation.IsDNS1123Subdomain(name)) == 0

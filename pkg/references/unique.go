@@ -15,21 +15,22 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// content is what the name of a ConfigMap or Secret is made unique by.
+// content is the input of the checksum in the unique name of a ConfigMap or Secret.
 type content struct {
 	Type string            `json:"type,omitempty"`
 	Data map[string][]byte `json:"data,omitempty"`
-	// Text is the data of a ConfigMap; that of a Secret's stringData goes to Data, as in the API server.
+	// Text is the data of a ConfigMap. stringData of a Secret is merged into Data, as in the API server.
 	Text map[string]string `json:"text,omitempty"`
 }
 
-// MakeUnique makes a ConfigMap or Secret immutable and gives it the label of the garbage collector and the name
-// "<name>-<8 hexadecimal digits>". The digits are the first ones of a SHA-256 checksum over its data (and the type of a Secret),
-// so that equal data have equal names, in any process, and different data have different ones. Call it once for an
-// object, with all data in it, and before InjectAnnotations is called for those that use it.
+// MakeUnique makes a ConfigMap or Secret immutable and sets the label of the garbage collector and the name "<name>-<8
+// hexadecimal digits>". The digits are the start of a SHA-256 checksum of the data (and the type of a Secret). Equal
+// data gives equal names, in any process, and different data gives different names. Call it once per object, after all
+// data is set, and before InjectAnnotations is called for its users.
 //
-// The form of the name is that of gardener-resource-manager's helpers, the digits are not: their computation is not
-// part of what they promise. A client that changes over creates its objects once more, and the old ones are collected.
+// The name has the form that gardener-resource-manager's helpers use, but other digits: how the helpers compute them is
+// not part of their contract. When a client switches to this function, it creates its objects again under new names,
+// and the old ones are collected.
 func MakeUnique(obj runtime.Object) error {
 	switch obj := obj.(type) {
 	case *corev1.ConfigMap:
@@ -40,7 +41,7 @@ func MakeUnique(obj runtime.Object) error {
 	case *corev1.Secret:
 		unique := content{Type: string(obj.Type), Data: obj.Data}
 		if obj.Type == corev1.SecretTypeOpaque {
-			unique.Type = "" // which the API server makes Opaque
+			unique.Type = "" // the API server defaults it to Opaque
 		}
 		if len(obj.StringData) > 0 {
 			unique.Data = make(map[string][]byte, len(obj.Data)+len(obj.StringData))
@@ -70,7 +71,8 @@ func rename(obj metav1.Object, kind string, unique content) error {
 	hash := sha256.Sum256(encoded)
 	name := obj.GetName() + "-" + hex.EncodeToString(hash[:])[:hashLength]
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Errorf("cannot make %s %s/%s unique: %q is not a valid name: %s", kind, obj.GetNamespace(), obj.GetName(), name, strings.Join(problems, "; "))
+		return fmt.Errorf("cannot make %s %s/%s unique: %q is not a valid name: %s",
+			kind, obj.GetNamespace(), obj.GetName(), name, strings.Join(problems, "; "))
 	}
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {

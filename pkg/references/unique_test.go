@@ -26,7 +26,7 @@ func secret(kind corev1.SecretType, data map[string][]byte, text map[string]stri
 func TestMakeUnique(t *testing.T) {
 	a, b := map[string]string{"a": "1"}, map[string][]byte{"a": []byte("1")}
 	both := map[string]string{"a": "1", "b": "2"}
-	// Those of one row have one name, which no other row has.
+	// All objects of a row must get the same name, and each row another one.
 	rows := [][]runtime.Object{
 		{configMap(nil, nil), configMap(map[string]string{}, map[string][]byte{})},
 		{configMap(a, nil), configMap(a, nil)},
@@ -65,7 +65,8 @@ func TestMakeUnique(t *testing.T) {
 	}
 }
 
-// TestMakeUniqueName: a name that changed from one version to the next would have all clients create all objects once more.
+// TestMakeUniqueName checks that the names do not change between versions. Otherwise all clients would create all objects
+// again.
 func TestMakeUniqueName(t *testing.T) {
 	one, other := configMap(map[string]string{"a": "1"}, nil), secret("", nil, map[string]string{"a": "1"})
 	if err := errors.Join(MakeUnique(one), MakeUnique(other)); err != nil {
@@ -73,10 +74,10 @@ func TestMakeUniqueName(t *testing.T) {
 	}
 	// echo -n '{"text":{"a":"1"}}' | sha256sum, and of '{"data":{"a":"MQ=="}}'
 	if one.Name != "config-5a104889" || other.Name != "config-de7eb60f" {
-		t.Errorf("the names have become %s and %s", one.Name, other.Name)
+		t.Errorf("the names have changed to %s and %s", one.Name, other.Name)
 	}
 	if !ptr.Deref(one.Immutable, false) || !ptr.Deref(other.Immutable, false) {
-		t.Error("they are not immutable")
+		t.Error("the objects are not immutable")
 	}
 }
 
@@ -108,12 +109,12 @@ func TestMakeUniqueBadInput(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
 			if obj, ok := test.obj.(*corev1.ConfigMap); ok && (obj.Labels != nil || obj.Immutable != nil) {
-				t.Error("it was changed nevertheless")
+				t.Error("the object was changed despite the error")
 			}
 		})
 	}
 	longest := &corev1.ConfigMap{ObjectMeta: meta(strings.Repeat("x", 244))}
 	if err := MakeUnique(longest); err != nil || len(longest.Name) != 253 {
-		t.Errorf("the longest possible name: %v", err)
+		t.Errorf("for the longest possible name: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package requeue says when a controller reconciles an object again.
+// Package requeue computes when a controller reconciles an object again.
 package requeue
 
 import (
@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// At returns the result that asks for a reconcile at a time; at once if that time is past. Zero stands for never.
+// At returns a result that requests a reconcile at a time, or immediately if that time is past. The zero time means
+// never.
 func At(next, now time.Time) reconcile.Result {
 	if next.IsZero() {
 		return reconcile.Result{}
@@ -15,7 +16,7 @@ func At(next, now time.Time) reconcile.Result {
 	return reconcile.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}
 }
 
-// Earlier returns the earlier of two times; zero stands for never.
+// Earlier returns the earlier of two times. The zero time means never.
 func Earlier(a, b time.Time) time.Time {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		return a

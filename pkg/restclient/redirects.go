@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// ErrRedirected reports that an API server answered with a redirect.
+// ErrRedirected reports that an API server responded with a redirect.
 var ErrRedirected = errors.New("the API server responded with a redirect")
 
-// noRedirects refuses to be sent elsewhere. API servers do not do that, and one that is in the wrong hands must not have a
-// controller send requests, with Secrets in them, to other servers that only it can reach.
+// noRedirects rejects redirects. API servers do not send any. A compromised API server must not make a controller send
+// requests, possibly with Secrets, to other servers that only the controller can reach.
 type noRedirects struct{ next http.RoundTripper }
 
-// RoundTrip sends the request. The error says that the answer is a redirect.
+// RoundTrip sends the request. It returns ErrRedirected if the response is a redirect.
 func (n noRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := n.next.RoundTrip(request)
 	if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {

@@ -1,4 +1,4 @@
-// Package restclient sets up connections to API servers as all controllers need them.
+// Package restclient configures connections to API servers for all controllers.
 package restclient
 
 import (
@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Tune makes a connection refuse redirects, watch without compression, and log what API servers say is deprecated.
+// Tune makes a connection reject redirects, watch without compression, and log deprecation warnings of API servers.
 func Tune(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{plainWatches{next}} })
-	config.WarningHandlerWithContext = &warnings{told: map[string]bool{}}
+	config.WarningHandlerWithContext = &warnings{logged: map[string]bool{}}
 }
 
-// NoRedirects returns a transport that refuses redirects with ErrRedirected.
+// NoRedirects returns a transport that rejects redirects with ErrRedirected.
 func NoRedirects(next http.RoundTripper) http.RoundTripper { return noRedirects{next} }

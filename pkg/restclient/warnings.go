@@ -8,21 +8,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// warnings logs what API servers warn of, each text once. Webhooks may warn as well, and repeat what is in a Secret: only what is known to be
-// the API server's own words is logged.
+// warnings logs warnings of API servers, each text once. Warnings may also come from webhooks and contain parts of a
+// Secret, so it logs only texts that the API server itself is known to write.
 type warnings struct {
-	mu   sync.Mutex
-	told map[string]bool
+	mu     sync.Mutex
+	logged map[string]bool
 }
 
 const (
-	// warningCode is that of all warnings of API servers (RFC 7234, 5.5.7).
+	// warningCode is the code of all warnings of API servers (RFC 7234, 5.5.7).
 	warningCode = 299
-	// maxWarnings bounds what is remembered; there are far fewer kinds.
+	// maxWarnings is the maximum number of remembered texts. There are far fewer kinds.
 	maxWarnings = 1000
 )
 
-// deprecation matches kube-apiserver's warnings about versions of kinds (WarningMessage of k8s.io/apiserver/pkg/endpoints/deprecation).
+// deprecation matches kube-apiserver's warnings about API versions (WarningMessage of
+// k8s.io/apiserver/pkg/endpoints/deprecation).
 var deprecation = regexp.MustCompile(`^[\w.-]+/\w+ \w+ is deprecated in v1\.\d+\+(, unavailable in v1\.\d+\+)?(; use [\w.-]+/\w+ \w+)?$`)
 
 // HandleWarningHeaderWithContext is called for each warning.
@@ -37,9 +38,9 @@ func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int,
 func (w *warnings) first(text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.told[text] || len(w.told) >= maxWarnings {
+	if w.logged[text] || len(w.logged) >= maxWarnings {
 		return false
 	}
-	w.told[text] = true
+	w.logged[text] = true
 	return true
 }

@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// TestWarnings: what is deprecated is told once; what a webhook says, which may repeat a Secret, never is.
+// TestWarnings checks that deprecations are logged once, and that warnings of webhooks, which may contain parts of a Secret,
+// are never logged.
 func TestWarnings(t *testing.T) {
 	var written strings.Builder
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { written.WriteString(args + "\n") }, funcr.Options{}))
-	handler := &warnings{told: map[string]bool{}}
+	handler := &warnings{logged: map[string]bool{}}
 	for _, text := range []string{
 		"policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+",
 		"policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+",

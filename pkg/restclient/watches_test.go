@@ -25,6 +25,6 @@ func TestWatchesAreNotCompressed(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if accepted["limit=500"] != "gzip" || accepted["allowWatchBookmarks=true&watch=true"] != "identity" {
-		t.Errorf("accepted: %v", accepted)
+		t.Errorf("accepted encodings: %v", accepted)
 	}
 }

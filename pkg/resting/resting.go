@@ -14,8 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Set holds the ManagedResources that rest: at the last look they were in order, and every change that could matter is an event. It is
-// safe for concurrent use.
+// Set holds the resting ManagedResources: their last reconcile left nothing to do, and every relevant change is an
+// event. It is safe for concurrent use.
 type Set struct {
 	mu       sync.Mutex
 	versions map[types.NamespacedName]string
@@ -24,22 +24,22 @@ type Set struct {
 // NewSet returns an empty set.
 func NewSet() *Set { return &Set{versions: map[types.NamespacedName]string{}} }
 
-// Add notes that a ManagedResource rests since it was looked at in the state of a resourceVersion.
+// Add records that a ManagedResource rests since the reconcile of the given resourceVersion.
 func (s *Set) Add(name types.NamespacedName, resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.versions[name] = resourceVersion
 }
 
-// Remove notes that a ManagedResource does not rest, as it is being looked at or gone.
+// Remove records that a ManagedResource does not rest, because it is being reconciled or no longer exists.
 func (s *Set) Remove(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.versions, name)
 }
 
-// Disturbed returns the ManagedResources that rest, and have to be looked at all the same: all of them if events may be missing, and
-// else those that are in another state than when they were looked at.
+// Disturbed returns the resting ManagedResources that must be reconciled: all of them if events may be missing,
+// otherwise those whose resourceVersion changed since their last reconcile.
 func (s *Set) Disturbed(ctx context.Context, cached client.Reader, eventsMissing bool) ([]types.NamespacedName, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -57,7 +57,7 @@ func (s *Set) Disturbed(ctx context.Context, cached client.Reader, eventsMissing
 	return disturbed, nil
 }
 
-// Every calls look once in each period until the context ends.
+// Every calls look once per period until the context ends.
 func Every(ctx context.Context, clk clock.Clock, period time.Duration, look func(context.Context)) {
 	for {
 		select {

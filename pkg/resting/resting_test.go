@@ -14,7 +14,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// cache lists ManagedResources of the given resourceVersions.
+// cache is a fake cache with ManagedResources of the given resourceVersions.
 type cache struct {
 	client.Reader
 	versions map[string]string
@@ -23,7 +23,7 @@ type cache struct {
 func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	all, ok := list.(*resourcesv1alpha1.ManagedResourceList)
 	if !ok {
-		return fmt.Errorf("a %T is asked for", list)
+		return fmt.Errorf("a %T was requested", list)
 	}
 	for name, version := range c.versions {
 		all.Items = append(all.Items, resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}})

@@ -1,5 +1,5 @@
-// Package rewatch restarts watches as soon as an API server answers again after an outage. The delays of client-go grow
-// to a minute, and changes go unnoticed in that time.
+// Package rewatch restarts watches soon after an API server recovers from an outage. The delays of client-go grow to a
+// minute, during which changes are not noticed.
 package rewatch
 
 import (
@@ -18,21 +18,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Backoff returns the delays of a reflector before it asks again an API server that did not answer, or answered that it cannot serve at
-// the moment: at most half a second. A client waits longer by itself if the answer says so, by Retry-After.
+// Backoff returns the delays before a reflector retries a request after an outage (see IsOutage). They are at most half
+// a second. The client itself waits longer if the response has a Retry-After header.
 func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 400 * time.Millisecond}
 }
 
-// NewInformer is for cache.Options of controller-runtime. Its informers begin watches again after the delays of Backoff. Informers have
-// no setting for the delays of their reflectors (kubernetes/kubernetes#136943), so failed watches are repeated before a reflector sees
-// the failure.
+// NewInformer is for cache.Options of controller-runtime. Its informers restart watches after the delays of Backoff.
+// Informers have no setting for the delays of their reflectors (kubernetes/kubernetes#136943), so failed watches are
+// retried before a reflector sees the failure.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(&retrying{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), of: lw}, example, resync, indexers)
+	retries := &retrying{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), of: lw}
+	return cache.NewSharedIndexInformer(retries, example, resync, indexers)
 }
 
-// retrying repeats watches that failed. Lists are not repeated: a reflector needs one only where watches cannot stream it or a watch was
-// ended by an error, and passes no context that could end a repetition.
+// retrying retries failed watches. It does not retry lists. A reflector needs them only if watches cannot stream the
+// list or a watch ended with an error, and passes no context that could end the retries.
 type retrying struct {
 	cache.ListerWatcherWithContext
 	of cache.ListerWatcher
@@ -53,12 +54,12 @@ func (r *retrying) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return r.ListerWatcherWithContext.WatchWithContext(context.Background(), options)
 }
 
-// IsWatchListSemanticsUnSupported passes on to client-go whether lists can be streamed.
+// IsWatchListSemanticsUnSupported forwards to client-go whether lists can be streamed.
 func (r *retrying) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(r.of)
 }
 
-// WatchWithContext begins a watch. While the API server does not answer it tries again, until the context ends.
+// WatchWithContext starts a watch. During an outage of the API server, it retries until the context ends.
 func (r *retrying) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	delays := Backoff()
 	for attempt := 0; ; attempt++ {
@@ -77,7 +78,8 @@ func (r *retrying) WatchWithContext(ctx context.Context, options metav1.ListOpti
 	}
 }
 
-// IsOutage reports whether a request failed because the API server did not answer, or answered that it cannot serve at the moment.
+// IsOutage reports whether a request failed because the API server did not respond, or is temporarily unable to serve
+// it.
 func IsOutage(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -21,7 +21,7 @@ import (
 
 var refused = &url.Error{Op: "Get", URL: "https://api", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 
-// TestNewInformer_Outage: an informer notices changes as soon as the API server answers again.
+// TestNewInformer_Outage checks that an informer notices changes as soon as the API server responds again.
 func TestNewInformer_Outage(t *testing.T) {
 	for name, failure := range map[string]error{
 		"connections are refused": refused,
@@ -61,7 +61,7 @@ func TestNewInformer_Outage(t *testing.T) {
 				time.Sleep(time.Second)
 				first.Stop()
 				if late := <-open; late > 500*time.Millisecond {
-					t.Errorf("watches %s after the API server has come back", late)
+					t.Errorf("the watch starts %s after the API server responds again", late)
 				}
 				cancel()
 				synctest.Wait()

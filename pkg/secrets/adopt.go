@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// OpenVPN's static key of version 1.
+// Markers of an OpenVPN static key of version 1.
 const (
 	tlsAuthBegin = "-----BEGIN OpenVPN Static key V1-----\n"
 	tlsAuthEnd   = "-----END OpenVPN Static key V1-----\n"
 )
 
-// adopt returns the data of another's Secret that are to be used for a config; nil for none. Data that a Secret of this config has already
-// are not used again: a rotation would change nothing.
+// adopt returns the data of an external Secret that are marked for a config; nil if there are none. Data that a Secret
+// of this config already contains are not adopted again, because a rotation would otherwise have no effect.
 func (r *resolver) adopt(config Config) (Material, error) {
 	adoptable := r.state.Adoptable[config.Name]
 	switch len(adoptable) {
@@ -24,7 +24,8 @@ func (r *resolver) adopt(config Config) (Material, error) {
 		return nil, nil
 	case 1:
 	default:
-		return nil, fmt.Errorf("the data of several Secrets are to be used for secret %s: %s and %s", config.Name, adoptable[0].Name, adoptable[1].Name)
+		return nil, fmt.Errorf("several Secrets are marked as the source of secret %s: %s and %s",
+			config.Name, adoptable[0].Name, adoptable[1].Name)
 	}
 	data := adoptable[0].Data
 	for _, secret := range r.named(config.Name) {
@@ -38,7 +39,7 @@ func (r *resolver) adopt(config Config) (Material, error) {
 	return data, nil
 }
 
-// sameAs reports whether the data have all values of those that were adopted.
+// sameAs reports whether data contains all values of adopted.
 func sameAs(data, adopted Material) bool {
 	if len(adopted) == 0 {
 		return false
@@ -51,7 +52,7 @@ func sameAs(data, adopted Material) bool {
 	return true
 }
 
-// checkAdopted returns why data are not of a config's kind.
+// checkAdopted returns an error if data do not match the kind of a config.
 func checkAdopted(config Config, data Material) error {
 	switch config.Kind {
 	case KindCA:
@@ -85,7 +86,7 @@ func checkAdopted(config Config, data Material) error {
 		}
 		return nil
 	}
-	return errors.New("data of this kind are computed from other Secrets")
+	return errors.New("data of this kind are derived from other Secrets")
 }
 
 func required(data Material, keys ...string) error {

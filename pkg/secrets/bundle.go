@@ -20,14 +20,14 @@ const (
 	KeyStaticTokens = "static_tokens.csv" //nolint:gosec // the name of a key
 	KeyVPNTLSAuth   = "vpn.tlsauth"
 	KeyKubeconfig   = "kubeconfig"
-	// KeyEncryptionName and the next ones are those of KindEncryptionKey.
+	// KeyEncryptionName and the following keys belong to KindEncryptionKey.
 	KeyEncryptionName     = "key"
 	KeyEncryptionSecret   = "secret"
 	KeyEncryptionEncoding = "encoding"
 	KeyEncryptionProvider = "provider"
 )
 
-// bundleOf returns what the current and the old Secret are trusted by. Its name changes with its content.
+// bundleOf returns the Secret with the bundle of the current and the old Secret. Its name depends on its content.
 func bundleOf(item Item, identity string) (Secret, error) {
 	from, to := KeyCACert, KeyBundleCert
 	if item.Config.Kind == KindRSAKey {
@@ -51,7 +51,8 @@ func bundleOf(item Item, identity string) (Secret, error) {
 	}}, nil
 }
 
-// Trusted returns the name of the Secret that others trust this one by: its bundle, or the Secret itself if it has none.
+// Trusted returns the name of the Secret with which clients verify this one: its bundle, or the Secret itself if it has
+// no bundle.
 func (i Item) Trusted() string {
 	if i.Bundle != nil {
 		return i.Bundle.Name

@@ -20,11 +20,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// clockSkew is how much earlier than it was issued a certificate is valid.
+// clockSkew is how long before its creation a certificate becomes valid.
 const clockSkew = time.Minute
 
-// certificate returns a new key and its certificate. Keys are on the curve P-256: they take a thousandth of the time of RSA keys of the
-// same strength.
+// certificate returns a new key and its certificate. Keys use the curve P-256. Generating them takes a thousandth of
+// the time of RSA keys of the same strength.
 func certificate(request Request, now time.Time) (Material, error) {
 	config := request.Config
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -84,7 +84,7 @@ func template(request Request, now time.Time) *x509.Certificate {
 	return template
 }
 
-// authority reads the certificate and the key of an authority, which may have been adopted.
+// authority parses the certificate and the key of an authority, which may be adopted.
 func authority(of Material) (*x509.Certificate, crypto.Signer, error) {
 	certificate, err := parse(of[KeyCACert])
 	if err != nil {
@@ -101,7 +101,7 @@ func authority(of Material) (*x509.Certificate, crypto.Signer, error) {
 	return certificate, key, nil
 }
 
-// privateKey reads a private key in one of the usual forms.
+// privateKey parses a PEM private key in SEC 1, PKCS #1 or PKCS #8 format.
 func privateKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -139,7 +139,7 @@ func parse(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// kubeconfigOf returns a kubeconfig with one cluster, one user and one context, all with the name of the config.
+// kubeconfigOf returns a kubeconfig with one cluster, one user and one context, which are all named after the config.
 func kubeconfigOf(request Request, data Material) ([]byte, error) {
 	config := request.Config
 	user := &clientcmdapi.AuthInfo{TokenFile: config.TokenFile}
@@ -154,7 +154,9 @@ func kubeconfigOf(request Request, data Material) ([]byte, error) {
 		user.Token = token
 	}
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{config.Name: {Server: config.Server, CertificateAuthorityData: request.Trusted[KeyBundleCert]}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			config.Name: {Server: config.Server, CertificateAuthorityData: request.Trusted[KeyBundleCert]},
+		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{config.Name: user},
 		Contexts:       map[string]*clientcmdapi.Context{config.Name: {Cluster: config.Name, AuthInfo: config.Name}},
 		CurrentContext: config.Name,

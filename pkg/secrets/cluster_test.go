@@ -18,33 +18,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unit gets what is new at one moment. Uses are what it has.
+// unit is a part of the control plane that gets new Secrets at one time. uses are the kinds of material that it has.
 type unit struct {
 	name string
 	uses []string
 }
 
-// pair is a client and a server, by the prefixes of their names, with what they show and trust.
+// pair is a client and a server, by the prefixes of their names, with the certificates that they present and the authorities
+// that they trust.
 type pair struct{ client, server, clientShows, serverTrusts, serverShows, clientTrusts string }
 
-// chain is the time in which a certificate is accepted.
+// chain is the period in which a certificate is accepted.
 type chain struct{ from, until time.Time }
 
-// cluster is what the units of a control plane have.
+// cluster is the material that the units of a control plane have.
 type cluster struct {
 	*place
 	held map[string]map[string][]byte
-	// waiting are held back.
+	// waiting are the units that do not get new material yet.
 	waiting []string
-	// written are the names of the keys that objects in etcd are encrypted with.
+	// written are the names of the keys that encrypt objects in etcd.
 	written map[string]bool
-	// chains and signatures were verified before.
+	// chains and signatures cache the ones that were verified before.
 	chains           map[string]chain
 	signatures       map[string]bool
 	checks, verified int
 }
 
-// have returns the bytes for a use.
+// have returns the material for a use.
 func (c *cluster) have(result Result, use string) []byte {
 	kind, name, _ := strings.Cut(use, ":")
 	key := result.Items["service-account-key"]
@@ -64,7 +65,7 @@ func (c *cluster) have(result Result, use string) []byte {
 		return key.Active.Data[KeyRSA]
 	case "verify":
 		return key.Bundle.Data[KeyBundleKey]
-	case "token": // which an API server has signed
+	case "token": // signed by an API server
 		return c.held["kube-apiserver-0"]["sign"]
 	case "encryption":
 		secret, err := Encryption{Name: "configuration", Resources: []string{"secrets"}}.Secret(result.Items["kube-apiserver-etcd-encryption-key"])
@@ -80,7 +81,7 @@ func (c *cluster) have(result Result, use string) []byte {
 			keys = append(keys, ssh.Old.Data[KeyRSAPublic]...)
 		}
 		return keys
-	case "private": // named by its public part
+	case "private": // identified by its public part
 		return ssh.Current.Data[KeyRSAPublic]
 	case "tlsauth":
 		return result.Items["vpn-seed-server-tlsauth"].Current.Data[KeyVPNTLSAuth]
@@ -92,11 +93,11 @@ func (c *cluster) have(result Result, use string) []byte {
 	return nil
 }
 
-// check compares all that talk to each other.
+// check verifies the connections of all units that communicate with each other.
 func (c *cluster) check(moment string) {
 	c.Helper()
 	if len(c.held) < len(units()) {
-		return // they are created
+		return // not all units have been created yet
 	}
 	c.checks++
 	now := c.clock.Now()
@@ -137,7 +138,7 @@ func (c *cluster) check(moment string) {
 		known := strings.Join(c.encryptionKeys(apiserver), " ")
 		for key := range c.written {
 			if !strings.Contains(known, key) {
-				fail("%s cannot read what was encrypted with %s", apiserver, key)
+				fail("%s cannot read data that was encrypted with %s", apiserver, key)
 			}
 		}
 	}
@@ -156,12 +157,12 @@ func (c *cluster) check(moment string) {
 	}
 }
 
-// rewrite writes all objects of etcd again, with the key of the first API server.
+// rewrite writes all objects in etcd again, with the key of the first API server.
 func (c *cluster) rewrite() {
 	c.written = map[string]bool{c.encryptionKeys("kube-apiserver-0")[0]: true}
 }
 
-// encryptionKeys returns the names of the keys of an API server, with that which writes first.
+// encryptionKeys returns the names of the keys of an API server. The first one encrypts writes.
 func (c *cluster) encryptionKeys(apiserver string) []string {
 	var configuration apiserverv1.EncryptionConfiguration
 	if err := yaml.UnmarshalStrict(c.held[apiserver]["encryption"], &configuration); err != nil {
@@ -174,7 +175,7 @@ func (c *cluster) encryptionKeys(apiserver string) []string {
 	return names
 }
 
-// accepts verifies a chain, unless that was done and the time is one at which it is valid.
+// accepts verifies a chain, unless it was verified before and is valid at the given time.
 func (c *cluster) accepts(shown, trusted []byte, usage x509.ExtKeyUsage, now time.Time) error {
 	key := fmt.Sprintf("%s %s %d", shown, trusted, usage)
 	if known, found := c.chains[key]; found && !now.Before(known.from) && !now.After(known.until) {
@@ -204,7 +205,7 @@ func (c *cluster) accepts(shown, trusted []byte, usage x509.ExtKeyUsage, now tim
 	return nil
 }
 
-// verifies signs something with a key and verifies it with a bundle.
+// verifies signs data with a key and verifies the signature with a bundle.
 func (c *cluster) verifies(signs, bundle []byte) bool {
 	memory := string(signs) + " " + string(bundle)
 	if c.signatures[memory] {
@@ -228,7 +229,7 @@ func (c *cluster) verifies(signs, bundle []byte) bool {
 	return c.signatures[memory]
 }
 
-// opens compares a password with a file of htpasswd.
+// opens compares a password with an htpasswd file.
 func (c *cluster) opens(text []byte) bool {
 	if !c.signatures[string(text)] {
 		password, auth, _ := bytes.Cut(text, []byte(" "))
@@ -238,7 +239,7 @@ func (c *cluster) opens(text []byte) bool {
 	return c.signatures[string(text)]
 }
 
-// verify returns why a certificate is not accepted by those who trust a bundle.
+// verify returns the reason why a client that trusts the bundle does not accept a certificate, or nil.
 func verify(shown, trusted []byte, now time.Time) error {
 	c := cluster{chains: map[string]chain{}}
 	return c.accepts(shown, trusted, x509.ExtKeyUsageAny, now)

@@ -1,7 +1,8 @@
-// Package secrets keeps the certificates, keys and passwords of a control plane. What is asked for is a list of pure [Config]s. [Resolve]
-// decides, from them, the rotations that are declared, the Secrets that exist or were saved, and the time, what is current, what is old,
-// which bundles there are, what has to be generated or restored, and what is unused. [Manager] generates and writes. Names, labels and
-// rotations are those of Gardener's secrets manager. Bytes of keys reach no log: see [Material]. How to declare configs is in docs/secrets.md.
+// Package secrets manages the certificates, keys and passwords of a control plane. The input is a list of pure
+// [Config]s. From these, the declared rotations, the existing and saved Secrets and the time, [Resolve] determines the
+// current and old Secrets, the bundles, the Secrets to generate or restore, and the unused ones. [Manager] generates
+// and writes them. Names, labels and rotations are compatible with Gardener's secrets manager. Key bytes are never
+// logged: see [Material]. docs/secrets.md describes how to declare configs.
 package secrets
 
 import (
@@ -16,113 +17,118 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Kind is what a Secret holds.
+// Kind is the kind of content of a Secret.
 type Kind string
 
 // The kinds of Secrets.
 const (
 	// KindCA is a certificate authority: ca.crt and ca.key.
 	KindCA Kind = "CertificateAuthority"
-	// KindServer is a certificate of a server: tls.crt, tls.key, and ca.crt of who signed it.
+	// KindServer is a server certificate: tls.crt, tls.key, and ca.crt of its issuer.
 	KindServer Kind = "ServerCertificate"
-	// KindClient is a certificate of a client.
+	// KindClient is a client certificate.
 	KindClient Kind = "ClientCertificate"
-	// KindServerClient is a certificate of one that is both, such as a member of etcd.
+	// KindServerClient is a certificate for both server and client, such as for a member of etcd.
 	KindServerClient Kind = "ServerClientCertificate"
 	// KindRSAKey is a private key: id_rsa. It has a bundle of the current and the old key.
 	KindRSAKey Kind = "RSAKey"
-	// KindSSHKeypair is a key for SSH: id_rsa, and id_rsa.pub as in authorized_keys. It has no bundle.
+	// KindSSHKeypair is an SSH key: id_rsa, and id_rsa.pub in the format of authorized_keys. It has no bundle.
 	KindSSHKeypair Kind = "SSHKeypair"
-	// KindBasicAuth is a user with a password: username, password, and auth as in a file of htpasswd.
+	// KindBasicAuth is a user with a password: username, password, and auth in the format of htpasswd.
 	KindBasicAuth Kind = "BasicAuth"
-	// KindStaticToken is a file of tokens of kube-apiserver: static_tokens.csv.
+	// KindStaticToken is a static token file of kube-apiserver: static_tokens.csv.
 	KindStaticToken Kind = "StaticToken"
-	// KindEncryptionKey is a key of kube-apiserver for what it writes into etcd: key, secret, encoding, provider.
+	// KindEncryptionKey is a key with which kube-apiserver encrypts data in etcd: key, secret, encoding, provider.
 	KindEncryptionKey Kind = "EncryptionKey"
 	// KindVPNTLSAuth is a key that both ends of an OpenVPN connection share: vpn.tlsauth.
 	KindVPNTLSAuth Kind = "VPNTLSAuth"
-	// KindKubeconfig is a kubeconfig, and tls.crt, tls.key and ca.crt if it has a certificate of its own.
+	// KindKubeconfig is a kubeconfig, and tls.crt, tls.key and ca.crt if it has its own certificate.
 	KindKubeconfig Kind = "Kubeconfig"
 )
 
-// tenYears is how long certificates are valid unless something else is said.
+// tenYears is the default validity of certificates.
 const tenYears = 10 * 365 * 24 * time.Hour
 
 // User is a user of KindStaticToken.
 type User struct {
 	Name string `json:"name"`
-	// UID of the user; empty for the name.
+	// UID of the user; empty to use the name.
 	UID    string   `json:"uid,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Config asks for a Secret. Fields that what is generated depends on are in its checksum.
+// Config declares a Secret. Its checksum covers the fields that determine the generated data.
 type Config struct {
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`
-	// CommonName of a certificate. That of an authority is the name of its Secret.
+	// CommonName of a certificate. For an authority it is always the name of its Secret.
 	CommonName string `json:"commonName,omitempty"`
 	// Organization of a certificate.
 	Organization []string `json:"organization,omitempty"`
 	// DNSNames and IPAddresses of a server.
 	DNSNames    []string `json:"dnsNames,omitempty"`
 	IPAddresses []string `json:"ipAddresses,omitempty"`
-	// Username of KindBasicAuth, or the user whose token KindKubeconfig has: see TokensOf.
+	// Username of KindBasicAuth, or the user whose token KindKubeconfig contains: see TokensOf.
 	Username string `json:"username,omitempty"`
 	// Users of KindStaticToken.
 	Users []User `json:"users,omitempty"`
 	// Bits of KindRSAKey and KindSSHKeypair; 0 for 4096.
 	Bits int `json:"bits,omitempty"`
-	// Provider of KindEncryptionKey, which uses the key; empty for aescbc. Another one is used from the next rotation on.
+	// Provider of KindEncryptionKey that uses the key; empty for aescbc. A change takes effect with the next rotation.
 	Provider corev1beta1.EncryptionProviderType `json:"provider,omitempty"`
 	// Server of KindKubeconfig is the URL of the API server.
 	Server string `json:"server,omitempty"`
-	// TokenFile of KindKubeconfig is the path of the file with the client's token.
+	// TokenFile of KindKubeconfig is the path of the client's token file.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Validity of a certificate, 10 years if it is 0, or of a password, which does not expire if it is 0.
+	// Validity of a certificate, where 0 means 10 years, or of a password, where 0 means that it does not expire.
 	Validity time.Duration `json:"validity,omitempty"`
 
-	// SignedBy is the name of the authority of a certificate, which for KindKubeconfig is that of the client.
+	// SignedBy is the name of the authority that signs the certificate. For KindKubeconfig it signs the client
+	// certificate.
 	SignedBy string `json:"-"`
-	// Trusts is the name of the authority of the server of KindKubeconfig.
+	// Trusts is the name of the authority that verifies the server of KindKubeconfig.
 	Trusts string `json:"-"`
-	// TokensOf is the name of the config of KindStaticToken that KindKubeconfig takes its token from.
+	// TokensOf is the name of the config of KindStaticToken that contains the token for KindKubeconfig.
 	TokensOf string `json:"-"`
-	// ByOther has a server's certificate signed by the current authority as soon as that is distributed, or a client's by the old one.
+	// ByOther signs a server certificate with the current authority as soon as that is distributed, or a client
+	// certificate with the old one.
 	ByOther bool `json:"-"`
-	// KeepOld keeps the Secret before the last rotation until that is being completed.
+	// KeepOld keeps the Secret from before the last rotation until that rotation is being completed.
 	KeepOld bool `json:"-"`
-	// IgnoreOldAfter is how long after the current Secret was issued the old one is dropped without a rotation that says so; 0 for never.
+	// IgnoreOldAfter is how long after the issue of the current Secret the old one is dropped without an explicit
+	// rotation; 0 for never.
 	IgnoreOldAfter time.Duration `json:"-"`
-	// RenewAfter is the share of the validity, in percent, after which a certificate is renewed; 0 for 80.
+	// RenewAfter is the percentage of the validity after which a certificate is renewed; 0 for 80.
 	RenewAfter int `json:"-"`
-	// RenewAuthority has an authority renewed, too.
+	// RenewAuthority also enables the renewal of an authority.
 	RenewAuthority bool `json:"-"`
-	// AlwaysChecksum gives an authority's Secret a name with a checksum before its first rotation, too.
+	// AlwaysChecksum adds a checksum to the name of an authority's Secret even before its first rotation.
 	AlwaysChecksum bool `json:"-"`
-	// Persist has the Secret saved with the state of the Shoot.
+	// Persist saves the Secret in the state of the Shoot.
 	Persist bool `json:"-"`
-	// RestoreOnly refuses to generate a Secret except for a rotation that begins: one must have been lost. It is set once what the Secret
-	// encrypts or is trusted by exists. What was saved is restored.
+	// RestoreOnly prevents the generation of a Secret except at the start of a rotation, because a missing Secret must
+	// have been lost. It is set once data exist that the Secret encrypts, or clients that trust it. A saved Secret is
+	// restored.
 	RestoreOnly bool `json:"-"`
 }
 
-// Rotation is what is declared of a rotation of a Secret.
+// Rotation is the declared state of a rotation of a Secret.
 type Rotation struct {
-	// Initiated is when it was started last.
+	// Initiated is the time of the last start.
 	Initiated time.Time
 	Phase     corev1beta1.CredentialsRotationPhase
-	// Distributed says that all servers have rolled out what Preparing added beside the old: they accept what is signed or encrypted with the
-	// current Secret. It is false when a rotation starts, and is a fact for the ledger.
+	// Distributed is set if all servers have rolled out the additions of the phase Preparing, so that they accept objects
+	// that are signed or encrypted with the current Secret. It is false when a rotation starts, and is recorded in the
+	// ledger.
 	Distributed bool
 }
 
-// dropsOld reports whether the old Secret is not accepted any more.
+// dropsOld reports whether the old Secret is no longer accepted.
 func (r Rotation) dropsOld() bool {
 	return r.Phase == corev1beta1.RotationCompleting || r.Phase == corev1beta1.RotationCompleted
 }
 
-// begins reports whether the current Secret may not exist yet.
+// begins reports whether the current Secret might not exist yet.
 func (r Rotation) begins() bool {
 	switch r.Phase {
 	case "", corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout:
@@ -131,10 +137,10 @@ func (r Rotation) begins() bool {
 	return false
 }
 
-// keepsOld reports whether the old Secret has to exist.
+// keepsOld reports whether the old Secret must exist.
 func (r Rotation) keepsOld() bool { return r.Phase != "" && !r.dropsOld() }
 
-// isCertificate reports whether an authority signs what the Secret has.
+// isCertificate reports whether the Secret contains a certificate that an authority signs.
 func (c Config) isCertificate() bool {
 	switch c.Kind {
 	case KindServer, KindClient, KindServerClient:
@@ -147,13 +153,13 @@ func (c Config) isCertificate() bool {
 
 func (c Config) isServer() bool { return c.Kind == KindServer || c.Kind == KindServerClient }
 
-// hasBundle reports whether current and old Secret are handed out together.
+// hasBundle reports whether the current and the old Secret are distributed in a bundle.
 func (c Config) hasBundle() bool { return c.Kind == KindCA || c.Kind == KindRSAKey }
 
-// outlivesChanges reports whether a Secret that was generated from another config stays the current one until the next rotation: others
-// trust what it has, or data are encrypted with it. So no new version of a program rotates it, and those of Gardener's secrets manager,
-// which computes other checksums, are taken over.
-func (c Config) outlivesChanges() bool {
+// retainedOnChange reports whether a Secret that was generated from a different config stays current until the next
+// rotation, because clients trust it or data are encrypted with it. New versions of the program therefore do not rotate
+// it, and Secrets of Gardener's secrets manager, which computes other checksums, are taken over.
+func (c Config) retainedOnChange() bool {
 	switch c.Kind {
 	case KindCA, KindRSAKey, KindSSHKeypair, KindEncryptionKey, KindVPNTLSAuth:
 		return true
@@ -168,11 +174,12 @@ func (c Config) validity() time.Duration {
 	return c.Validity
 }
 
-// checksum is that of all that the generated data depend on, as a decimal number. The data are those of other Secrets.
+// checksum returns a checksum of all inputs of the generated data as a decimal number. others are the data of other
+// Secrets that are inputs.
 func (c Config) checksum(others ...Material) (string, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("the checksum of the config of secret %s: %w", c.Name, err)
+		return "", fmt.Errorf("compute the checksum of the config of secret %s: %w", c.Name, err)
 	}
 	for _, other := range others {
 		text = append(text, other.checksum()...)

@@ -10,7 +10,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// decade has the configs of a control plane, and ca-seed.
+// decade returns the configs of a control plane, and of ca-seed.
 func decade() []Config {
 	authority := func(name string) Config {
 		return Config{Name: name, Kind: KindCA, KeepOld: true, Persist: true, AlwaysChecksum: name == "ca-client"}
@@ -44,8 +44,8 @@ func decade() []Config {
 	return configs
 }
 
-// units are what is rolled out at one moment each, such as a Pod, in the order of a pass: servers before their clients. What they have is
-// named after the kind of use: see cluster.have.
+// units are the parts that are rolled out separately, such as Pods, in the order of a pass: servers before their clients. Their
+// uses are named after the kind of use, see cluster.have.
 func units() []unit {
 	etcd := []string{"show:etcd-server-main", "trust:ca-etcd", "show:etcd-peer-server-main", "trust:ca-etcd-peer"}
 	apiserver := []string{
@@ -68,7 +68,7 @@ func units() []unit {
 	}
 }
 
-// pairs talk to each other over TLS.
+// pairs are the clients and servers that communicate over TLS.
 var pairs = []pair{
 	{client: "kube-apiserver-", server: "etcd-", clientShows: "show:etcd-client", serverTrusts: "trust:ca-etcd", serverShows: "show:etcd-server-main", clientTrusts: "trust:ca-etcd"},
 	{
@@ -94,13 +94,13 @@ var pairs = []pair{
 	{client: "seed-apiserver", server: "webhook", serverShows: "show:webhook", clientTrusts: "trust:ca-seed"},
 }
 
-// act is what happens at a time after the start.
+// act is an action at a time after the start.
 type act struct {
 	after time.Duration
 	run   func(*cluster)
 }
 
-// acts are three rotations of everything. The second one leaves the workers alone until it is asked to roll them out.
+// acts returns three rotations of everything. The second one does not roll out the workers until that is requested.
 func acts() []act {
 	var result []act
 	for number, year := range []int{1, 4, 7} {
@@ -137,9 +137,10 @@ func acts() []act {
 	return result
 }
 
-// TestADecade goes through ten years in which certificates and passwords are renewed, and all authorities and keys are rotated three times. One
-// unit after another gets what is new. After each of them, all that talk to each other accept each other: chains are verified at that time,
-// tokens are signed and verified, each API server can read what any of them has written into etcd.
+// TestADecade simulates ten years in which certificates and passwords are renewed, and all authorities and keys are rotated
+// three times. The units get new material one after the other. After each of them, all units that communicate must accept each
+// other: chains are verified at that time, tokens are signed and verified, and each API server can read everything that any of
+// them has written into etcd.
 func TestADecade(t *testing.T) {
 	c := &cluster{place: newPlace(t), held: map[string]map[string][]byte{}, written: map[string]bool{}, chains: map[string]chain{}, signatures: map[string]bool{}}
 	configs, todo, end := decade(), acts(), start.Add(10*365*day)
@@ -162,7 +163,7 @@ func TestADecade(t *testing.T) {
 			generated[name][item.Current.Name] = true
 		}
 		for i := range configs {
-			configs[i].RestoreOnly = configs[i].Persist // all of them exist
+			configs[i].RestoreOnly = configs[i].Persist // all Secrets exist by now
 		}
 		next := now.Add(30 * day)
 		for _, at := range []time.Time{result.Next, start.Add(first(todo))} {
@@ -181,7 +182,7 @@ func TestADecade(t *testing.T) {
 		}
 	}
 	if len(generated["kube-apiserver"]) < 50 || len(generated["ca-seed"]) < 150 || len(todo) > 0 {
-		t.Errorf("kube-apiserver %d times, ca-seed %d times, %d acts left", len(generated["kube-apiserver"]), len(generated["ca-seed"]), len(todo))
+		t.Errorf("kube-apiserver was generated %d times, ca-seed %d times, %d acts remain", len(generated["kube-apiserver"]), len(generated["ca-seed"]), len(todo))
 	}
 	total := 0
 	for _, names := range generated {
@@ -197,7 +198,8 @@ func first(todo []act) time.Duration {
 	return todo[0].after
 }
 
-// rotate declares a phase of the rotation of everything but ca-seed. What has no phases is rotated when it begins.
+// rotate sets the phase of the rotation of everything except ca-seed. Material without phases is rotated when the rotation
+// begins.
 func (c *cluster) rotate(phase corev1beta1.CredentialsRotationPhase, distributed bool) {
 	begins := (phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationPreparingWithoutWorkersRollout) && !distributed
 	for _, config := range decade() {
@@ -216,10 +218,10 @@ func (c *cluster) rotate(phase corev1beta1.CredentialsRotationPhase, distributed
 	}
 }
 
-// hold has units not get what is new until other ones are named.
+// hold withholds new material from the given units until the next call.
 func (c *cluster) hold(names ...string) { c.waiting = names }
 
-// rollOut gives one unit after another what is new.
+// rollOut gives the units the new material one after the other.
 func (c *cluster) rollOut(result Result) {
 	for _, unit := range units() {
 		if slices.Contains(c.waiting, unit.name) {
@@ -237,7 +239,7 @@ func (c *cluster) rollOut(result Result) {
 	}
 }
 
-// matching returns the units of a prefix.
+// matching returns the units with a prefix.
 func (c *cluster) matching(prefix string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.held)), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }

@@ -16,32 +16,33 @@ import (
 )
 
 const (
-	// KeyEncryptionConfiguration is the key of the data of the Secret with an EncryptionConfiguration.
+	// KeyEncryptionConfiguration is the data key of a Secret with an EncryptionConfiguration.
 	KeyEncryptionConfiguration = "encryption-configuration.yaml"
 	labelRole                  = "role"
 )
 
-// Encryption is how an API server encrypts what it writes into etcd.
+// Encryption configures how an API server encrypts data in etcd.
 type Encryption struct {
-	// Namespace and Name of the Secret, without the checksum: kube-apiserver-etcd-encryption-configuration.
+	// Namespace and Name of the Secret, without the checksum suffix: kube-apiserver-etcd-encryption-configuration.
 	Namespace, Name string
-	// Resources that are encrypted, such as secrets and configmaps.
+	// Resources to encrypt, such as secrets and configmaps.
 	Resources []string
-	// Decrypted are resources that were encrypted and are not any more, until all objects of them have been rewritten.
+	// Decrypted are resources that are no longer encrypted, until all their objects have been rewritten.
 	Decrypted []string
 }
 
-// providedKey is a key with the provider that uses it.
+// providedKey is a key and the provider that uses it.
 type providedKey struct {
 	provider corev1beta1.EncryptionProviderType
 	key      apiserverv1.Key
 }
 
-// Secret returns the EncryptionConfiguration for a key, in an immutable Secret with the label of the garbage collector. The item's active key
-// writes, the others are read: a new key must be known to all API servers before one writes with it.
+// Secret returns the EncryptionConfiguration for a key in an immutable Secret with the label of the garbage collector.
+// The active key of the item is used for writes, the others only for reads. All API servers must know a new key before
+// one of them writes with it.
 func (e Encryption) Secret(item Item) (*corev1.Secret, error) {
 	if len(e.Resources) == 0 {
-		return nil, fmt.Errorf("encryption configuration %s: no resources are to be encrypted", e.Name)
+		return nil, fmt.Errorf("encryption configuration %s: resources must not be empty", e.Name)
 	}
 	secrets := []Secret{item.Active}
 	for _, secret := range []*Secret{&item.Current, item.Old} {
@@ -55,8 +56,10 @@ func (e Encryption) Secret(item Item) (*corev1.Secret, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encryption configuration %s: secret %s: %w", e.Name, secret.Name, err)
 		}
-		if slices.ContainsFunc(keys, func(other providedKey) bool { return other.provider == key.provider && other.key.Name == key.key.Name }) {
-			return nil, fmt.Errorf("encryption configuration %s: secret %s: its key has the name %s as another one has", e.Name, secret.Name, key.key.Name)
+		same := func(other providedKey) bool { return other.provider == key.provider && other.key.Name == key.key.Name }
+		if slices.ContainsFunc(keys, same) {
+			return nil, fmt.Errorf("encryption configuration %s: secret %s: the key name %s is used twice",
+				e.Name, secret.Name, key.key.Name)
 		}
 		keys = append(keys, key)
 	}
@@ -90,7 +93,8 @@ func sorted(resources []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(resources)))
 }
 
-// blocks returns the providers of keys: neighbours with the same provider share a block. The first key of the first one writes.
+// blocks returns the provider configurations of keys. Keys of the same provider share one. The first key of the first
+// provider is used for writes.
 func blocks(keys []providedKey) []apiserverv1.ProviderConfiguration {
 	var providers []corev1beta1.EncryptionProviderType
 	byProvider := map[corev1beta1.EncryptionProviderType][]apiserverv1.Key{}
@@ -116,7 +120,8 @@ func blocks(keys []providedKey) []apiserverv1.ProviderConfiguration {
 	return result
 }
 
-// encryptionKey reads a Secret of KindEncryptionKey. Others store the key's bytes as they are, or encoded, without saying so.
+// encryptionKey parses a Secret of KindEncryptionKey. Other programs store the key either raw or encoded without
+// setting KeyEncryptionEncoding.
 func encryptionKey(secret Secret) (providedKey, error) {
 	if err := required(secret.Data, KeyEncryptionName, KeyEncryptionSecret); err != nil {
 		return providedKey{}, err

@@ -8,7 +8,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// keyNamed returns a Secret of KindEncryptionKey whose bytes are one letter.
+// keyNamed returns a Secret of KindEncryptionKey whose bytes are all the same letter.
 func keyNamed(name string, provider corev1beta1.EncryptionProviderType) Secret {
 	return Secret{Name: "secret-of-" + name, Data: Material{
 		KeyEncryptionName: []byte(name), KeyEncryptionEncoding: []byte(encodingBase64), KeyEncryptionProvider: []byte(provider),
@@ -86,7 +86,7 @@ func TestEncryptionConfigurationRefuses(t *testing.T) {
 		item Item
 		want string
 	}{
-		"two keys of one name":       {Item{Current: one, Old: &same, Active: one}, "secret another: its key has the name key1 as another one has"},
+		"two keys of one name":       {Item{Current: one, Old: &same, Active: one}, "secret another: the key name key1 is used twice"},
 		"an unknown provider":        {Item{Current: strange, Active: strange}, `key provider: "rot13"`},
 		"a short key":                {Item{Current: short, Active: short}, "not an encryption key of 16, 24 or 32 bytes"},
 		"a key for another provider": {Item{Current: box, Active: box}, "key secret has 16 bytes, and secretbox needs 32"},
@@ -96,12 +96,12 @@ func TestEncryptionConfigurationRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	if _, err := (Encryption{Name: "a"}).Secret(Item{Current: one, Active: one}); err == nil || !strings.Contains(err.Error(), "no resources") {
+	if _, err := (Encryption{Name: "a"}).Secret(Item{Current: one, Active: one}); err == nil || !strings.Contains(err.Error(), "resources must not be empty") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestEncryptionKeysOfOthers reads keys in the forms in which others store them.
+// TestEncryptionKeysOfOthers reads keys in the formats in which other programs store them.
 func TestEncryptionKeysOfOthers(t *testing.T) {
 	raw := strings.Repeat("1", keyBytes)
 	for name, data := range map[string]Material{

@@ -15,15 +15,15 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// fault is what happens to one write. Each of them ends the pass, as the end of the process does.
+// fault is the failure of one write. Each of them ends the pass, like the end of the process does.
 type fault string
 
 const (
 	refused  fault = "refused"
 	conflict fault = "conflict"
-	// answerLost writes, and returns an error.
+	// answerLost performs the write, and returns an error.
 	answerLost fault = "answer lost"
-	// overtaken has another process make the same pass first.
+	// overtaken lets another process make the same pass first.
 	overtaken fault = "overtaken"
 )
 
@@ -34,9 +34,9 @@ type faulty struct {
 	*place
 	at    int
 	fault fault
-	// writes are the verbs of those so far.
+	// writes are the verbs of the writes so far.
 	writes []string
-	// other makes the pass of another process.
+	// other makes the pass of the other process.
 	other func()
 }
 
@@ -74,13 +74,13 @@ func (f *faulty) writer() client.Client {
 	})
 }
 
-// few are configs of all ways in which Secrets depend on each other. RSA keys take long to generate.
+// few returns configs that cover all ways in which Secrets depend on each other. RSA keys take too long to generate.
 func few() []Config {
 	names := []string{"ca", "ca-client", "kube-apiserver", "kube-apiserver-etcd-encryption-key", "kube-apiserver-static-token", "bootstrap"}
 	return slices.DeleteFunc(kinds(), func(config Config) bool { return !slices.Contains(names, config.Name) })
 }
 
-// life is what a control plane goes through. Each step is repeated until it succeeds.
+// life returns the steps in the life of a control plane. Each step is repeated until it succeeds.
 func life() []func(*place) Wanted {
 	wanted := func(p *place, configs []Config) Wanted { return Wanted{Configs: configs, Rotations: p.rotations} }
 	step := func(days int, phase corev1beta1.CredentialsRotationPhase, configs func() []Config) func(*place) Wanted {
@@ -105,8 +105,8 @@ func life() []func(*place) Wanted {
 	}
 }
 
-// TestFaultsOfWrites injects each fault at each write of a life with a rotation and renewals. Nothing that is in use is lost or has other data, and in
-// the end there is as much as without the fault.
+// TestFaultsOfWrites injects each fault at each write of a life with a rotation and renewals. No Secret in use is lost or gets
+// other data, and in the end there are as many Secrets as without the fault.
 func TestFaultsOfWrites(t *testing.T) {
 	want, writes := liveThrough(t, -1, "")
 	runs := 0
@@ -124,7 +124,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	t.Logf("%d writes, %d runs with a fault", len(writes), runs)
 }
 
-// liveThrough returns what there is in the end, and how many writes there were.
+// liveThrough returns a summary of the Secrets in the end, and the writes.
 func liveThrough(t *testing.T, at int, fault fault) (end string, writes []string) {
 	t.Helper()
 	f := &faulty{place: newPlace(t), at: at, fault: fault}
@@ -158,20 +158,20 @@ func liveThrough(t *testing.T, at int, fault fault) (end string, writes []string
 	return f.summary(), f.writes
 }
 
-// use notes what a pass hands out: it must be what passes of the same step handed out before.
+// use records the Secrets that a pass returns. They must be the same as those that earlier passes of the same step returned.
 func (f *faulty) use(step int, result Result, inUse map[string]string) {
 	f.Helper()
 	for name, item := range result.Items {
 		key := fmt.Sprintf("%d %s", step, name)
 		checksum := item.Current.Name + item.Current.Data.checksum()
 		if before, used := inUse[key]; used && before != checksum {
-			f.Errorf("write %d, %s: step %d: %s was handed out, and is another one now", f.at, f.fault, step, name)
+			f.Errorf("write %d, %s: step %d: %s differs from the one that was returned before", f.at, f.fault, step, name)
 		}
 		inUse[key] = checksum
 	}
 }
 
-// sameContent compares data with those that Secrets of the same names had before.
+// sameContent checks that no Secret has other data than a Secret with the same name had before.
 func (f *faulty) sameContent(at int, fault fault, content map[string]string) {
 	f.Helper()
 	for _, object := range f.secrets() {
@@ -183,7 +183,7 @@ func (f *faulty) sameContent(at int, fault fault, content map[string]string) {
 	}
 }
 
-// summary counts what there is by the names of configs.
+// summary counts the Secrets by the names of their configs.
 func (f *faulty) summary() string {
 	counts := map[string]int{}
 	for _, object := range f.secrets() {

@@ -26,17 +26,17 @@ import (
 
 const (
 	defaultBits = 4096
-	// passwordBytes of randomness are in passwords and tokens: 32 characters.
+	// passwordBytes is the number of random bytes in passwords and tokens: 32 characters.
 	passwordBytes = 24
-	// keyBytes are in an encryption key.
+	// keyBytes is the length of an encryption key.
 	keyBytes = 32
-	// tlsAuthBytes and tlsAuthLine are those of an OpenVPN static key of version 1.
+	// tlsAuthBytes and tlsAuthLine are the key and line length of an OpenVPN static key of version 1.
 	tlsAuthBytes, tlsAuthLine = 256, 16
-	// encodingBase64 says that the encryption key is encoded as in an EncryptionConfiguration.
+	// encodingBase64 marks an encryption key with the encoding of an EncryptionConfiguration.
 	encodingBase64 = "base64"
 )
 
-// generate returns the Secret that was asked for.
+// generate returns the requested Secret.
 func generate(request Request, now time.Time) (Secret, error) {
 	secret := request.Secret
 	data := request.Adopted
@@ -63,7 +63,7 @@ func generate(request Request, now time.Time) (Secret, error) {
 	return secret, nil
 }
 
-// primary returns what cannot be computed from other data.
+// primary returns the data that are not derived from other data.
 func primary(request Request, now time.Time) (Material, error) {
 	config := request.Config
 	switch config.Kind {
@@ -95,10 +95,10 @@ func primary(request Request, now time.Time) (Material, error) {
 		}
 		return certificate(request, now)
 	}
-	return nil, fmt.Errorf("the kind %q is not known", config.Kind)
+	return nil, fmt.Errorf("unknown kind %q", config.Kind)
 }
 
-// derived adds what is computed from the primary data, which may have been adopted.
+// derived adds data that are computed from the primary data, which may be adopted.
 func derived(request Request, primary Material) (Material, error) {
 	data, config := maps.Clone(primary), request.Config
 	switch config.Kind {
@@ -113,7 +113,7 @@ func derived(request Request, primary Material) (Material, error) {
 		}
 		data[KeyRSAPublic] = ssh.MarshalAuthorizedKey(public)
 	case KindBasicAuth:
-		// The password is random and long: a hash with few rounds cannot be reversed either.
+		// The password is long and random, so that even a hash with minimum cost cannot be reversed.
 		hash, err := bcrypt.GenerateFromPassword(data[KeyPassword], bcrypt.MinCost)
 		if err != nil {
 			return nil, fmt.Errorf("hash the password: %w", err)
@@ -143,7 +143,8 @@ func password() []byte {
 	return []byte(base64.RawURLEncoding.EncodeToString(random(passwordBytes)))
 }
 
-// staticTokens returns a file of tokens. Users that the file before it had keep their tokens, so that a further user locks out none of them.
+// staticTokens returns a token file. Users in the previous file keep their tokens, so that adding a user does not
+// invalidate any.
 func staticTokens(users []User, previous Material) (Material, error) {
 	var text bytes.Buffer
 	writer := csv.NewWriter(&text)
@@ -170,7 +171,7 @@ func tokenOf(data Material, user string) (string, error) {
 	reader.FieldsPerRecord = -1
 	rows, err := reader.ReadAll()
 	if err != nil {
-		return "", fmt.Errorf("key %s is not a file of tokens", KeyStaticTokens) // the cause may quote a token
+		return "", fmt.Errorf("key %s is not a file of tokens", KeyStaticTokens) // the wrapped error might contain a token
 	}
 	for _, row := range rows {
 		if len(row) >= 3 && row[1] == user {
@@ -180,7 +181,7 @@ func tokenOf(data Material, user string) (string, error) {
 	return "", fmt.Errorf("key %s has no token of user %q", KeyStaticTokens, user)
 }
 
-// Token returns the token of a user of KindStaticToken, such as for a probe.
+// Token returns the token of a user of KindStaticToken, for example for a probe.
 func (i Item) Token(user string) (string, error) {
 	token, err := tokenOf(i.Current.Data, user)
 	if err != nil {
@@ -189,7 +190,7 @@ func (i Item) Token(user string) (string, error) {
 	return token, nil
 }
 
-// tlsAuth returns a key in OpenVPN's format.
+// tlsAuth returns a new key in OpenVPN's format.
 func tlsAuth() []byte {
 	var text strings.Builder
 	text.WriteString(tlsAuthBegin)

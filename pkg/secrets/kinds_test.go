@@ -20,7 +20,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// kinds has a config of each kind.
+// kinds returns a config of each kind.
 func kinds() []Config {
 	return []Config{
 		{Name: "ca", Kind: KindCA, KeepOld: true, Persist: true},
@@ -48,7 +48,7 @@ func kinds() []Config {
 	}
 }
 
-// TestDataKeys compares names, types and keys of data with those that Gardener's components read.
+// TestDataKeys compares names, types and data keys with those that Gardener's components read.
 func TestDataKeys(t *testing.T) {
 	p := newPlace(t)
 	result := p.ensure(kinds())
@@ -110,7 +110,7 @@ func TestContents(t *testing.T) {
 	}
 	tokens := strings.Split(strings.TrimSpace(string(data("kube-apiserver-static-token")[KeyStaticTokens])), "\n")
 	if len(tokens) != 2 || !strings.HasSuffix(tokens[0], ",health-check,health-check") || !strings.HasSuffix(tokens[1], `,system:cluster-admin,1,"system:masters,others"`) {
-		t.Error("the file of tokens has other users")
+		t.Error("the file of tokens has the wrong users")
 	}
 	for name, check := range map[string]func(token, file string, certificate []byte) bool{
 		"generic-token-kubeconfig": func(_, file string, _ []byte) bool { return file == "/token" },
@@ -127,17 +127,18 @@ func TestContents(t *testing.T) {
 		cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
 		if cluster.Server != "https://kube-apiserver" || string(cluster.CertificateAuthorityData) != string(result.bundle("ca")) ||
 			!check(user.Token, user.TokenFile, user.ClientCertificateData) {
-			t.Errorf("%s: other server, authority or credential", name)
+			t.Errorf("%s: wrong server, authority or credential", name)
 		}
 	}
 	if _, err := result.Items["kube-apiserver-static-token"].Token("root"); err == nil {
-		t.Error("there is a token of a user that was not asked for")
+		t.Error("there is a token for a user that was not requested")
 	}
 }
 
 func (r Result) bundle(name string) []byte { return r.Items[name].Bundle.Data[KeyBundleCert] }
 
-// TestChangedConfigKeepsWhatOthersTrust changes what is in checksums, as a new version of a program or the change from Gardener does.
+// TestChangedConfigKeepsWhatOthersTrust changes fields that count for checksums, as a new version of a program or the change
+// from Gardener does.
 func TestChangedConfigKeepsWhatOthersTrust(t *testing.T) {
 	p := newPlace(t)
 	before := p.ensure(kinds())
@@ -156,16 +157,16 @@ func TestChangedConfigKeepsWhatOthersTrust(t *testing.T) {
 	after := p.ensure(changed)
 	for name, item := range before.Items {
 		current := after.Items[name].Current
-		if item.Config.outlivesChanges() && current.Name != item.Current.Name {
+		if item.Config.retainedOnChange() && current.Name != item.Current.Name {
 			t.Errorf("%s was replaced", name)
-		} else if !item.Config.outlivesChanges() && current.Name == item.Current.Name {
+		} else if !item.Config.retainedOnChange() && current.Name == item.Current.Name {
 			t.Errorf("%s was not generated again", name)
 		}
 	}
 	for _, user := range []string{"health-check", "system:cluster-admin"} {
 		old, _ := before.Items["kube-apiserver-static-token"].Token(user)
 		if token, err := after.Items["kube-apiserver-static-token"].Token(user); err != nil || token != old {
-			t.Errorf("%s has another token: %v", user, err)
+			t.Errorf("the token of %s changed: %v", user, err)
 		}
 	}
 	const users = "observability-ingress-users"
@@ -201,7 +202,7 @@ func TestAdoptedDataAreChecked(t *testing.T) {
 		"an encryption":  {Config{Kind: KindEncryptionKey}, map[string]string{KeyEncryptionName: "key1", KeyEncryptionSecret: "short"}, "not an encryption key of"},
 		"a key of a VPN": {Config{Kind: KindVPNTLSAuth}, map[string]string{KeyVPNTLSAuth: "x"}, "not an OpenVPN static key"},
 		"a kubeconfig": {
-			Config{Kind: KindKubeconfig, Server: "https://a", Trusts: "b", TokenFile: "c"}, map[string]string{KeyKubeconfig: "x"}, "computed from other Secrets",
+			Config{Kind: KindKubeconfig, Server: "https://a", Trusts: "b", TokenFile: "c"}, map[string]string{KeyKubeconfig: "x"}, "derived from other Secrets",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestAdoptedDataAreChecked(t *testing.T) {
 	}
 }
 
-// foreign creates a Secret of another whose data are to be used for a config.
+// foreign creates a Secret of another program whose data a config adopts.
 func (p *place) foreign(name, config string, data map[string]string) {
 	p.Helper()
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"secrets-manager-use-data-for-name": config}}}
@@ -228,7 +229,7 @@ func (p *place) foreign(name, config string, data map[string]string) {
 	}
 }
 
-// TestAdoptionOfAllThatMayBeAdopted moves a control plane to another namespace by labels, and rotates there.
+// TestAdoptionOfAllThatMayBeAdopted moves a control plane to another namespace by labels, and then rotates everything.
 func TestAdoptionOfAllThatMayBeAdopted(t *testing.T) {
 	from, p := newPlace(t), newPlace(t)
 	p.clock.SetTime(start.Add(day))
@@ -238,7 +239,7 @@ func TestAdoptionOfAllThatMayBeAdopted(t *testing.T) {
 		if item.Config.Persist {
 			data := map[string]string{}
 			for key, value := range item.Current.Data {
-				if !slices.Contains([]string{KeyAuth, KeyRSAPublic, KeyEncryptionProvider}, key) { // which is computed
+				if !slices.Contains([]string{KeyAuth, KeyRSAPublic, KeyEncryptionProvider}, key) { // computed keys may differ
 					data[key] = string(value)
 				}
 			}
@@ -262,7 +263,7 @@ func TestAdoptionOfAllThatMayBeAdopted(t *testing.T) {
 	rotated := p.ensure(asked)
 	for _, name := range adopted {
 		if sameAs(rotated.Items[name].Current.Data, after.Items[name].Current.Data) {
-			t.Errorf("%s was adopted once more instead of rotated", name)
+			t.Errorf("%s was adopted again instead of rotated", name)
 		}
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// renewal returns when a Secret has to be renewed; zero for never.
+// renewal returns when a Secret must be renewed; zero for never.
 func renewal(config Config, secret Secret) time.Time {
-	issued, until := timeOf(secret, constants.LabelSecretsManagerIssuedAtTime), timeOf(secret, constants.LabelSecretsManagerValidUntilTime)
+	issued := timeOf(secret, constants.LabelSecretsManagerIssuedAtTime)
+	until := timeOf(secret, constants.LabelSecretsManagerValidUntilTime)
 	if issued.IsZero() || until.IsZero() || config.Kind == KindCA && !config.RenewAuthority {
 		return time.Time{}
 	}
@@ -24,7 +25,7 @@ func renewal(config Config, secret Secret) time.Time {
 	return due
 }
 
-// old returns the Secret before the current one, if it is still accepted.
+// old returns the previous Secret if it is still accepted.
 func (r *resolver) old(config Config, current Secret) *Secret {
 	if !config.KeepOld || r.state.Rotations[config.Name].dropsOld() {
 		return nil
@@ -46,8 +47,8 @@ func (r *resolver) old(config Config, current Secret) *Secret {
 	return old
 }
 
-// newest returns the Secret that was generated last: by the latest rotation, as a restored Secret has a time of creation of its own; nil for
-// none.
+// newest returns the most recently generated Secret; nil if there is none. The time of the rotation takes precedence
+// over the creation timestamp, which is that of the restore for a restored Secret.
 func newest(secrets []Secret) *Secret {
 	if len(secrets) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func newest(secrets []Secret) *Secret {
 	return &last
 }
 
-// rotationOf returns when a Secret was rotated; zero for one of before the first rotation.
+// rotationOf returns when the rotation of a Secret was initiated; zero for a Secret from before the first rotation.
 func rotationOf(secret Secret) time.Time {
 	return timeOf(secret, constants.LabelSecretsManagerLastRotationInitiationTime)
 }
@@ -87,14 +88,14 @@ func (r *resolver) find(name string) *Secret {
 	return nil
 }
 
-// named returns the Secrets of a config, of all times.
+// named returns the current and old Secrets of a config.
 func (r *resolver) named(name string) []Secret {
 	return slices.DeleteFunc(slices.Clone(r.known), func(secret Secret) bool {
 		return secret.Labels[constants.LabelSecretsManagerName] != name || secret.Labels[constants.LabelSecretsManagerBundleFor] != ""
 	})
 }
 
-// keepAll has all Secrets of a config count as used, and its bundles.
+// keepAll marks all Secrets of a config and its bundles as used.
 func (r *resolver) keepAll(name string) {
 	for _, secret := range r.state.Existing {
 		if secret.Labels[constants.LabelSecretsManagerName] == name || secret.Labels[constants.LabelSecretsManagerBundleFor] == name {

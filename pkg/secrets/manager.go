@@ -13,35 +13,36 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// maxRounds is how often a decision is made in one call: authorities are generated before what they sign.
+// maxRounds limits the number of decisions in one call. Authorities are generated before the certificates that they
+// sign.
 const maxRounds = 4
 
-// Manager keeps the Secrets of a namespace.
+// Manager manages the Secrets of a namespace.
 type Manager struct {
-	// Reader may be a cache of the Secrets with the manager's labels.
+	// Reader may be a cache of the Secrets with the labels of the manager.
 	Reader client.Reader
 	// Uncached reads from the API server.
 	Uncached client.Reader
 	Writer   client.Client
-	// Namespace of the Secrets, and Identity of the component that keeps them.
+	// Namespace of the Secrets, and Identity of the component that manages them.
 	Namespace, Identity string
 	Clock               clock.PassiveClock
 }
 
-// Wanted is what there has to be.
+// Wanted is the desired state.
 type Wanted struct {
-	// Configs are all that are needed, whatever waits for something.
+	// Configs are all that are needed, including those of held components.
 	Configs []Config
-	// Rotations by the name of the config.
+	// Rotations by config name.
 	Rotations map[string]Rotation
 	// Saved are the Secrets in the saved state of the Shoot: see [Saved].
 	Saved []Secret
-	// Load reads Saved as soon as something is missing, so that nothing is read at rest; nil if Saved is set.
+	// Load reads Saved only if a Secret is missing, which saves reads otherwise; nil if Saved is set.
 	Load func(ctx context.Context) ([]Secret, error)
 }
 
-// Ensure has all Secrets exist that are asked for, and returns them. At rest it sends nothing, if the reader is a cache. It can be repeated
-// at any time: what was generated before an error or a crash is found again.
+// Ensure creates the missing Secrets and returns all of them. If nothing is missing and the reader is a cache, it sends
+// no request. It can be repeated at any time: Secrets created before an error or a crash are found again.
 func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
 	state, err := m.state(ctx, m.Reader, wanted)
 	if err != nil {
@@ -56,7 +57,7 @@ func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
 			return Result{}, fmt.Errorf("read the saved secrets of namespace %s: %w", m.Namespace, err)
 		}
 	}
-	// Nothing is generated on the word of a cache, which may not show what exists.
+	// Read from the API server before generating anything, because a cache might not show all existing Secrets.
 	if state, err = m.state(ctx, m.Uncached, wanted); err != nil {
 		return Result{}, err
 	}
@@ -76,7 +77,7 @@ func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
 		}
 		state.Existing = append(state.Existing, created...)
 	}
-	return Result{}, errors.New("the secrets do not become complete: their configs contradict each other")
+	return Result{}, errors.New("the secrets cannot be completed: their configs are inconsistent")
 }
 
 func (m *Manager) state(ctx context.Context, reader client.Reader, wanted Wanted) (State, error) {
@@ -97,8 +98,9 @@ func (m *Manager) state(ctx context.Context, reader client.Reader, wanted Wanted
 
 func (m *Manager) adoptable(ctx context.Context) (map[string][]Secret, error) {
 	var list corev1.SecretList
-	if err := m.Uncached.List(ctx, &list, client.InNamespace(m.Namespace), client.HasLabels{constants.LabelSecretsManagerUseDataForName}); err != nil {
-		return nil, fmt.Errorf("list the secrets to be adopted in namespace %s: %w", m.Namespace, err)
+	adopted := client.HasLabels{constants.LabelSecretsManagerUseDataForName}
+	if err := m.Uncached.List(ctx, &list, client.InNamespace(m.Namespace), adopted); err != nil {
+		return nil, fmt.Errorf("list the secrets to adopt in namespace %s: %w", m.Namespace, err)
 	}
 	adoptable := map[string][]Secret{}
 	for i := range list.Items {
@@ -108,7 +110,8 @@ func (m *Manager) adoptable(ctx context.Context) (map[string][]Secret, error) {
 	return adoptable, nil
 }
 
-// create restores what was lost, and generates and writes what is missing. It uses what another writer has written in the meantime under the same name.
+// create restores lost Secrets, and generates and writes missing ones. If another writer has created a Secret of the
+// same name in the meantime, that Secret is used.
 func (m *Manager) create(ctx context.Context, result Result) ([]Secret, error) {
 	var created []Secret
 	write := func(secret Secret) error {
@@ -164,7 +167,7 @@ func (m *Manager) relabel(ctx context.Context, secrets []Secret) error {
 	return nil
 }
 
-// CleanUp deletes the Secrets that are not used any more, as the API server shows them: see [Deletable].
+// CleanUp deletes unused Secrets, based on reads from the API server: see [Deletable].
 func (m *Manager) CleanUp(ctx context.Context, wanted Wanted, unsettled []string, referred func(name string) bool) error {
 	state, err := m.state(ctx, m.Uncached, wanted)
 	if err != nil {

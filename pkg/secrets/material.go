@@ -13,21 +13,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Material are the data of a Secret. However it is printed, logged or encoded as a whole, its values are left out.
+// Material is the data of a Secret. Its values are redacted when it is printed, logged or encoded as a whole.
 type Material map[string][]byte
 
 const redacted = "[redacted]"
 
-// Format leaves the values out for every verb of package fmt.
+// Format redacts the values for every verb of package fmt.
 func (Material) Format(state fmt.State, _ rune) { _, _ = fmt.Fprint(state, redacted) }
 
-// MarshalJSON leaves the values out, for loggers that write JSON.
+// MarshalJSON redacts the values for loggers that write JSON.
 func (Material) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
 
-// MarshalLog leaves the values out, for loggers behind logr.
+// MarshalLog redacts the values for loggers behind logr.
 func (Material) MarshalLog() any { return redacted }
 
-// checksum is that of the content.
+// checksum returns a checksum of the content.
 func (m Material) checksum() string {
 	text, err := json.Marshal(map[string][]byte(m))
 	if err != nil {
@@ -37,17 +37,17 @@ func (m Material) checksum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Secret is one that exists.
+// Secret is an existing or new Secret.
 type Secret struct {
 	Name    string
 	Labels  map[string]string
 	Data    Material
 	Created time.Time
-	// UID of the Secret; nil for one that does not exist yet.
+	// UID of the Secret; nil if it does not exist yet.
 	UID *types.UID
 }
 
-// fromObject returns what this package needs to know of a Secret.
+// fromObject returns the fields of a Secret that this package uses.
 func fromObject(object *corev1.Secret) Secret {
 	secret := Secret{Name: object.Name, Labels: object.Labels, Data: object.Data, Created: object.CreationTimestamp.Time}
 	if object.UID != "" {
@@ -56,7 +56,7 @@ func fromObject(object *corev1.Secret) Secret {
 	return secret
 }
 
-// object returns the Secret as it is written.
+// object returns the Secret to write.
 func (s Secret) object(namespace string) *corev1.Secret {
 	object := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name, Labels: s.Labels},

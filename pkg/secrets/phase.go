@@ -16,9 +16,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// Advance returns the phase of a rotation after the present one, or the reason why it stays. Unsettled is what flow.Unsettled says of the plan
-// for this phase, read from the API server: a phase that moves on while something still uses what is about to go locks users out. Workers
-// are the pools that have not been rolled out yet.
+// Advance returns the next phase of a rotation, or the current phase and the reason why it does not change. unsettled
+// is the result of flow.Unsettled for the plan of this phase, read from the API server: users would be locked out if
+// the phase changed while components still use the Secrets that are about to be removed. workers are the pools that are
+// not rolled out yet.
 func Advance(phase corev1beta1.CredentialsRotationPhase, unsettled, workers []string) (corev1beta1.CredentialsRotationPhase, string) {
 	next, moves := map[corev1beta1.CredentialsRotationPhase]corev1beta1.CredentialsRotationPhase{
 		corev1beta1.RotationPreparing:                      corev1beta1.RotationPrepared,
@@ -32,13 +33,13 @@ func Advance(phase corev1beta1.CredentialsRotationPhase, unsettled, workers []st
 	case len(unsettled) > 0:
 		return phase, strings.Join(unsettled, "; ")
 	case next == corev1beta1.RotationPrepared && len(workers) > 0:
-		return phase, fmt.Sprintf("worker pools have to be rolled out: %s", strings.Join(workers, ", "))
+		return phase, fmt.Sprintf("worker pools must be rolled out: %s", strings.Join(workers, ", "))
 	}
 	return next, ""
 }
 
-// Deletable returns those of the unused Secrets that may be deleted: none while anything is unsettled or has to be written, and none that is
-// referred to by an emitted revision or a Pod.
+// Deletable returns the unused Secrets that may be deleted. It returns none while the plan is unsettled or the result
+// is incomplete, and omits Secrets that an emitted revision or a Pod references.
 func Deletable(result Result, unsettled []string, referred func(name string) bool) []Secret {
 	if len(unsettled) > 0 || !result.Complete() {
 		return nil
@@ -46,8 +47,9 @@ func Deletable(result Result, unsettled []string, referred func(name string) boo
 	return slices.DeleteFunc(slices.Clone(result.Unused), func(secret Secret) bool { return referred(secret.Name) })
 }
 
-// Referred returns whether a Secret is referred to by one of these objects: Pods, workloads, ManagedResources, and other objects by the
-// annotations for the garbage collector. The list has to have the objects of all emitted revisions, those of held bundles too, and all Pods.
+// Referred returns a function that reports whether one of the objects references a Secret. The references of Pods,
+// workloads and ManagedResources are computed. Other objects are searched for the annotations of the garbage collector.
+// The objects must include those of all emitted revisions, including held bundles, and all Pods.
 func Referred(objects ...client.Object) (func(name string) bool, error) {
 	names := map[string]bool{}
 	for _, object := range objects {
@@ -56,7 +58,8 @@ func Referred(objects ...client.Object) (func(name string) bool, error) {
 			return nil, fmt.Errorf("read the references of a %T: it has no metadata", object)
 		}
 		switch object.(type) {
-		case *corev1.Pod, *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *resourcesv1alpha1.ManagedResource:
+		case *corev1.Pod, *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob,
+			*resourcesv1alpha1.ManagedResource:
 			if err := references.InjectAnnotations(object); err != nil {
 				return nil, fmt.Errorf("read the references of %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 			}
@@ -70,9 +73,11 @@ func Referred(objects ...client.Object) (func(name string) bool, error) {
 	return func(name string) bool { return names[name] }, nil
 }
 
-// ReferredIn is [Referred] with the Pods of a namespace, beside the emitted objects. The reader has to be one without a cache, which might not have a new
-// Pod yet.
-func ReferredIn(ctx context.Context, uncached client.Reader, namespace string, emitted []client.Object) (func(name string) bool, error) {
+// ReferredIn is [Referred] for the emitted objects and the Pods of a namespace. The reader must not be a cache, which
+// might not show a new Pod yet.
+func ReferredIn(
+	ctx context.Context, uncached client.Reader, namespace string, emitted []client.Object,
+) (func(name string) bool, error) {
 	var pods corev1.PodList
 	if err := uncached.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the Pods in namespace %s: %w", namespace, err)

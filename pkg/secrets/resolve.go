@@ -13,15 +13,15 @@ import (
 
 const (
 	managedBy = "secrets-manager"
-	// renewBefore is how long before its end a certificate is renewed at the latest.
+	// renewBefore is the minimum remaining validity at which a certificate is renewed.
 	renewBefore = 10 * 24 * time.Hour
-	// defaultRenewAfter is the share of the validity after which a certificate is renewed, in percent.
+	// defaultRenewAfter is the default percentage of the validity after which a certificate is renewed.
 	defaultRenewAfter = 80
-	// labelLength is how long the value of a label may be.
+	// labelLength is the maximum length of a label value.
 	labelLength = 63
 )
 
-// stage is the place of a kind in the order in which configs are resolved: what others are computed from comes first.
+// stage is the position of a kind in the order of resolution: configs come after the ones that they depend on.
 func (c Config) stage() int {
 	switch c.Kind {
 	case KindCA:
@@ -32,8 +32,9 @@ func (c Config) stage() int {
 	return 1
 }
 
-// Resolve decides what there has to be. It is pure. The configs have to be all that are needed, whatever waits for something: what is not
-// asked for is not used. The error names all configs that are invalid or contradict each other, or whose Secret is lost.
+// Resolve computes the desired state of the Secrets. It is pure. configs must be complete, including those of held
+// components, because Secrets without a config count as unused. The error lists all configs that are invalid,
+// inconsistent, or whose Secret is lost.
 func Resolve(configs []Config, state State) (Result, error) {
 	r := newResolver(configs, state)
 	var errs []error
@@ -44,7 +45,7 @@ func Resolve(configs []Config, state State) (Result, error) {
 				continue
 			}
 			if seen[config.Name] {
-				errs = append(errs, fmt.Errorf("secret %s is asked for twice", config.Name))
+				errs = append(errs, fmt.Errorf("secret %s is configured twice", config.Name))
 				continue
 			}
 			seen[config.Name] = true
@@ -72,21 +73,21 @@ func Resolve(configs []Config, state State) (Result, error) {
 type resolver struct {
 	state  State
 	result Result
-	asked  map[string]Kind
+	kinds  map[string]Kind
 	used   map[string]bool
-	// known are the Secrets that exist, and those saved ones that do not.
+	// known are the existing Secrets and the lost ones.
 	known []Secret
-	// lost are the names of the latter.
+	// lost are the names of saved Secrets that do not exist.
 	lost map[string]bool
 }
 
 func newResolver(configs []Config, state State) *resolver {
 	r := &resolver{
-		state: state, result: Result{Items: map[string]Item{}}, asked: map[string]Kind{}, used: map[string]bool{},
+		state: state, result: Result{Items: map[string]Item{}}, kinds: map[string]Kind{}, used: map[string]bool{},
 		known: slices.Clone(state.Existing), lost: map[string]bool{},
 	}
 	for _, config := range configs {
-		r.asked[config.Name] = config.Kind
+		r.kinds[config.Name] = config.Kind
 	}
 	for _, secret := range state.Saved {
 		if secret.Labels[constants.LabelSecretsManagerIdentity] == state.Identity && r.find(secret.Name) == nil {
@@ -96,7 +97,7 @@ func newResolver(configs []Config, state State) *resolver {
 	return r
 }
 
-// use has a Secret count as used, and restored if it is lost.
+// use marks a Secret as used, and restores it if it is lost.
 func (r *resolver) use(secret Secret) {
 	if r.lost[secret.Name] && !r.used[secret.Name] {
 		r.result.Restore = append(r.result.Restore, secret)
@@ -136,12 +137,12 @@ func (r *resolver) resolve(config Config) error {
 	return r.complete(config, *current)
 }
 
-// sources returns the Secrets that those of a config are computed from, and whether all of them are there.
+// sources returns a request with the Secrets that the config depends on, and whether all of them exist.
 func (r *resolver) sources(config Config) (request Request, ready bool, err error) {
 	request, ready = Request{Config: config}, true
 	item := func(name string, kind Kind, what string) Item {
-		if r.asked[name] != kind {
-			err = errors.Join(err, fmt.Errorf("secret %s %s %q, which is not asked for", config.Name, what, name))
+		if r.kinds[name] != kind {
+			err = errors.Join(err, fmt.Errorf("secret %s %s %q, which is not configured", config.Name, what, name))
 		}
 		found, known := r.result.Items[name]
 		ready = ready && known
@@ -163,7 +164,7 @@ func (r *resolver) sources(config Config) (request Request, ready bool, err erro
 	return request, ready, err
 }
 
-// labels returns those of the Secret of a config, without that of its rotation.
+// labels returns the labels of the Secret of a config, without the rotation label.
 func (r *resolver) labels(request Request) (map[string]string, error) {
 	config := request.Config
 	var others []Material
@@ -194,7 +195,7 @@ func (r *resolver) labels(request Request) (map[string]string, error) {
 	return labels, nil
 }
 
-// request asks for a Secret. All of that name are kept until it exists.
+// request adds a request for a Secret. All Secrets of the config are kept until it exists.
 func (r *resolver) request(request Request) error {
 	config := request.Config
 	r.keepAll(config.Name)
@@ -208,28 +209,30 @@ func (r *resolver) request(request Request) error {
 	}
 	begins := len(named) > 0 && r.state.Rotations[config.Name].begins()
 	if config.RestoreOnly && request.Adopted == nil && request.Previous == nil && !begins {
-		return fmt.Errorf("secret %s is lost: a new one cannot replace it; restore it from the backup of the control plane's state", config.Name)
+		return fmt.Errorf("secret %s is lost: a new one cannot replace it; restore it from the backup of the control plane's state",
+			config.Name)
 	}
 	r.result.Missing = append(r.result.Missing, request)
 	return nil
 }
 
-// matchesSaved returns an error if a Secret that cannot be replaced has other data than the saved one.
+// matchesSaved returns an error if the data of an irreplaceable Secret differ from the saved ones.
 func (r *resolver) matchesSaved(config Config, current Secret) error {
 	for _, saved := range r.state.Saved {
 		if config.RestoreOnly && saved.Name == current.Name && saved.Data.checksum() != current.Data.checksum() {
-			return fmt.Errorf("secret %s was replaced: its data differ from those in the saved state of the control plane; delete it, and the saved one is restored", current.Name)
+			return fmt.Errorf("secret %s was replaced: its data differ from those in the saved state of the control plane; "+
+				"delete it to restore the saved one", current.Name)
 		}
 	}
 	return nil
 }
 
-// complete adds the item of a config.
+// complete adds the result for a config whose current Secret exists.
 func (r *resolver) complete(config Config, current Secret) error {
 	item := Item{Config: config, Current: current, Active: current, Old: r.old(config, current)}
 	rotation := r.state.Rotations[config.Name]
 	if config.RestoreOnly && config.KeepOld && rotation.keepsOld() && len(r.named(config.Name)) < 2 {
-		return fmt.Errorf("secret %s is lost as it was before the rotation that is in phase %s; restore it from the backup of the control plane's state",
+		return fmt.Errorf("the old secret %s of the rotation in phase %s is lost; restore it from the backup of the control plane's state",
 			config.Name, rotation.Phase)
 	}
 	if item.Old != nil {
@@ -255,8 +258,9 @@ func (r *resolver) complete(config Config, current Secret) error {
 	return nil
 }
 
-// signer returns the Secret of an authority that signs a certificate. Servers change to the current one when the rotation is being completed:
-// until then some clients do not trust it yet. Clients change at once: servers get the bundle before them.
+// signer returns the Secret of the authority that signs a certificate. Server certificates use the old authority until
+// the rotation is being completed, because some clients might not trust the current one yet. Client certificates use
+// the current one immediately, because servers get the bundle before.
 func (r *resolver) signer(config Config, authority Item) *Secret {
 	switch {
 	case authority.Old == nil:
@@ -273,18 +277,19 @@ func (r *resolver) signer(config Config, authority Item) *Secret {
 }
 
 func nameOf(config Config, labels map[string]string, rotated time.Time) string {
-	return config.secretName(labels[constants.LabelSecretsManagerChecksumOfConfig], labels[constants.LabelSecretsManagerChecksumOfSigningCA], rotated)
+	checksumOfConfig := labels[constants.LabelSecretsManagerChecksumOfConfig]
+	return config.secretName(checksumOfConfig, labels[constants.LabelSecretsManagerChecksumOfSigningCA], rotated)
 }
 
-// current returns the Secret of a config, for a time of rotation; nil if there is none.
+// current returns the Secret of a config for a rotation time; nil if there is none.
 func (r *resolver) current(config Config, labels map[string]string, rotated time.Time) *Secret {
-	if found := r.find(nameOf(config, labels, rotated)); found != nil || !config.outlivesChanges() {
+	if found := r.find(nameOf(config, labels, rotated)); found != nil || !config.retainedOnChange() {
 		return found
 	}
 	return newest(slices.DeleteFunc(r.named(config.Name), func(secret Secret) bool { return !rotationOf(secret).Equal(rotated) }))
 }
 
-// rotated returns when the Secret of a config was rotated or renewed last, which may be now; zero if never.
+// rotated returns when the Secret of a config was last rotated or renewed, which may be now; zero if never.
 func (r *resolver) rotated(config Config, labels map[string]string) time.Time {
 	last := time.Time{}
 	if initiated := r.state.Rotations[config.Name].Initiated; !initiated.IsZero() {
@@ -305,7 +310,7 @@ func (r *resolver) rotated(config Config, labels map[string]string) time.Time {
 	return last
 }
 
-// relabel asks for the labels that a Secret lacks. Those that describe its generation stay.
+// relabel adds missing labels of a Secret to the result. Labels that describe its generation are kept.
 func (r *resolver) relabel(secret Secret, wanted map[string]string) {
 	labels := maps.Clone(secret.Labels)
 	maps.Copy(labels, wanted)

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// typeSecret is the type of data of a ShootState that are those of a Secret.
+	// typeSecret is the type of ShootState entries that contain a Secret.
 	typeSecret = "secret"
-	// maxSaved is the size of a saved Secret, in bytes: a Secret holds 1 MiB, which is longer in base64.
+	// maxSaved limits the size of a saved Secret in bytes. A Secret contains up to 1 MiB, which is larger in base64.
 	maxSaved = 2 << 20
 )
 
-// saved is a Secret in a ShootState.
+// saved is the format of a Secret in a ShootState.
 type saved struct {
 	Data      map[string][]byte `json:"data"`
 	Immutable *bool             `json:"immutable,omitempty"`
 	Type      corev1.SecretType `json:"type,omitempty"`
 }
 
-// Save returns what a ShootState has of Secrets: those with the label persist, of any identity, in the order of their names.
+// Save returns the ShootState entries of Secrets with the label persist, of any identity, sorted by name.
 func Save(objects []corev1.Secret) ([]corev1beta1.GardenerResourceData, error) {
 	var result []corev1beta1.GardenerResourceData
 	for i := range objects {
@@ -52,7 +52,7 @@ func Save(objects []corev1.Secret) ([]corev1beta1.GardenerResourceData, error) {
 	return result, nil
 }
 
-// objectsOf returns the Secrets that a ShootState has, in a namespace.
+// objectsOf returns the Secrets in a ShootState as objects of a namespace.
 func objectsOf(data []corev1beta1.GardenerResourceData, namespace string) ([]corev1.Secret, error) {
 	var objects []corev1.Secret
 	for _, entry := range data {
@@ -64,7 +64,7 @@ func objectsOf(data []corev1beta1.GardenerResourceData, namespace string) ([]cor
 		}
 		var content saved
 		if err := json.Unmarshal(entry.Data.Raw, &content); err != nil {
-			return nil, fmt.Errorf("saved secret %s is not a Secret in JSON", entry.Name) // the cause may quote its data
+			return nil, fmt.Errorf("saved secret %s is not a Secret in JSON", entry.Name) // the wrapped error might contain the data
 		}
 		objects = append(objects, corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: entry.Name, Labels: entry.Labels},
@@ -74,7 +74,7 @@ func objectsOf(data []corev1beta1.GardenerResourceData, namespace string) ([]cor
 	return objects, nil
 }
 
-// Saved returns the Secrets that a ShootState has, for [Wanted].
+// Saved returns the Secrets in a ShootState, for [Wanted].
 func Saved(data []corev1beta1.GardenerResourceData) ([]Secret, error) {
 	objects, err := objectsOf(data, "")
 	if err != nil {
@@ -87,8 +87,9 @@ func Saved(data []corev1beta1.GardenerResourceData) ([]Secret, error) {
 	return result, nil
 }
 
-// Unsaved returns the names of the persisted Secrets that a ShootState does not have. Nothing may use them before it does: what they encrypt
-// or are trusted by could not be read after they are lost.
+// Unsaved returns the names of the Secrets to persist that a ShootState does not contain. They must not be used until
+// they are saved: if they were lost, data encrypted with them would be unreadable, and clients that trust them would
+// fail.
 func Unsaved(result Result, saved []Secret) []string {
 	known := map[string]string{}
 	for _, secret := range saved {
@@ -106,8 +107,8 @@ func Unsaved(result Result, saved []Secret) []string {
 	return names
 }
 
-// Restore creates the Secrets of a ShootState in the namespace of a control plane that moved here: those of all identities. It can be
-// repeated. The error names those that exist with other data.
+// Restore creates the Secrets of a ShootState in the namespace of a control plane that was migrated here, for all
+// identities. It can be repeated. The error lists the Secrets that exist with different data.
 func Restore(ctx context.Context, c client.Client, namespace string, data []corev1beta1.GardenerResourceData) error {
 	objects, err := objectsOf(data, namespace)
 	if err != nil {
@@ -133,7 +134,7 @@ func compare(ctx context.Context, reader client.Reader, wanted *corev1.Secret) e
 		return err
 	}
 	if Material(object.Data).checksum() != Material(wanted.Data).checksum() {
-		return errors.New("it exists with other data; delete it, and the saved one is restored")
+		return errors.New("it exists with different data; delete it to restore the saved one")
 	}
 	return nil
 }

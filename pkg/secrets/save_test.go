@@ -52,7 +52,7 @@ func savedOf(t *testing.T, data []corev1beta1.GardenerResourceData) []Secret {
 	return result
 }
 
-// persistent are the names of the configs of kinds that are persisted.
+// persistent returns the names of the configs whose kinds are persisted.
 func persistent() []string {
 	var names []string
 	for _, config := range kinds() {
@@ -71,7 +71,7 @@ func restoreOnly() []Config {
 	return asked
 }
 
-// TestRestore moves a control plane in the middle of a rotation to another seed.
+// TestRestore moves a control plane to another seed during a rotation.
 func TestRestore(t *testing.T) {
 	from, to := newPlace(t), newPlace(t)
 	from.ensure(kinds())
@@ -85,7 +85,7 @@ func TestRestore(t *testing.T) {
 	data = append(data, corev1beta1.GardenerResourceData{Name: "machine-state", Type: "machine-state", Data: runtime.RawExtension{Raw: []byte(`{"state": "x"}`)}})
 	to.clock.SetTime(start.Add(2 * day))
 	to.rotations = from.rotations
-	for range 2 { // it can be repeated
+	for range 2 { // Restore can be repeated
 		if err := Restore(t.Context(), to.client, namespace, data); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	data[0].Data.Raw = []byte(`{"data": {"ca.crt": "b3RoZXI="}}`)
-	if err := Restore(t.Context(), to.client, namespace, data); err == nil || !strings.Contains(err.Error(), "restore Secret "+namespace+"/ca: it exists with other data") {
+	if err := Restore(t.Context(), to.client, namespace, data); err == nil || !strings.Contains(err.Error(), "restore Secret "+namespace+"/ca: it exists with different data") {
 		t.Errorf("error %v", err)
 	}
 	for raw, want := range map[string]string{"{": "saved secret ca is not a Secret in JSON", strings.Repeat(" ", maxSaved+1): "more than the"} {
@@ -110,7 +110,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestReview05WhatIsLostIsRestored loses each persisted Secret by hand, in each phase, with and without a saved state.
+// TestReview05WhatIsLostIsRestored deletes each persisted Secret in each phase, with and without a saved state.
 func TestReview05WhatIsLostIsRestored(t *testing.T) {
 	phases := []corev1beta1.CredentialsRotationPhase{
 		"", corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted,
@@ -133,7 +133,8 @@ func TestReview05WhatIsLostIsRestored(t *testing.T) {
 			}
 			for _, secret := range lost {
 				p.lose(secret)
-				// In Preparing, a current Secret that is lost looks like one that was not generated yet: only the saved state shows it.
+				// In phase Preparing, a lost current Secret looks like one that was not generated yet. Only the saved state shows the
+				// difference.
 				if i != 1 || secret.Name != item.Current.Name {
 					if text := p.refused(Wanted{Configs: restoreOnly()}); !strings.Contains(text, "is lost") || !strings.Contains(text, name) {
 						t.Errorf("phase %q, %s: error %s", phase, secret.Name, text)
@@ -164,7 +165,7 @@ func namesOf(objects []corev1.Secret) []string {
 	return names
 }
 
-// TestStaleSavedState has a state that was saved before a rotation was completed. It brings nothing back that was withdrawn.
+// TestStaleSavedState uses a state that was saved before a rotation was completed. It must not restore withdrawn Secrets.
 func TestStaleSavedState(t *testing.T) {
 	p := newPlace(t)
 	p.ensure(kinds())
@@ -205,7 +206,8 @@ func TestUnsaved(t *testing.T) {
 	}
 }
 
-// TestRestoreOnlyAllowsAChangedConfig adds a user after a rotation: the Secret before the change is there, so nothing is lost.
+// TestRestoreOnlyAllowsAChangedConfig adds a user after a rotation. The Secret from before the change exists, so nothing is
+// lost.
 func TestRestoreOnlyAllowsAChangedConfig(t *testing.T) {
 	p := newPlace(t)
 	asked := []Config{{Name: "tokens", Kind: KindStaticToken, Users: []User{{Name: "a"}}, Persist: true}}
@@ -218,11 +220,12 @@ func TestRestoreOnlyAllowsAChangedConfig(t *testing.T) {
 	before, _ := p.ensure(asked).Items["tokens"].Token("a")
 	asked[0].Users = append(asked[0].Users, User{Name: "b"})
 	if after, err := p.ensure(asked).Items["tokens"].Token("a"); err != nil || after != before {
-		t.Errorf("the token of a user that stays changed: %v", err)
+		t.Errorf("the token of an existing user changed: %v", err)
 	}
 }
 
-// TestSavedIsReadWhenSomethingIsMissing: all that is saved is restored, also what could be generated again; at rest nothing is read.
+// TestSavedIsReadWhenSomethingIsMissing checks that every saved Secret is restored, also one that could be generated again, and
+// that nothing is read at rest.
 func TestSavedIsReadWhenSomethingIsMissing(t *testing.T) {
 	p := newPlace(t)
 	before := p.ensure(few())
@@ -247,11 +250,11 @@ func TestSavedIsReadWhenSomethingIsMissing(t *testing.T) {
 		}
 	}
 	if lost == 0 || reads != lost {
-		t.Errorf("%d were lost, and %d reads", lost, reads)
+		t.Errorf("%d were lost, with %d reads", lost, reads)
 	}
 	p.lose(before.Items["ca"].Current)
 	fails = errors.New("the garden is away")
 	if _, err := p.manager.Ensure(p.Context(), wanted); !errors.Is(err, fails) {
-		t.Errorf("nothing is generated while what is saved cannot be read: %v", err)
+		t.Errorf("a Secret is generated while the saved state cannot be read: %v", err)
 	}
 }

@@ -42,19 +42,19 @@ func configs() []Config {
 	}
 }
 
-// place is a namespace with a manager.
+// place is a namespace with a Manager.
 type place struct {
 	*testing.T
 	client  client.WithWatch
 	clock   *testingclock.FakePassiveClock
 	manager *Manager
-	// rotations that are declared.
+	// rotations are the declared rotations.
 	rotations map[string]Rotation
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	scheme := runtime.NewScheme() // of little, as the fake client builds a mapper of all in it for each write
+	scheme := runtime.NewScheme() // kept small, because the fake client builds a mapper of the whole scheme for each write
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -72,13 +72,13 @@ func (p *place) ensure(configs []Config) Result {
 	return result
 }
 
-// refused returns the error of what has to be refused.
+// refused returns the error of an Ensure that must be refused.
 func (p *place) refused(wanted Wanted) string {
 	p.Helper()
 	wanted.Rotations = p.rotations
 	_, err := p.manager.Ensure(p.Context(), wanted)
 	if err == nil {
-		p.Fatal("it was not refused")
+		p.Fatal("the configs were not refused")
 	}
 	return err.Error()
 }
@@ -90,7 +90,7 @@ func (p *place) cleanUp(configs []Config, unsettled []string, referred func(stri
 	}
 }
 
-// lose deletes Secrets by hand.
+// lose deletes Secrets, like a user does.
 func (p *place) lose(secrets ...Secret) {
 	p.Helper()
 	for _, secret := range secrets {
@@ -172,14 +172,14 @@ func TestRotationKeepsOldUntilCompleting(t *testing.T) {
 	for _, name := range rotated {
 		item := preparing.Items[name]
 		if item.Old == nil || item.Old.Name != before.Items[name].Current.Name || item.Current.Name == item.Old.Name {
-			t.Errorf("preparing: %s is %s, the old one %+v", name, item.Current.Name, item.Old)
+			t.Errorf("preparing: %s is %s, and the old one is %+v", name, item.Current.Name, item.Old)
 		}
 	}
 	if bundle := preparing.Items["ca"].Bundle; bytes.Count(bundle.Data[KeyBundleCert], []byte("BEGIN CERTIFICATE")) != 2 {
 		t.Error("the bundle does not have both authorities")
 	}
 	if got := preparing.Items["kube-apiserver"].Current.Name; got != before.Items["kube-apiserver"].Current.Name {
-		t.Error("the server changed before all trust the new authority")
+		t.Error("the server changed before all clients trust the new authority")
 	}
 	if got := preparing.Items["kubectl"].Current.Name; got == before.Items["kubectl"].Current.Name {
 		t.Error("the client did not change to the new authority")
@@ -192,29 +192,29 @@ func TestRotationKeepsOldUntilCompleting(t *testing.T) {
 	completing := p.ensure(configs())
 	for _, name := range rotated {
 		if item := completing.Items[name]; item.Old != nil || item.Current.Name != preparing.Items[name].Current.Name {
-			t.Errorf("completing: %s is %s, the old one %+v", name, item.Current.Name, item.Old)
+			t.Errorf("completing: %s is %s, and the old one is %+v", name, item.Current.Name, item.Old)
 		}
 	}
 	if got := completing.Items["kube-apiserver"].Current.Name; got == before.Items["kube-apiserver"].Current.Name {
-		t.Error("completing: the server's certificate is that of the old authority")
+		t.Error("completing: the server's certificate is signed by the old authority")
 	}
 	unused := len(completing.Unused)
 	if unused == 0 || len(Deletable(completing, []string{"a is not rolled out"}, func(string) bool { return false })) > 0 {
-		t.Errorf("%d unused, of which some are deleted while something is unsettled", unused)
+		t.Errorf("of %d unused Secrets some are deleted before the rollout is complete", unused)
 	}
 	mounted := completing.Unused[0].Name
 	deletable := Deletable(completing, nil, func(name string) bool { return name == mounted })
 	if len(deletable) != unused-1 {
-		t.Errorf("%d of %d are deletable, of which one is mounted", len(deletable), unused)
+		t.Errorf("%d of %d are deletable, want one less because one is mounted", len(deletable), unused)
 	}
 	p.cleanUp(configs(), []string{"a is not rolled out"}, nothing)
 	if again := p.ensure(configs()); len(again.Unused) != unused {
-		t.Errorf("%d of %d unused are left, though something is unsettled", len(again.Unused), unused)
+		t.Errorf("%d of %d unused Secrets remain, although the rollout is not complete", len(again.Unused), unused)
 	}
 	p.cleanUp(configs(), nil, func(name string) bool { return name == mounted })
 	p.rotate(corev1beta1.RotationCompleted, rotated...)
 	if completed := p.ensure(configs()); len(completed.Unused) != 1 || completed.Items["ca"].Current.Name != completing.Items["ca"].Current.Name {
-		t.Errorf("completed: unused %d", len(completed.Unused))
+		t.Errorf("completed: %d unused", len(completed.Unused))
 	}
 }
 
@@ -236,7 +236,8 @@ func TestSeedAuthorityIsRenewedAndTheOldOneDropped(t *testing.T) {
 	}
 }
 
-// TestLastRenewal: it moves when a certificate is renewed, or credentials are rotated, and not with what a version of the program declares.
+// TestLastRenewal checks that the time changes when a certificate is renewed or credentials are rotated, and not when a new
+// version of the program changes the configs.
 func TestLastRenewal(t *testing.T) {
 	p := newPlace(t)
 	is := func(result Result, want time.Time, what string) {
@@ -257,14 +258,14 @@ func TestLastRenewal(t *testing.T) {
 	others := append(configs(), Config{Name: "ca-other", Kind: KindCA}, Config{Name: "other", Kind: KindServer, CommonName: "other", SignedBy: "ca-other", Validity: 90 * day})
 	others[2].DNSNames = append(others[2].DNSNames, "another")
 	is(p.ensure(others), rotated, "configs are added and changed")
-	is(p.ensure(configs()[:1]), rotated, "configs are left out")
+	is(p.ensure(configs()[:1]), rotated, "configs are omitted")
 
 	renewed := start.Add(80 * day)
 	p.clock.SetTime(renewed)
 	is(p.ensure(others), renewed, "renewed")
 	p.clock.SetTime(renewed.Add(day))
 	is(p.ensure(others), renewed, "a day later")
-	is(p.ensure(configs()[:1]), renewed, "what was renewed is left out")
+	is(p.ensure(configs()[:1]), renewed, "the renewed configs are omitted")
 }
 
 func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
@@ -281,7 +282,7 @@ func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
 		p.lose(secret.Current, *secret.Old)
 	}
 	if text := p.refused(Wanted{Configs: asked}); !strings.Contains(text, "is lost") {
-		t.Errorf("%s is gone: error %s", name, text)
+		t.Errorf("%s is missing: error %s", name, text)
 	}
 }
 
@@ -388,7 +389,7 @@ func TestBytesAreNotLogged(t *testing.T) {
 	fmt.Fprintf(&log, "%+v %#v", request, request)
 	for _, value := range private {
 		if value != "admin" && value != "base64" && strings.Contains(log.String(), value[:min(len(value), 20)]) {
-			t.Fatal("the log has bytes of a secret")
+			t.Fatal("the log contains secret data")
 		}
 	}
 	if !strings.Contains(log.String(), redacted) {

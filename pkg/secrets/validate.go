@@ -11,18 +11,19 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// providers of encryption that a key can be generated for.
+// providers are the encryption providers for which keys can be generated.
 var providers = []corev1beta1.EncryptionProviderType{
 	corev1beta1.EncryptionProviderTypeAESCBC, corev1beta1.EncryptionProviderTypeAESGCM, corev1beta1.EncryptionProviderTypeSecretbox,
 }
 
-// minBits is the shortest RSA key that is generated.
+// minBits is the minimum length of an RSA key.
 const minBits = 1024
 
-// validate returns why a config cannot be generated. All that generating could refuse is found here, before anything is written.
+// validate returns an error if a Secret cannot be generated from a config. It detects all errors of the generation
+// before anything is written.
 func (c Config) validate() error {
 	if c.Name == "" {
-		return errors.New("a secret without a name is asked for")
+		return errors.New("a secret has no name")
 	}
 	var errs []error
 	refuse := func(format string, arguments ...any) {
@@ -51,7 +52,7 @@ func (c Config) validate() error {
 	case KindKubeconfig:
 		c.validateKubeconfig(refuse)
 	default:
-		refuse("the kind %q is not known", c.Kind)
+		refuse("unknown kind %q", c.Kind)
 	}
 	for _, text := range c.IPAddresses {
 		if net.ParseIP(text) == nil {

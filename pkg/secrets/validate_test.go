@@ -16,13 +16,13 @@ func TestResolveRefuses(t *testing.T) {
 		configs []Config
 		want    string
 	}{
-		"asked for twice":      {[]Config{{Name: "a", Kind: KindCA}, {Name: "a", Kind: KindVPNTLSAuth}}, "asked for twice"},
-		"an unknown authority": {[]Config{{Name: "a", Kind: KindServer, SignedBy: "ca"}}, `signed by "ca", which is not asked for`},
+		"configured twice":     {[]Config{{Name: "a", Kind: KindCA}, {Name: "a", Kind: KindVPNTLSAuth}}, "configured twice"},
+		"an unknown authority": {[]Config{{Name: "a", Kind: KindServer, SignedBy: "ca"}}, `signed by "ca", which is not configured`},
 		"no authority":         {[]Config{{Name: "a", Kind: KindServer}}, "signedBy must name an authority"},
 		"a signer that is not an authority": {
-			[]Config{{Name: "b", Kind: KindVPNTLSAuth}, {Name: "a", Kind: KindServer, SignedBy: "b"}}, `signed by "b", which is not asked for`},
-		"no name":             {[]Config{{Kind: KindCA}}, "without a name"},
-		"an unknown kind":     {[]Config{{Name: "a", Kind: "b"}}, `the kind "b" is not known`},
+			[]Config{{Name: "b", Kind: KindVPNTLSAuth}, {Name: "a", Kind: KindServer, SignedBy: "b"}}, `signed by "b", which is not configured`},
+		"no name":             {[]Config{{Kind: KindCA}}, "has no name"},
+		"an unknown kind":     {[]Config{{Name: "a", Kind: "b"}}, `unknown kind "b"`},
 		"a bad address":       {[]Config{{Name: "a", Kind: KindCA, IPAddresses: []string{"1.2.3"}}}, `"1.2.3" is not an IP address`},
 		"too few bits":        {[]Config{{Name: "a", Kind: KindRSAKey, Bits: 512}}, "512 bits are less than 1024"},
 		"a bad username":      {[]Config{{Name: "a", Kind: KindBasicAuth, Username: "a:b"}}, `the username "a:b"`},
@@ -33,9 +33,9 @@ func TestResolveRefuses(t *testing.T) {
 		"a negative validity": {[]Config{{Name: "a", Kind: KindCA, Validity: -1}}, "must not be negative"},
 		"no server":           {change(func(c *Config) { c.Server = "here" }), `the server "here"`},
 		"no trust":            {change(func(c *Config) { c.Trusts = "" }), "trusts must name"},
-		"an unknown trust":    {change(func(c *Config) { c.Trusts = "b" }), `trusts "b", which is not asked for`},
+		"an unknown trust":    {change(func(c *Config) { c.Trusts = "b" }), `trusts "b", which is not configured`},
 		"two credentials":     {change(func(c *Config) { c.SignedBy = "ca" }), "exactly one of"},
-		"unknown tokens":      {change(func(c *Config) { c.TokenFile, c.TokensOf, c.Username = "", "b", "c" }), `has a token of "b", which is not asked for`},
+		"unknown tokens":      {change(func(c *Config) { c.TokenFile, c.TokensOf, c.Username = "", "b", "c" }), `has a token of "b", which is not configured`},
 		"a token of no user":  {change(func(c *Config) { c.TokenFile, c.TokensOf = "", "b" }), "tokensOf needs a username"},
 	} {
 		if _, err := Resolve(test.configs, State{Now: start}); err == nil || !strings.Contains(err.Error(), test.want) {

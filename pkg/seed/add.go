@@ -45,13 +45,13 @@ import (
 
 const (
 	fieldManager = "gardenlet"
-	// startTimeout is how long the start may read from the seed.
+	// startTimeout limits the time for reads from the seed at startup.
 	startTimeout = 30 * time.Second
 )
 
-// AddToManager adds the controllers of the Seed to the manager of the seed cluster. The garden's cache has the Seed, the
-// ControllerRegistrations, and the ControllerInstallations and BackupBuckets that refer to the Seed. What is read from the seed is read through
-// caches of its own, which have no more than that.
+// AddToManager adds the controllers of the Seed to the manager of the seed cluster. The garden cluster's cache contains
+// the Seed, the ControllerRegistrations, and the ControllerInstallations and BackupBuckets of the Seed. Objects of the
+// seed cluster are read through separate caches that contain only the objects the flow needs.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -79,7 +79,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if err := care.AddToManager(mgr, garden, caches.seed, careOptions); err != nil {
 		return err
 	}
-	if err := breakglass.AddToManager(mgr, breakGlass(o.Namespace), eventlimit.New(mgr.GetEventRecorder(fieldManager), mgr.GetScheme(), o.Clock), o.Clock); err != nil {
+	recorder := eventlimit.New(mgr.GetEventRecorder(fieldManager), mgr.GetScheme(), o.Clock)
+	if err := breakglass.AddToManager(mgr, breakGlass(o.Namespace), recorder, o.Clock); err != nil {
 		return err
 	}
 	return addBackups(mgr, garden, o, caches, r)
@@ -89,7 +90,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches, r *reconciler) error {
 	emitter := func() *flow.Emitter {
 		return &flow.Emitter{
-			Reader: of.emitted, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock, Rules: r.emitter.Rules, Schema: r.emitter.Schema,
+			Reader: of.emitted, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
+			Rules: r.emitter.Rules, Schema: r.emitter.Schema,
 		}
 	}
 	seed := func() *backup.Seed {
@@ -112,11 +114,12 @@ func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *cach
 	return backupentry.AddToManager(mgr, garden, of.seed, seed(), controllers.BackupEntry, ptr.Deref(ofEntries, 1))
 }
 
-// caches are those of the seed cluster. Two of them, as they select different Secrets.
+// caches are the caches of the seed cluster. There are two because they select different Secrets.
 type caches struct {
-	seed     cache.Cache
+	seed cache.Cache
+	// material contains the Secrets that gardenlet generates.
 	material cache.Cache
-	// emitted is the first one with an index by owner.
+	// emitted is the seed cache with an index by owner.
 	emitted flow.IndexedReader
 }
 
@@ -137,7 +140,9 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 		DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
 			&resourcesv1alpha1.ManagedResource{}: {Namespaces: components},
-			&corev1.Secret{}:                     {Namespaces: map[string]cache.Config{o.Namespace: {LabelSelector: labels.NewSelector().Add(*emitted)}}},
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
+				LabelSelector: labels.NewSelector().Add(*emitted),
+			}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {
 				FieldSelector: fields.OneTermEqualSelector("metadata.name", constants.ClusterIdentityName),
 			}}},
@@ -150,7 +155,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	}
 	c := &caches{}
 	if c.seed, err = cache.New(mgr.GetConfig(), options); err != nil {
-		return nil, fmt.Errorf("make a cache of the seed: %w", err)
+		return nil, fmt.Errorf("create a cache of the seed: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -161,12 +166,13 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 		LabelSelector: labels.SelectorFromSet(labels.Set{constants.LabelSecretsManagerIdentity: identity}),
 	}}}}
 	if c.material, err = cache.New(mgr.GetConfig(), options); err != nil {
-		return nil, fmt.Errorf("make a cache of the Secrets of gardenlet: %w", err)
+		return nil, fmt.Errorf("create a cache of the Secrets of gardenlet: %w", err)
 	}
 	return c, nil
 }
 
-// reduceDefinition keeps the schema of ManagedResources alone: the flow looks at it, and at the names of the others.
+// reduceDefinition drops all schemas except the one of ManagedResources. The flow reads only the names of the other
+// definitions.
 func reduceDefinition(object any) (any, error) {
 	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
@@ -189,8 +195,8 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 	}
 	r := &reconciler{
 		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), cache: of.seed, garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(),
-		objects: gardenobjects.New(garden), events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock), options: o, images: vector,
-		version: versionOf(mgr.GetConfig(), mgr.GetHTTPClient()),
+		objects: gardenobjects.New(garden), options: o, images: vector, version: versionOf(mgr.GetConfig(), mgr.GetHTTPClient()),
+		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 	}
 	r.secrets = &secrets.Manager{
 		Reader: of.material, Uncached: r.uncached, Writer: r.seed, Namespace: o.Namespace, Identity: identity, Clock: o.Clock,
@@ -203,10 +209,11 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 	return r, nil
 }
 
-// watch adds the watches: all that the plan reads is watched, and what has to happen at a time is in its Next.
+// watch adds watches for all inputs of the plan. Time-based changes are scheduled by Plan.Next.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *caches) error {
 	built, err := controller.New("seed", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true),
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller of the Seed: %w", err)
@@ -217,7 +224,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 	r.objects.OnChange(func(object client.Object) {
 		select {
 		case changed <- event.GenericEvent{Object: object}:
-		default: // one is waiting already
+		default: // an event is already pending
 		}
 	})
 	secret, node := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
@@ -235,8 +242,8 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 		source.Kind[client.Object](of.material, &corev1.Secret{}, toSeed),
 		source.Kind[client.Object](of.seed, &corev1.ConfigMap{}, toSeed),
 		source.Kind[client.Object](of.seed, &discoveryv1.EndpointSlice{}, toSeed),
-		source.Kind[client.Object](of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, comesOrGoes(managedResources)),
-		source.Kind[client.Object](of.seed, node, toSeed, comesOrGoes("")),
+		source.Kind[client.Object](of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, createdOrDeleted(managedResources)),
+		source.Kind[client.Object](of.seed, node, toSeed, createdOrDeleted("")),
 		source.Channel(changed, toSeed),
 	} {
 		if err := built.Watch(watched); err != nil {
@@ -246,10 +253,10 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 	return nil
 }
 
-// managedResources is the definition whose schema the flow looks at.
+// managedResources is the definition whose schema the flow reads.
 const managedResources = "managedresources." + resourcesv1alpha1.GroupName
 
-// conditionsChanged lets changes of an installation pass that the flow looks at.
+// conditionsChanged drops updates of a ControllerInstallation that do not change its conditions.
 func conditionsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1beta1.ControllerInstallation)
@@ -258,8 +265,8 @@ func conditionsChanged() predicate.Predicate {
 	}}
 }
 
-// comesOrGoes lets creations and deletions pass, and changes of one object, if it has a name.
-func comesOrGoes(always string) predicate.Predicate {
+// createdOrDeleted passes creations and deletions, and spec changes of the object with the given name, if any.
+func createdOrDeleted(always string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return always != "" && e.ObjectNew.GetName() == always && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}

@@ -24,7 +24,8 @@ func (in Inputs) namespaces() ([]client.Object, error) {
 	return seednamespaces.Objects(seednamespaces.Values{SeedIsGarden: in.IsGarden, Zones: in.Seed.Spec.Provider.Zones})
 }
 
-// readDefinitions returns all definitions by their groups. They are large, and read once: nothing changes them.
+// readDefinitions returns all CustomResourceDefinitions by group. They are large and never change, so they are read
+// once.
 var readDefinitions = sync.OnceValues(func() (map[crds.Group][]client.Object, error) {
 	all := map[crds.Group][]client.Object{}
 	for _, group := range []crds.Group{crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler} {
@@ -37,7 +38,7 @@ var readDefinitions = sync.OnceValues(func() (map[crds.Group][]client.Object, er
 	return all, nil
 })
 
-// definitions returns the function for the objects of a bundle with definitions.
+// definitions returns a function that returns the objects of a bundle of CustomResourceDefinitions.
 func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 	groups := map[string][]crds.Group{
 		definitionsManagedResources: {crds.ManagedResources},
@@ -46,7 +47,7 @@ func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 		definitionsAutoscaling:      {crds.VerticalPodAutoscaler},
 	}[bundle]
 	if bundle == definitionsExtensions && in.IsGarden {
-		groups = []crds.Group{crds.ShootExtensions} // the operator of the garden brings the others
+		groups = []crds.Group{crds.ShootExtensions} // the garden operator deploys the others
 	}
 	return func() ([]client.Object, error) {
 		objects, err := readDefinitions()
@@ -61,7 +62,7 @@ func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 	}
 }
 
-// removable returns objects as they are before their removal, which is declared: nothing keeps them.
+// removable returns copies of objects without the annotation that protects them from deletion.
 func removable(objects []client.Object) ([]client.Object, error) {
 	copies := make([]client.Object, 0, len(objects))
 	for _, object := range objects {
@@ -101,7 +102,8 @@ func (in Inputs) resourceManagerValues() (resourcemanager.Values, error) {
 	return values, err
 }
 
-// replicas returns how many replicas a component has that works with one: Pods of one node do not replace each other.
+// replicas returns the replicas of a component that needs only one: on a single node, a second Pod adds no
+// availability.
 func (in Inputs) replicas() int32 {
 	if in.Nodes == 1 {
 		return 1
@@ -147,7 +149,9 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 		name string
 		into *string
 	}{
-		{vpa.ImageAdmissionController, &values.AdmissionControllerImage}, {vpa.ImageRecommender, &values.RecommenderImage}, {vpa.ImageUpdater, &values.UpdaterImage},
+		{vpa.ImageAdmissionController, &values.AdmissionControllerImage},
+		{vpa.ImageRecommender, &values.RecommenderImage},
+		{vpa.ImageUpdater, &values.UpdaterImage},
 	} {
 		image, err := in.image(wanted.name)
 		if err != nil {
@@ -168,7 +172,8 @@ func (in Inputs) etcdOperator() ([]client.Object, error) {
 		return nil, err
 	}
 	values := etcdoperator.Values{
-		Namespace: in.Namespace, Image: operator, MemberImage: member, LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
+		Namespace: in.Namespace, Image: operator, MemberImage: member,
+		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
 	}
 	if config := in.Config.ETCDConfig; config != nil && config.ETCDController != nil {
 		values.Workers = ptr.Deref(config.ETCDController.Workers, 0)
@@ -176,10 +181,10 @@ func (in Inputs) etcdOperator() ([]client.Object, error) {
 	return etcdoperator.Objects(values)
 }
 
-// secret returns the name of the Secret of a config.
+// secret returns the name of the current Secret of a config.
 func (in Inputs) secret(config string) string { return in.Secrets[config].Current.Name }
 
-// bundleOfAuthority returns what the certificates of the seed's components are trusted by.
+// bundleOfAuthority returns the CA bundle that verifies the certificates of the seed's components.
 func (in Inputs) bundleOfAuthority() []byte {
 	if bundle := in.Secrets[constants.SecretNameCASeed].Bundle; bundle != nil {
 		return bundle.Data["bundle.crt"]

@@ -33,9 +33,9 @@ import (
 // +events:on=Seed
 const (
 	eventInUse    = "DeletionRefused"     // Warning: the Seed cannot be deleted yet, because others refer to it
-	eventInactive = "NotActive"           // Warning: the Seed asks for components that this version does not have
+	eventInactive = "NotActive"           // Warning: the Seed requires components that this version does not have
 	eventError    = "ReconcileError"      // Warning: the Seed could not be reconciled
-	eventKept     = "ResourceManagerKept" // Warning: the Seed is deleted, and its resource-manager stays, because ManagedResources of others are left
+	eventKept     = "ResourceManagerKept" // Warning: the Seed is deleted, but its resource-manager is kept because other ManagedResources exist
 )
 
 // The actions of these Events.
@@ -44,14 +44,14 @@ const (
 	actionDelete    = "Delete"
 )
 
-// defaultSyncAfter is the syncPeriod if the configuration has none.
+// defaultSyncAfter is the default syncPeriod.
 const defaultSyncAfter = time.Minute
 
-// reconciler runs the flow of the one Seed.
+// reconciler runs the flow of the only Seed of this gardenlet.
 type reconciler struct {
 	seed     client.Client
 	uncached client.Reader
-	// cache has what the flow reads of the seed.
+	// cache contains the objects of the seed that the flow reads.
 	cache          cache.Cache
 	garden         client.Client
 	gardenUncached client.Reader
@@ -63,18 +63,18 @@ type reconciler struct {
 	images         images.Vector
 	version        func(context.Context) (string, error)
 
-	// facts were read when the operation for the generation of factsFor began.
+	// facts were read at the start of the operation for generation factsFor.
 	facts    *facts
 	factsFor int64
-	// unused is how many Secrets are not used any more.
+	// unused is the number of unused Secrets.
 	unused int
-	// written is the Seed as the garden's API server answered to the last write. The cache may not show it yet.
+	// written is the Seed as returned by the last write. The cache might not show it yet.
 	written *corev1beta1.Seed
-	// said is the last Event about the deletion, which is not repeated.
-	said string
+	// lastRefusal is the text of the last Event about a refused deletion. It prevents duplicate Events.
+	lastRefusal string
 }
 
-// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+// Reconcile computes a plan and emits it. Each step is a no-op if nothing has to change.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var seed corev1beta1.Seed
 	if err := r.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
@@ -87,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if seed.DeletionTimestamp != nil {
 			return reconcile.Result{}, nil
 		}
-		// The watch shows the change, and the next pass goes on.
+		// The watch reports the change, and the next pass continues.
 		return reconcile.Result{}, r.patch(ctx, &seed, func() { controllerutil.AddFinalizer(&seed, constants.GardenerName) })
 	}
 	result, err := r.run(ctx, &seed)
@@ -100,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// isNewer reports whether the Seed that was written last is newer than one from a cache.
+// isNewer reports whether the last written Seed is newer than the cached one.
 func (r *reconciler) isNewer(cached *corev1beta1.Seed) bool {
 	if r.written == nil || r.written.UID != cached.UID {
 		return false
@@ -109,7 +109,7 @@ func (r *reconciler) isNewer(cached *corev1beta1.Seed) bool {
 	return err == nil && order < 0
 }
 
-// run is one pass.
+// run executes one pass: observe, plan, emit, report.
 func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	if r.facts == nil || r.factsFor != seed.Generation {
 		read, err := r.readFacts(ctx)
@@ -148,7 +148,8 @@ func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile
 	return wake, nil
 }
 
-// after returns when the next pass is due though nothing was seen to change. At the sync period all is computed again, and nothing is sent.
+// after returns when the next pass is due if no watch reports a change. At the sync period everything is computed
+// again, and usually nothing is written.
 func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) reconcile.Result {
 	wait := defaultSyncAfter
 	if controllers := r.options.Config.Controllers; controllers != nil && controllers.Seed != nil && controllers.Seed.SyncPeriod != nil {
@@ -163,7 +164,8 @@ func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) recon
 	return reconcile.Result{RequeueAfter: wait}
 }
 
-// ensureBucket has the BackupBucket of the Seed exist in the garden, once the extensions that it needs can be installed.
+// ensureBucket creates or updates the BackupBucket of the Seed in the garden as soon as the required extensions can be
+// installed.
 func (r *reconciler) ensureBucket(ctx context.Context, in Inputs) error {
 	backup := in.Seed.Spec.Backup
 	if backup == nil || in.Extensions == nil || in.checkVersion() != "" || len(in.missingExtensions()) > 0 {
@@ -182,7 +184,7 @@ func (r *reconciler) ensureBucket(ctx context.Context, in Inputs) error {
 	before := client.MergeFrom(in.Bucket.DeepCopy())
 	in.Bucket.Spec = wanted.Spec
 	if err := r.garden.Patch(ctx, in.Bucket, before, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("change BackupBucket %s: %w", wanted.Name, err)
+		return fmt.Errorf("update BackupBucket %s: %w", wanted.Name, err)
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ func bucketOf(seed *corev1beta1.Seed) *corev1beta1.BackupBucket {
 	}
 }
 
-// cleanUp deletes Secrets that nothing uses any more.
+// cleanUp deletes unused Secrets.
 func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result) error {
 	if r.unused == 0 || len(result.Written) > 0 {
 		return nil
@@ -223,32 +225,33 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result)
 	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
 }
 
-// finish carries out what a deletion needs beside its plan, and lets the Seed go when nothing is left. Until then it returns when to look
-// again, as it is given.
+// finish executes the parts of a deletion that are not in the plan, and removes the finalizer of the Seed when
+// everything is deleted. Until then it returns wake, which schedules the next pass.
 func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inputs, plan flow.Plan, wake reconcile.Result) (reconcile.Result, error) {
 	if in.Users == nil || len(*in.Users) > 0 {
 		why, _ := in.inUse()
-		if why != r.said {
+		if why != r.lastRefusal {
 			r.events.Eventf(seed, nil, corev1.EventTypeWarning, eventInUse, actionDelete, "%s", why)
-			r.said = why
+			r.lastRefusal = why
 		}
 		return wake, nil
 	}
 	if in.Bucket != nil {
 		if in.Bucket.DeletionTimestamp != nil {
-			return wake, nil // the watch shows when it is gone
+			return wake, nil // the watch reports its deletion
 		}
 		err := r.garden.Delete(ctx, in.Bucket, client.Preconditions{UID: &in.Bucket.UID})
 		return wake, client.IgnoreNotFound(err)
 	}
 	if len(in.Emitted) > 0 || len(plan.Waits) > 0 {
-		return wake, nil // the watches show when they are gone
+		return wake, nil // the watches report their deletion
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
 	if err != nil || len(left) > 0 {
 		return wake, err
 	}
-	for _, name := range []string{FlowName, backupbucket.FlowName, backupentry.FlowName} { // no bucket and no entry of the Seed is left
+	// The buckets and entries of the Seed no longer exist at this point.
+	for _, name := range []string{FlowName, backupbucket.FlowName, backupentry.FlowName} {
 		if err := flow.DeleteManifests(ctx, r.uncached, r.seed, in.Namespace, client.MatchingLabels{flow.LabelFlow: name}); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -263,7 +266,7 @@ func (r *reconciler) finish(ctx context.Context, seed *corev1beta1.Seed, in Inpu
 	return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })
 }
 
-// patch writes a change of the Seed, if it is still the one that was read.
+// patch applies a change to the Seed with optimistic locking.
 func (r *reconciler) patch(ctx context.Context, seed *corev1beta1.Seed, change func()) error {
 	before := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change()
@@ -274,7 +277,8 @@ func (r *reconciler) patch(ctx context.Context, seed *corev1beta1.Seed, change f
 	return nil
 }
 
-// write writes the status, if it has changed. Each writer of conditions sends its own ones: they are merged by type.
+// write updates the status if it has changed. Conditions are merged by type, so that each writer sends only its own
+// ones.
 func (r *reconciler) write(ctx context.Context, seed *corev1beta1.Seed, status corev1beta1.SeedStatus) error {
 	if equality.Semantic.DeepEqual(status, seed.Status) {
 		return nil

@@ -10,9 +10,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// deletion is the plan for a Seed that is being deleted. Its stages follow each other: what refers to the Seed is gone, its bucket is gone,
-// its components are gone, extensions are uninstalled, what the components relied on is gone, no object of the seed's own kinds is left,
-// the definitions of these kinds are gone. Then the resource-manager and the namespaces are left alone: the chart of gardenlet brought them.
+// deletion returns the plan for a Seed that is being deleted. It proceeds in stages: all references to the Seed are
+// removed, its bucket is deleted, its components are deleted, extensions are uninstalled, the base of the components is
+// deleted, no objects of the seed's own kinds remain, and the definitions of these kinds are deleted. Only the
+// resource-manager and the namespaces remain, which the gardenlet chart installed.
 func deletion(in Inputs) flow.Plan {
 	plan := flow.Plan{Deleting: true}
 	if why, next := in.inUse(); why != "" {
@@ -29,7 +30,9 @@ func deletion(in Inputs) flow.Plan {
 			continue
 		}
 		if why := in.blocked(stage); why != "" {
-			plan.Waits = append(plan.Waits, flow.Wait{Name: "deletion", Reason: why, Holds: in.Emitted, Deadline: in.deadline(), Code: corev1beta1.ErrorCleanupClusterResources})
+			plan.Waits = append(plan.Waits, flow.Wait{
+				Name: "deletion", Reason: why, Holds: in.Emitted, Deadline: in.deadline(), Code: corev1beta1.ErrorCleanupClusterResources,
+			})
 			plan.Next = in.Now.Add(again)
 			return plan
 		}
@@ -38,7 +41,7 @@ func deletion(in Inputs) flow.Plan {
 		}
 		for _, later := range stages[stage+1:] {
 			if len(later) > 0 {
-				plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "others are deleted first", Holds: later})
+				plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "other bundles are deleted first", Holds: later})
 			}
 		}
 		return plan
@@ -46,7 +49,7 @@ func deletion(in Inputs) flow.Plan {
 	return plan
 }
 
-// waitOrder is the wait of what is deleted later.
+// waitOrder is the name of the wait that holds the bundles of later stages.
 const waitOrder = "deletion-order"
 
 // The stages in which bundles are deleted.
@@ -59,7 +62,7 @@ const (
 	stageCount
 )
 
-// stages returns the bundles that exist by the stage in which they are deleted.
+// stages returns the existing bundles by deletion stage.
 func (in Inputs) stages() [stageCount][]flow.Key {
 	var stages [stageCount][]flow.Key
 	for _, key := range in.Emitted {
@@ -70,7 +73,7 @@ func (in Inputs) stages() [stageCount][]flow.Key {
 		case key.Name == bundleResourceManager:
 			stage = stageResourceManager
 		case key.Name == bundleNamespaces, key.Name == definitionsManagedResources, key.Name == definitionsAutoscaling:
-			stage = stageLast // the resource-manager itself has an object of the kind VerticalPodAutoscaler
+			stage = stageLast // the resource-manager itself has a VerticalPodAutoscaler
 		case strings.HasPrefix(key.Name, prefixDefinitions):
 			stage = stageDefinitions
 		}
@@ -79,10 +82,11 @@ func (in Inputs) stages() [stageCount][]flow.Key {
 	return stages
 }
 
-// remove adds to a plan what deletes a bundle.
+// remove adds the deletion of a bundle to a plan.
 func (in Inputs) remove(plan *flow.Plan, key flow.Key) {
 	if isRemoved(key) && in.Kept[key] {
-		// The definitions survive their ManagedResource, unless their removal is declared by a revision of its own.
+		// The definitions are kept after the deletion of their ManagedResource, unless a separate revision allows their
+		// deletion first.
 		bundle, err := in.declareRemoval(key)
 		if err == nil {
 			plan.Bundles = append(plan.Bundles, bundle)
@@ -94,12 +98,12 @@ func (in Inputs) remove(plan *flow.Plan, key flow.Key) {
 	plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: isExtension(key) || isRemoved(key)})
 }
 
-// isRemoved reports whether a bundle has definitions that are removed with the Seed.
+// isRemoved reports whether a bundle contains definitions that are deleted with the Seed.
 func isRemoved(key flow.Key) bool {
 	return strings.HasPrefix(key.Name, prefixDefinitions) && key.Name != definitionsManagedResources
 }
 
-// declareRemoval returns a bundle as it is deleted together with its objects.
+// declareRemoval returns a revision of a bundle that is deleted together with its objects.
 func (in Inputs) declareRemoval(key flow.Key) (flow.Bundle, error) {
 	bundle, err := in.bundle(part{name: key.Name, objects: in.definitions(key.Name), deletedAfter: after(key.Name)})
 	if err != nil {
@@ -110,20 +114,21 @@ func (in Inputs) declareRemoval(key flow.Key) (flow.Bundle, error) {
 	return bundle, err
 }
 
-// inUse says what refers to a Seed that is being deleted, and whether that has to be looked at again after a while; empty if nothing does.
+// inUse returns what blocks the deletion of a Seed, empty if nothing does. poll is set if no watch reports when this
+// changes.
 func (in Inputs) inUse() (why string, poll bool) {
 	switch {
 	case in.Users == nil:
-		return "what refers to the Seed is not known", true
+		return "the objects that refer to the Seed are not known", true
 	case len(*in.Users) > 0:
-		return "these objects refer to the Seed, and have to be deleted or moved first: " + limited(*in.Users), true
+		return "these objects refer to the Seed and must be deleted or moved first: " + limited(*in.Users), true
 	case in.Bucket != nil:
 		return "BackupBucket " + in.Bucket.Name + " of the Seed is being deleted", false
 	}
 	return "", false
 }
 
-// blocked says why a stage cannot begin; empty if it can.
+// blocked returns why a stage cannot start, empty if it can.
 func (in Inputs) blocked(stage int) string {
 	if stage >= stageBase {
 		if in.Extensions == nil {
@@ -143,13 +148,13 @@ func (in Inputs) blocked(stage int) string {
 			return "the objects of the seed's own kinds are not known"
 		}
 		if len(*in.Instances) > 0 {
-			return "objects are left in the seed whose kinds would be removed, and they with them: " + limited(*in.Instances)
+			return "objects of kinds that would be deleted still exist in the seed: " + limited(*in.Instances)
 		}
 	}
 	return ""
 }
 
-// limited joins names for a message.
+// limited joins at most ten names for a message.
 func limited(names []string) string {
 	const most = 10
 	if len(names) <= most {

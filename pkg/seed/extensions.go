@@ -16,7 +16,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// extensionParts returns a part for each extension of the Seed. They are deleted before what they use, and wait for nothing.
+// extensionParts returns a part for each extension of the Seed. An extension is deleted before the parts that it needs,
+// and immediately.
 func (in Inputs) extensionParts(references string) []part {
 	if in.Extensions == nil {
 		return nil
@@ -39,7 +40,8 @@ func (in Inputs) extensionParts(references string) []part {
 	return parts
 }
 
-// extension returns the object of an extension of the Seed. Its operation is sent with each change of it.
+// extension returns the Extension object for an extension of the Seed. Each change of the object includes the operation
+// annotation.
 func (in Inputs) extension(extension corev1beta1.Extension) *extensionsv1alpha1.Extension {
 	return &extensionsv1alpha1.Extension{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,8 +54,8 @@ func (in Inputs) extension(extension corev1beta1.Extension) *extensionsv1alpha1.
 	}
 }
 
-// addExtensionWaits holds the extensions until the programs that are responsible for them are installed, and adds tombstones for those that
-// the Seed does not have any more.
+// addExtensionWaits holds the extensions until their controllers are installed, and adds tombstones for extensions that
+// the Seed no longer has.
 func (in Inputs) addExtensionWaits(plan *flow.Plan) {
 	wanted := map[flow.Key]bool{}
 	if in.Extensions != nil {
@@ -68,12 +70,14 @@ func (in Inputs) addExtensionWaits(plan *flow.Plan) {
 		case in.Extensions == nil:
 			holds = append(holds, key)
 		default:
-			// A guard refuses the deletion of extension objects that do not confirm it.
+			// A guard rejects the deletion of extension objects without a confirmation.
 			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: true})
 		}
 	}
 	if in.Extensions == nil {
-		plan.Waits = append(plan.Waits, flow.Wait{Name: "extensions-known", Reason: "the extensions of the garden are not known", Holds: holds, Deadline: in.deadline()})
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "extensions-known", Reason: "the extensions of the garden are not known", Holds: holds, Deadline: in.deadline(),
+		})
 		return
 	}
 	missing := in.missingExtensions()
@@ -85,7 +89,8 @@ func (in Inputs) addExtensionWaits(plan *flow.Plan) {
 	}
 	slices.SortFunc(holds, flow.Key.Compare)
 	plan.Waits = append(plan.Waits, flow.Wait{
-		Name: "required-extensions", Reason: fmt.Sprintf("required extensions are not ready: %s", strings.Join(missing, ", ")), Holds: holds, Deadline: in.deadline(),
+		Name: "required-extensions", Reason: fmt.Sprintf("required extensions are not ready: %s", strings.Join(missing, ", ")),
+		Holds: holds, Deadline: in.deadline(),
 	})
 }
 

@@ -16,15 +16,15 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
-// facts are what the flow reads once, when it begins an operation: it does not change while nothing else does.
+// facts are inputs that are read once at the start of an operation, because they rarely change.
 type facts struct {
-	// version of Kubernetes, such as 1.37.1.
+	// version of Kubernetes in the seed, such as 1.37.1.
 	version string
-	// isGarden is set if the seed is the garden, too.
+	// isGarden is set if the seed is also the garden.
 	isGarden bool
 }
 
-// versionOf returns a function that asks the API server of the seed for its version.
+// versionOf returns a function that reads the version of the seed's API server.
 func versionOf(config *rest.Config, http *http.Client) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		asked, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
@@ -39,7 +39,7 @@ func versionOf(config *rest.Config, http *http.Client) func(context.Context) (st
 	}
 }
 
-// readFacts reads them.
+// readFacts reads the facts from the seed.
 func (r *reconciler) readFacts(ctx context.Context) (*facts, error) {
 	version, err := r.version(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *reconciler) readFacts(ctx context.Context) (*facts, error) {
 	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
 	err = r.uncached.List(ctx, &gardens, client.Limit(1))
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("find out whether the seed is the garden: %w", err)
+		return nil, fmt.Errorf("check whether the seed is the garden: %w", err)
 	}
 	read.isGarden = len(gardens.Items) > 0
 	return read, nil

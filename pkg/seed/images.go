@@ -7,8 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-// imagesOfComponents returns the list of images with the overwrites in the files that the environment names. The operator of etcd clusters
-// has the name etcd-druid there, and of its own list the image of the members is used.
+// imagesOfComponents returns the list of images with the overwrites from the files that the environment names. There,
+// the etcd operator is named etcd-druid. From its own list, only the image of the members is used.
 func imagesOfComponents() (images.Vector, error) {
 	vector, err := images.FromEnvironment()
 	if err != nil {

@@ -13,7 +13,7 @@ func TestImagesOfComponents(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "components.yaml")
 	t.Setenv(images.ComponentsOverwriteVariable, path)
 	if _, err := imagesOfComponents(); err == nil {
-		t.Error("a file that does not exist is not an error")
+		t.Error("no error for a missing file")
 	}
 	const overwrites = `
 components:

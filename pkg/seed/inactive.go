@@ -4,11 +4,11 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Inactive returns what a Seed asks for and this version does not bring: the settings are accepted, and have no effect.
+// Inactive returns the components and settings of a Seed that this version accepts but does not implement.
 func Inactive(seed *corev1beta1.Seed) []string {
 	var inactive []string
-	note := func(asked bool, what string) {
-		if asked {
+	note := func(requested bool, what string) {
+		if requested {
 			inactive = append(inactive, what)
 		}
 	}
@@ -23,6 +23,7 @@ func Inactive(seed *corev1beta1.Seed) []string {
 	note(seed.Spec.Ingress != nil && seed.Spec.DNS.Provider != nil, "spec.dns.provider (the DNS record of spec.ingress.domain)")
 	note(watchdog == nil || watchdog.Weeder == nil || watchdog.Weeder.Enabled, "spec.settings.dependencyWatchdog.weeder")
 	note(watchdog == nil || watchdog.Prober == nil || watchdog.Prober.Enabled, "spec.settings.dependencyWatchdog.prober")
-	note(settings.PersistentVolumeClaimAutoscaler != nil && settings.PersistentVolumeClaimAutoscaler.Enabled, "spec.settings.persistentVolumeClaimAutoscaler")
+	volumes := settings.PersistentVolumeClaimAutoscaler
+	note(volumes != nil && volumes.Enabled, "spec.settings.persistentVolumeClaimAutoscaler")
 	return inactive
 }

@@ -21,23 +21,24 @@ import (
 )
 
 const (
-	// FlowName is the value of flow.LabelFlow on all that the flow emits.
+	// FlowName is the value of flow.LabelFlow on all emitted objects.
 	FlowName = "seed"
-	// minimumVersion is the oldest version of Kubernetes that a seed may have.
+	// minimumVersion is the oldest supported Kubernetes version of a seed.
 	minimumVersion = "1.32"
 	// extensionTimeout is how long the flow waits for extensions before it reports an error.
 	extensionTimeout = time.Minute
-	// again is how often the flow looks whether anything refers to a Seed that is being deleted.
+	// again is how often the flow checks for references to a Seed that is being deleted.
 	again = time.Minute
 )
 
-// Inputs are all that the flow reads. What is nil or empty, and does not say otherwise, is not known yet: the bundles that need it are held.
+// Inputs are all inputs of the flow. Unless documented otherwise, a nil or empty field is not known yet, and the
+// bundles that need it are held.
 type Inputs struct {
-	// Owner is the Seed, Namespace that of gardenlet, and Class that of the seed's resource-manager.
+	// Owner is the Seed, Namespace the namespace of gardenlet, and Class the class of the seed's resource-manager.
 	Owner     flow.Owner
 	Namespace string
 	Class     string
-	// Seed as it is declared, and its last operation.
+	// Seed as declared, with its last operation.
 	Seed *corev1beta1.Seed
 	// Config of gardenlet.
 	Config *gardenletv1alpha1.GardenletConfiguration
@@ -47,36 +48,38 @@ type Inputs struct {
 
 	// KubernetesVersion of the seed.
 	KubernetesVersion string
-	// Identity of the cluster, and IdentityOrigin who has given it; an empty origin if no ConfigMap says so.
+	// Identity of the cluster, and IdentityOrigin, which component has set it. The origin is empty if no ConfigMap records
+	// it.
 	Identity, IdentityOrigin string
-	// IsGarden is set if the seed is the garden, too, and IsShoot if it is a self-hosted Shoot: the operator or gardenadm brings some
-	// components then.
+	// IsGarden is set if the seed is also the garden, and IsShoot if it is a self-hosted Shoot. The garden operator or
+	// gardenadm then deploys some components.
 	IsGarden, IsShoot bool
-	// Nodes is the number of nodes of the seed; 0 if it is not known.
+	// Nodes is the number of nodes of the seed; 0 if unknown.
 	Nodes int
 	// APIServers are the addresses of the seed's API server.
 	APIServers []netip.AddrPort
-	// HasVerticalPodAutoscaler says whether the seed knows the kind.
+	// HasVerticalPodAutoscaler reports whether the kind is defined in the seed.
 	HasVerticalPodAutoscaler *bool
-	// Secrets by the names of their configs.
+	// Secrets by config name.
 	Secrets map[string]secrets.Item
-	// SecretsRenewed is when a Secret has to be renewed; zero for never.
+	// SecretsRenewed is when the next Secret must be renewed; zero for never.
 	SecretsRenewed time.Time
-	// Extensions are what the garden knows of extensions.
+	// Extensions are the extensions of the garden.
 	Extensions *Extensions
-	// References are the objects that spec.resources names, by the names there, as the garden has them. One that is not there is not known.
+	// References are the objects listed in spec.resources, as read from the garden, by their name in the list. Missing
+	// entries are unknown.
 	References map[string]Reference
 	// Bucket is the BackupBucket of the Seed.
 	Bucket *corev1beta1.BackupBucket
 
-	// Emitted are the bundles of the Seed that exist.
+	// Emitted are the existing bundles of the Seed.
 	Emitted []flow.Key
-	// Kept are the bundles that leave their objects behind when they are deleted, of those that exist.
+	// Kept are the existing bundles whose objects are kept on deletion.
 	Kept map[flow.Key]bool
-	// Deleting is set once the Seed is being deleted, and Users is what refers to it then, for people; nil if that is not known.
+	// Deleting is set if the Seed is being deleted. Users then describes the objects that refer to it; nil if unknown.
 	Deleting bool
 	Users    *[]string
-	// Instances are the objects of kinds that the seed's definitions define, for people; nil if they are not known.
+	// Instances describes the objects of kinds that the seed's definitions define; nil if unknown.
 	Instances *[]string
 
 	Now time.Time
@@ -88,27 +91,27 @@ type Extensions struct {
 	Installations []corev1beta1.ControllerInstallation
 }
 
-// Reference is an object that spec.resources names: one of the two, or a WorkloadIdentity.
+// Reference is an object listed in spec.resources. Exactly one field is set.
 type Reference struct {
 	Secret           *corev1.Secret
 	ConfigMap        *corev1.ConfigMap
 	WorkloadIdentity *securityv1alpha1.WorkloadIdentity
 }
 
-// operatorRuns reports whether the operator of the garden, or gardenadm, brings the components that exist once in a cluster.
+// operatorRuns reports whether the garden operator or gardenadm deploys the components that exist once per cluster.
 func (in Inputs) operatorRuns() bool { return in.IsGarden || in.IsShoot }
 
 func (in Inputs) settings() corev1beta1.SeedSettings {
 	return ptr.Deref(in.Seed.Spec.Settings, corev1beta1.SeedSettings{})
 }
 
-// autoscaling reports whether the Seed has the Vertical Pod Autoscaler installed.
+// autoscaling reports whether the Vertical Pod Autoscaler is enabled in the Seed.
 func (in Inputs) autoscaling() bool {
 	setting := in.settings().VerticalPodAutoscaler
 	return setting == nil || setting.Enabled
 }
 
-// reservations returns the capacities that are reserved.
+// reservations returns the enabled excess capacity reservations.
 func (in Inputs) reservations() []corev1beta1.SeedSettingExcessCapacityReservationConfig {
 	setting := in.settings().ExcessCapacityReservation
 	if setting == nil || !ptr.Deref(setting.Enabled, true) {
@@ -122,21 +125,22 @@ func (in Inputs) key(name string) flow.Key { return flow.Key{Namespace: in.Names
 
 func (in Inputs) emitted(name string) bool { return slices.Contains(in.Emitted, in.key(name)) }
 
-// checkVersion returns why the version of the seed is not supported; empty if it is.
+// checkVersion returns why the Kubernetes version of the seed is not supported, empty if it is.
 func (in Inputs) checkVersion() string {
 	version, err := semver.NewVersion(in.KubernetesVersion)
 	if err != nil {
-		return fmt.Sprintf("the seed's version of Kubernetes, %q, cannot be read: %v", in.KubernetesVersion, err)
+		return fmt.Sprintf("the Kubernetes version of the seed, %q, is invalid: %v", in.KubernetesVersion, err)
 	}
 	minimum := semver.MustParse(minimumVersion)
 	if version.Major() < minimum.Major() || version.Major() == minimum.Major() && version.Minor() < minimum.Minor() {
-		return fmt.Sprintf("the seed has version %s of Kubernetes, and the oldest one that is supported is %s: update it", in.KubernetesVersion, minimumVersion)
+		return fmt.Sprintf("the seed has Kubernetes version %s, but the oldest supported version is %s: update the seed",
+			in.KubernetesVersion, minimumVersion)
 	}
 	return ""
 }
 
-// deadline returns when something that the flow waits for becomes an error: a time after the operation made its last step. It stays one then;
-// other errors do not end the time.
+// deadline returns when a wait becomes an error: extensionTimeout after the last progress of the operation. It then
+// remains an error. Other errors do not stop the timeout.
 func (in Inputs) deadline() time.Time {
 	last := in.Seed.Status.LastOperation
 	switch {
@@ -153,7 +157,7 @@ func (in Inputs) deadline() time.Time {
 // BucketName returns the name of the BackupBucket of a Seed.
 func BucketName(seed *corev1beta1.Seed) string { return string(seed.UID) }
 
-// required returns the kinds and types of extensions that the Seed itself needs, such as "Extension/filter", sorted.
+// required returns the sorted extension kinds and types that the Seed itself needs, such as "Extension/filter".
 func (in Inputs) required() []string {
 	wanted := []string{}
 	if provider := in.Seed.Spec.DNS.Provider; provider != nil {
@@ -169,7 +173,8 @@ func (in Inputs) required() []string {
 	return slices.Compact(wanted)
 }
 
-// extensions returns the extensions of the Seed: those that it names, and those that are enabled for all seeds, sorted by type.
+// extensions returns the extensions of the Seed, sorted by type: those in its spec and those that are enabled for all
+// seeds.
 func (in Inputs) extensions() []corev1beta1.Extension {
 	var wanted []corev1beta1.Extension
 	named := map[string]bool{}
@@ -181,7 +186,8 @@ func (in Inputs) extensions() []corev1beta1.Extension {
 	}
 	for _, registration := range in.Extensions.Registrations {
 		for _, resource := range registration.Spec.Resources {
-			automatic := resource.Kind == "Extension" && ptr.Deref(resource.Primary, true) && slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeSeed)
+			automatic := resource.Kind == "Extension" && ptr.Deref(resource.Primary, true) &&
+				slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeSeed)
 			if automatic && !named[resource.Type] {
 				named[resource.Type] = true
 				wanted = append(wanted, corev1beta1.Extension{Type: resource.Type})
@@ -192,7 +198,7 @@ func (in Inputs) extensions() []corev1beta1.Extension {
 	return wanted
 }
 
-// missingExtensions returns which of the required extensions are not ready, with the reasons.
+// missingExtensions returns the required extensions that are not ready, with the reasons.
 func (in Inputs) missingExtensions() []string {
 	serving := map[string][]string{}
 	for _, registration := range in.Extensions.Registrations {
@@ -211,7 +217,7 @@ func (in Inputs) missingExtensions() []string {
 	return missing
 }
 
-// notInstalled says why none of some registrations is installed and ready; empty if one is.
+// notInstalled returns why none of the registrations is installed and ready, empty if one is.
 func (in Inputs) notInstalled(registrations []string) string {
 	if len(registrations) == 0 {
 		return "no ControllerRegistration serves it"
@@ -228,7 +234,7 @@ func (in Inputs) notInstalled(registrations []string) string {
 	return why
 }
 
-// notReady says which condition of an installation does not hold; empty if all do.
+// notReady returns which condition of an installation is not met, empty if all are.
 func notReady(installation *corev1beta1.ControllerInstallation) string {
 	for _, wanted := range []struct {
 		kind   corev1beta1.ConditionType
@@ -250,5 +256,5 @@ func notReady(installation *corev1beta1.ControllerInstallation) string {
 	return ""
 }
 
-// origin of the cluster's identity if the flow has given it.
+// originSeed is the origin of a cluster identity that this flow has set.
 const originSeed = constants.RoleSeed

@@ -11,7 +11,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// TestDeadline: what was not in time stays so, and an error of something else does not end the time.
+// TestDeadline checks that an expired deadline remains expired, and that another error does not end the waiting time.
 func TestDeadline(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -32,7 +32,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDigestOfConfiguration: a setting of gardenlet that no bundle is made from does not change the inputs.
+// TestDigestOfConfiguration checks that a setting of gardenlet that no bundle depends on does not change the digest of the
+// inputs.
 func TestDigestOfConfiguration(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*gardenletv1alpha1.GardenletConfiguration)
@@ -48,7 +49,7 @@ func TestDigestOfConfiguration(t *testing.T) {
 		before, errBefore := known(t).digest()
 		after, errAfter := known(t, func(in *Inputs) { test.change(in.Config) }).digest()
 		if errBefore != nil || errAfter != nil || (before != after) != test.changes {
-			t.Errorf("%s: the digest is %s, was %s: %v %v", name, after, before, errBefore, errAfter)
+			t.Errorf("%s: the digest is %s, previously %s: %v %v", name, after, before, errBefore, errAfter)
 		}
 	}
 }

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// identity is that of the flow as the keeper of Secrets.
+	// identity is the identity of the flow as a manager of Secrets.
 	identity = "gardenlet"
-	// authorityValidity is how long the authority of the seed is valid. It is renewed before.
+	// authorityValidity is the validity of the seed's certificate authority. It is renewed before it expires.
 	authorityValidity = 30 * 24 * time.Hour
-	// oldAuthorityFor is how long the authority before it is trusted after that.
+	// oldAuthorityFor is how long the previous authority is trusted after the renewal.
 	oldAuthorityFor = 24 * time.Hour
 )
 
-// secretConfigs returns all Secrets that the components of the Seed need, whatever they wait for.
+// secretConfigs returns the configs of all Secrets that the components of the Seed need, including components that are
+// held.
 func (in Inputs) secretConfigs() []secrets.Config {
 	configs := []secrets.Config{{
 		Name: constants.SecretNameCASeed, Kind: secrets.KindCA, CommonName: "kubernetes", Validity: authorityValidity,

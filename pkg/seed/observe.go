@@ -26,13 +26,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// classSeed is the class of what gardenlet emits.
+// classSeed is the class of the ManagedResources that gardenlet emits.
 const classSeed = "seed"
 
-// autoscalerKind is the definition that says whether the seed knows VerticalPodAutoscalers.
+// autoscalerKind is the CustomResourceDefinition of VerticalPodAutoscalers.
 const autoscalerKind = "verticalpodautoscalers.autoscaling.k8s.io"
 
-// observe reads the inputs of the plan. In the seed all comes from caches; at rest no request is sent.
+// observe reads the inputs of the plan. Objects in the seed are read from caches. If nothing has changed, no request is
+// sent.
 func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Inputs, error) {
 	in := Inputs{
 		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
@@ -77,7 +78,8 @@ func (r *reconciler) observeEmitted(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeIdentity reads the identity of the cluster, which the status has once it is known.
+// observeIdentity reads the identity of the cluster: from the status of the Seed, from the ConfigMap, or else the UID
+// of the namespace kube-system.
 func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
 	var object corev1.ConfigMap
 	err := r.cache.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, &object)
@@ -93,13 +95,13 @@ func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
 	}
 	var system corev1.Namespace
 	if err := r.uncached.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return fmt.Errorf("read the namespace whose UID is the identity of the cluster: %w", err)
+		return fmt.Errorf("read the namespace kube-system for the identity of the cluster: %w", err)
 	}
 	in.Identity = string(system.UID)
 	return nil
 }
 
-// observeCluster reads what the plan needs to know of the seed's control plane and nodes.
+// observeCluster reads the API server addresses, the number of nodes and whether VerticalPodAutoscalers are defined.
 func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	var endpoints discoveryv1.EndpointSliceList
 	if err := r.cache.List(ctx, &endpoints, client.InNamespace(metav1.NamespaceDefault)); err != nil {
@@ -113,7 +115,8 @@ func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
 	in.Nodes = len(nodes.Items)
-	err := r.cache.Get(ctx, client.ObjectKey{Name: autoscalerKind}, &apiextensionsv1.CustomResourceDefinition{}, client.UnsafeDisableDeepCopy)
+	var definition apiextensionsv1.CustomResourceDefinition
+	err := r.cache.Get(ctx, client.ObjectKey{Name: autoscalerKind}, &definition, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the definition %s: %w", autoscalerKind, err)
 	}
@@ -127,9 +130,10 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	if err := errors.Join(r.garden.List(ctx, &registrations), r.garden.List(ctx, &installations)); err != nil {
 		return fmt.Errorf("list the extensions of the garden: %w", err)
 	}
-	in.Extensions = &Extensions{Registrations: registrations.Items, Installations: slices.DeleteFunc(installations.Items, func(installation corev1beta1.ControllerInstallation) bool {
+	elsewhere := func(installation corev1beta1.ControllerInstallation) bool {
 		return installation.Spec.SeedRef == nil || installation.Spec.SeedRef.Name != in.Seed.Name
-	})}
+	}
+	in.Extensions = &Extensions{Registrations: registrations.Items, Installations: slices.DeleteFunc(installations.Items, elsewhere)}
 	return nil
 }
 
@@ -145,7 +149,7 @@ func (r *reconciler) observeBucket(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeReferences reads what spec.resources names. An object that does not exist is not known.
+// observeReferences reads the objects listed in spec.resources. An object that does not exist is unknown.
 func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 	in.References = map[string]Reference{}
 	for _, named := range in.Seed.Spec.Resources {
@@ -176,7 +180,7 @@ func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeSecrets has the Secrets of the components exist.
+// observeSecrets generates the Secrets of the components and reads them.
 func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	result, err := r.secrets.Ensure(ctx, secrets.Wanted{Configs: in.secretConfigs()})
 	if err != nil {
@@ -187,7 +191,7 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeUsers lists what refers to a Seed that is being deleted, as the garden's API server knows it.
+// observeUsers lists the objects that refer to a Seed that is being deleted, from the garden's API server.
 func (r *reconciler) observeUsers(ctx context.Context, in *Inputs) error {
 	users := []string{}
 	var shoots corev1beta1.ShootList
@@ -218,7 +222,7 @@ func (r *reconciler) observeUsers(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeInstances lists the objects of the kinds that the flow defines, before their definitions are removed.
+// observeInstances lists the remaining objects of the kinds that the flow defines before it deletes the definitions.
 func (r *reconciler) observeInstances(ctx context.Context, in *Inputs) error {
 	stages := in.stages()
 	if len(stages[stageComponents])+len(stages[stageBase]) > 0 || len(stages[stageDefinitions]) == 0 {
@@ -243,7 +247,7 @@ func (r *reconciler) observeInstances(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// instancesOf returns some of the objects of a definition.
+// instancesOf returns the names of up to five objects of a definition.
 func (r *reconciler) instancesOf(ctx context.Context, name string) ([]string, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := r.uncached.Get(ctx, client.ObjectKey{Name: name}, &definition); err != nil {

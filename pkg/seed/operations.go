@@ -13,17 +13,18 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// operate carries out the operation that the Seed is annotated with, and takes the annotation away. It can be repeated.
+// operate executes the operation that the Seed's annotation requests and removes the annotation. It is idempotent.
 func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed) error {
 	operation := seed.Annotations[constants.AnnotationGardenerOperation]
 	var err error
 	switch operation {
 	case constants.OperationRenewGardenAccessSecrets:
-		err = r.forget(ctx, resourcesv1alpha1.AnnotationTokenRenewTimestamp, client.MatchingLabels{
-			resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor, resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassGarden,
+		err = r.renewTokens(ctx, resourcesv1alpha1.AnnotationTokenRenewTimestamp, client.MatchingLabels{
+			resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor,
+			resourcesv1alpha1.LabelClass:   resourcesv1alpha1.ClassGarden,
 		})
 	case constants.OperationRenewWorkloadIdentityTokens:
-		err = r.forget(ctx, constants.AnnotationWorkloadIdentityTokenRenewTimestamp, client.MatchingLabels{
+		err = r.renewTokens(ctx, constants.AnnotationWorkloadIdentityTokenRenewTimestamp, client.MatchingLabels{
 			constants.LabelSecurityPurpose: "workload-identity-token-requestor",
 		})
 	case constants.OperationRenewKubeconfig:
@@ -37,8 +38,8 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed) error 
 	return r.patch(ctx, seed, func() { delete(seed.Annotations, constants.AnnotationGardenerOperation) })
 }
 
-// forget removes from Secrets of the seed the time at which their tokens are renewed, so that it is now.
-func (r *reconciler) forget(ctx context.Context, annotation string, labels client.MatchingLabels) error {
+// renewTokens removes the renewal time from Secrets of the seed, so that their tokens are renewed immediately.
+func (r *reconciler) renewTokens(ctx context.Context, annotation string, labels client.MatchingLabels) error {
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.uncached.List(ctx, &list, labels); err != nil {
@@ -52,17 +53,17 @@ func (r *reconciler) forget(ctx context.Context, annotation string, labels clien
 		before := client.MergeFrom(secret.DeepCopy())
 		delete(secret.Annotations, annotation)
 		if err := client.IgnoreNotFound(r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager))); err != nil {
-			return fmt.Errorf("change Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+			return fmt.Errorf("update Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
 	}
 	return nil
 }
 
-// renewKubeconfig asks for another certificate of gardenlet, on the Secret with its kubeconfig.
+// renewKubeconfig requests a new client certificate for gardenlet by annotating the Secret with its kubeconfig.
 func (r *reconciler) renewKubeconfig(ctx context.Context) error {
 	connection := r.options.Config.GardenClientConnection
 	if connection == nil || connection.KubeconfigSecret == nil {
-		return nil // gardenlet was given a kubeconfig, and cannot renew it
+		return nil // gardenlet cannot renew a static kubeconfig
 	}
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -70,7 +71,7 @@ func (r *reconciler) renewKubeconfig(ctx context.Context) error {
 	before := client.MergeFrom(secret.DeepCopy())
 	secret.Annotations = map[string]string{constants.AnnotationGardenerOperation: constants.OperationRenew}
 	if err := r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("change Secret %s/%s with gardenlet's kubeconfig: %w", secret.Namespace, secret.Name, err)
+		return fmt.Errorf("update Secret %s/%s with gardenlet's kubeconfig: %w", secret.Namespace, secret.Name, err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// The names of the bundles, which are those of their ManagedResources. Those of components are Gardener's.
+// The names of the bundles and their ManagedResources. Names of components are the same as in Gardener.
 const (
 	bundleNamespaces      = "seed-namespaces"
 	bundleResourceManager = "gardener-resource-manager"
@@ -24,9 +24,9 @@ const (
 	bundleEtcdOperator    = "etcd-druid"
 	bundleAutoscaler      = "vpa"
 	bundleGardenletScaler = "gardenlet-vpa"
-	// prefixDefinitions begins the names of the bundles with CustomResourceDefinitions.
+	// prefixDefinitions is the name prefix of the bundles with CustomResourceDefinitions.
 	prefixDefinitions = "crds-"
-	// prefixExtension begins the names of the bundles with one Extension each.
+	// prefixExtension is the name prefix of the bundles with one Extension each.
 	prefixExtension = "seed-extension-"
 )
 
@@ -38,47 +38,55 @@ const (
 	definitionsAutoscaling      = prefixDefinitions + "vpa"
 )
 
-// part is a line of the table of contents.
+// part is a row in the table of contents.
 type part struct {
 	name string
-	// absent says why the Seed does not have the part; empty if it has it. A part that exists although it is absent is left as it is, unless
-	// it is removed.
+	// absent is why the Seed does not have the part; empty if it does. An existing part that is absent is kept unchanged,
+	// unless removed is set.
 	absent string
-	// removed has a part that is absent deleted.
+	// removed deletes the part if it is absent.
 	removed bool
-	// objects are those of the part.
+	// objects returns the objects of the part.
 	objects func() ([]client.Object, error)
-	// unknown says what of the part's inputs is not known yet; empty if all are.
+	// unknown names the inputs of the part that are not known yet; empty if all are known.
 	unknown string
-	// needs are the parts that have to be ready first.
+	// needs are the dependencies of the part.
 	needs []resourcesv1alpha1.Dependency
-	// deletedAfter are the parts that have to be gone first; nil for those that need it.
+	// deletedAfter are the parts that must be deleted first; nil for the parts that depend on it.
 	deletedAfter []string
 	// adjust changes the bundle.
 	adjust func(*flow.Bundle)
 }
 
-// contents is the table of contents: all that a Seed consists of, in the order in which it comes up.
+// contents returns all parts of a Seed in the order in which they start.
 func (in Inputs) contents() []part {
-	operator := "" // brings what exists once in a cluster
+	operator := "" // why the components that exist once per cluster are absent
 	if in.operatorRuns() {
-		operator = "the operator of the garden, or gardenadm, brings it"
+		operator = "the garden operator or gardenadm deploys it"
 	}
 	references := in.referencesBundle()
 	parts := []part{
 		{name: bundleNamespaces, objects: in.namespaces, adjust: keepObjects},
 
-		{name: definitionsManagedResources, absent: operator, objects: in.definitions(definitionsManagedResources), adjust: keepObjects, deletedAfter: []string{}},
-		{name: definitionsExtensions, absent: in.only(!in.IsShoot), objects: in.definitions(definitionsExtensions), adjust: keepObjects, deletedAfter: lasting},
-		{name: definitionsEtcd, absent: operator, objects: in.definitions(definitionsEtcd), adjust: keepObjects, deletedAfter: lasting},
-		{name: definitionsAutoscaling, absent: in.withoutAutoscalingKinds(operator), objects: in.definitions(definitionsAutoscaling), adjust: keepObjects},
+		{name: definitionsManagedResources, absent: operator, objects: in.definitions(definitionsManagedResources),
+			adjust: keepObjects, deletedAfter: []string{}},
+		{name: definitionsExtensions, absent: in.exceptSelfHosted(), objects: in.definitions(definitionsExtensions),
+			adjust: keepObjects, deletedAfter: afterSystem},
+		{name: definitionsEtcd, absent: operator, objects: in.definitions(definitionsEtcd),
+			adjust: keepObjects, deletedAfter: afterSystem},
+		{name: definitionsAutoscaling, absent: in.withoutAutoscalingKinds(operator), objects: in.definitions(definitionsAutoscaling),
+			adjust: keepObjects},
 
 		{name: bundleResourceManager, absent: operator, objects: in.resourceManager, unknown: in.unknownSecrets(), adjust: appliesItself,
-			needs: in.on(resourcesv1alpha1.UntilHealthy, bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling), deletedAfter: last},
-		{name: bundleGardenletScaler, absent: in.withoutAutoscalingKinds(operator), objects: in.gardenletScaler, needs: in.on(resourcesv1alpha1.UntilHealthy, definitionsAutoscaling)},
+			needs: in.on(resourcesv1alpha1.UntilHealthy,
+				bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling),
+			deletedAfter: afterDefinitions},
+		{name: bundleGardenletScaler, absent: in.withoutAutoscalingKinds(operator), objects: in.gardenletScaler,
+			needs: in.on(resourcesv1alpha1.UntilHealthy, definitionsAutoscaling)},
 
 		{name: bundleSystem, objects: in.system, needs: in.on(resourcesv1alpha1.UntilRolledOut, bundleResourceManager)},
-		{name: bundleNetworkPolicies, objects: in.networkPolicies, unknown: in.unknownAPIServers(), needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem)},
+		{name: bundleNetworkPolicies, objects: in.networkPolicies, unknown: in.unknownAPIServers(),
+			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem)},
 		{name: references, absent: in.withoutReferences(), removed: true, objects: in.referenced, unknown: in.unknownReferences(),
 			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem)},
 
@@ -94,23 +102,23 @@ func (in Inputs) contents() []part {
 	)
 }
 
-// What a seed of Gardener has besides is not part of the table yet: see [Inactive].
+// Parts of a Gardener seed that the table does not contain yet are listed in [Inactive].
 
-// Order of deletion: definitions go when nothing else is left but the namespaces and the resource-manager.
+// Deletion order: definitions are deleted when only the namespaces and the resource-manager remain.
 var (
-	lasting = []string{bundleSystem}
-	last    = []string{definitionsExtensions, definitionsEtcd, bundleSystem}
+	afterSystem      = []string{bundleSystem}
+	afterDefinitions = []string{definitionsExtensions, definitionsEtcd, bundleSystem}
 )
 
-// after returns what the definitions of a bundle are removed after.
+// after returns the bundles that must be deleted before a bundle of definitions.
 func after(definitions string) []string {
 	if definitions == definitionsAutoscaling {
-		return nil // what needs them: the resource-manager, too
+		return nil // the bundles that depend on them, including the resource-manager
 	}
-	return lasting
+	return afterSystem
 }
 
-// Plan is the flow of a Seed: a function of its inputs, and of nothing else.
+// Plan is the flow of a Seed. It is a pure function of its inputs.
 func Plan(in Inputs) (flow.Plan, error) {
 	var err error
 	plan := flow.Plan{Next: in.SecretsRenewed}
@@ -134,16 +142,19 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	case part.absent != "" && part.removed:
 		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
 	case part.absent != "":
-		// It was emitted when the Seed had it. Others may rely on it, so it stays as it is.
+		// The Seed had this part before. Other objects might rely on it, so it is kept.
 		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-kept", Reason: part.absent, Holds: []flow.Key{key}})
 	case part.unknown != "":
-		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}, Deadline: in.deadline()})
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}, Deadline: in.deadline(),
+		})
 	default:
 		bundle, err := in.bundle(part)
 		if err != nil {
-			// What is declared cannot be carried out. The other parts do not need it.
+			// The declaration is invalid for this part. The other parts do not depend on it.
 			plan.Waits = append(plan.Waits, flow.Wait{
-				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key}, Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
+				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key},
+				Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 			})
 			return
 		}
@@ -172,7 +183,7 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 	return bundle, nil
 }
 
-// on returns dependencies on parts that the Seed has.
+// on returns dependencies on those of the named parts that the Seed has.
 func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []resourcesv1alpha1.Dependency {
 	var needs []resourcesv1alpha1.Dependency
 	for _, name := range names {
@@ -197,31 +208,32 @@ func (in Inputs) lacks(name string) bool {
 	return false
 }
 
-// keepObjects has the objects of a bundle survive its ManagedResource, should that be deleted by hand.
+// keepObjects keeps the objects of a bundle if its ManagedResource is deleted manually.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
 
 func appliesItself(bundle *flow.Bundle) { bundle.AppliesItself = true }
 
-func (in Inputs) only(has bool) string {
-	if has {
-		return ""
+// exceptSelfHosted returns why a part is absent in a self-hosted Shoot, empty for other seeds.
+func (in Inputs) exceptSelfHosted() string {
+	if in.IsShoot {
+		return "gardenadm deploys it"
 	}
-	return "gardenadm brings it"
+	return ""
 }
 
-// withoutAutoscaler says why the Seed has no Vertical Pod Autoscaler.
+// withoutAutoscaler returns why the Seed has no Vertical Pod Autoscaler, empty if it has one.
 func (in Inputs) withoutAutoscaler() string {
 	switch {
 	case in.IsGarden:
-		return "the operator of the garden brings it"
+		return "the garden operator deploys it"
 	case !in.autoscaling():
 		return "settings.verticalPodAutoscaler.enabled is false"
 	}
 	return ""
 }
 
-// withoutAutoscalingKinds says why the flow does not define the kinds of the Vertical Pod Autoscaler. Once it has, they stay: other objects
-// are of these kinds.
+// withoutAutoscalingKinds returns why the flow does not define the kinds of the Vertical Pod Autoscaler, empty if it
+// does. Once defined they are kept, because other objects of these kinds exist.
 func (in Inputs) withoutAutoscalingKinds(operator string) string {
 	switch {
 	case operator != "":
@@ -234,7 +246,7 @@ func (in Inputs) withoutAutoscalingKinds(operator string) string {
 
 func (in Inputs) identityOfOthers() string {
 	if in.IdentityOrigin != "" && in.IdentityOrigin != originSeed {
-		return fmt.Sprintf("the identity of the cluster comes from its %s", in.IdentityOrigin)
+		return fmt.Sprintf("the identity of the cluster is managed by its %s", in.IdentityOrigin)
 	}
 	return ""
 }
@@ -253,7 +265,7 @@ func (in Inputs) unknownAPIServers() string {
 	return ""
 }
 
-// unknownSecrets says which Secrets the components lack.
+// unknownSecrets names the Secrets that have not been generated yet, empty if all exist.
 func (in Inputs) unknownSecrets() string {
 	var missing []string
 	for _, config := range in.secretConfigs() {
@@ -267,23 +279,25 @@ func (in Inputs) unknownSecrets() string {
 	return "secrets have not been generated: " + strings.Join(missing, ", ")
 }
 
-// addWaits adds what all or several bundles wait for.
+// addWaits adds the waits that concern all or several bundles.
 func (in Inputs) addWaits(plan *flow.Plan) {
 	if why := in.checkVersion(); why != "" {
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "kubernetes-version", Reason: why, HoldsAll: true, Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
+			Name: "kubernetes-version", Reason: why, HoldsAll: true, Holds: in.Emitted,
+			Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 		})
 	}
 	if why := in.withoutAutoscaling(); why != "" {
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "vertical-pod-autoscaler", Reason: why, HoldsAll: true, Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
+			Name: "vertical-pod-autoscaler", Reason: why, HoldsAll: true,
+			Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 		})
 	}
 	if why := in.bucketNotReady(); why != "" {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: "backup-bucket", Reason: why, Deadline: in.deadline()})
 	}
 	in.addExtensionWaits(plan)
-	// A tombstone and a hold of one bundle contradict each other, and a hold that names a bundle of the plan twice says no more.
+	// A plan must not hold a bundle that it deletes.
 	for i := range plan.Waits {
 		plan.Waits[i].Holds = slices.DeleteFunc(plan.Waits[i].Holds, func(key flow.Key) bool {
 			return slices.ContainsFunc(plan.Tombstones, func(tombstone flow.Tombstone) bool { return tombstone.Key == key })
@@ -291,15 +305,16 @@ func (in Inputs) addWaits(plan *flow.Plan) {
 	}
 }
 
-// withoutAutoscaling says why components cannot have objects of the Vertical Pod Autoscaler; empty if they can.
+// withoutAutoscaling returns why components cannot have VerticalPodAutoscalers, empty if they can.
 func (in Inputs) withoutAutoscaling() string {
 	if in.autoscaling() || in.emitted(definitionsAutoscaling) || in.HasVerticalPodAutoscaler == nil || *in.HasVerticalPodAutoscaler {
 		return ""
 	}
-	return "settings.verticalPodAutoscaler.enabled is false, and the seed does not know the kind VerticalPodAutoscaler: install a Vertical Pod Autoscaler, or enable the setting"
+	return "settings.verticalPodAutoscaler.enabled is false, and the seed does not know the kind VerticalPodAutoscaler: " +
+		"install a Vertical Pod Autoscaler, or enable the setting"
 }
 
-// bucketNotReady says why the BackupBucket of the Seed is not ready; empty if it is, or if the Seed has none.
+// bucketNotReady returns why the BackupBucket of the Seed is not ready, empty if it is or if the Seed has none.
 func (in Inputs) bucketNotReady() string {
 	switch {
 	case in.Seed.Spec.Backup == nil:
@@ -315,12 +330,12 @@ func (in Inputs) bucketNotReady() string {
 	return ""
 }
 
-// digest is that of what is declared, as opposed to what the program brings.
+// digest returns a digest of the declared inputs, as opposed to the parts that the program adds.
 func (in Inputs) digest() (string, error) {
 	return flow.InputsDigest(in.Seed.Spec, in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
 }
 
-// configured are the settings of gardenlet that bundles are made from. Others, such as its ports, change none of them.
+// configured returns the settings of gardenlet that affect bundles. Other settings, such as ports, do not.
 func (in Inputs) configured() []any {
 	config := in.Config
 	settings := []any{config.LogLevel, config.LogFormat, config.NodeToleration, config.FeatureGates["DefaultSeccompProfile"]}

@@ -48,7 +48,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// known returns inputs that are all known.
+// known returns complete inputs, in which everything is known.
 func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "fleet", "core", "seed.yaml"))
@@ -121,7 +121,7 @@ func planOf(t *testing.T, in Inputs) flow.Plan {
 	return plan
 }
 
-// allOf marks what a plan emits as existing.
+// allOf returns the keys of all bundles of a plan, to mark them as existing.
 func allOf(plan flow.Plan) (keys []flow.Key) {
 	for _, bundle := range plan.Bundles {
 		keys = append(keys, bundle.Key)
@@ -130,7 +130,7 @@ func allOf(plan flow.Plan) (keys []flow.Key) {
 	return keys
 }
 
-// summary is a plan as people read it.
+// summary returns a human-readable plan.
 func summary(t *testing.T, plan flow.Plan) string {
 	t.Helper()
 	var text strings.Builder
@@ -267,11 +267,11 @@ func compare(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if string(want) != got {
-		t.Errorf("the plan is\n%s\nand should be\n%s", got, want)
+		t.Errorf("got the plan\n%s\nwant\n%s", got, want)
 	}
 }
 
-// settings are combinations of what a Seed can declare and be.
+// settings returns the settings of a Seed that the tests combine.
 func settings() (all []func(*Inputs)) {
 	for bits := range 1 << 6 {
 		all = append(all, func(in *Inputs) {
@@ -296,7 +296,7 @@ func settings() (all []func(*Inputs)) {
 func TestPlansAreAcyclicAndDeterministic(t *testing.T) {
 	for number, setting := range settings() {
 		in := known(t, setting)
-		plan := planOf(t, in) // validates the edges, those of deletion too
+		plan := planOf(t, in) // also validates the dependencies, including those for the deletion
 		if again := planOf(t, known(t, setting)); !reflect.DeepEqual(texts(t, plan), texts(t, again)) {
 			t.Errorf("setting %b: two plans from the same inputs differ", number)
 		}
@@ -311,7 +311,7 @@ func TestPlansAreAcyclicAndDeterministic(t *testing.T) {
 		for _, bundle := range plan.Bundles {
 			for _, object := range bundle.Objects {
 				if !namespaces[object.GetNamespace()] {
-					t.Errorf("setting %b: nothing makes the namespace of %s in %s", number, object.GetName(), bundle)
+					t.Errorf("setting %b: no bundle creates the namespace of %s in %s", number, object.GetName(), bundle)
 				}
 			}
 		}
@@ -332,7 +332,7 @@ func texts(t *testing.T, plan flow.Plan) map[string]string {
 	return found
 }
 
-// TestUnknownInputsDeleteNothing forgets each subset of the inputs of a Seed that is up.
+// TestUnknownInputsDeleteNothing makes every subset of the inputs of an existing Seed unknown.
 func TestUnknownInputsDeleteNothing(t *testing.T) {
 	forget := []func(*Inputs){
 		func(in *Inputs) { in.Extensions = nil },
@@ -349,7 +349,7 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 		for bits := range 1 << len(forget) {
 			in := known(t)
 			in.Emitted = allOf(planOf(t, in))
-			in.Deleting = deleting // without knowing what refers to the Seed
+			in.Deleting = deleting // the references to the Seed are not known
 			for i, each := range forget {
 				if bits&(1<<i) != 0 {
 					each(&in)

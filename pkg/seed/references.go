@@ -15,17 +15,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
 )
 
-// referencesBundle returns the name of the bundle with copies of what spec.resources names.
+// referencesBundle returns the name of the bundle with copies of the objects in spec.resources.
 func (in Inputs) referencesBundle() string { return "referenced-resources-" + in.Seed.Name }
 
 func (in Inputs) withoutReferences() string {
 	if len(in.Seed.Spec.Resources) == 0 {
-		return "spec.resources names nothing"
+		return "spec.resources is empty"
 	}
 	return ""
 }
 
-// unknownReferences says which of the referenced objects the garden does not have.
+// unknownReferences names the objects in spec.resources that do not exist in the garden, empty if all exist.
 func (in Inputs) unknownReferences() string {
 	var missing []string
 	for _, named := range in.Seed.Spec.Resources {
@@ -36,10 +36,10 @@ func (in Inputs) unknownReferences() string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return "the garden does not have these objects that spec.resources names: " + strings.Join(missing, ", ")
+	return "these objects in spec.resources do not exist in the garden: " + strings.Join(missing, ", ")
 }
 
-// referenced returns the copies of what spec.resources names.
+// referenced returns copies of the objects in spec.resources.
 func (in Inputs) referenced() ([]client.Object, error) {
 	var copies []client.Object
 	for _, named := range in.Seed.Spec.Resources {
@@ -58,13 +58,14 @@ func (in Inputs) referenced() ([]client.Object, error) {
 			}
 			copies = append(copies, secret)
 		default:
-			return nil, fmt.Errorf("spec.resources, %s: a %s cannot be copied: Secrets, ConfigMaps and WorkloadIdentities can", named.Name, named.ResourceRef.Kind)
+			return nil, fmt.Errorf("spec.resources, %s: a %s cannot be copied, only Secrets, ConfigMaps and WorkloadIdentities",
+				named.Name, named.ResourceRef.Kind)
 		}
 	}
 	return copies, nil
 }
 
-// context is the object for which tokens of WorkloadIdentities are used: the Seed.
+// context describes the object for which tokens of WorkloadIdentities are issued: the Seed.
 func (in Inputs) context() json.RawMessage {
 	text, err := json.Marshal(map[string]string{
 		"apiVersion": corev1beta1.SchemeGroupVersion.String(), "kind": "Seed", "name": in.Seed.Name, "uid": string(in.Seed.UID),

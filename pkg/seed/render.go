@@ -27,7 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// renderedVersion is the version of Kubernetes that a seed is rendered for if the Seed has no status.
+// renderedVersion is the Kubernetes version for rendering a Seed without a status.
 const renderedVersion = minimumVersion + ".0"
 
 // Renderer renders Seeds from files, for `kubectl mr render`.
@@ -35,7 +35,7 @@ func Renderer() flow.Renderer {
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, extensionsv1alpha1.AddToScheme} {
 		if err := add(all); err != nil {
-			panic(err) // the types of this program contradict each other
+			panic(err) // the registered types of this program conflict
 		}
 	}
 	kind := corev1beta1.SchemeGroupVersion.WithKind("Seed")
@@ -45,8 +45,8 @@ func Renderer() flow.Renderer {
 	}
 }
 
-// renderedPlan returns the plan for a Seed in a file. What the flow observes is taken from the files. Without them required extensions count as
-// installed, and Secrets of certificates have the names of their configs.
+// renderedPlan returns the plan for a Seed in a file. Observed objects are taken from the files. If there are none,
+// required extensions count as installed, and Secrets have the names of their configs.
 func renderedPlan(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
 	in, err := renderedInputs(given)
 	if err != nil {
@@ -69,9 +69,12 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	in := Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: seed.UID, Name: seed.Name}, Namespace: constants.GardenNamespace, Class: given.Class,
-		Seed: seed, Config: config, Version: given.Version, Emitted: given.Emitted, Images: vector, KubernetesVersion: renderedVersion, Now: given.Now,
+		Seed: seed, Config: config, Version: given.Version, Emitted: given.Emitted, Images: vector,
+		KubernetesVersion: renderedVersion, Now: given.Now,
 		HasVerticalPodAutoscaler: ptr.To(true), Extensions: &Extensions{}, References: map[string]Reference{},
-		Bucket: &corev1beta1.BackupBucket{Status: corev1beta1.BackupBucketStatus{LastOperation: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}}},
+		Bucket: &corev1beta1.BackupBucket{Status: corev1beta1.BackupBucketStatus{
+			LastOperation: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded},
+		}},
 	}
 	if in.Class == "" {
 		in.Class = classSeed
@@ -90,18 +93,21 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	return in, err
 }
 
-// assume has all required extensions count as installed.
+// assume adds a ready installation of all required extensions.
 func (e *Extensions) assume(in Inputs) {
 	registration := corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "assumed"}}
 	for _, required := range in.required() {
 		kind, typ, _ := strings.Cut(required, "/")
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: typ})
 	}
-	installation := corev1beta1.ControllerInstallation{Spec: corev1beta1.ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: "assumed"}}}
+	installation := corev1beta1.ControllerInstallation{
+		Spec: corev1beta1.ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: "assumed"}},
+	}
 	for _, kind := range []corev1beta1.ConditionType{
 		corev1beta1.ControllerInstallationValid, corev1beta1.ControllerInstallationInstalled, corev1beta1.ControllerInstallationHealthy,
 	} {
-		installation.Status.Conditions = append(installation.Status.Conditions, corev1beta1.Condition{Type: kind, Status: corev1beta1.ConditionTrue})
+		condition := corev1beta1.Condition{Type: kind, Status: corev1beta1.ConditionTrue}
+		installation.Status.Conditions = append(installation.Status.Conditions, condition)
 	}
 	installation.Status.Conditions = append(installation.Status.Conditions, corev1beta1.Condition{
 		Type: corev1beta1.ControllerInstallationProgressing, Status: corev1beta1.ConditionFalse,
@@ -109,7 +115,7 @@ func (e *Extensions) assume(in Inputs) {
 	e.Registrations, e.Installations = append(e.Registrations, registration), append(e.Installations, installation)
 }
 
-// readOthers takes what the flow observes from files.
+// readOthers reads observed objects from the files.
 func (in *Inputs) readOthers(others []*unstructured.Unstructured) error {
 	var endpoints []discoveryv1.EndpointSlice
 	for _, other := range others {
@@ -127,12 +133,14 @@ func (in *Inputs) readOthers(others []*unstructured.Unstructured) error {
 	return nil
 }
 
-// target returns an object of the type that the flow reads something as, and what is done with it then; nil if the flow does not read it.
+// target returns an empty object of the type of other and a function that stores it once it is filled. It returns nil
+// if the flow does not read this type.
 func (in *Inputs) target(other *unstructured.Unstructured, endpoints *[]discoveryv1.EndpointSlice) (client.Object, func()) {
 	refer := func(reference Reference) func() {
 		return func() {
 			for _, named := range in.Seed.Spec.Resources {
-				if named.ResourceRef.Kind == other.GetKind() && named.ResourceRef.Name == other.GetName() && other.GetNamespace() == constants.GardenNamespace {
+				if named.ResourceRef.Kind == other.GetKind() && named.ResourceRef.Name == other.GetName() &&
+					other.GetNamespace() == constants.GardenNamespace {
 					in.References[named.Name] = reference
 				}
 			}
@@ -161,11 +169,12 @@ func (in *Inputs) target(other *unstructured.Unstructured, endpoints *[]discover
 	return nil, nil
 }
 
-// renderedSecrets takes the certificates from the Secrets in the files, and names the others after their configs.
+// renderedSecrets takes certificates from the Secrets in the files. Missing Secrets have the names of their configs.
 func (in *Inputs) renderedSecrets(given flow.RenderInputs) error {
 	state := secrets.State{Identity: identity, Now: given.Now}
 	for _, other := range given.Others {
-		if other.GetKind() != "Secret" || other.GetNamespace() != in.Namespace || other.GetLabels()[constants.LabelSecretsManagerIdentity] != identity {
+		if other.GetKind() != "Secret" || other.GetNamespace() != in.Namespace ||
+			other.GetLabels()[constants.LabelSecretsManagerIdentity] != identity {
 			continue
 		}
 		var secret corev1.Secret

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestRenderedDeletions: compared with a cluster, a Seed in a file deletes what it had and does not declare any more.
+// TestRenderedDeletions checks that a Seed in a file, compared with a cluster, deletes the bundles that it no longer declares.
 func TestRenderedDeletions(t *testing.T) {
 	seed := known(t).Seed
 	seed.Spec.Extensions, seed.Spec.Resources = nil, nil
@@ -45,7 +45,7 @@ func TestRenderedDeletions(t *testing.T) {
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, test.want) {
-				t.Errorf("it deletes %q, want %q", got, test.want)
+				t.Errorf("the plan deletes %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 )
 
-// removedAfter is when to look whether the objects of the resource-manager are gone.
+// removedAfter is how long to wait before checking whether the objects of the resource-manager are deleted.
 const removedAfter = time.Second
 
-// breakGlass names the resource-manager of the seed, whose objects gardenlet applies if it does not live.
+// breakGlass returns the options with which gardenlet applies the resource-manager of the seed if it is down.
 func breakGlass(namespace string) breakglass.Options {
 	return breakglass.Options{
 		Namespace: namespace, Lease: resourcemanager.Name, Deployment: resourcemanager.Name, ManagedResource: bundleResourceManager,
@@ -23,11 +23,11 @@ func breakGlass(namespace string) breakglass.Options {
 	}
 }
 
-// removeResourceManager deletes the objects of the resource-manager, which does not do so itself, and reports whether they are gone. If
-// ManagedResources of others are left, it stays for them.
+// removeResourceManager deletes the objects of the resource-manager, which does not delete them itself, and reports
+// whether they no longer exist. If ManagedResources of other clients exist, it is kept.
 func (r *reconciler) removeResourceManager(ctx context.Context, in Inputs) (gone bool, err error) {
 	if in.operatorRuns() {
-		return true, nil // the flow has not brought it
+		return true, nil // the flow did not deploy it
 	}
 	objects, err := in.resourceManager()
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *reconciler) removeResourceManager(ctx context.Context, in Inputs) (gone
 	}
 	left, err := breakglass.Remove(ctx, r.seed, r.uncached, objects)
 	if errors.Is(err, breakglass.ErrInUse) {
-		r.events.Eventf(in.Seed, nil, corev1.EventTypeWarning, eventKept, actionDelete, "the resource-manager is left in the seed: %s", err)
+		r.events.Eventf(in.Seed, nil, corev1.EventTypeWarning, eventKept, actionDelete, "the resource-manager is kept in the seed: %s", err)
 		return true, nil
 	}
 	if len(left) > 0 {

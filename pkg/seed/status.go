@@ -15,12 +15,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// progressEvery is how often the progress of one operation is written at most.
+// progressEvery is the minimum interval between progress reports of one operation.
 const progressEvery = 5 * time.Second
 
 const willBeRetried = "Operation will be retried."
 
-// kindOf returns the type of the operation that is due, and its name.
+// kindOf returns the type and the name of the current operation.
 func kindOf(deleting bool) (corev1beta1.LastOperationType, string) {
 	if deleting {
 		return corev1beta1.LastOperationTypeDelete, "Seed cluster deletion"
@@ -28,8 +28,8 @@ func kindOf(deleting bool) (corev1beta1.LastOperationType, string) {
 	return corev1beta1.LastOperationTypeReconcile, "Seed cluster reconciliation"
 }
 
-// started returns the status with what an operation begins with: who carries it out, and for which generation. It is the present one if no
-// operation begins and nothing of that has changed.
+// started returns the status at the start of an operation: its generation and the gardenlet that executes it. It
+// returns an equal status if no operation starts and nothing has changed.
 func (r *reconciler) started(in Inputs) corev1beta1.SeedStatus {
 	status := *in.Seed.Status.DeepCopy()
 	kind, name := kindOf(in.Deleting)
@@ -39,7 +39,7 @@ func (r *reconciler) started(in Inputs) corev1beta1.SeedStatus {
 		}
 		if inactive := Inactive(in.Seed); len(inactive) > 0 && !in.Deleting {
 			r.events.Eventf(in.Seed, nil, corev1.EventTypeWarning, eventInactive, actionReconcile,
-				"accepted, and not active in this version: %s", strings.Join(inactive, ", "))
+				"accepted but not active in this version: %s", strings.Join(inactive, ", "))
 		}
 	}
 	status.ObservedGeneration = in.Seed.Generation
@@ -55,14 +55,14 @@ func (r *reconciler) started(in Inputs) corev1beta1.SeedStatus {
 			status.ClientCertificateExpirationTimestamp = ptr.To(metav1.NewTime(until.Truncate(time.Second)))
 		}
 	}
-	// Times have no fractions of a second when they are read again.
+	// Times lose fractions of a second when they are stored.
 	if before := in.Seed.Status.ClientCertificateExpirationTimestamp; before != nil && status.ClientCertificateExpirationTimestamp.Equal(before) {
 		status.ClientCertificateExpirationTimestamp = before
 	}
 	return status
 }
 
-// capacities returns what gardenlet is configured to offer, without and with what is reserved.
+// capacities returns the configured capacity of gardenlet, in total and without the reserved part.
 func capacities(in Inputs) (capacity, allocatable corev1.ResourceList) {
 	if in.Config.Resources == nil || len(in.Config.Resources.Capacity) == 0 {
 		return nil, nil
@@ -77,7 +77,7 @@ func capacities(in Inputs) (capacity, allocatable corev1.ResourceList) {
 	return keep(in.Seed.Status.Capacity, capacity), keep(in.Seed.Status.Allocatable, allocatable)
 }
 
-// keep returns the present quantities if they are equal: their text may differ.
+// keep returns the previous quantities if they are equal, because their text might differ.
 func keep(before, now corev1.ResourceList) corev1.ResourceList {
 	if equality.Semantic.DeepEqual(before, now) {
 		return before
@@ -85,7 +85,7 @@ func keep(before, now corev1.ResourceList) corev1.ResourceList {
 	return now
 }
 
-// failed returns the status after an error that is not one of a bundle.
+// failed returns the status after an error that does not belong to a bundle.
 func (r *reconciler) failed(seed *corev1beta1.Seed, err error) corev1beta1.SeedStatus {
 	status := *seed.Status.DeepCopy()
 	kind, _ := kindOf(seed.DeletionTimestamp != nil)
@@ -96,15 +96,16 @@ func (r *reconciler) failed(seed *corev1beta1.Seed, err error) corev1beta1.SeedS
 	return status
 }
 
-// progress returns the status after an emission, and after how long it has to be written again; 0 for not at all.
+// progress returns the status after an emission, and when to write it again; 0 for never.
 func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.SeedStatus, time.Duration) {
 	status := *in.Seed.Status.DeepCopy()
 	before := status.LastOperation
 	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && settled(result) {
-		return status, 0 // how its components are is reported by a condition
+		return status, 0 // a condition reports the health of the components
 	}
 	next := operation(before, describe(in, result), in.Now)
-	if before != nil && before.State == corev1beta1.LastOperationStateProcessing && next.State == corev1beta1.LastOperationStateProcessing && *next != *before {
+	const processing = corev1beta1.LastOperationStateProcessing
+	if before != nil && before.State == processing && next.State == processing && *next != *before {
 		if wait := before.LastUpdateTime.Add(progressEvery).Sub(in.Now); wait > 0 && before.Progress > 0 {
 			return status, wait
 		}
@@ -116,12 +117,13 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.SeedSt
 	return status, 0
 }
 
-// settled reports whether an emission had nothing to do.
+// settled reports whether an emission was a no-op.
 func settled(result flow.Result) bool {
-	return len(result.Written) == 0 && len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && len(result.Plan.Waits) == 0
+	return len(result.Written) == 0 && len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 &&
+		len(result.Plan.Waits) == 0
 }
 
-// describe returns the last operation, as far as an emission is.
+// describe returns the last operation that describes the progress of an emission.
 func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 	kind, name := kindOf(in.Deleting)
 	progress := flow.Progress(flow.Operation{Name: name, Type: kind}, in.Owner, result, in.Now)
@@ -147,7 +149,7 @@ func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 		report.Description += " " + willBeRetried
 	}
 	if refused, _ := in.inUse(); in.Deleting && refused != "" && in.Bucket == nil {
-		report.State, report.Description = corev1beta1.LastOperationStateError, "The deletion is refused: "+refused+". "+willBeRetried
+		report.State, report.Description = corev1beta1.LastOperationStateError, "The deletion is blocked: "+refused+". "+willBeRetried
 	}
 	if codes := codesOf(progress.LastErrors); codes != "" && report.State == corev1beta1.LastOperationStateError {
 		report.Description += " " + codes
@@ -155,7 +157,7 @@ func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 	return report
 }
 
-// codesOf returns the codes of errors as a text: the status of a Seed has no field for them.
+// codesOf returns the codes of errors as text, because the status of a Seed has no field for them.
 func codesOf(errs []corev1beta1.LastError) string {
 	var codes []corev1beta1.ErrorCode
 	for _, err := range errs {
@@ -172,7 +174,7 @@ func codesOf(errs []corev1beta1.LastError) string {
 	return fmt.Sprintf("[%s]", strings.Join(texts, ", "))
 }
 
-// operation returns the next last operation. Its time moves only with its content.
+// operation returns the next last operation. Its timestamp changes only with its content.
 func operation(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) *corev1beta1.LastOperation {
 	next.LastUpdateTime = metav1.NewTime(now)
 	if before != nil {
@@ -185,7 +187,7 @@ func operation(before *corev1beta1.LastOperation, next corev1beta1.LastOperation
 	return &next
 }
 
-// unchecked has the conditions checked again that do not fail: they say how the Seed was before the operation.
+// unchecked resets conditions that do not fail to Progressing, because they describe the Seed before the operation.
 func unchecked(conditions []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
 	result := slices.Clone(conditions)
 	for i, condition := range result {

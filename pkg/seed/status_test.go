@@ -56,7 +56,7 @@ func TestAnOperationBeginsWithAGeneration(t *testing.T) {
 	}
 }
 
-// emission is the result of an emission of one bundle.
+// emission returns the result of an emission of one bundle.
 func emission(in Inputs, change func(*resourcesv1alpha1.ManagedResource), waits ...flow.Wait) flow.Result {
 	key := in.key(bundleSystem)
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
@@ -114,7 +114,7 @@ func TestProgress(t *testing.T) {
 			}
 			status, later := r.progress(in, emission(in, test.change, test.waits...))
 			if got := status.LastOperation; got.State != test.state || !strings.Contains(got.Description, test.text) || later != test.later {
-				t.Errorf("%+v, again in %s", got, later)
+				t.Errorf("%+v, next check in %s", got, later)
 			}
 			begun := test.before.State != corev1beta1.LastOperationStateSucceeded && test.state == corev1beta1.LastOperationStateSucceeded
 			if healthy := status.Conditions[0].Status; (healthy == corev1beta1.ConditionProgressing) != begun || status.Conditions[1].Status != corev1beta1.ConditionFalse {

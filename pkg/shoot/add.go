@@ -39,15 +39,16 @@ import (
 
 const (
 	fieldManager = "gardenlet"
-	// startTimeout is how long the start may read from the seed.
+	// startTimeout limits how long AddToManager reads from the seed.
 	startTimeout = 30 * time.Second
-	// defaultWorkers is how many Shoots are worked on at a time if the configuration does not say.
+	// defaultWorkers is the default number of Shoots that are reconciled concurrently.
 	defaultWorkers = 20
-	// changesBuffer is how many changes of objects of the garden may wait for their handling.
+	// changesBuffer is how many changes of objects of the garden can be pending.
 	changesBuffer = 1024
 )
 
-// AddToManager adds the controller of Shoots to the manager of the seed cluster. The garden's cache has the Seed, and the Shoots that refer to it.
+// AddToManager adds the controller of Shoots to the manager of the seed cluster. The garden's cache contains the Seed and
+// the Shoots that refer to it.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -81,7 +82,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Pacer:  &flow.Pacer{Pacing: o.pacing(), Clock: o.Clock},
 	}
 	r.states = &state.Keeper{
-		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager, Period: o.statePeriod(), Clock: o.Clock,
+		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager,
+		Period: o.statePeriod(), Clock: o.Clock,
 	}
 	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains} {
 		if err := mgr.Add(runnable); err != nil {
@@ -91,17 +93,19 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if err := r.watch(mgr, garden); err != nil {
 		return err
 	}
-	if err := state.AddToManager(mgr, garden, state.Options{Keeper: r.states, Objects: r.extensions, SeedName: o.SeedName, Workers: o.stateWorkers()}); err != nil {
+	stateOptions := state.Options{Keeper: r.states, Objects: r.extensions, SeedName: o.SeedName, Workers: o.stateWorkers()}
+	if err := state.AddToManager(mgr, garden, stateOptions); err != nil {
 		return err
 	}
 	return care.AddToManager(mgr, garden, of.emitted, of.indexed, r.careOptions())
 }
 
-// caches are those of the seed cluster: of what the flow has emitted, of the Secrets that it keeps, and of the metadata of what it looks at. They
-// select different Secrets.
+// caches are the caches of the seed cluster: the emitted ManagedResources and manifests, the Secrets that the secrets
+// manager generates, and the metadata of the other observed objects. They are separate because they select Secrets by
+// different labels.
 type caches struct {
 	emitted, material, access cache.Cache
-	// indexed is the first one with an index by owner.
+	// indexed reads from emitted through an index by owner.
 	indexed flow.IndexedReader
 }
 
@@ -124,7 +128,8 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 	if c.emitted, err = with(flow.CacheOptions(FlowName)); err != nil {
 		return nil, err
 	}
-	if c.material, err = with(map[client.Object]cache.ByObject{&corev1.Secret{}: labelled(constants.LabelSecretsManagerIdentity, identity)}); err != nil {
+	material := map[client.Object]cache.ByObject{&corev1.Secret{}: labelled(constants.LabelSecretsManagerIdentity, identity)}
+	if c.material, err = with(material); err != nil {
 		return nil, err
 	}
 	if c.access, err = with(map[client.Object]cache.ByObject{
@@ -141,7 +146,7 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 	return c, err
 }
 
-// reduceNode keeps the name alone: nodes are counted.
+// reduceNode removes the metadata of a node except its name, because nodes are only counted.
 func reduceNode(object any) (any, error) {
 	if node, ok := object.(*metav1.PartialObjectMetadata); ok {
 		node.Labels, node.Annotations, node.ManagedFields = nil, nil, nil
@@ -149,14 +154,15 @@ func reduceNode(object any) (any, error) {
 	return object, nil
 }
 
-// watch adds the watches: all that the plan reads is watched, and what has to happen at a time is in its Next.
+// watch adds watches of all objects that the plan depends on. Times on which it depends are in its Next.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	workers := defaultWorkers
 	if syncs := r.options.controller().ConcurrentSyncs; syncs != nil {
 		workers = *syncs
 	}
 	built, err := controller.New("shoot", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler: r, MaxConcurrentReconciles: workers,
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller of Shoots: %w", err)
@@ -165,7 +171,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	r.objects.OnChange(func(object client.Object) {
 		select {
 		case changes <- event.GenericEvent{Object: object}:
-		default: // more than any seed has: they are read when their Shoots are looked at again
+		default: // the buffer is larger than any seed needs; a dropped change is read when its Shoot is reconciled again
 		}
 	})
 	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
@@ -174,17 +180,18 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	own := flow.EmittedBy(FlowName)
 	toOwner := flow.ToOwner()
 	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
+	toAll := handler.EnqueueRequestsFromMapFunc(r.all)
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.all), seedChanged(r.options.SeedName)),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.options.SeedName)),
 		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
 		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
 		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
 		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
 		source.Kind[client.Object](r.caches.access, namespace, byNamespace, namespaceChanged()),
 		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), predicate.GenerationChangedPredicate{}),
-		source.Kind[client.Object](r.domains, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.all)),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
 		r.emitter.Pacer.Source(),
 	} {
@@ -195,7 +202,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), byNamespace)
 }
 
-// byNamespace leads from the namespace of a control plane, or what is in it, to its Shoot.
+// byNamespace maps the namespace of a control plane, or an object in it, to its Shoot.
 func (r *reconciler) byNamespace(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetNamespace()
 	if name == "" {
@@ -206,16 +213,16 @@ func (r *reconciler) byNamespace(_ context.Context, object client.Object) []reco
 	if owner, known := r.owners[name]; known {
 		return []reconcile.Request{{NamespacedName: owner}}
 	}
-	return nil // its Shoot has not been looked at, and is soon
+	return nil // the Shoot has not been reconciled yet
 }
 
-// all leads to all Shoots of the Seed.
+// all maps any object to all Shoots of the Seed.
 func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.shoots(ctx)
 }
 
-// using leads from an object of the garden to the Shoots that may use it: those of its namespace, or all. The namespace garden has
-// the credentials of DNS services, too.
+// using maps an object of the garden to the Shoots that may use it: the Shoots of its namespace, or all of them.
+// Namespace garden also contains the credentials of DNS services.
 func (r *reconciler) using(ctx context.Context, object client.Object) []reconcile.Request {
 	if slices.Contains([]string{"", metav1.NamespaceSystem, constants.GardenNamespace}, object.GetNamespace()) {
 		return r.shoots(ctx)
@@ -223,10 +230,11 @@ func (r *reconciler) using(ctx context.Context, object client.Object) []reconcil
 	return r.shoots(ctx, client.InNamespace(object.GetNamespace()))
 }
 
+// shoots returns requests for the listed Shoots.
 func (r *reconciler) shoots(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	var list corev1beta1.ShootList
 	if err := r.garden.List(ctx, &list, options...); err != nil {
-		return nil // the cache is not ready, and shows all of them when it is
+		return nil // the cache has not synced, and its watch reports all Shoots once it has
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
@@ -235,10 +243,10 @@ func (r *reconciler) shoots(ctx context.Context, options ...client.ListOption) [
 	return requests
 }
 
-// seedChanged lets changes of the Seed pass that decide whether Shoots are worked on.
+// seedChanged passes changes of the Seed on which the decision to reconcile a Shoot depends.
 func seedChanged(name string) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // the Shoots come by themselves
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the watch of Shoots triggers them
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, was := e.ObjectOld.(*corev1beta1.Seed)
 			after, is := e.ObjectNew.(*corev1beta1.Seed)
@@ -246,14 +254,15 @@ func seedChanged(name string) predicate.Predicate {
 				return false
 			}
 			return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
-				before.Status.ObservedGeneration != after.Status.ObservedGeneration || !equality.Semantic.DeepEqual(before.Status.Gardener, after.Status.Gardener) ||
+				before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+				!equality.Semantic.DeepEqual(before.Status.Gardener, after.Status.Gardener) ||
 				!equality.Semantic.DeepEqual(statuses(before), statuses(after))
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }
 
-// statuses returns the conditions of a Seed without what explains them.
+// statuses returns the statuses of a Seed's conditions, without reasons and messages.
 func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {
 	all := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
 	for _, condition := range seed.Status.Conditions {

@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 )
 
-// internalHost returns the name of the API server in the internal domain of the Seed; empty if it has none.
+// internalHost returns the host name of the API server in the internal domain of the Seed, or an empty string if the Seed has none.
 func (in Inputs) internalHost() string {
 	internal := in.Seed.Spec.DNS.Internal
 	if internal == nil {
@@ -23,7 +23,7 @@ func (in Inputs) internalHost() string {
 	return constants.PrefixAPIServerHost + in.Shoot.Name + "." + in.Project + "." + domain
 }
 
-// externalHost returns the name of the API server in the domain of the Shoot; empty if it has none.
+// externalHost returns the host name of the API server in the domain of the Shoot, or an empty string if the Shoot has none.
 func (in Inputs) externalHost() string {
 	if dns := in.Shoot.Spec.DNS; dns != nil {
 		if domain := ptr.Deref(dns.Domain, ""); domain != "" {
@@ -33,10 +33,11 @@ func (in Inputs) externalHost() string {
 	return ""
 }
 
-// insideHost returns the name of the API server for clients in the seed.
+// insideHost returns the host name of the API server for clients in the seed.
 func (in Inputs) insideHost() string { return kubeapiserver.Name + "." + in.Namespace + ".svc" }
 
-// outsideHost returns the name of the API server for clients elsewhere. A Shoot without any domain is reached from the seed only.
+// outsideHost returns the host name of the API server for clients outside the seed. A Shoot without a domain is only
+// reachable from the seed.
 func (in Inputs) outsideHost() string {
 	for _, host := range []string{in.internalHost(), in.externalHost()} {
 		if host != "" {
@@ -46,7 +47,7 @@ func (in Inputs) outsideHost() string {
 	return in.insideHost()
 }
 
-// hosts returns the names that the certificate of the API server has for clients elsewhere.
+// hosts returns the host names in the server certificate of the API server for clients outside the control plane.
 func (in Inputs) hosts() []string {
 	hosts := []string{in.Namespace}
 	for _, host := range []string{in.internalHost(), in.externalHost()} {
@@ -57,7 +58,7 @@ func (in Inputs) hosts() []string {
 	return hosts
 }
 
-// advertised returns the addresses that the status has.
+// advertised returns status.advertisedAddresses.
 func (in Inputs) advertised() []corev1beta1.ShootAdvertisedAddress {
 	var addresses []corev1beta1.ShootAdvertisedAddress
 	add := func(name, host string) {

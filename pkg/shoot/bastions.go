@@ -19,18 +19,19 @@ import (
 )
 
 const (
-	// waitBastions is the wait for the Bastions of a Shoot that is being deleted.
+	// waitBastions is the wait of a deletion for the Bastions of the Shoot.
 	waitBastions = "bastions"
 	// bastionTimeout is how long an extension may take to delete a Bastion (Gardener).
 	bastionTimeout = 20 * time.Minute
-	// bastionForcedTimeout is how long a deletion that is forced waits for that (Gardener). Then the namespace goes, in which Bastions lose their finalizers.
+	// bastionForcedTimeout is how long a forced deletion waits for Bastions (Gardener). Then the namespace is deleted and
+	// their finalizers are removed.
 	bastionForcedTimeout = 5 * time.Minute
 )
 
-// Bastion is a host through which users reach the nodes of a Shoot, in the namespace of the control plane.
+// Bastion is a Bastion in the namespace of the control plane: a host through which users reach the nodes of a Shoot.
 type Bastion struct {
 	Name string
-	// Deleted is when its deletion began; zero if it has not. Forced is set if its extension knows that it has to call no infrastructure.
+	// Deleted is when its deletion started, or zero. Forced is set if it has the annotation for a forced deletion.
 	Deleted time.Time
 	Forced  bool
 }
@@ -54,7 +55,8 @@ func (r *reconciler) observeBastions(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// awaitBastions is the plan of a deletion while there are Bastions: all else stays, as they use the network and the credentials of the Shoot.
+// awaitBastions returns the plan of a deletion while Bastions exist. All other objects remain, because Bastions use the
+// network and credentials.
 func (in Inputs) awaitBastions() flow.Plan {
 	since := in.Now
 	for _, bastion := range in.Bastions {
@@ -68,7 +70,7 @@ func (in Inputs) awaitBastions() flow.Plan {
 	}}}
 }
 
-// heldByBastions says which Bastions the namespace waits for when a deletion is forced, and until when at most.
+// heldByBastions names the Bastions for which a forced deletion waits before it deletes the namespace, and returns when it stops waiting.
 func (in Inputs) heldByBastions() (why string, until time.Time) {
 	for _, bastion := range in.Bastions {
 		end := in.Now.Add(bastionForcedTimeout)
@@ -85,6 +87,7 @@ func (in Inputs) heldByBastions() (why string, until time.Time) {
 	return in.bastionNames() + " of the Shoot are deleted before the namespace", until
 }
 
+// bastionNames names all Bastions for messages.
 func (in Inputs) bastionNames() string {
 	var names []string
 	for _, bastion := range in.Bastions {
@@ -93,12 +96,14 @@ func (in Inputs) bastionNames() string {
 	return "the Bastions " + strings.Join(names, ", ")
 }
 
-// deleteBastions deletes the Bastions of a Shoot that is being deleted. Their extension learns from an annotation that the deletion is forced.
+// deleteBastions deletes the Bastions of a Shoot that is being deleted. If the deletion is forced, it annotates them for their extension.
 func (r *reconciler) deleteBastions(ctx context.Context, in Inputs) error {
 	for _, bastion := range in.Bastions {
 		object := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: bastion.Name}}
 		if in.forced() && !bastion.Forced {
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}}})
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+				"annotations": map[string]string{constants.AnnotationConfirmationForceDeletion: "true"},
+			}})
 			if err != nil {
 				return err
 			}

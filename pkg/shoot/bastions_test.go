@@ -8,7 +8,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestBastions: a deletion begins when the Bastions are gone. One that is forced does not wait, but the namespace does, for five minutes.
+// TestBastions checks that a deletion begins when the Bastions are deleted. A forced deletion does not wait, except for its
+// namespace, which waits for five minutes.
 func TestBastions(t *testing.T) {
 	bastions := func(all ...Bastion) func(*Inputs) {
 		return func(in *Inputs) { in.Bastions = all }
@@ -21,7 +22,7 @@ func TestBastions(t *testing.T) {
 		t.Errorf("the plan is\n%s", summary(t, plan))
 	}
 	if plan := planOf(t, up(t, bastions(Bastion{Name: "a"}))); len(plan.Waits) > 0 || len(plan.Bundles) == 0 {
-		t.Errorf("a Shoot that is not deleted waits for Bastions:\n%s", summary(t, plan))
+		t.Errorf("a Shoot that is not being deleted waits for Bastions:\n%s", summary(t, plan))
 	}
 
 	if plan := planOf(t, up(t, forced, bastions(Bastion{Name: "a"}))); len(plan.Tombstones) == 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// The limits of the API server's autoscaler (Gardener).
+// Limits of the API server's autoscaler (Gardener).
 const (
 	serversMin          = 2
 	serversMinAvailable = 3
@@ -29,7 +29,7 @@ const (
 	serversMax          = 6
 )
 
-// accessSecret returns the name of the Secret with the token of an account in the shoot.
+// accessSecret returns the name of the Secret with the token of a component's account in the shoot.
 func accessSecret(account string) string { return constants.PrefixShootAccess + account }
 
 func (in Inputs) namespace() ([]client.Object, error) {
@@ -44,13 +44,16 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	return []client.Object{shootnamespace.Namespace(values), cluster}, nil
 }
 
-func (in Inputs) service() ([]client.Object, error) { return kubeapiserver.Service(in.Namespace) }
+func (in Inputs) apiServerService() ([]client.Object, error) {
+	return kubeapiserver.Service(in.Namespace)
+}
 
 // etcd returns the function for the objects of an etcd cluster.
 func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
 		values := etcd.Values{
-			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(), Storage: etcd.Storage(role, in.Seed.Spec.Volume),
+			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(),
+			Storage:               etcd.Storage(role, in.Seed.Spec.Volume),
 			VerticalPodAutoscaler: in.autoscaling(), Defragmentation: in.defragmentation(),
 			CA: in.trusted(constants.SecretNameCAETCD), Server: in.secret(etcd.SecretServer(role)), Client: in.secret(etcd.SecretClient),
 		}
@@ -70,7 +73,9 @@ func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	}
 }
 
-// defragmentation returns a time in the maintenance window, which the UID of the Shoot decides: not all members are defragmented at once.
+// defragmentation returns the schedule of the defragmentation of etcd: once a day in the first hour of the maintenance
+// window, at a minute that depends on the UID of the Shoot, so that not all etcd clusters are defragmented at the same
+// time.
 func (in Inputs) defragmentation() string {
 	begin := time.Time{}
 	if maintenance := in.Shoot.Spec.Maintenance; maintenance != nil && maintenance.TimeWindow != nil {
@@ -100,7 +105,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := in.given()
+	given, err := in.userFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +120,14 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 		return nil, err
 	}
 	return kubeapiserver.Objects(kubeapiserver.Values{
-		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min, Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
+		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min,
+		Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
 		ExternalHostname: in.outsideHost(), ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,
 		Mounted: kubeapiserver.Mounted{
-			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient), FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),
-			EtcdCA: in.trusted(constants.SecretNameCAETCD), EtcdClient: in.secret(etcd.SecretClient), Server: in.secret(kubeapiserver.SecretServer),
+			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.trusted(constants.SecretNameCAClient),
+			FrontProxyCA: in.trusted(constants.SecretNameCAFrontProxy),
+			EtcdCA:       in.trusted(constants.SecretNameCAETCD), EtcdClient: in.secret(etcd.SecretClient),
+			Server:     in.secret(kubeapiserver.SecretServer),
 			Aggregator: in.secret(kubeapiserver.SecretAggregator), StaticTokens: in.secret(kubeapiserver.SecretStaticTokens),
 			ServiceAccountKey:  in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
 			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey),
@@ -127,7 +135,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	})
 }
 
-func (in Inputs) scaling() ([]client.Object, error) {
+func (in Inputs) apiServerAutoscaler() ([]client.Object, error) {
 	return kubeapiserver.Autoscaler(in.Namespace, in.scale())
 }
 
@@ -137,12 +145,15 @@ func (in Inputs) resourceManager() ([]client.Object, error) {
 		return nil, err
 	}
 	return resourcemanager.ShootObjects(resourcemanager.ShootValues{
-		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), ClusterID: ptr.Deref(in.Seed.Status.ClusterIdentity, string(in.Seed.UID)),
-		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
+		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), ClusterID: ptr.Deref(
+			in.Seed.Status.ClusterIdentity, string(in.Seed.UID),
+		),
+		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat,
+		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
 	})
 }
 
-func (in Inputs) access() ([]client.Object, error) {
+func (in Inputs) accessSecrets() ([]client.Object, error) {
 	objects, err := shootsystem.AccessSecrets(shootsystem.AccessValues{
 		Namespace: in.Namespace, Inside: "https://" + in.insideHost(), Outside: "https://" + in.outsideHost(),
 	})
@@ -159,8 +170,11 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 		return nil, err
 	}
 	return kubecontrollermanager.Objects(kubecontrollermanager.Values{
-		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{}),
-		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
+		Namespace: in.Namespace, Image: image, Config: ptr.Deref(
+			in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{},
+		),
+		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1),
+		VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
 		Mounted: kubecontrollermanager.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.Secrets[constants.SecretNameCAClient].Active.Name,
 			ServiceAccountKey: in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
@@ -178,20 +192,23 @@ func (in Inputs) scheduler() ([]client.Object, error) {
 		Namespace: in.Namespace, Image: image, Config: ptr.Deref(in.Shoot.Spec.Kubernetes.KubeScheduler, corev1beta1.KubeSchedulerConfig{}),
 		Replicas: in.replicas(1), VerticalPodAutoscaler: in.autoscaling(),
 		Mounted: kubescheduler.Mounted{
-			ClientCA: in.trusted(constants.SecretNameCAClient), Server: in.secret(kubescheduler.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+			ClientCA: in.trusted(constants.SecretNameCAClient), Server: in.secret(kubescheduler.SecretServer),
+			Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
 		},
 	})
 }
 
-func (in Inputs) schedulerRights() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
+func (in Inputs) schedulerRBAC() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
 
-func (in Inputs) managerRights() ([]client.Object, error) { return resourcemanager.ShootRights(), nil }
+func (in Inputs) resourceManagerRBAC() ([]client.Object, error) {
+	return resourcemanager.ShootRights(), nil
+}
 
 func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(), nil }
 
 func (in Inputs) gardenerAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
 
-func (in Inputs) controllerManagerRights() ([]client.Object, error) {
+func (in Inputs) controllerManagerRBAC() ([]client.Object, error) {
 	return kubecontrollermanager.ShootObjects(), nil
 }
 
@@ -201,6 +218,6 @@ func (in Inputs) system() ([]client.Object, error) {
 	}), nil
 }
 
-func (in Inputs) identity() ([]client.Object, error) {
+func (in Inputs) clusterIdentity() ([]client.Object, error) {
 	return clusteridentity.Objects(clusteridentity.Values{Identity: in.ClusterIdentity, Origin: clusteridentity.OriginShoot})
 }

@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// watchValidity is how long the certificate is valid with which gardenlet watches a cluster, and watchRenew after how long it gets another one.
+	// watchValidity is the validity of the client certificate with which gardenlet watches a shoot cluster. It is replaced after watchRenew.
 	watchValidity = 24 * time.Hour
 	watchRenew    = 12 * time.Hour
 )
 
-// careOptions are those of the controller of conditions and constraints.
+// careOptions returns the options of the controller of conditions and constraints.
 func (r *reconciler) careOptions() care.Options {
 	options := care.Options{
-		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleServer, Clock: r.options.Clock,
+		SeedName: r.options.SeedName, Namespace: r.options.Namespace, Required: required, Server: bundleAPIServer, Clock: r.options.Clock,
 		Objects: r.extensions, Healthz: r.healthz, Access: r.watchAccess, Authorities: r.authorities,
 	}
 	if controllers := r.options.Config.Controllers; controllers != nil {
@@ -40,8 +40,9 @@ func (r *reconciler) careOptions() care.Options {
 	return options
 }
 
-// watchAccess returns how the cluster of a Shoot is watched; nil before its authorities exist. Certificates are signed when they are needed, and kept in
-// memory only. While the authorities are rotated, all of them are trusted, and the one signs that all replicas know: the old one until the new one has been
+// watchAccess returns the access with which a shoot cluster is watched, or nil until its authorities exist. Client
+// certificates are signed on demand and only kept in memory. While the authorities are rotated, all of them are trusted.
+// Certificates are signed with the authority that all replicas trust, which is the old one until the new one has been
 // distributed.
 func (r *reconciler) watchAccess(ctx context.Context, shoot *corev1beta1.Shoot) (*care.Access, error) {
 	namespace := shoot.Status.TechnicalID
@@ -64,11 +65,12 @@ func (r *reconciler) watchAccess(ctx context.Context, shoot *corev1beta1.Shoot) 
 		revision += " " + bundle.Name
 	}
 	return &care.Access{
-		Revision: revision, RenewAfter: watchRenew, Config: func() (*rest.Config, error) { return r.watchConfig(namespace, signer.Data, trusted) },
+		Revision: revision, RenewAfter: watchRenew,
+		Config: func() (*rest.Config, error) { return r.watchConfig(namespace, signer.Data, trusted) },
 	}, nil
 }
 
-// distributes reports whether replicas of an API server may not know the new authorities of a rotation yet.
+// distributes reports whether some replicas of an API server may not trust the new authorities of a rotation yet.
 func distributes(shoot *corev1beta1.Shoot) bool {
 	credentials := shoot.Status.Credentials
 	if credentials == nil || credentials.Rotation == nil || credentials.Rotation.CertificateAuthorities == nil {
@@ -78,7 +80,8 @@ func distributes(shoot *corev1beta1.Shoot) bool {
 	return phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationPreparingWithoutWorkersRollout
 }
 
-// watchConfig returns a connection with a certificate of its own. It has its own transport: those of client-go are kept until the process ends.
+// watchConfig returns a connection with a new certificate. It has its own transport, because client-go caches its
+// transports until the process ends.
 func (r *reconciler) watchConfig(namespace string, signer map[string][]byte, trusted []byte) (*rest.Config, error) {
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: signer[secrets.KeyCACert], Key: signer[secrets.KeyCAKey]},
 		kubeconfig.Subject{User: gardenletUser, Group: mastersGroup}, watchValidity, r.options.Clock.Now())
@@ -91,7 +94,8 @@ func (r *reconciler) watchConfig(namespace string, signer map[string][]byte, tru
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(trusted) {
-		return nil, fmt.Errorf("access shoot %s: the bundle of the authority %s has no certificate as key %s", namespace, constants.SecretNameCACluster, secrets.KeyBundleCert)
+		return nil, fmt.Errorf("access shoot %s: the bundle of the authority %s has no certificate as key %s",
+			namespace, constants.SecretNameCACluster, secrets.KeyBundleCert)
 	}
 	config := &rest.Config{
 		Host: "https://" + Inputs{Namespace: namespace}.insideHost(), UserAgent: fieldManager + "/" + r.options.Version,
@@ -105,10 +109,11 @@ func (r *reconciler) watchConfig(namespace string, signer map[string][]byte, tru
 	return config, nil
 }
 
-// authorities returns until when the certificate authorities of a control plane are valid, by the names of their Secrets.
+// authorities returns the expiry times of the certificate authorities of a control plane, by the names of their Secrets.
 func (r *reconciler) authorities(ctx context.Context, namespace string) (map[string]time.Time, error) {
 	var list corev1.SecretList
-	if err := r.caches.material.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{constants.LabelSecretsManagerPersist: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	selector := client.MatchingLabels{constants.LabelSecretsManagerPersist: "true"}
+	if err := r.caches.material.List(ctx, &list, client.InNamespace(namespace), selector, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Secrets of the control plane in namespace %s: %w", namespace, err)
 	}
 	valid := map[string]time.Time{}

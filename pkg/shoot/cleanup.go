@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// taskCleanUpBegins writes down when the clean-up began. It does nothing else.
+	// taskCleanUpBegins records the start of the clean-up. It does nothing else.
 	taskCleanUpBegins = "clean-up-begins"
-	// cleanUpTimeout is after how long a step of the clean-up is reported as an error. It goes on all the same.
+	// cleanUpTimeout is how long a stage of the clean-up may take before an error is reported. The clean-up then continues.
 	cleanUpTimeout = 10 * time.Minute
-	// cleanUpPass is how long one pass may take for the clean-up.
+	// cleanUpPass limits the time that one reconcile spends on the clean-up.
 	cleanUpPass = 30 * time.Second
-	// The times after which the cluster is looked at again. They grow with the time that a step takes.
+	// cleanUpSoon and cleanUpLate are the minimum and maximum interval of checks of the cluster. The interval grows with the
+	// duration of a stage.
 	cleanUpSoon, cleanUpLate = time.Second, 15 * time.Second
 )
 
-// cleanUpTasks returns what is left to do of the deletion of what users have in the cluster. Users cannot have anything in a cluster whose API server
-// never served: its resource-manager has never had a token.
+// cleanUpTasks returns the remaining tasks that delete users' objects in the cluster. There are none if the API server
+// was never available, which means that its resource-manager has never had a token.
 func (in Inputs) cleanUpTasks() []flow.Task {
-	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleServer) {
+	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleAPIServer) {
 		return nil
 	}
 	tasks := []flow.Task{{Name: taskCleanUpBegins, Value: string(in.Owner.UID)}}
@@ -33,15 +34,17 @@ func (in Inputs) cleanUpTasks() []flow.Task {
 		tasks = append(tasks, flow.Task{Name: stage.Name, Value: string(in.Owner.UID)})
 	}
 	if in.Ledger == nil {
-		return tasks // it is not known what was done: nothing is deleted until it is
+		return tasks // nothing is deleted until the ledger is known
 	}
 	return flow.Due(in.Ledger, tasks...)
 }
 
-// cleanUpSince returns when the first of the tasks that are due began: when the one before it ended, or the deletion began.
+// cleanUpSince returns the start of the first due task: the end of the previous one, or the start of the deletion.
 func (in Inputs) cleanUpSince() time.Time {
 	since := in.Shoot.DeletionTimestamp.Time
-	for _, stage := range slices.Concat([]string{taskCleanUpBegins}, []string{cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources}) {
+	for _, stage := range slices.Concat(
+		[]string{taskCleanUpBegins}, []string{cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources},
+	) {
 		if entry, done := in.Ledger.Entry(stage); done && entry.Value == string(in.Owner.UID) && entry.Time.After(since) {
 			since = entry.Time
 		}
@@ -49,8 +52,9 @@ func (in Inputs) cleanUpSince() time.Time {
 	return since
 }
 
-// cleanUp takes a step of the deletion of what users have in the cluster, if one is due, and returns after how long the next one is; 0 for never. While
-// something is left, the result says so by a wait, which becomes an error.
+// cleanUp runs one step of the deletion of users' objects in the cluster, if one is due. It returns the time until the
+// next step, or 0 if there is none. While objects are left, it adds a wait to the result, which becomes an error after
+// cleanUpTimeout.
 func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result *flow.Result) (time.Duration, error) {
 	if !in.Deleting || len(result.Plan.Tasks) == 0 || in.Ledger == nil {
 		return 0, nil
@@ -76,29 +80,30 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result *flow.Result
 		return 0, err
 	}
 	if outcome.Done {
-		return time.Millisecond, nil // the next plan is made with the ledger as it is now
+		return time.Millisecond, nil // plan again with the changed ledger
 	}
 	result.Plan.Waits = append(result.Plan.Waits, flow.Wait{
-		Name: result.Plan.Tasks[0].Name, Reason: outcome.Progress, Deadline: since.Add(cleanUpTimeout), Code: corev1beta1.ErrorCleanupClusterResources,
+		Name: result.Plan.Tasks[0].Name, Reason: outcome.Progress,
+		Deadline: since.Add(cleanUpTimeout), Code: corev1beta1.ErrorCleanupClusterResources,
 	})
 	return outcome.Again, nil
 }
 
-// notServing says which program of the control plane a stage waits for. A watch shows when it is there.
+// notServing names the component of the control plane for which a stage waits. A watch triggers the next reconcile once it is available.
 func (in Inputs) notServing(stage cleanup.Stage, result flow.Result) string {
-	needed := []string{bundleServer}
+	needed := []string{bundleAPIServer}
 	if stage.NeedsControllers {
-		needed = append(needed, bundleControl)
+		needed = append(needed, bundleControllerManager)
 	}
 	for _, name := range needed {
 		if in.emitted(name) && !serves(result, in.key(name)) {
-			return "what users have in the cluster is deleted when " + name + " works"
+			return "users' objects in the cluster are deleted once " + name + " is available"
 		}
 	}
 	return ""
 }
 
-// cleanUpStage deletes what a stage consists of. An API server that does not answer is waited for.
+// cleanUpStage deletes the objects of a stage. It retries if the API server does not answer.
 func (r *reconciler) cleanUpStage(ctx context.Context, in Inputs, stage cleanup.Stage) flow.Outcome {
 	again := min(max(in.Now.Sub(in.cleanUpSince())/10, cleanUpSoon), cleanUpLate)
 	ctx, cancel := context.WithTimeout(ctx, cleanUpPass)
@@ -110,7 +115,7 @@ func (r *reconciler) cleanUpStage(ctx context.Context, in Inputs, stage cleanup.
 	began, _ := in.Ledger.Entry(taskCleanUpBegins)
 	left, err := cleanup.Cleaner{Client: shoot, Began: began.Time, Now: in.Now}.Run(ctx, stage)
 	if err != nil {
-		return flow.Outcome{Progress: join(left, "what users have in the cluster cannot be deleted: "+flow.ReasonOf(err)), Again: again}
+		return flow.Outcome{Progress: join(left, "users' objects in the cluster cannot be deleted: "+flow.ReasonOf(err)), Again: again}
 	}
 	return flow.Outcome{Done: left == "", Progress: left, Again: again}
 }

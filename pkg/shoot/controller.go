@@ -35,18 +35,18 @@ import (
 const (
 	eventReconciling = "Reconciling"    // Normal: an operation begins
 	eventReconciled  = "Reconciled"     // Normal: an operation has succeeded
-	eventRolloutHeld = "RolloutHeld"    // Normal: what only the version of gardenlet changes waits, for the reason in the note
-	eventDeleted     = "Deleted"        // Normal: the control plane is gone
+	eventRolloutHeld = "RolloutHeld"    // Normal: changes of a new version of gardenlet are held, for the reason in the note
+	eventDeleted     = "Deleted"        // Normal: the control plane is deleted
 	eventError       = "ReconcileError" // Warning: the Shoot could not be reconciled
 )
 
-// The actions of these Events.
+// Actions of these Events.
 const (
 	actionReconcile = "Reconcile"
 	actionDelete    = "Delete"
 )
 
-// defaultSyncAfter is how often a Shoot is computed again if the configuration does not say. Nothing is sent if nothing has changed.
+// defaultSyncAfter is the default period of a full reconciliation of a Shoot. It sends no requests if nothing has changed.
 const defaultSyncAfter = time.Hour
 
 // reconciler runs the flow of the Shoots of a Seed.
@@ -58,9 +58,9 @@ type reconciler struct {
 	projects client.Reader
 	objects  *gardenobjects.Cache
 	caches   *caches
-	// domains has the Secrets of the garden with default domains.
+	// domains caches the Secrets of the garden with default domains.
 	domains cache.Cache
-	// extensions has what extensions report about their objects.
+	// extensions caches the reports of extensions about their objects.
 	extensions *extensionobjects.Objects
 	events     events.EventRecorder
 	emitter    *flow.Emitter
@@ -70,19 +70,19 @@ type reconciler struct {
 	images     images.Vector
 
 	mu sync.Mutex
-	// written are the Shoots as the garden's API server answered to the last write. A cache may not show it yet.
+	// written are the Shoots as the API server of the garden returned them after the last write, by UID. The cache may be older.
 	written map[types.UID]*corev1beta1.Shoot
-	// copied are digests of what was written for Shoots into the garden.
+	// copied are digests of the data that was last written to the garden, by the UIDs of Shoots.
 	copied map[types.UID]string
-	// owners are the Shoots by the namespaces of their control planes.
+	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
-	// rewrites say how far the objects of Shoots have been rewritten.
+	// rewrites are the positions in the rewrite of a Shoot's objects, by the UIDs of Shoots.
 	rewrites map[types.UID]cursor
-	// asked says when extensions were asked for which generations. What the bundles say of that may not be in the cache yet.
+	// asked are the times of requests to extensions, by the UIDs of Shoots. The bundles in the cache may not have them yet.
 	asked map[types.UID]asked
 }
 
-// Reconcile makes a plan and emits it. Each step leaves all as it is if nothing has to be done.
+// Reconcile makes a plan of a Shoot and emits it. It sends no requests if nothing has to be done.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -96,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if shoot.DeletionTimestamp != nil {
 			return reconcile.Result{}, nil
 		}
-		// The watch shows the change, and the next pass goes on.
+		// The watch shows the change and triggers the next reconcile.
 		return reconcile.Result{}, r.patch(ctx, shoot, func() { controllerutil.AddFinalizer(shoot, constants.GardenerName) })
 	}
 	result, err := r.run(ctx, shoot)
@@ -108,7 +108,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// isOurs reports whether the control plane of a Shoot is on this Seed: one that is to move is left to the Seed that has it.
+// isOurs reports whether the control plane of a Shoot runs on this Seed. During a migration, the Seed that has the
+// control plane is responsible.
 func (r *reconciler) isOurs(shoot *corev1beta1.Shoot) bool {
 	for _, name := range []*string{shoot.Status.SeedName, shoot.Spec.SeedName} {
 		if name != nil && *name != "" {
@@ -118,15 +119,15 @@ func (r *reconciler) isOurs(shoot *corev1beta1.Shoot) bool {
 	return false
 }
 
-// run is one pass.
+// run reconciles a Shoot once.
 func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.garden.Get(ctx, client.ObjectKey{Name: r.options.SeedName}, seed); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read Seed %s: %w", r.options.SeedName, err)
 	}
 	settings := r.options.controller()
-	looked := looked{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
-	if decision := looked.decide(); !decision.run {
+	decisionInput := decisionInput{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
+	if decision := decisionInput.decide(); !decision.run {
 		if decision.failed {
 			if err := r.write(ctx, shoot, r.failed(shoot, decision.why)); err != nil {
 				return reconcile.Result{}, err
@@ -151,7 +152,7 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 	return r.emit(ctx, shoot, in)
 }
 
-// emit makes the plan, emits it, and reports how far it is.
+// emit makes the plan, emits it, and reports the progress in the status.
 func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs) (reconcile.Result, error) {
 	plan, err := Plan(in)
 	if err != nil {
@@ -172,7 +173,8 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Before the report: an error of it is one, and must not alternate with the progress. Users of a Shoot that has succeeded find its authorities.
+	// These run before the status is written, so that their errors do not alternate with reports of progress, and so that
+	// the certificate authorities are in the garden when a Shoot has succeeded.
 	if err := errors.Join(r.ensureToken(ctx, in, result), r.copyToGarden(ctx, in)); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -183,7 +185,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	}
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
-		later = time.Millisecond // the Cluster gets what the status has from then on
+		later = time.Millisecond // reconcile again, so that the Cluster contains the new status
 	}
 	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
@@ -199,7 +201,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	return r.after(in, next, later), r.deleteUnused(ctx, in, result)
 }
 
-// after returns when the next pass is due though nothing was seen to change.
+// after returns when the next reconcile is due if no watch triggers one before.
 func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) reconcile.Result {
 	wait := defaultSyncAfter
 	if period := r.options.controller().SyncPeriod; period != nil {
@@ -214,7 +216,7 @@ func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) recon
 	return reconcile.Result{RequeueAfter: wait}
 }
 
-// sooner returns the shorter one of two times; 0 stands for never.
+// sooner returns the shorter of two durations. 0 means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -222,21 +224,23 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// finish lets the Shoot go when nothing of its control plane is left.
-func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, next time.Time, later time.Duration) (reconcile.Result, error) {
+// finish removes the finalizer of the Shoot once nothing of its control plane is left.
+func (r *reconciler) finish(
+	ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, next time.Time, later time.Duration,
+) (reconcile.Result, error) {
 	if in.forced() {
 		if err := r.finalizeContents(ctx, in); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	if len(in.Emitted) > 0 {
-		return r.after(in, next, later), nil // the watches show when they are gone
+		return r.after(in, next, later), nil // watches report when they are deleted
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.GardenNamespace, in.Namespace)
 	if err != nil || len(left) > 0 {
 		return r.after(in, next, later), err
 	}
-	// The Secrets with manifests in the namespace of the control plane went with it.
+	// The Secrets with manifests in the namespace of the control plane were deleted with the namespace.
 	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
 	if err := errors.Join(manifests, r.states.Delete(ctx, shoot)); err != nil {
 		return reconcile.Result{}, err
@@ -248,7 +252,7 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 	if err := r.write(ctx, shoot, status); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is gone")
+	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is deleted")
 	if err := r.removeFinalizer(ctx, shoot); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -256,8 +260,9 @@ func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in In
 	return reconcile.Result{}, nil
 }
 
-// removeFinalizer repeats a write that conflicts with one of the conditions, which follow the state of the operation that was written just before. If
-// the conflict were reported, that would change the state, and then the conditions, again.
+// removeFinalizer removes gardenlet's finalizer. It retries conflicts: the care controller writes conditions as soon as
+// the state of the operation changes. Reporting such a conflict would change the state, and with it the conditions,
+// again.
 func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	uid := shoot.UID
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -269,13 +274,13 @@ func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Sho
 			return client.IgnoreNotFound(read)
 		}
 		if shoot.UID != uid {
-			return nil // the Shoot is gone, and another one has its name
+			return nil // the Shoot was deleted, and another one has its name
 		}
 		return err
 	})
 }
 
-// newest returns the Shoot that was written last if it is newer than one from a cache.
+// newest returns the Shoot that was last written if it is newer than the cached one.
 func (r *reconciler) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -290,13 +295,14 @@ func (r *reconciler) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
 	return written.DeepCopy()
 }
 
+// remember stores the Shoot that was last written.
 func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.written[shoot.UID] = shoot.DeepCopy()
 }
 
-// forget frees the memory of a Shoot that is gone.
+// forget removes a deleted Shoot from memory.
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
 	r.mu.Lock()
@@ -308,7 +314,7 @@ func (r *reconciler) forget(in Inputs) {
 	delete(r.rewrites, in.Owner.UID)
 }
 
-// patch writes a change of the Shoot, if it is still the one that was read.
+// patch changes the Shoot. It fails with a conflict if the Shoot has changed since it was read.
 func (r *reconciler) patch(ctx context.Context, shoot *corev1beta1.Shoot, change func()) error {
 	before := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change()
@@ -319,8 +325,9 @@ func (r *reconciler) patch(ctx context.Context, shoot *corev1beta1.Shoot, change
 	return nil
 }
 
-// write writes the status, if it has changed. Each writer of conditions sends its own ones: they are merged by type. After an error the Shoot has the status
-// that it had: what is written next is compared with that, and its operation is still the one that has not ended.
+// write writes the status if it has changed. It sends only the changed conditions, which the API server merges by type,
+// so that other writers keep theirs. If the write fails, shoot retains its previous status, so that the next write
+// compares with what is stored.
 func (r *reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, status corev1beta1.ShootStatus) error {
 	if equality.Semantic.DeepEqual(status, shoot.Status) {
 		return nil

@@ -13,7 +13,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestStatusThatCannotBeWritten has the API server refuse to write that a creation has succeeded. The error that is reported then is one of the creation.
+// TestStatusThatCannotBeWritten makes the API server refuse the status of a successful creation. The error that is then
+// reported is one of the creation.
 func TestStatusThatCannotBeWritten(t *testing.T) {
 	refuses := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
@@ -30,7 +31,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 		t.Fatal("the status was written")
 	}
 	if last := shoot.Status.LastOperation; last.State != corev1beta1.LastOperationStateProcessing {
-		t.Errorf("the Shoot has what could not be written: %+v", last)
+		t.Errorf("the Shoot has the status that could not be written: %+v", last)
 	}
 	if last := r.failed(shoot, err.Error()).LastOperation; last.Type != corev1beta1.LastOperationTypeCreate || last.Progress != 90 {
 		t.Errorf("the error is reported as %+v", last)

@@ -16,25 +16,24 @@ import (
 const (
 	// timeOfDay is the format of the times of a maintenance window, for example 220000+0100.
 	timeOfDay = "150405-0700"
-	// windowEnd is how long before its end a window counts as over: what is begun then would end after it.
+	// windowEnd is how long before its end a maintenance window counts as over. An operation that began later would end outside the window.
 	windowEnd = 15 * time.Minute
-	// seedAgain is how often a Seed that is not ready is looked at.
+	// seedAgain is how often gardenlet checks a Seed that is not ready.
 	seedAgain = 15 * time.Second
 )
 
-// decision says whether a Shoot is worked on.
+// decision is whether gardenlet reconciles a Shoot now.
 type decision struct {
-	// run is set if it is.
 	run bool
-	// why says why not, and failed that this is an error, which the status reports.
+	// why is the reason if run is not set. If failed is set, the reason is an error, which the status reports.
 	why    string
 	failed bool
-	// again is after how long to look again; 0 for when a watch shows a change.
+	// again is the time until the next decision. 0 means that only a watch triggers it.
 	again time.Duration
 }
 
-// looked is what the decision is made from.
-type looked struct {
+// decisionInput are the inputs of the decision.
+type decisionInput struct {
 	shoot *corev1beta1.Shoot
 	seed  *corev1beta1.Seed
 	// gardenlet is the identity of this gardenlet.
@@ -43,7 +42,7 @@ type looked struct {
 	now       time.Time
 }
 
-// operationType returns which operation is due.
+// operationType returns the operation that is due.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	last := shoot.Status.LastOperation
 	switch {
@@ -55,8 +54,8 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	return corev1beta1.LastOperationTypeReconcile
 }
 
-// decide returns whether a Shoot is worked on now. The first rule that applies decides, as in Gardener.
-func (l looked) decide() decision {
+// decide returns whether gardenlet reconciles a Shoot now. The first matching rule applies, as in Gardener.
+func (l decisionInput) decide() decision {
 	last, status := l.shoot.Status.LastOperation, l.shoot.Status
 	observed := status.ObservedGeneration == l.shoot.Generation
 	switch {
@@ -70,27 +69,32 @@ func (l looked) decide() decision {
 	if why := l.seedNotReady(); why != "" {
 		return decision{why: why, failed: true, again: seedAgain}
 	}
-	if operationType(l.shoot) != corev1beta1.LastOperationTypeReconcile || !observed || last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
+	if operationType(l.shoot) != corev1beta1.LastOperationTypeReconcile || !observed ||
+		last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
 		return decision{run: true}
 	}
 	open, next := l.window()
 	return decision{run: open, why: "changes are confined to the maintenance window", again: next.Sub(l.now)}
 }
 
-// ignored reports whether the Shoot asks to be left alone, and may: its namespace is garden, or gardenlet is configured so.
-func (l looked) ignored() bool {
+// ignored reports whether the Shoot is annotated to be ignored, and whether the annotation applies: only in namespace
+// garden, unless gardenlet's configuration allows it everywhere.
+func (l decisionInput) ignored() bool {
 	allowed := l.shoot.Namespace == constants.GardenNamespace || l.config != nil && ptr.Deref(l.config.RespectSyncPeriodOverwrite, false)
 	return allowed && isTrue(l.shoot.Annotations[constants.AnnotationShootIgnore]) && l.shoot.DeletionTimestamp == nil
 }
 
-// confined reports whether a control plane changes in its maintenance window only.
-func (l looked) confined() bool {
+// confined reports whether a control plane changes only in its maintenance window.
+func (l decisionInput) confined() bool {
 	maintenance := l.shoot.Spec.Maintenance
-	return maintenance != nil && ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || l.config != nil && ptr.Deref(l.config.ReconcileInMaintenanceOnly, false)
+	return maintenance != nil && ptr.Deref(
+		maintenance.ConfineSpecUpdateRollout, false,
+	) || l.config != nil && ptr.Deref(l.config.ReconcileInMaintenanceOnly, false)
 }
 
-// seedNotReady says why nothing may be brought up on the Seed; empty if it may. A Seed that goes is used until its Shoots are gone.
-func (l looked) seedNotReady() string {
+// seedNotReady returns why the Seed cannot host control planes, or an empty string. A Seed that is being deleted is used
+// until its Shoots are deleted.
+func (l decisionInput) seedNotReady() string {
 	seed := l.seed
 	switch {
 	case seed.DeletionTimestamp != nil:
@@ -114,8 +118,8 @@ func (l looked) seedNotReady() string {
 	return ""
 }
 
-// window returns whether the maintenance window is open, and when it opens or closes next. A Shoot without one is open at any time.
-func (l looked) window() (open bool, next time.Time) {
+// window returns whether the maintenance window is open, and when it opens or closes next. A Shoot without a window can change at any time.
+func (l decisionInput) window() (open bool, next time.Time) {
 	const day = 24 * time.Hour
 	maintenance := l.shoot.Spec.Maintenance
 	if maintenance == nil || maintenance.TimeWindow == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// deletion is the plan for a Shoot that is being deleted. What users have in the shoot's own cluster goes first, then what the flow has there: its API
-// server and resource-manager are needed for that, and are started if the shoot hibernates. Then the control plane goes, in the reverse order in which it
-// came.
+// deletion returns the plan for a Shoot that is being deleted. It first deletes users' objects in the shoot cluster, then
+// the flow's objects there. Both require the API server and the resource-manager, which are started if the shoot
+// hibernates. Last, it deletes the control plane in the reverse order of its creation.
 func deletion(in Inputs) flow.Plan {
 	if in.forced() {
 		return forcedDeletion(in)
@@ -31,7 +31,7 @@ func deletion(in Inputs) flow.Plan {
 		}
 	}
 	if len(kept) > 0 {
-		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "what users have in the cluster is deleted first", Holds: kept})
+		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "users' objects in the cluster are deleted first", Holds: kept})
 	}
 	if !cleans && !contents {
 		return plan
@@ -40,8 +40,10 @@ func deletion(in Inputs) flow.Plan {
 		switch {
 		case isOfShoot(part.name), !in.emitted(part.name):
 		case part.unknown != "" && !in.starts(part.name, cleans):
-			// It keeps its revision: it is deleted later, and needs nothing new until then.
-			plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "what is in the cluster is deleted first", Holds: []flow.Key{in.key(part.name)}})
+			// Retain its revision, because it is deleted later anyway.
+			plan.Waits = append(plan.Waits, flow.Wait{
+				Name: waitOrder, Reason: "objects in the cluster are deleted first", Holds: []flow.Key{in.key(part.name)},
+			})
 		default:
 			in.add(&plan, part)
 		}
@@ -49,16 +51,17 @@ func deletion(in Inputs) flow.Plan {
 	return plan
 }
 
-// waitOrder is the wait of what is deleted later.
+// waitOrder is the wait of bundles that are deleted later.
 const waitOrder = "deletion-order"
 
-// starts reports whether a part has to be brought up for the deletion: without it nothing in the cluster can be deleted. What users have there needs the
-// controllers, too.
+// starts reports whether a part must be started for the deletion, because nothing in the cluster can be deleted without
+// it. The deletion of users' objects also requires controllers.
 func (in Inputs) starts(name string, cleans bool) bool {
-	return slices.Contains([]string{bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager}, name) || cleans && name == bundleControl
+	needed := []string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager}
+	return slices.Contains(needed, name) || cleans && name == bundleControllerManager
 }
 
-// confirms reports whether the objects of a bundle have to confirm their deletion before, as the guards of their kinds ask for.
+// confirms reports whether the deletion of a bundle's objects must be confirmed first, as the guards of their kinds require.
 func (in Inputs) confirms(key flow.Key) bool {
 	return key.Namespace == in.Namespace && slices.ContainsFunc([]string{"etcd-", prefixExtension, prefixRecord}, func(prefix string) bool {
 		return strings.HasPrefix(key.Name, prefix)

@@ -16,13 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/shoot/cleanup"
 )
 
-// expiredTokens are those of a cluster that was stopped for long.
+// expiredTokens replaces the tokens with expired ones, as in a cluster that was stopped for a long time.
 func expiredTokens(in *Inputs) {
 	long := now.Add(-48 * time.Hour)
 	in.Tokens = map[string]time.Time{accessSecret(resourcemanager.Account): long, accessSecret(kubecontrollermanager.Name): long}
 }
 
-// cleaned has the ledger say that nothing of users is left.
+// cleaned records in the ledger that the clean-up of user content is complete.
 func cleaned(in *Inputs) {
 	done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources)
 }
@@ -40,7 +40,7 @@ func forced(in *Inputs) {
 	metav1.SetMetaDataAnnotation(&in.Shoot.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
 }
 
-// TestCleanUpTasks: each stage is due until the ledger has it, for this Shoot.
+// TestCleanUpTasks checks that each stage is due until the ledger has an entry of it for this Shoot.
 func TestCleanUpTasks(t *testing.T) {
 	const skip = constants.AnnotationShootSkipCleanup
 	all := []string{taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources}
@@ -69,7 +69,7 @@ func TestCleanUpTasks(t *testing.T) {
 	}
 }
 
-// TestCleanUpSince: a stage begins when the one before it ends.
+// TestCleanUpSince checks that a stage begins when the previous one ends.
 func TestCleanUpSince(t *testing.T) {
 	in := up(t, func(in *Inputs) { in.Deleting, in.Shoot.DeletionTimestamp = true, &metav1.Time{Time: now} })
 	for count, want := range []time.Time{now, now.Add(time.Minute), now.Add(2 * time.Minute)} {
@@ -80,7 +80,7 @@ func TestCleanUpSince(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeletedBeforeUsersContent: while a stage is due, no bundle is deleted, whatever else is known.
+// TestNothingIsDeletedBeforeUsersContent checks that no bundle is deleted while a stage is due, with any inputs.
 func TestNothingIsDeletedBeforeUsersContent(t *testing.T) {
 	for number, setting := range settings() {
 		plan := planOf(t, up(t, setting, func(in *Inputs) { in.Deleting = true; done(in, taskCleanUpBegins) }))
@@ -90,7 +90,7 @@ func TestNothingIsDeletedBeforeUsersContent(t *testing.T) {
 	}
 }
 
-// TestForcedDeletionOfNamespace: what is left in the namespace does not stay for good.
+// TestForcedDeletionOfNamespace checks that remaining content does not block the deletion of the namespace permanently.
 func TestForcedDeletionOfNamespace(t *testing.T) {
 	plan := planOf(t, up(t, forced))
 	for _, object := range plan.Bundles[0].Objects {

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// The bundles with one DNSRecord and its credentials each.
+// Names of the bundles with one DNSRecord and its credentials each.
 const (
 	prefixRecord         = "dnsrecord-"
 	bundleInternalRecord = prefixRecord + constants.AdvertisedAddressInternal
@@ -29,43 +29,45 @@ const (
 )
 
 const (
-	// recordTTL is how long records of API servers may be cached, in seconds (Gardener).
+	// recordTTL is the time to live of records of API servers, in seconds (Gardener).
 	recordTTL = 120
 	// recordTimeout is how long an operation of a DNSRecord may take (Gardener).
 	recordTimeout = 2 * time.Minute
-	// annotationCredentials on a DNSRecord is a digest of its credentials: the extension is asked again when they change.
+	// annotationCredentials on a DNSRecord is a digest of its credentials. A change triggers the extension.
 	annotationCredentials = "checksum/credentials" //nolint:gosec // the name of an annotation
-	// choiceRecord of a bundle is the type and the name of its record, which cannot be changed: another one is created when the old one is gone.
+	// choiceRecord of a bundle is the type and name of its record. They are immutable, so a change deletes the record and
+	// then creates a new one.
 	choiceRecord = "record"
 )
 
-// Domain is a default domain of the garden: one for Shoots without a domain of their own.
+// Domain is a default domain of the garden, for Shoots without their own domain.
 type Domain struct {
 	Name, Type string
 	Zone       *string
-	// Secret of the garden with the domain and the credentials.
+	// Secret of the garden with the domain and credentials.
 	Secret client.ObjectKey
 }
 
 // record is a DNS record for the API server.
 type record struct {
-	// Purpose is internal or external, and Host the name.
+	// Purpose is internal or external. Host is the name of the record.
 	Purpose, Host string
-	// Type of the DNS service, and the zone; nil if the service finds it.
+	// Type is the type of the DNS service. Zone is its zone, or nil if the extension determines it.
 	Type string
 	Zone *string
-	// Credentials of the service.
+	// Credentials of the DNS service.
 	Credentials reference
-	// Problem says why the record cannot be made; empty if it can.
+	// Problem is the reason why the record cannot be created, or empty.
 	Problem string
 }
 
-// records returns the DNS records of the Shoot: those of the addresses that the status advertises, without the ones that users manage themselves.
+// records returns the DNS records of the Shoot: those of its advertised addresses, except records that users manage.
 func (in Inputs) records() []record {
 	var records []record
 	if internal := in.Seed.Spec.DNS.Internal; internal != nil && isManaged(internal.Type) {
 		records = append(records, record{
-			Purpose: constants.AdvertisedAddressInternal, Host: in.internalHost(), Type: internal.Type, Zone: internal.Zone, Credentials: referenceOf(internal.CredentialsRef),
+			Purpose: constants.AdvertisedAddressInternal, Host: in.internalHost(), Type: internal.Type, Zone: internal.Zone,
+			Credentials: referenceOf(internal.CredentialsRef),
 		})
 	}
 	if external := in.externalRecord(); external != nil {
@@ -75,14 +77,17 @@ func (in Inputs) records() []record {
 	return records
 }
 
+// isManaged reports whether a DNS extension manages records of this type.
 func isManaged(kind string) bool { return kind != "" && kind != corev1beta1.DNSUnmanaged }
 
+// referenceOf returns the reference with defaults for the kind and namespace.
 func referenceOf(given corev1.ObjectReference) reference {
 	return reference{kind: cmp.Or(given.Kind, kindSecret), namespace: cmp.Or(given.Namespace, constants.GardenNamespace), name: given.Name}
 }
 
-// externalRecord returns who serves the domain of the Shoot: the DNS service of the default domain that it is in, or that of the primary provider. It is
-// nil if the Shoot has no domain, or one that is not managed.
+// externalRecord returns the record for the domain of the Shoot, without its name. Its DNS service is that of the
+// matching default domain, otherwise that of the primary provider. It is nil if the Shoot has no domain, or if the domain
+// is not managed.
 func (in Inputs) externalRecord() *record {
 	if in.externalHost() == "" {
 		return nil
@@ -96,7 +101,8 @@ func (in Inputs) externalRecord() *record {
 	}
 	at := slices.IndexFunc(dns.Providers, func(provider corev1beta1.DNSProvider) bool { return ptr.Deref(provider.Primary, false) })
 	if at < 0 {
-		return &record{Problem: "spec.dns.domain is in no default domain, and no provider of spec.dns.providers is the primary one: add it, with the type unmanaged if you make the record yourself"}
+		return &record{Problem: "spec.dns.domain is not in a default domain, and spec.dns.providers has no primary provider: " +
+			"add one, of type unmanaged if you create the record yourself"}
 	}
 	provider := dns.Providers[at]
 	found := &record{Type: ptr.Deref(provider.Type, "")}
@@ -117,7 +123,8 @@ func (in Inputs) externalRecord() *record {
 	return found
 }
 
-// defaultDomain returns who serves a domain that is below a default domain of the Seed, or of the garden if the Seed has none; nil if it is below none.
+// defaultDomain returns the DNS service of the longest matching default domain, or nil. Default domains of the garden
+// apply only if the Seed has none.
 func (in Inputs) defaultDomain(domain string) *record {
 	var found *record
 	longest := ""
@@ -131,13 +138,14 @@ func (in Inputs) defaultDomain(domain string) *record {
 	}
 	if len(in.Seed.Spec.DNS.Defaults) == 0 {
 		for _, each := range in.DefaultDomains {
-			try(each.Name, record{Type: each.Type, Zone: each.Zone, Credentials: reference{kind: kindSecret, namespace: each.Secret.Namespace, name: each.Secret.Name}})
+			credentials := reference{kind: kindSecret, namespace: each.Secret.Namespace, name: each.Secret.Name}
+			try(each.Name, record{Type: each.Type, Zone: each.Zone, Credentials: credentials})
 		}
 	}
 	return found
 }
 
-// recordParts returns the parts with the DNS records. The records of a Shoot that hibernates go when all has stopped.
+// recordParts returns the parts with the DNS records. When a Shoot hibernates, its records are deleted after all programs have stopped.
 func (in Inputs) recordParts() []part {
 	parts := []part{{name: bundleInternalRecord, removed: true, confirmed: true}, {name: bundleExternalRecord, removed: true, confirmed: true}}
 	for i := range parts {
@@ -147,31 +155,31 @@ func (in Inputs) recordParts() []part {
 				continue
 			}
 			parts[i] = part{
-				name: parts[i].name, objects: in.record(wanted), unknown: join(in.unknownOrder(), in.unknownRecord(wanted)),
-				needs: in.on(resourcesv1alpha1.UntilApplied, bundleService), confirmed: true, adjust: in.isRecord(wanted),
+				name: parts[i].name, objects: in.record(wanted), unknown: join(in.heldForDeletion(), in.unknownRecord(wanted)),
+				needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService), confirmed: true, adjust: in.adjustRecord(wanted),
 			}
 		}
 	}
 	return parts
 }
 
-// isReplaced reports whether the record that exists has another type or name.
+// isReplaced reports whether the existing record has another type or name.
 func (in Inputs) isReplaced(wanted record) bool {
 	present := in.RecordsMade[prefixRecord+wanted.Purpose]
 	return present != "" && len(in.Addresses) > 0 && present != in.identityOf(wanted)
 }
 
-// identityOf is what of a record cannot be changed.
+// identityOf returns the immutable fields of a record: its type and name.
 func (in Inputs) identityOf(wanted record) string {
 	kind, _ := recordValues(in.Addresses)
 	return string(kind) + " " + wanted.Host
 }
 
-// unknownRecord says what is missing for a record.
+// unknownRecord names the inputs of a record that are missing.
 func (in Inputs) unknownRecord(wanted record) string {
 	switch {
 	case wanted.Problem != "":
-		return "" // which is an error
+		return "" // record returns the error
 	case len(in.Addresses) == 0:
 		return "the Service " + in.Namespace + "/" + kubeapiserver.Name + " has no address yet"
 	}
@@ -192,18 +200,21 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 		kind, values := recordValues(in.Addresses)
 		return []client.Object{secret, &extensionsv1alpha1.DNSRecord{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Annotations: map[string]string{
-				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(), annotationCredentials: digest,
+				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(),
+				annotationCredentials: digest,
 			}},
 			Spec: extensionsv1alpha1.DNSRecordSpec{
-				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type}, SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name},
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type}, SecretRef: corev1.SecretReference{
+					Namespace: secret.Namespace, Name: secret.Name,
+				},
 				Zone: wanted.Zone, Name: wanted.Host, RecordType: kind, Values: values, TTL: ptr.To[int64](recordTTL),
 			},
 		}}, nil
 	}
 }
 
-// isRecord has a DNS record written when it changes.
-func (in Inputs) isRecord(wanted record) func(*flow.Bundle) {
+// adjustRecord configures the bundle of a DNS record: each change triggers the extension, and only changes.
+func (in Inputs) adjustRecord(wanted record) func(*flow.Bundle) {
 	return func(bundle *flow.Bundle) {
 		bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindDNSRecord)}
 		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
@@ -211,7 +222,8 @@ func (in Inputs) isRecord(wanted record) func(*flow.Bundle) {
 	}
 }
 
-// recordValues returns the type of a record for addresses, and the values: IPv4 before IPv6 before a name, as a record has one type.
+// recordValues returns the type and values of a record for addresses. A record has one type. IPv4 takes precedence over
+// IPv6, and both over host names.
 func recordValues(addresses []string) (extensionsv1alpha1.DNSRecordType, []string) {
 	found := map[extensionsv1alpha1.DNSRecordType][]string{}
 	for _, address := range addresses {
@@ -234,7 +246,7 @@ func recordValues(addresses []string) (extensionsv1alpha1.DNSRecordType, []strin
 	return extensionsv1alpha1.DNSRecordTypeCNAME, names[:min(len(names), 1)]
 }
 
-// addressesOf returns the addresses of a Service for DNS records: those of its load balancer, or of the Service itself if it is for the seed only.
+// addressesOf returns the addresses of a Service for DNS records: those of its load balancer, or its cluster IPs if it has another type.
 func addressesOf(service *corev1.Service) []string {
 	var addresses []string
 	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
@@ -251,7 +263,7 @@ func addressesOf(service *corev1.Service) []string {
 	return addresses
 }
 
-// ipStack returns the value of the annotation that says which families the cluster has.
+// ipStack returns the value of the annotation with the IP families of the cluster.
 func (in Inputs) ipStack() string {
 	var families []corev1beta1.IPFamily
 	if networking := in.Shoot.Spec.Networking; networking != nil {

@@ -14,7 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestRecords: who serves the names of a Shoot.
+// TestRecords checks which extension serves the DNS names of a Shoot.
 func TestRecords(t *testing.T) {
 	seedDomain := func(kind string) *corev1beta1.SeedDNSProviderConfig {
 		return &corev1beta1.SeedDNSProviderConfig{Type: kind, Domain: "example.org", Zone: ptr.To("Z"), CredentialsRef: corev1.ObjectReference{Kind: "Secret", Namespace: "garden", Name: "dns"}}
@@ -59,7 +59,7 @@ func TestRecords(t *testing.T) {
 		"primary provider with a Secret's name": {domain("a.example.com", corev1beta1.DNSProvider{Primary: ptr.To(true), Type: ptr.To("cloud"), SecretName: ptr.To("old"),
 			Zones: &corev1beta1.DNSIncludeExclude{Include: []string{"Y"}}}), "external api.a.example.com cloud Y Secret garden-dev/old"},
 		"primary provider without credentials": {domain("a.example.com", primary("cloud", "")), "problem spec.dns.providers[0] needs"},
-		"another provider only":                {domain("a.example.com", corev1beta1.DNSProvider{Type: ptr.To("cloud")}), "problem spec.dns.domain is in no default domain"},
+		"another provider only":                {domain("a.example.com", corev1beta1.DNSProvider{Type: ptr.To("cloud")}), "problem spec.dns.domain is not in a default domain"},
 		"default domain of the garden":         {both(domain("a.example.com"), defaults), "external api.a.example.com cloud  Secret garden/default"},
 		"the longest default domain":           {both(domain("a.dev.example.com"), defaults), "external api.a.dev.example.com other  Secret garden/dev"},
 		"not a part of a label":                {both(domain("a.myexample.com", primary("cloud", "login")), defaults), "external api.a.myexample.com cloud  Secret garden-dev/login"},
@@ -68,7 +68,7 @@ func TestRecords(t *testing.T) {
 		}), "external api.a.example.org seeds Z Secret garden/dns"},
 		"not those of the garden if the Seed has some": {both(domain("a.example.com"), defaults, func(in *Inputs) {
 			in.Seed.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{*seedDomain("seeds")}
-		}), "problem spec.dns.domain is in no default domain"},
+		}), "problem spec.dns.domain is not in a default domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := known(t, test.change)
@@ -93,7 +93,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordValues: the type of a record and its values.
+// TestRecordValues checks the type and the values of a record.
 func TestRecordValues(t *testing.T) {
 	for want, service := range map[string]corev1.Service{
 		"A [10.0.0.1]":            {Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIPs: []string{"10.0.0.1", "fd00::1"}}},
@@ -110,7 +110,7 @@ func TestRecordValues(t *testing.T) {
 		}
 	}
 	if pending := loadBalancer(); len(addressesOf(&pending)) > 0 {
-		t.Error("a load balancer without an address has one")
+		t.Error("got an address for a load balancer without one")
 	}
 }
 
@@ -121,7 +121,8 @@ func loadBalancer(ingress ...corev1.LoadBalancerIngress) corev1.Service {
 	}
 }
 
-// TestCredentialsOfRecords: other credentials ask the extension again, and are not readable in the record.
+// TestCredentialsOfRecords checks that changed credentials request an operation of the extension, and that the record does not
+// reveal them.
 func TestCredentialsOfRecords(t *testing.T) {
 	in := extendedUp(t)
 	first := texts(t, planOf(t, in))[bundleInternalRecord]

@@ -11,13 +11,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// alwaysEncrypted is the resource that each Shoot has encrypted. The status does not name it.
+// alwaysEncrypted is the resource that is encrypted in every Shoot. The status does not contain it.
 const alwaysEncrypted = "secrets"
 
-// taskRewrite begins the names of the tasks that rewrite all objects of a resource, so that etcd has them as the configuration says.
+// taskRewrite is the prefix of the names of tasks that rewrite all objects of a resource, so that etcd stores them
+// according to the configuration.
 const taskRewrite = "rewrite-"
 
-// encryptionProvider returns how the Shoot has its data encrypted.
+// encryptionProvider returns the declared encryption provider, or the default.
 func (in Inputs) encryptionProvider() corev1beta1.EncryptionProviderType {
 	if config := in.server().EncryptionConfig; config != nil {
 		return ptr.Deref(config.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
@@ -25,7 +26,7 @@ func (in Inputs) encryptionProvider() corev1beta1.EncryptionProviderType {
 	return corev1beta1.EncryptionProviderTypeAESCBC
 }
 
-// encryptedResources returns the resources that are to be encrypted in etcd, sorted behind Secrets.
+// encryptedResources returns the resources that must be encrypted in etcd: Secrets first, then the others, sorted.
 func (in Inputs) encryptedResources() []string {
 	var resources []string
 	if config := in.server().EncryptionConfig; config != nil {
@@ -34,7 +35,7 @@ func (in Inputs) encryptedResources() []string {
 	return append([]string{alwaysEncrypted}, canonical(resources)...)
 }
 
-// encryptedBefore returns those that were encrypted when the last operation succeeded.
+// encryptedBefore returns the resources that were encrypted when the last operation succeeded.
 func (in Inputs) encryptedBefore() []string {
 	var resources []string
 	if credentials := in.Shoot.Status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
@@ -43,7 +44,7 @@ func (in Inputs) encryptedBefore() []string {
 	return append([]string{alwaysEncrypted}, canonical(resources)...)
 }
 
-// canonical sorts resources. The API server knows those of the core group by their names alone.
+// canonical sorts resources and removes the suffix of the core group, which the API server does not accept.
 func canonical(resources []string) []string {
 	var names []string
 	for _, resource := range resources {
@@ -53,7 +54,7 @@ func canonical(resources []string) []string {
 	return slices.Compact(names)
 }
 
-// encrypting returns the resources that the API server encrypts. It does so with a new one when all replicas can read what is encrypted of it.
+// encrypting returns the resources that the API server encrypts. It encrypts a new resource once all replicas can decrypt it.
 func (in Inputs) encrypting() []string {
 	before := in.encryptedBefore()
 	return slices.DeleteFunc(in.encryptedResources(), func(resource string) bool {
@@ -61,8 +62,8 @@ func (in Inputs) encrypting() []string {
 	})
 }
 
-// decrypting returns the resources that the API server does not encrypt, and reads if they are: those that are to be encrypted soon, and those that are
-// not to be any more, until all of their objects are rewritten.
+// decrypting returns the resources that the API server can decrypt but does not encrypt: those that will be encrypted
+// next, and those that are no longer encrypted, until all of their objects are rewritten.
 func (in Inputs) decrypting() []string {
 	wanted, encrypting := in.encryptedResources(), in.encrypting()
 	all := append(in.encryptedBefore(), wanted...)
@@ -71,12 +72,12 @@ func (in Inputs) decrypting() []string {
 	})
 }
 
-// isReported reports whether the status has what is encrypted. Before, the cluster has no users.
+// isReported reports whether the status contains the encrypted resources. Until then, the cluster has no users.
 func (in Inputs) isReported() bool {
 	return in.Shoot.Status.Credentials != nil && in.Shoot.Status.Credentials.EncryptionAtRest != nil
 }
 
-// changing returns the resources that are to be encrypted and are not, or the other way round.
+// changing returns the resources whose encryption must be switched on or off.
 func (in Inputs) changing() []string {
 	wanted, before := in.encryptedResources(), in.encryptedBefore()
 	return slices.DeleteFunc(canonical(slices.Concat(wanted, before)), func(resource string) bool {
@@ -84,10 +85,10 @@ func (in Inputs) changing() []string {
 	})
 }
 
-// encryptionChanges reports whether other resources are encrypted than the Shoot declares.
+// encryptionChanges reports whether the encrypted resources differ from the declared ones.
 func (in Inputs) encryptionChanges() bool { return len(in.changing()) > 0 }
 
-// readables returns the tasks of finding that all replicas of the API server know how a resource is encrypted that changes in this.
+// readables returns tasks that are done once all replicas of the API server can read the resources whose encryption changes.
 func (in Inputs) readables() []flow.Task {
 	if !in.isReported() || in.unknownSecrets() != "" {
 		return nil
@@ -99,12 +100,13 @@ func (in Inputs) readables() []flow.Task {
 	return tasks
 }
 
+// readable returns the task that is done once all replicas of the API server can read a resource, encrypted or not.
 func (in Inputs) readable(resource string) flow.Task {
 	return flow.Task{Name: "distribute-encryption-of-" + resource, Value: in.rewrite(resource).Value}
 }
 
-// rewrites returns the tasks of rewriting objects: those of all resources if the key is rotated, otherwise those of the resources that have become
-// encrypted, or are not any more.
+// rewrites returns the tasks that rewrite objects. They cover all encrypted resources if the key is rotated, otherwise
+// the resources whose encryption changes.
 func (in Inputs) rewrites() []flow.Task {
 	resources := in.changing()
 	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == encryptionKeyRotated && c.isPreparing() }) {
@@ -117,7 +119,8 @@ func (in Inputs) rewrites() []flow.Task {
 	return tasks
 }
 
-// rewrite returns the task of rewriting the objects of a resource. It is another one for another key, and for a resource that is not to be encrypted.
+// rewrite returns the task that rewrites the objects of a resource. Its value identifies the key, or is "plain" for a
+// resource without encryption.
 func (in Inputs) rewrite(resource string) flow.Task {
 	value := "plain"
 	if slices.Contains(in.encryptedResources(), resource) {

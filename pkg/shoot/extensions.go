@@ -22,38 +22,40 @@ import (
 )
 
 const (
-	// prefixExtension begins the names of the bundles with one Extension each. Extensions use "extension-" for their own ManagedResources.
+	// prefixExtension is the prefix of the names of bundles with one Extension each. Extensions use "extension-" for their
+	// own ManagedResources.
 	prefixExtension = "shoot-extension-"
-	// extensionTimeout is how long an operation of an extension may take if its registration does not say.
+	// extensionTimeout is how long an operation of an extension may take if its registration does not define a limit.
 	extensionTimeout = 3 * time.Minute
 )
 
-// The choices of the bundle of an Extension: which generation of the Shoot its last operation was asked for, and when.
+// Choices of the bundle of an Extension: the generation of the Shoot for which its last operation was requested, and the
+// time of the request.
 const (
 	choiceAskedFor = "asked-for"
 	choiceAskedAt  = "asked-at"
-	// choiceGeneration of the bundle of the Cluster is the generation of the Shoot in it.
+	// choiceGeneration of the bundle of the Cluster is the generation of the Shoot that the Cluster contains.
 	choiceGeneration = "generation"
 )
 
-// extension is an Extension that a Shoot has, with what its registration says about it.
+// extension is an Extension of a Shoot, with the settings of its registration.
 type extension struct {
 	Type   string
 	Config *runtime.RawExtension
-	// Registered is set if a registration is primarily responsible for the type.
+	// Registered is set if a registration has primary responsibility for the type.
 	Registered bool
-	// Reconciled and Deleted are when that happens, compared to the API server.
+	// Reconciled and Deleted are the times of these operations, relative to the API server.
 	Reconciled, Deleted corev1beta1.ControllerResourceLifecycleStrategy
 	// Limit is how long an operation may take.
 	Limit time.Duration
 }
 
-// before reports whether the extension is reconciled before the API server comes up. For one that is reconciled after the workers, that is when the
-// Shoot has them: without, it is reconciled after the API server.
+// before reports whether the extension is reconciled before the API server is started. Without workers, an extension that
+// is reconciled after the workers is reconciled after the API server.
 func (e extension) before() bool { return e.Reconciled == corev1beta1.BeforeKubeAPIServer }
 
-// extensionsOf returns the extensions of a Shoot, sorted by type: those that it names, and those that are enabled for all Shoots, without those that it
-// disables. refused says which of those that it names it cannot have, with their paths.
+// extensionsOf returns the extensions of a Shoot, sorted by type: those that it lists, and those that are enabled for all
+// Shoots and that it does not disable. refused describes the listed extensions that are not supported, with their paths.
 func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) (wanted []extension, refused []string) {
 	registered, workerless := registeredExtensions(registrations), len(shoot.Spec.Provider.Workers) == 0
 	named := map[string]bool{}
@@ -77,7 +79,8 @@ func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.Controll
 	return wanted, refused
 }
 
-// registeredExtensions returns what the primary registration of each type of the kind Extension says: the oldest one if there are several.
+// registeredExtensions returns the resources of kind Extension in the primary registrations, by type. The oldest
+// registration takes precedence.
 func registeredExtensions(registrations []corev1beta1.ControllerRegistration) map[string]corev1beta1.ControllerResource {
 	ordered := slices.SortedFunc(slices.Values(registrations), func(a, b corev1beta1.ControllerRegistration) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -94,22 +97,25 @@ func registeredExtensions(registrations []corev1beta1.ControllerRegistration) ma
 	return registered
 }
 
-// unsupported says why a Shoot cannot have an extension; empty if it can.
+// unsupported returns the reason why a Shoot cannot have an extension, or an empty string.
 func unsupported(resource corev1beta1.ControllerResource, workerless bool) string {
 	switch {
 	case len(resource.ClusterCompatibility) > 0 && !slices.Contains(resource.ClusterCompatibility, corev1beta1.ClusterTypeShoot):
-		return "is not for Shoots, as clusterCompatibility of its ControllerRegistration says"
+		return "does not support Shoots, according to clusterCompatibility of its ControllerRegistration"
 	case workerless && !ptr.Deref(resource.WorkerlessSupported, false):
-		return "does not support Shoots without workers, as workerlessSupported of its ControllerRegistration says"
+		return "does not support Shoots without workers, according to workerlessSupported of its ControllerRegistration"
 	}
 	return ""
 }
 
+// extensionFrom combines an extension of a Shoot with the settings of its registration.
 func extensionFrom(of corev1beta1.Extension, resource corev1beta1.ControllerResource, registered bool) extension {
 	lifecycle := ptr.Deref(resource.Lifecycle, corev1beta1.ControllerResourceLifecycle{})
 	return extension{
 		Type: of.Type, Config: of.ProviderConfig, Registered: registered,
-		Reconciled: ptr.Deref(lifecycle.Reconcile, corev1beta1.AfterKubeAPIServer), Deleted: ptr.Deref(lifecycle.Delete, corev1beta1.BeforeKubeAPIServer),
+		Reconciled: ptr.Deref(
+			lifecycle.Reconcile, corev1beta1.AfterKubeAPIServer,
+		), Deleted: ptr.Deref(lifecycle.Delete, corev1beta1.BeforeKubeAPIServer),
 		Limit: ptr.Deref(resource.ReconcileTimeout, metav1.Duration{Duration: extensionTimeout}).Duration,
 	}
 }
@@ -120,13 +126,13 @@ func (in Inputs) wantedExtensions() []extension {
 	return wanted
 }
 
-// refusedExtensions returns those that the Shoot names and cannot have.
+// refusedExtensions describes the listed extensions that are not supported.
 func (in Inputs) refusedExtensions() []string {
 	_, refused := extensionsOf(in.Shoot, in.Registrations)
 	return refused
 }
 
-// extensions returns the types of the Extensions that the Shoot has, sorted.
+// extensions returns the types of the Shoot's Extensions, sorted.
 func (in Inputs) extensions() []string {
 	var types []string
 	for _, each := range in.wantedExtensions() {
@@ -135,8 +141,8 @@ func (in Inputs) extensions() []string {
 	return types
 }
 
-// extensionNames returns the bundles of the extensions that are reconciled before the API server, or of the others. Nothing waits for one that no
-// registration serves, and nothing at all while the Shoot is being deleted.
+// extensionNames returns the bundles of the extensions that are reconciled before the API server, or of all others. No
+// part depends on an extension without a registration, or on any extension while the Shoot is being deleted.
 func (in Inputs) extensionNames(before bool) []string {
 	var names []string
 	for _, each := range in.wantedExtensions() {
@@ -147,8 +153,9 @@ func (in Inputs) extensionNames(before bool) []string {
 	return names
 }
 
-// extensionParts returns a part for each extension of the Shoot, and one for each that it does not have any more. While the Shoot hibernates, those that
-// otherwise come before the API server come after it has stopped, and the others before.
+// extensionParts returns a part for each extension of the Shoot, and one for each extension that it no longer has. While
+// the Shoot hibernates, the order is reversed: extensions that are usually reconciled before the API server are
+// reconciled after it has stopped, and the others before.
 func (in Inputs) extensionParts() []part {
 	var parts []part
 	var known []resourcesv1alpha1.Dependency
@@ -159,27 +166,30 @@ func (in Inputs) extensionParts() []part {
 		needs := known
 		switch asleep := in.hibernated(); {
 		case each.before() && asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleServer))
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer))
 		case !each.before() && !asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess), in.on(resourcesv1alpha1.UntilHealthy, bundleManager))
+			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess),
+				in.on(resourcesv1alpha1.UntilHealthy, bundleResourceManager))
 		}
 		parts = append(parts, part{
-			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.unknownOrder(), in.unknownCluster()), needs: needs, deletedAfter: []string{},
-			confirmed: true, adjust: in.isExtension,
+			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.heldForDeletion(), in.unknownCluster()),
+			needs: needs, deletedAfter: []string{},
+			confirmed: true, adjust: in.adjustExtension,
 		})
 	}
 	for _, key := range in.Emitted {
 		gone := !slices.ContainsFunc(parts, func(part part) bool { return in.key(part.name) == key })
 		if gone && key.Namespace == in.Namespace && strings.HasPrefix(key.Name, prefixExtension) {
-			// What the extension has in the cluster cannot be deleted while nothing runs there.
+			// While the shoot hibernates, the extension cannot delete its objects in the cluster.
 			parts = append(parts, part{name: key.Name, removed: true, absent: in.hibernated(), confirmed: true})
 		}
 	}
 	return parts
 }
 
-// unknownCluster has extensions, and what is ordered by them, keep their revisions until the Cluster has this generation of the Shoot, which extensions read
-// there. That is not a dependency of ManagedResources for the same reason as that on the namespace.
+// unknownCluster reports that the Cluster does not contain this generation of the Shoot yet. Extensions read the Shoot
+// from the Cluster, so they and the programs that are ordered relative to them retain their revisions until then.
+// ManagedResources cannot depend on the Cluster, as on the namespace.
 func (in Inputs) unknownCluster() string {
 	if in.Deleting || in.ClusterOf == in.generation() || len(in.wantedExtensions()) == 0 {
 		return ""
@@ -187,28 +197,30 @@ func (in Inputs) unknownCluster() string {
 	return "the Cluster of this generation of the Shoot has not been applied yet"
 }
 
+// generation returns the generation of the Shoot as a string.
 func (in Inputs) generation() string { return strconv.FormatInt(in.Shoot.Generation, 10) }
 
-// hasCluster remembers which generation of the Shoot a Cluster has, if extensions read it.
-func (in Inputs) hasCluster(bundle *flow.Bundle) {
+// adjustNamespace records the generation of the Shoot that the Cluster contains, if extensions read it.
+func (in Inputs) adjustNamespace(bundle *flow.Bundle) {
 	if len(in.wantedExtensions()) > 0 {
 		bundle.Choices = map[string]string{choiceGeneration: in.generation()}
 	}
 }
 
-// unknownOrder has an object of an extension stay as it is while the Shoot is being deleted, until its turn has come.
-func (in Inputs) unknownOrder() string {
+// heldForDeletion holds the objects of extensions while the Shoot is being deleted, until they are deleted themselves.
+func (in Inputs) heldForDeletion() string {
 	if in.Deleting {
-		return "what is in the cluster is deleted first"
+		return "objects in the cluster are deleted first"
 	}
 	return ""
 }
 
-// extension returns the function for the object of an extension. Each generation of the Shoot is an operation: extensions read the Shoot in its Cluster.
+// extension returns the function for the object of an extension. Each generation of the Shoot triggers an operation.
 func (in Inputs) extension(of extension) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
 		if !of.Registered {
-			return nil, fmt.Errorf("no ControllerRegistration is primarily responsible for Extension/%s: create one, or remove the type from spec.extensions", of.Type)
+			return nil, fmt.Errorf("no ControllerRegistration is primarily responsible for Extension/%s: "+
+				"create one, or remove the type from spec.extensions", of.Type)
 		}
 		object := &extensionsv1alpha1.Extension{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: of.Type},
@@ -219,8 +231,8 @@ func (in Inputs) extension(of extension) func() ([]client.Object, error) {
 	}
 }
 
-// isExtension has an extension asked with each change, and its answer awaited.
-func (in Inputs) isExtension(bundle *flow.Bundle) {
+// adjustExtension makes each change of the bundle trigger the extension, and its health depend on the result.
+func (in Inputs) adjustExtension(bundle *flow.Bundle) {
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(corev1beta1.KindExtension)}
 	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 	bundle.Choices = map[string]string{
@@ -228,11 +240,12 @@ func (in Inputs) isExtension(bundle *flow.Bundle) {
 	}
 }
 
-// programs are the parts with the programs whose order extensions are part of.
-var programs = []string{bundleServer, bundleManager, bundleControl, bundleScheduler}
+// programs are the parts with programs that are ordered relative to extensions.
+var programs = []string{bundleAPIServer, bundleResourceManager, bundleControllerManager, bundleScheduler}
 
-// orderDeletion has the programs of the control plane outlive the extensions that are deleted before the API server: these clean up in the cluster. The
-// order is that of a Shoot that is awake, as one that hibernates is woken up for its deletion.
+// orderDeletion deletes the programs of the control plane after the extensions that are deleted before the API server,
+// because these extensions clean up in the cluster. The order is that of a running Shoot, because a hibernated one is
+// woken up for its deletion.
 func (in Inputs) orderDeletion(parts []part) {
 	var early []string
 	for _, each := range in.wantedExtensions() {
@@ -257,10 +270,11 @@ func (in Inputs) orderDeletion(parts []part) {
 	}
 }
 
-// outlive holds what is deleted after the API server in the plan of a deletion, until that is gone. It is not an order of ManagedResources: what a Shoot loses
-// while it lives waits for nothing.
-func (in Inputs) outlive(plan *flow.Plan) {
-	if !in.emitted(bundleServer) || in.forced() {
+// holdUntilAPIServerDeleted retains the bundles that are deleted after the API server in the plan of a deletion, until the API server is
+// deleted. The dependencies of ManagedResources do not contain this order, because it does not apply to extensions that
+// are removed from a Shoot that remains.
+func (in Inputs) holdUntilAPIServerDeleted(plan *flow.Plan) {
+	if !in.emitted(bundleAPIServer) || in.forced() {
 		return
 	}
 	late := []flow.Key{in.key(bundleInternalRecord), in.key(bundleExternalRecord)}
@@ -282,7 +296,7 @@ func (in Inputs) outlive(plan *flow.Plan) {
 	}
 }
 
-// dependents returns the parts that depend on one and say nothing else about their deletion.
+// dependents returns the parts that depend on a part and do not define the order of their deletion themselves.
 func (in Inputs) dependents(parts []part, on string) []string {
 	var names []string
 	for _, part := range parts {
@@ -296,41 +310,44 @@ func (in Inputs) dependents(parts []part, on string) []string {
 	return names
 }
 
-// Unfinished says since when an operation of an extension is under way, and whether it is its deletion.
+// Unfinished is an operation of an extension in progress: its start, and whether it is a deletion.
 type Unfinished struct {
 	Since    time.Time
 	Deletion bool
 }
 
-// addLimits adds a wait for each operation of an extension that is under way: nothing is held, and the Shoot reports the extension when its time is over.
+// addLimits adds a wait for each operation of an extension in progress. It holds no bundle. After its deadline, the Shoot reports an error.
 func (in Inputs) addLimits(plan *flow.Plan) {
 	last := in.Shoot.Status.LastOperation
 	if last == nil || last.State == corev1beta1.LastOperationStateSucceeded {
-		return // what extensions do by themselves is reported by conditions
+		return // conditions report operations that extensions start themselves
 	}
 	limits := map[string]time.Duration{bundleInternalRecord: recordTimeout, bundleExternalRecord: recordTimeout}
 	for _, each := range in.wantedExtensions() {
 		limits[prefixExtension+each.Type] = each.Limit
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unfinished)) {
-		what, act := strings.TrimPrefix(name, prefixRecord)+" DNSRecord", "finished its operation"
+		what, act := strings.TrimPrefix(name, prefixRecord)+" DNSRecord", "operation"
 		if kind, is := strings.CutPrefix(name, prefixExtension); is {
 			what = "extension " + kind
 		}
 		unfinished, limit := in.Unfinished[name], cmp.Or(limits[name], extensionTimeout)
 		switch {
 		case unfinished.Deletion:
-			act = "deleted what it has"
+			act = "deletion"
 		case in.Deleting:
-			continue // what it was asked before does not matter any more
+			continue // earlier operations no longer matter
 		}
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: name, Reason: fmt.Sprintf("the %s has not %s, which may take %s", what, act, limit), Deadline: unfinished.Since.Add(limit),
+			Name: name, Reason: fmt.Sprintf(
+				"the %s has not finished its %s, which may take %s", what, act, limit,
+			), Deadline: unfinished.Since.Add(limit),
 		})
 	}
 }
 
-// extensionInputs are what extension objects depend on beside the Shoot and its Seed. Without such objects they do not change what was read.
+// extensionInputs returns the inputs of extension objects, in addition to the Shoot and its Seed. It is empty for a Shoot
+// without extensions, so that its digest does not depend on them.
 func (in Inputs) extensionInputs() []any {
 	wanted := in.wantedExtensions()
 	if len(wanted) == 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// asked is when extensions were asked for a generation of a Shoot.
+// asked is when extensions were requested to reconcile a generation of a Shoot.
 type asked struct {
 	generation int64
 	at         time.Time
@@ -45,7 +45,7 @@ func newDomains(garden cluster.Cluster) (cache.Cache, error) {
 	return made, nil
 }
 
-// reduceService keeps the addresses of a Service.
+// reduceService removes all fields of a Service except its type and addresses.
 func reduceService(object any) (any, error) {
 	service, is := object.(*corev1.Service)
 	if !is {
@@ -53,11 +53,12 @@ func reduceService(object any) (any, error) {
 	}
 	reduced := &corev1.Service{ObjectMeta: service.ObjectMeta}
 	reduced.Annotations, reduced.ManagedFields = nil, nil
-	reduced.Spec.Type, reduced.Spec.ClusterIPs, reduced.Status.LoadBalancer = service.Spec.Type, service.Spec.ClusterIPs, service.Status.LoadBalancer
+	reduced.Spec.Type, reduced.Spec.ClusterIPs = service.Spec.Type, service.Spec.ClusterIPs
+	reduced.Status.LoadBalancer = service.Status.LoadBalancer
 	return reduced, nil
 }
 
-// observeExtensions reads what the garden declares of extensions, and how far their objects in the seed are.
+// observeExtensions reads the registrations of extensions, and the state of their objects in the seed.
 func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	var registrations corev1beta1.ControllerRegistrationList
 	if err := r.garden.List(ctx, &registrations, client.UnsafeDisableDeepCopy); err != nil {
@@ -90,14 +91,14 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	return r.observeService(ctx, in)
 }
 
-// observeCluster reads which generation of the Shoot the Cluster has that is applied.
+// observeCluster reads the generation of the Shoot in the applied Cluster.
 func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	key, mr := in.key(bundleNamespace), &resourcesv1alpha1.ManagedResource{}
 	err := r.caches.emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ManagedResource %s: %w", key, err)
 	}
-	// One that does not exist has no condition.
+	// A ManagedResource that does not exist has no conditions.
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	if mr.Status.ObservedGeneration != mr.Generation || applied.Status != resourcesv1alpha1.ConditionTrue {
 		return nil
@@ -107,7 +108,7 @@ func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	return err
 }
 
-// observeAnswer takes from the ManagedResource of an object of an extension how far the extension is.
+// observeAnswer reads the progress of an extension from the ManagedResource of its object.
 func (in *Inputs) observeAnswer(key flow.Key, mr *resourcesv1alpha1.ManagedResource) error {
 	live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: mr}}
 	progressing := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
@@ -134,8 +135,9 @@ func (in *Inputs) observeAnswer(key flow.Key, mr *resourcesv1alpha1.ManagedResou
 	return nil
 }
 
-// observeAsked decides when extensions are asked for this generation: when they were, or now. It is remembered, so that a pass that is made before the
-// cache shows what was written does not ask again.
+// observeAsked sets the time at which extensions are requested to reconcile this generation of the Shoot: the time of an
+// earlier request, or now. The time is also kept in memory, so that a reconcile with an outdated cache does not request
+// another operation.
 func (r *reconciler) observeAsked(in *Inputs) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +151,7 @@ func (r *reconciler) observeAsked(in *Inputs) {
 	r.asked[in.Owner.UID] = asked{in.Shoot.Generation, in.Asked}
 }
 
-// observeService reads the addresses of the API server.
+// observeService reads the addresses of the API server's Service.
 func (r *reconciler) observeService(ctx context.Context, in *Inputs) error {
 	service := &corev1.Service{}
 	err := r.caches.access.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: kubeapiserver.Name}, service)
@@ -162,7 +164,7 @@ func (r *reconciler) observeService(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeDomains reads the default domains of the garden, which count for Seeds without default domains of their own.
+// observeDomains reads the default domains of the garden. They apply to Seeds without their own default domains.
 func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 	var secrets corev1.SecretList
 	if err := r.domains.List(ctx, &secrets, client.UnsafeDisableDeepCopy); err != nil {
@@ -170,7 +172,8 @@ func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 	}
 	for _, secret := range secrets.Items {
 		domain := Domain{
-			Name: secret.Annotations[constants.AnnotationDNSDomain], Type: secret.Annotations[constants.AnnotationDNSProvider], Secret: client.ObjectKeyFromObject(&secret),
+			Name: secret.Annotations[constants.AnnotationDNSDomain], Type: secret.Annotations[constants.AnnotationDNSProvider],
+			Secret: client.ObjectKeyFromObject(&secret),
 		}
 		if zone := secret.Annotations[constants.AnnotationDNSZone]; zone != "" {
 			domain.Zone = ptr.To(zone)
@@ -182,8 +185,8 @@ func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeReferences reads what the Shoot refers to, and the credentials of its DNS services. An object that does not exist, or that gardenlet may not read,
-// holds up what needs it, and nothing else.
+// observeReferences reads the objects in spec.resources and the credentials of DNS services. An object that does not
+// exist, or that gardenlet is not permitted to read, holds only the bundles that need it.
 func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 	in.References = map[string]Referenced{}
 	named := in.references()

@@ -18,8 +18,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// registered returns a registration for types of the kind Extension. Words behind a type are workerless, auto (enabled for all Shoots), seed (for Seeds
-// only), secondary, before (reconciled before the API server), after (deleted after it).
+// registered returns a registration for types of the kind Extension. A type may be followed by the words workerless, auto
+// (enabled for all Shoots), seed (only for Seeds), secondary, before (reconciled before the API server) and after (deleted
+// after it).
 func registered(name string, types ...string) corev1beta1.ControllerRegistration {
 	registration := corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now)}}
 	for _, text := range types {
@@ -47,7 +48,7 @@ func registered(name string, types ...string) corev1beta1.ControllerRegistration
 	return registration
 }
 
-// TestExtensionsOf: which extensions a Shoot has, and which it cannot have.
+// TestExtensionsOf checks which extensions a Shoot has, and which it cannot have.
 func TestExtensionsOf(t *testing.T) {
 	on := func(types ...string) (list []corev1beta1.Extension) {
 		for _, kind := range types {
@@ -102,7 +103,7 @@ func TestExtensionsOf(t *testing.T) {
 	}
 }
 
-// extended gives a Shoot extensions with all lifecycles, a domain, and references.
+// extended adds extensions with all lifecycles, a domain, and references to a Shoot.
 func extended(in *Inputs) {
 	in.Registrations = []corev1beta1.ControllerRegistration{registered("x", "first workerless before", "lasting workerless after", "usual workerless", "global workerless auto")}
 	in.Shoot.Spec.Extensions = []corev1beta1.Extension{
@@ -125,7 +126,7 @@ func extended(in *Inputs) {
 	}
 }
 
-// extendedUp returns inputs of such a Shoot whose bundles all exist.
+// extendedUp returns the inputs of such a Shoot if all its bundles exist.
 func extendedUp(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	in := known(t, extended)
@@ -146,7 +147,7 @@ func extendedUp(t *testing.T, change ...func(*Inputs)) Inputs {
 	return in
 }
 
-// TestPlansWithExtensions compares plans with files. Of the rest of the control plane, only what extensions change is in them.
+// TestPlansWithExtensions compares plans with files, which contain only the parts of the control plane that extensions change.
 func TestPlansWithExtensions(t *testing.T) {
 	for name, in := range map[string]Inputs{
 		"30-extensions-new":         known(t, extended),
@@ -160,7 +161,7 @@ func TestPlansWithExtensions(t *testing.T) {
 		"35-extensions-deleting-seed": extendedUp(t, cleaned, func(in *Inputs) { in.Deleting = true; in.Emitted = slices.DeleteFunc(in.Emitted, ofShoot) }),
 		"39-extensions-server-gone": extendedUp(t, cleaned, func(in *Inputs) {
 			in.Deleting = true
-			in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return ofShoot(key) || key.Name == bundleServer })
+			in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return ofShoot(key) || key.Name == bundleAPIServer })
 		}),
 		"40-extensions-cluster-old":     extendedUp(t, hibernate, func(in *Inputs) { in.Shoot.Generation = 2 }),
 		"36-extensions-address-changed": extendedUp(t, func(in *Inputs) { in.Addresses = []string{"lb.example.net"} }),
@@ -176,12 +177,12 @@ func TestPlansWithExtensions(t *testing.T) {
 
 func ofShoot(key flow.Key) bool { return isOfShoot(key.Name) }
 
-// extensionSummary is a plan without what extensions do not change.
+// extensionSummary returns a plan without the parts that extensions do not change.
 func extensionSummary(t *testing.T, plan flow.Plan) string {
 	t.Helper()
 	var text strings.Builder
 	for _, bundle := range plan.Bundles {
-		ours := slices.Contains([]string{bundleServer, bundleManager, bundleControl, bundleReferenced}, bundle.Name) ||
+		ours := slices.Contains([]string{bundleAPIServer, bundleResourceManager, bundleControllerManager, bundleReferenced}, bundle.Name) ||
 			strings.HasPrefix(bundle.Name, prefixExtension) || strings.HasPrefix(bundle.Name, prefixRecord)
 		if !ours {
 			continue
@@ -207,7 +208,7 @@ func extensionSummary(t *testing.T, plan flow.Plan) string {
 				fmt.Fprintf(&text, "  DNSRecord %s/%s type %s: %s %d %s %v, credentials %s, %s\n", object.Namespace, object.Name, spec.Type, spec.Name, *spec.TTL, spec.RecordType,
 					spec.Values, spec.SecretRef.Name, object.Annotations["dns.gardener.cloud/ip-stack"])
 			case *corev1.Secret, *corev1.ConfigMap:
-				if bundle.Name != bundleServer && bundle.Name != bundleManager {
+				if bundle.Name != bundleAPIServer && bundle.Name != bundleResourceManager {
 					fmt.Fprintf(&text, "  %T %s/%s\n", object, object.GetNamespace(), object.GetName())
 				}
 			}
@@ -222,19 +223,20 @@ func extensionSummary(t *testing.T, plan flow.Plan) string {
 	return text.String()
 }
 
-// TestExtensionsOrder: bundles can be deleted, asleep and awake, and an extension that is deleted before the API server changes nothing else of that order.
+// TestExtensionsOrder checks that bundles can be deleted, with and without hibernation, and that an extension that is deleted
+// before the API server does not change the rest of that order.
 func TestExtensionsOrder(t *testing.T) {
 	for _, change := range []func(*Inputs){func(*Inputs) {}, hibernate} {
 		in := extendedUp(t, change)
 		for _, bundle := range planOf(t, in).Bundles {
 			after := func(name string) bool { return slices.Contains(bundle.DeleteAfter, in.key(name)) }
 			switch bundle.Name {
-			case bundleServer:
-				if !after(bundleManager) || !after(bundleScaling) || !after(prefixExtension+"usual") || after(prefixExtension+"lasting") || after(bundleEtcdMain) {
+			case bundleAPIServer:
+				if !after(bundleResourceManager) || !after(bundleAPIServerAutoscaler) || !after(prefixExtension+"usual") || after(prefixExtension+"lasting") || after(bundleEtcdMain) {
 					t.Errorf("kube-apiserver is deleted after %v", bundle.DeleteAfter)
 				}
-			case bundleManager:
-				if !after(bundleControl) || !after(bundleSystem) || !after(prefixExtension+"first") || after(bundleServer) {
+			case bundleResourceManager:
+				if !after(bundleControllerManager) || !after(bundleSystem) || !after(prefixExtension+"first") || after(bundleAPIServer) {
 					t.Errorf("the resource-manager is deleted after %v", bundle.DeleteAfter)
 				}
 			}
@@ -242,7 +244,7 @@ func TestExtensionsOrder(t *testing.T) {
 	}
 }
 
-// TestLimits: an extension that takes longer than it may is an error with its name, and holds nothing.
+// TestLimits checks that an extension that exceeds its time limit causes an error with its name, and holds no bundle.
 func TestLimits(t *testing.T) {
 	under := func(state corev1beta1.LastOperationState) func(*Inputs) {
 		return func(in *Inputs) {
@@ -262,27 +264,27 @@ func TestLimits(t *testing.T) {
 	}
 	want := []string{
 		"dnsrecord-internal after 2m0s: the internal DNSRecord has not finished its operation, which may take 2m0s",
-		"shoot-extension-gone after 3m0s: the extension gone has not deleted what it has, which may take 3m0s",
+		"shoot-extension-gone after 3m0s: the extension gone has not finished its deletion, which may take 3m0s",
 		"shoot-extension-usual after 59s: the extension usual has not finished its operation, which may take 1m0s",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the waits are %q", got)
 	}
 	if waits := planOf(t, extendedUp(t, under(corev1beta1.LastOperationStateSucceeded))).Waits; len(waits) > 0 {
-		t.Errorf("what extensions do by themselves is waited for: %v", waits)
+		t.Errorf("the plan waits for operations that extensions start themselves: %v", waits)
 	}
 }
 
-// TestAskedOnce: a generation of the Shoot is one operation, and the next one another.
+// TestAskedOnce checks that each generation of the Shoot requests one operation.
 func TestAskedOnce(t *testing.T) {
 	in := extendedUp(t)
 	first := texts(t, planOf(t, in))[prefixExtension+"usual"]
 	in.Now = now.Add(time.Hour)
 	if again := texts(t, planOf(t, in))[prefixExtension+"usual"]; again != first {
-		t.Errorf("the same generation is another operation: %s", again)
+		t.Errorf("the same generation requests another operation: %s", again)
 	}
 	in.Shoot.Generation, in.Asked, in.ClusterOf = 2, in.Now, "2"
 	if next := texts(t, planOf(t, in))[prefixExtension+"usual"]; next == first || !strings.Contains(next, `"asked-for":"2"`) {
-		t.Errorf("another generation is the same operation: %s", next)
+		t.Errorf("another generation requests the same operation: %s", next)
 	}
 }

@@ -18,11 +18,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// labelShootUID names the Shoot of a copy, by its UID.
+// labelShootUID is the label of a copy with the UID of its Shoot.
 const labelShootUID = constants.AnnotationShootUID
 
-// copyToGarden has the project's namespace have what users and the garden's API server need of the control plane: the authority of its server, and
-// the one that signs clients' certificates: the new one once all API servers trust it. What was written is remembered, so that nothing is asked for at rest.
+// copyToGarden copies certificate authorities into the project's namespace, for users and the API server of the garden:
+// the bundle of the server's authority, and the authority that signs client certificates. A new client authority is
+// copied once all API servers trust it. The digest of the last copy is remembered, so that no request is sent if nothing
+// has changed.
 func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	cluster, clients := in.Secrets[constants.SecretNameCACluster], in.Secrets[constants.SecretNameCAClient]
 	if in.Deleting || in.unknownSecrets() != "" || cluster.Bundle == nil || in.withdraws() {
@@ -37,7 +39,9 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 		return nil
 	}
 	bundle := cluster.Bundle.Data[secrets.KeyBundleCert]
-	configMap := &corev1.ConfigMap{ObjectMeta: in.copyMeta(constants.SuffixCACluster, constants.RoleCACluster), Data: map[string]string{constants.KeyCACert: string(bundle)}}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: in.copyMeta(constants.SuffixCACluster, constants.RoleCACluster), Data: map[string]string{constants.KeyCACert: string(bundle)},
+	}
 	if err := ensure(ctx, r.garden, configMap, &corev1.ConfigMap{}, func(present *corev1.ConfigMap) bool {
 		same := maps.Equal(present.Data, configMap.Data)
 		present.Data = configMap.Data
@@ -45,9 +49,12 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	}); err != nil {
 		return err
 	}
-	secret := &corev1beta1.InternalSecret{ObjectMeta: in.copyMeta(constants.SuffixCAClient, constants.RoleCAClient), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{
-		constants.KeyCACert: clients.Active.Data[secrets.KeyCACert], constants.KeyCAKey: clients.Active.Data[secrets.KeyCAKey],
-	}}
+	secret := &corev1beta1.InternalSecret{
+		ObjectMeta: in.copyMeta(constants.SuffixCAClient, constants.RoleCAClient), Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{
+			constants.KeyCACert: clients.Active.Data[secrets.KeyCACert], constants.KeyCAKey: clients.Active.Data[secrets.KeyCAKey],
+		},
+	}
 	if err := ensure(ctx, r.garden, secret, &corev1beta1.InternalSecret{}, func(present *corev1beta1.InternalSecret) bool {
 		same := equality.Semantic.DeepEqual(present.Data, secret.Data)
 		present.Data = secret.Data
@@ -61,7 +68,7 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	return nil
 }
 
-// copyMeta returns the metadata of a copy. It goes with the Shoot.
+// copyMeta returns the metadata of a copy. The Shoot owns it.
 func (in Inputs) copyMeta(suffix, role string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: in.Shoot.Namespace, Name: in.Shoot.Name + suffix,
@@ -73,7 +80,7 @@ func (in Inputs) copyMeta(suffix, role string) metav1.ObjectMeta {
 	}
 }
 
-// ensure creates an object of the garden, or changes it. change makes a present object what it should be, and reports whether it was so already.
+// ensure creates or changes an object of the garden. change corrects an existing object, and reports whether it was already correct.
 func ensure[T client.Object](ctx context.Context, garden client.Client, wanted, present T, change func(T) bool) error {
 	what := fmt.Sprintf("%T %s/%s", wanted, wanted.GetNamespace(), wanted.GetName())
 	err := garden.Get(ctx, client.ObjectKeyFromObject(wanted), present)

@@ -17,9 +17,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// healthz asks the API server of a Shoot for its health, as the user of its probes. It is not asked before it has a certificate and that user;
-// an error before is reported like one of the server. While credentials are rotated, replicas differ in the token that they accept and in the authority
-// of their certificate: both are what the control plane has, and what it had before.
+// healthz requests the health of a Shoot's API server with the token of its health check user. It sends no request before
+// the token and the certificate authority exist. asked is also set if they could not be read. During a rotation, replicas
+// differ in the token that they accept and in the authority of their certificate, so the current and the previous ones
+// are used.
 func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error) {
 	namespace := shoot.Status.TechnicalID
 	tokens, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretStaticTokens})
@@ -36,7 +37,9 @@ func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (ask
 	}
 	for _, secret := range tokens {
 		var token string
-		if token, err = (secrets.Item{Current: secrets.Secret{Name: secret.Name, Data: secret.Data}}).Token(kubeapiserver.HealthCheckUser); err != nil {
+		if token, err = (secrets.Item{Current: secrets.Secret{
+			Name: secret.Name, Data: secret.Data,
+		}}).Token(kubeapiserver.HealthCheckUser); err != nil {
 			return true, err
 		}
 		if err = r.askHealth(ctx, namespace, token, trusted); !apierrors.IsUnauthorized(err) {
@@ -46,7 +49,7 @@ func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (ask
 	return true, err
 }
 
-// askHealth asks the API server of a control plane for its health.
+// askHealth requests the health of the API server of a control plane with one token.
 func (r *reconciler) askHealth(ctx context.Context, namespace, token string, trusted []byte) error {
 	config := &rest.Config{
 		Host: "https://" + Inputs{Namespace: namespace}.insideHost(), BearerToken: token, Timeout: accessTimeout,
@@ -63,7 +66,7 @@ func (r *reconciler) askHealth(ctx context.Context, namespace, token string, tru
 	return server.Get().AbsPath("/healthz").Do(ctx).Error()
 }
 
-// kept returns the Secrets of a control plane with some labels, the newest first.
+// kept returns the generated Secrets of a control plane with the given labels, newest first.
 func (r *reconciler) kept(ctx context.Context, namespace string, labels client.MatchingLabels) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := r.caches.material.List(ctx, &list, client.InNamespace(namespace), labels); err != nil {

@@ -1,5 +1,5 @@
-// Package shoot is the flow of Shoots: a function from a Shoot, its Seed and what is observed to the ManagedResources of its control plane. This
-// version brings up Shoots without workers. See docs/shoot.md.
+// Package shoot implements the flow of Shoots: a function from a Shoot, its Seed and the observed state to the
+// ManagedResources of its control plane. This version supports Shoots without workers. See docs/shoot.md.
 package shoot
 
 import (
@@ -20,75 +20,79 @@ import (
 )
 
 const (
-	// FlowName is the value of flow.LabelFlow on all that the flow emits.
+	// FlowName is the value of flow.LabelFlow on all objects that the flow emits.
 	FlowName = "shoot"
-	// identity is that of the flow as the keeper of Secrets.
+	// identity identifies the flow as the manager of generated Secrets.
 	identity = "gardenlet"
-	// classSeed is the class of what the seed's resource-manager applies. What the shoot's applies has none.
+	// classSeed is the class of ManagedResources of the seed's resource-manager. Those of the shoot's resource-manager have no class.
 	classSeed = "seed"
-	// defaultServices is the range of Services of a Shoot that names none, on a Seed that names none for its Shoots.
+	// defaultServices is the network of Services if neither the Shoot nor the Seed defines one.
 	defaultServices = "100.64.0.0/13"
-	// tokenGrace is how long after the time of its renewal a token is certainly valid: it is renewed after 80 % of at least 12 hours.
+	// tokenGrace is how long after its renewal time a token is still valid. Tokens are renewed after 80 % of a lifetime of at least 12 hours.
 	tokenGrace = 2 * time.Hour
 )
 
-// Inputs are all that the flow reads. What is nil or empty, and does not say otherwise, is not known yet: the bundles that need it are held.
+// Inputs are the inputs of the flow. Unless its comment differs, an input that is nil or empty is not known yet, and the
+// bundles that need it are held.
 type Inputs struct {
-	// Owner is the Shoot. GardenNamespace is that of gardenlet in the seed, Namespace that of the control plane: the technical ID of the Shoot.
+	// Owner is the Shoot. GardenNamespace is gardenlet's namespace in the seed. Namespace is the namespace of the control plane, which is the
+	// technical ID of the Shoot.
 	Owner                      flow.Owner
 	GardenNamespace, Namespace string
-	// Shoot with its defaults, the name of its Project, its Seed and its CloudProfile.
+	// Shoot has defaults applied. Project is the name of its Project.
 	Shoot        *corev1beta1.Shoot
 	Project      string
 	Seed         *corev1beta1.Seed
 	CloudProfile *corev1beta1.CloudProfile
-	// Config of gardenlet, and Version of the program.
+	// Config is gardenlet's configuration. Version is gardenlet's version.
 	Config  *gardenletv1alpha1.GardenletConfiguration
 	Version string
 	// Images of the components.
 	Images images.Vector
 
-	// ClusterIdentity is the identity of the shoot's cluster.
+	// ClusterIdentity is the identity of the shoot cluster.
 	ClusterIdentity string
-	// Nodes is the number of nodes of the seed; 0 if it is not known.
+	// Nodes is the number of nodes of the seed, or 0 if it is not known.
 	Nodes int
-	// NamespaceExists is set once the seed has the namespace. Placement is in the annotations of that; nil if it has none.
+	// NamespaceExists is set if the namespace exists in the seed. Placement is read from its annotations, and is nil if it has none.
 	NamespaceExists bool
 	Placement       *Placement
-	// Secrets by the names of their configs, and when one of them has to be renewed; zero for never.
+	// Secrets are the generated Secrets, by the names of their configs. SecretsRenewed is when the next renewal is due, or zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
-	// LastRenewal is when one of them was rotated or renewed last; zero for never.
+	// LastRenewal is when a Secret was last rotated or renewed, or zero for never.
 	LastRenewal time.Time
-	// SecretsUnused is set if there are Secrets that nothing asks for any more.
+	// SecretsUnused is set if there are generated Secrets without a config.
 	SecretsUnused bool
-	// Given are the objects of the garden that the Shoot names, by kind and name, such as "ConfigMap/audit". One that is missing is not known.
-	Given map[string]Given
-	// Registrations are the ControllerRegistrations of the garden; nil if they are not known.
+	// UserFiles are the objects of the garden to which spec.kubernetes.kubeAPIServer refers, by kind and name, such as
+	// "ConfigMap/audit". Those that do not exist are missing.
+	UserFiles map[string]UserFile
+	// Registrations are the ControllerRegistrations of the garden, or nil if they are not known.
 	Registrations []corev1beta1.ControllerRegistration
-	// Asked is when extensions were asked for an operation for this generation of the Shoot: now if they were not.
+	// Asked is when extensions were requested to reconcile this generation of the Shoot. It is Now if they were not.
 	Asked time.Time
-	// ClusterOf is the generation of the Shoot in the Cluster that is applied; empty if it is not known.
+	// ClusterOf is the generation of the Shoot in the applied Cluster, or empty if it is not known.
 	ClusterOf string
-	// Unfinished are the operations of extensions that are under way, by the names of their bundles.
+	// Unfinished are the operations of extensions in progress, by the names of their bundles.
 	Unfinished map[string]Unfinished
-	// RecordsMade are the type and the name of each DNS record that exists, by the names of their bundles.
+	// RecordsMade are the type and name of each existing DNS record, by the names of their bundles.
 	RecordsMade map[string]string
-	// Bastions are the hosts through which users reach nodes.
+	// Bastions are the Bastions in the namespace of the control plane.
 	Bastions []Bastion
-	// Addresses are those of the API server's Service for DNS records; empty if it has none yet.
+	// Addresses are the addresses of the API server's Service for DNS records. They are empty if it has none yet.
 	Addresses []string
 	// DefaultDomains of the garden.
 	DefaultDomains []Domain
-	// References are the objects of the garden that the Shoot refers to, and the credentials of its DNS services, such as "Secret garden/dns". One that
-	// is missing does not exist.
+	// References are the objects of the garden to which the Shoot refers, and the credentials of its DNS services, by kind,
+	// namespace and name, such as "Secret garden/dns". Those that do not exist are missing.
 	References map[string]Referenced
-	// Tokens say until when the tokens in access Secrets are valid, by the names of the Secrets. One that has none is missing.
+	// Tokens are the times at which the tokens in access Secrets are renewed, by the names of the Secrets. Secrets without a
+	// token are missing.
 	Tokens map[string]time.Time
 
-	// Ledger is what was done for good by a rotation, a change of the encryption, or the deletion under way; nil if it is not known.
+	// Ledger records irreversible steps of the current rotation, change of encryption, or deletion. It is nil if it is not known.
 	Ledger *flow.Ledger
-	// Emitted are the bundles of the Shoot that exist.
+	// Emitted are the existing bundles of the Shoot.
 	Emitted []flow.Key
 	// Deleting is set once the Shoot is being deleted.
 	Deleting bool
@@ -96,18 +100,18 @@ type Inputs struct {
 	Now time.Time
 }
 
-// Given is an object of a user: one of the two.
-type Given struct {
+// UserFile is a ConfigMap or Secret of a user with a file for the API server. One of the fields is set.
+type UserFile struct {
 	ConfigMap *corev1.ConfigMap
 	Secret    *corev1.Secret
 }
 
-// TechnicalID returns the name of the namespace of a control plane. A Shoot that has one keeps it.
+// TechnicalID returns the name of the namespace of a control plane. It never changes after the Shoot's status has it.
 func TechnicalID(shoot *corev1beta1.Shoot, project string) string {
 	return cmp.Or(shoot.Status.TechnicalID, constants.PrefixTechnicalID+project+"--"+shoot.Name)
 }
 
-// Hibernated reports whether a Shoot is to hibernate.
+// Hibernated reports whether a Shoot should hibernate.
 func Hibernated(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
@@ -115,19 +119,21 @@ func Hibernated(shoot *corev1beta1.Shoot) bool {
 // hasWorkers reports whether the Shoot declares workers.
 func (in Inputs) hasWorkers() bool { return len(in.Shoot.Spec.Provider.Workers) > 0 }
 
+// hibernated reports whether the control plane should hibernate. A deletion wakes it up.
 func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
 
-// highlyAvailable reports whether a failure of a node or a zone is to be tolerated.
+// highlyAvailable reports whether the control plane must tolerate the failure of a node or zone.
 func (in Inputs) highlyAvailable() bool {
 	plane := in.Shoot.Spec.ControlPlane
 	return plane != nil && plane.HighAvailability != nil
 }
 
+// server returns spec.kubernetes.kubeAPIServer.
 func (in Inputs) server() corev1beta1.KubeAPIServerConfig {
 	return ptr.Deref(in.Shoot.Spec.Kubernetes.KubeAPIServer, corev1beta1.KubeAPIServerConfig{})
 }
 
-// serviceNetworks returns the ranges of Services: those of the Shoot, of the Seed's Shoots, or the usual one.
+// serviceNetworks returns the networks of Services: of the Shoot, of the Seed's defaults for Shoots, or the default.
 func (in Inputs) serviceNetworks() []string {
 	if networking := in.Shoot.Spec.Networking; networking != nil {
 		if services := ptr.Deref(networking.Services, ""); services != "" {
@@ -142,7 +148,7 @@ func (in Inputs) serviceNetworks() []string {
 	return []string{defaultServices}
 }
 
-// replicas returns how many replicas a component has that works with one: Pods of one node do not replace each other.
+// replicas returns the replicas of a component whose default is usual. Additional replicas on a single node improve nothing.
 func (in Inputs) replicas(usual int32) int32 {
 	switch {
 	case in.hibernated():
@@ -159,7 +165,7 @@ func (in Inputs) autoscaling() bool {
 	return settings == nil || settings.VerticalPodAutoscaler == nil || settings.VerticalPodAutoscaler.Enabled
 }
 
-// image returns an image by its name.
+// image returns the reference of an image for the versions of the seed and the shoot.
 func (in Inputs) image(name string) (string, error) {
 	seed := strings.TrimPrefix(ptr.Deref(in.Seed.Status.KubernetesVersion, ""), "v")
 	image, err := in.Images.Find(name, images.Options{RuntimeVersion: seed, TargetVersion: in.Shoot.Spec.Kubernetes.Version})
@@ -169,7 +175,7 @@ func (in Inputs) image(name string) (string, error) {
 	return image.Reference, nil
 }
 
-// key returns the key of a bundle: that of the namespace is in the namespace of gardenlet.
+// key returns the key of a bundle. The bundle of the namespace is in gardenlet's namespace, all others in that of the control plane.
 func (in Inputs) key(name string) flow.Key {
 	if name == bundleNamespace {
 		return flow.Key{Namespace: in.GardenNamespace, Name: in.Namespace}
@@ -177,15 +183,16 @@ func (in Inputs) key(name string) flow.Key {
 	return flow.Key{Namespace: in.Namespace, Name: name}
 }
 
+// emitted reports whether the bundle exists.
 func (in Inputs) emitted(name string) bool { return slices.Contains(in.Emitted, in.key(name)) }
 
-// hasToken reports whether an access Secret has a token that is valid.
+// hasToken reports whether an access Secret has a valid token.
 func (in Inputs) hasToken(secret string) bool {
 	renewal, found := in.Tokens[secret]
 	return found && in.Now.Before(renewal.Add(tokenGrace))
 }
 
-// refused returns the fields that ask for what this version does not have, and without which the Shoot would be another one than was asked for.
+// refused returns the fields that this version does not support and cannot ignore.
 func (in Inputs) refused() []string {
 	var fields []string
 	spec := in.Shoot.Spec

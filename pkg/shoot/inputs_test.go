@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// TestSecretsCanBeGenerated: the configs name authorities that are asked for.
+// TestSecretsCanBeGenerated checks that the configs name only authorities that are requested, too.
 func TestSecretsCanBeGenerated(t *testing.T) {
 	for _, in := range []Inputs{known(t), known(t, available(corev1beta1.FailureToleranceTypeZone))} {
 		if _, err := secrets.Resolve(in.secretConfigs(), secrets.State{Identity: identity, Now: now}); err != nil {
@@ -21,7 +21,7 @@ func TestSecretsCanBeGenerated(t *testing.T) {
 	}
 }
 
-// TestLostKeys: once etcd exists, a key that is lost is not generated again.
+// TestLostKeys checks that a lost key is not generated again once etcd exists.
 func TestLostKeys(t *testing.T) {
 	_, err := secrets.Resolve(up(t).secretConfigs(), secrets.State{Identity: identity, Now: now})
 	for _, name := range []string{constants.SecretNameETCDEncryptionKey, constants.SecretNameCAETCD, constants.SecretNameServiceAccountKey} {
@@ -31,7 +31,7 @@ func TestLostKeys(t *testing.T) {
 	}
 }
 
-// TestAddresses of Shoots with and without domains.
+// TestAddresses tests Shoots with and without domains.
 func TestAddresses(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Inputs)

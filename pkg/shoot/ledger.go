@@ -9,10 +9,10 @@ import (
 // ledgerName is the name of the ledger, in the namespace of the control plane.
 const ledgerName = "shoot-ledger"
 
-// ledgerKey returns the name of the ledger.
+// ledgerKey returns the namespace and name of the ledger.
 func (in Inputs) ledgerKey() flow.Key { return flow.Key{Namespace: in.Namespace, Name: ledgerName} }
 
-// observeLedger reads what was done for good. Only rotations, changes of the encryption, and a deletion that is not forced need it.
+// observeLedger reads the ledger. Only rotations, changes of the encryption, and deletions that are not forced need it.
 func (r *reconciler) observeLedger(ctx context.Context, in *Inputs) error {
 	needed := in.moves() || in.encryptionChanges()
 	if in.Deleting {

@@ -18,16 +18,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// observe reads the inputs of the plan. All comes from caches; at rest no request is sent.
+// observe reads the inputs of the plan from caches. It sends no requests if nothing has to be done.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (Inputs, error) {
 	in := Inputs{
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
 		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}
-	steps := []func(context.Context, *Inputs) error{r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions}
+	steps := []func(context.Context, *Inputs) error{
+		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions,
+	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
-		steps = append(steps, r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeGiven, r.observeReferences)
+		steps = append(steps,
+			r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeUserFiles, r.observeReferences)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -58,7 +61,8 @@ func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeIdentity reads the identity of the cluster, which the status has once it is known. It ends with the identity of the garden.
+// observeIdentity sets the identity of the cluster. If the status does not have it yet, it is composed, with the identity
+// of the garden at its end.
 func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
 	in.ClusterIdentity = ptr.Deref(in.Shoot.Status.ClusterIdentity, "")
 	if in.ClusterIdentity != "" || in.Deleting {
@@ -81,13 +85,14 @@ func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
+// observeEmitted reads the keys of the Shoot's bundles.
 func (r *reconciler) observeEmitted(ctx context.Context, in *Inputs) error {
 	var err error
 	in.Emitted, err = flow.Emitted(ctx, r.emitter.Reader, in.Owner)
 	return err
 }
 
-// observeSeed reads what the seed has of the control plane.
+// observeSeed reads the state of the control plane in the seed: nodes, the namespace and access tokens.
 func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 	nodes, namespace := metav1.PartialObjectMetadataList{}, metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -108,19 +113,22 @@ func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 	}
 	in.Tokens = map[string]time.Time{}
 	for _, secret := range secrets.Items {
-		if at, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp]); err == nil && secret.DeletionTimestamp == nil {
+		at, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp])
+		if err == nil && secret.DeletionTimestamp == nil {
 			in.Tokens[secret.Name] = at
 		}
 	}
 	return nil
 }
 
-// observeCloudProfile reads the CloudProfile; it is not known if it does not exist. A NamespacedCloudProfile has what it makes of its parent in its
-// status.
+// observeCloudProfile reads the CloudProfile, if it exists. The status of a NamespacedCloudProfile contains the merged
+// spec of itself and its parent.
 func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error {
 	reference := in.Shoot.Spec.CloudProfile
 	if reference == nil {
-		reference = &corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(in.Shoot.Spec.CloudProfileName, "")}
+		reference = &corev1beta1.CloudProfileReference{
+			Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(in.Shoot.Spec.CloudProfileName, ""),
+		}
 	}
 	profile, namespaced := &corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{}
 	object, key := client.Object(profile), client.ObjectKey{Name: reference.Name}
@@ -140,7 +148,7 @@ func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error 
 	return nil
 }
 
-// observeSecrets has the Secrets of the control plane exist once its namespace does. Nothing is generated for one that goes.
+// observeSecrets ensures the Secrets of the control plane once its namespace exists. A failure does not stop a deletion.
 func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	if !in.NamespaceExists {
 		return nil
@@ -150,7 +158,7 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	result, err := manager.Ensure(ctx, wanted)
 	if err != nil {
 		if in.Deleting {
-			return nil // what is missing is not needed to delete what was never brought up
+			return nil // the deletion does not need Secrets of components that were never created
 		}
 		return err
 	}
@@ -158,7 +166,7 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// keepState has the ShootState contain what the Secrets of the control plane cannot be generated again from, before anything uses them.
+// keepState stores the data from which Secrets are restored in the ShootState, before any component uses them.
 func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 	if in.Deleting || in.Secrets == nil {
 		return nil
@@ -166,14 +174,14 @@ func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 	return r.states.Keep(ctx, in.Shoot, in.Namespace, in.Secrets)
 }
 
-// observeGiven reads the objects of the garden that the Shoot names. One that does not exist is not known.
-func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
-	in.Given = map[string]Given{}
+// observeUserFiles reads the objects of the garden to which spec.kubernetes.kubeAPIServer refers. It skips objects that do not exist.
+func (r *reconciler) observeUserFiles(ctx context.Context, in *Inputs) error {
+	in.UserFiles = map[string]UserFile{}
 	if in.forced() {
-		return nil // the API server is not needed any more
+		return nil // a forced deletion does not need the API server
 	}
-	for _, named := range in.named() {
-		var given Given
+	for _, named := range in.fileReferences() {
+		var given UserFile
 		var object client.Object
 		if named.kind == "Secret" {
 			given.Secret = &corev1.Secret{}
@@ -187,7 +195,7 @@ func (r *reconciler) observeGiven(ctx context.Context, in *Inputs) error {
 			return fmt.Errorf("read %s %s of spec.kubernetes.kubeAPIServer.%s: %w", named.kind, named.name, named.field, err)
 		}
 		if err == nil {
-			in.Given[named.String()] = given
+			in.UserFiles[named.String()] = given
 		}
 	}
 	return nil

@@ -11,24 +11,24 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// Options are those of the flow's controller.
+// Options are the options of the controller of Shoots.
 type Options struct {
 	// SeedName is the name of the Seed in the garden.
 	SeedName string
-	// Namespace of gardenlet in the seed: garden.
+	// Namespace of gardenlet in the seed, usually garden.
 	Namespace string
-	// Config is that of gardenlet, with its defaults.
+	// Config is gardenlet's configuration with defaults applied.
 	Config *gardenletv1alpha1.GardenletConfiguration
-	// Identity of this gardenlet, for the status of Shoots.
+	// Identity of this gardenlet, which the status of Shoots contains.
 	Identity *corev1beta1.Gardener
 	Clock    clock.PassiveClock
 	// Version of this program.
 	Version string
-	// Address returns the address of the API server of a control plane, by its namespace; nil for its Service.
+	// Address returns the address of the API server of the control plane in a namespace. If it is nil, the address of its Service is used.
 	Address func(namespace string) string
 }
 
-// validate returns what is missing.
+// validate returns an error if a required option is missing.
 func (o Options) validate() error {
 	if o.SeedName == "" || o.Namespace == "" || o.Config == nil || o.Identity == nil || o.Clock == nil {
 		return errors.New("the flow of Shoots needs SeedName, Namespace, Config, Identity and Clock")
@@ -36,13 +36,13 @@ func (o Options) validate() error {
 	return nil
 }
 
-// controller returns the settings of the controller.
+// controller returns the configuration of the controller of Shoots.
 func (o Options) controller() gardenletv1alpha1.ShootController {
 	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
 	return ptr.Deref(controllers.Shoot, gardenletv1alpha1.ShootController{})
 }
 
-// statePeriod returns after how long ShootStates are compared with what they store: controllers.shootState.syncPeriod.
+// statePeriod returns how often ShootStates are compared with the objects that they store: controllers.shootState.syncPeriod.
 func (o Options) statePeriod() time.Duration {
 	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil && controllers.ShootState.SyncPeriod != nil {
 		return controllers.ShootState.SyncPeriod.Duration
@@ -50,7 +50,7 @@ func (o Options) statePeriod() time.Duration {
 	return defaultStatePeriod
 }
 
-// stateWorkers returns how many ShootStates are written at a time: controllers.shootState.concurrentSyncs.
+// stateWorkers returns how many ShootStates are written concurrently: controllers.shootState.concurrentSyncs.
 func (o Options) stateWorkers() *int {
 	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil {
 		return controllers.ShootState.ConcurrentSyncs
@@ -58,5 +58,5 @@ func (o Options) stateWorkers() *int {
 	return nil
 }
 
-// defaultStatePeriod is that of gardenlet's configuration.
+// defaultStatePeriod is the default of controllers.shootState.syncPeriod.
 const defaultStatePeriod = 6 * time.Hour

@@ -9,8 +9,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestHibernationOrder: programs stop after those that use them, and start before them. While a Shoot hibernates, its plan has nothing that only the
-// stopped resource-manager of the shoot could apply, and nothing waits for such.
+// TestHibernationOrder checks that components stop after the components that use them, and start before them. The plan of a
+// hibernated Shoot contains no bundle that only the stopped resource-manager of the shoot could apply, and no bundle waits for
+// one.
 func TestHibernationOrder(t *testing.T) {
 	for number, setting := range settings() {
 		in := up(t, setting)
@@ -21,19 +22,19 @@ func TestHibernationOrder(t *testing.T) {
 		}
 		found := 0
 		for _, bundle := range planOf(t, in).Bundles {
-			var order []string // those that this one stops, or starts, after
+			var order []string // the bundles after which this one stops, or starts
 			until := []resourcesv1alpha1.DependencyUntil{resourcesv1alpha1.UntilHealthy, resourcesv1alpha1.UntilRolledOut}
 			switch {
-			case in.hibernated() && bundle.Name == bundleServer:
-				order, until = []string{bundleControl, bundleManager}, until[1:]
+			case in.hibernated() && bundle.Name == bundleAPIServer:
+				order, until = []string{bundleControllerManager, bundleResourceManager}, until[1:]
 			case in.hibernated() && (bundle.Name == bundleEtcdMain || bundle.Name == bundleEtcdEvents):
-				order, until = []string{bundleServer}, until[1:]
-			case bundle.Name == bundleServer:
+				order, until = []string{bundleAPIServer}, until[1:]
+			case bundle.Name == bundleAPIServer:
 				order = []string{bundleEtcdMain, bundleEtcdEvents}
-			case bundle.Name == bundleManager && !in.hibernated():
-				order = []string{bundleServer}
-			case bundle.Name == bundleControl && !in.hibernated():
-				order = []string{bundleServer, bundleManager}
+			case bundle.Name == bundleResourceManager && !in.hibernated():
+				order = []string{bundleAPIServer}
+			case bundle.Name == bundleControllerManager && !in.hibernated():
+				order = []string{bundleAPIServer, bundleResourceManager}
 			}
 			for _, on := range order {
 				found++
@@ -46,7 +47,7 @@ func TestHibernationOrder(t *testing.T) {
 			}
 			for _, dependency := range bundle.Spec.DependsOn {
 				if in.hibernated() && isOfShoot(dependency.Name) {
-					t.Errorf("setting %b: %s waits for %s, which nothing applies", number, bundle.Name, dependency.Name)
+					t.Errorf("setting %b: %s waits for %s, which is never applied", number, bundle.Name, dependency.Name)
 				}
 			}
 		}
@@ -56,8 +57,9 @@ func TestHibernationOrder(t *testing.T) {
 	}
 }
 
-// TestTokensRollNothing: a token that is renewed changes no bundle, and neither does one that has expired, such as the first token of a Shoot whose images
-// are slow or the tokens of one that has hibernated for long: its program keeps its revision until there is another one.
+// TestTokensRollNothing checks that a renewed token changes no bundle. An expired token does not change one either, for example
+// the first token of a Shoot whose images are slow, or the tokens of a Shoot that has hibernated for long: its program keeps
+// its revision until there is a new token.
 func TestTokensRollNothing(t *testing.T) {
 	in := up(t)
 	before := planOf(t, in)
@@ -76,8 +78,8 @@ func TestTokensRollNothing(t *testing.T) {
 				held[key.Name] = true
 			}
 		}
-		if want := name == "expired"; held[bundleManager] != want || held[bundleControl] != want || len(held) != map[bool]int{true: 2}[want] {
-			t.Errorf("%s: these are held: %v", name, held)
+		if want := name == "expired"; held[bundleResourceManager] != want || held[bundleControllerManager] != want || len(held) != map[bool]int{true: 2}[want] {
+			t.Errorf("%s: these bundles are held: %v", name, held)
 		}
 		for _, bundle := range before.Bundles {
 			if held[bundle.Name] {
@@ -85,7 +87,7 @@ func TestTokensRollNothing(t *testing.T) {
 			}
 			at := slices.IndexFunc(after.Bundles, func(other flow.Bundle) bool { return other.Key == bundle.Key })
 			if at < 0 || bundleDigest(t, after.Bundles[at]) != bundleDigest(t, bundle) {
-				t.Errorf("%s: bundle %s is missing or another one", name, bundle.Name)
+				t.Errorf("%s: bundle %s is missing or has changed", name, bundle.Name)
 			}
 		}
 	}

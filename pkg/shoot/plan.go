@@ -17,95 +17,132 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// The names of the bundles, which are those of their ManagedResources, but for the namespace: that one has the name of the namespace, in the one of
-// gardenlet. Those with prefixShoot have objects of the shoot's own cluster.
+// Names of the bundles. Each is the name of a ManagedResource in the namespace of the control plane. The exception is
+// bundleNamespace: its ManagedResource has the name of that namespace and is in gardenlet's namespace. Bundles with
+// prefixShoot contain objects of the shoot cluster.
 const (
-	bundleNamespace  = "namespace"
-	bundleService    = "kube-apiserver-service"
-	bundleEtcdMain   = "etcd-main"
-	bundleEtcdEvents = "etcd-events"
-	bundleServer     = kubeapiserver.Name
-	bundleScaling    = "kube-apiserver-scaling"
-	bundleManager    = "gardener-resource-manager"
-	bundleAccess     = "shoot-access"
-	bundleControl    = kubecontrollermanager.Name
-	bundleScheduler  = kubescheduler.Name
+	bundleNamespace           = "namespace"
+	bundleAPIServerService    = "kube-apiserver-service"
+	bundleEtcdMain            = "etcd-main"
+	bundleEtcdEvents          = "etcd-events"
+	bundleAPIServer           = kubeapiserver.Name
+	bundleAPIServerAutoscaler = "kube-apiserver-scaling"
+	bundleResourceManager     = "gardener-resource-manager"
+	bundleAccess              = "shoot-access"
+	bundleControllerManager   = kubecontrollermanager.Name
+	bundleScheduler           = kubescheduler.Name
 
-	prefixShoot         = "shoot-core-"
-	bundleRights        = prefixShoot + "gardener-resource-manager"
-	bundleNamespaces    = prefixShoot + "namespaces"
-	bundleGardener      = prefixShoot + "gardeneraccess"
-	bundleControlUser   = prefixShoot + "kube-controller-manager"
-	bundleSchedulerUser = prefixShoot + "kube-scheduler"
-	bundleSystem        = prefixShoot + "system"
-	bundleIdentity      = prefixShoot + "cluster-identity"
+	prefixShoot                 = "shoot-core-"
+	bundleResourceManagerRBAC   = prefixShoot + "gardener-resource-manager"
+	bundleNamespaces            = prefixShoot + "namespaces"
+	bundleGardenerAccess        = prefixShoot + "gardeneraccess"
+	bundleControllerManagerRBAC = prefixShoot + "kube-controller-manager"
+	bundleSchedulerRBAC         = prefixShoot + "kube-scheduler"
+	bundleSystem                = prefixShoot + "system"
+	bundleClusterIdentity       = prefixShoot + "cluster-identity"
 )
 
 // required are the bundles without which a control plane does not work.
-var required = []string{bundleService, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleManager, bundleControl}
+var required = []string{
+	bundleAPIServerService, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager, bundleControllerManager,
+}
 
-// part is a line of the table of contents.
+// part is one line of the table of contents: a bundle, with the conditions for its creation and deletion.
 type part struct {
 	name    string
 	objects func() ([]client.Object, error)
-	// absent leaves the part out: what exists of it stays. removed deletes it.
+	// absent leaves the part out of the plan and retains its existing objects. removed deletes them.
 	absent, removed bool
-	// unknown says what of the part's inputs is not known yet; empty if all are.
+	// unknown names the inputs of the part that are not known yet. It is empty if all are known.
 	unknown string
-	// confirmed has the objects of the part confirm their deletion first, as the guards of their kinds ask for.
+	// confirmed makes the flow confirm the deletion of the objects first, as the guards of their kinds require.
 	confirmed bool
-	// needs are the parts that have to be ready first.
+	// needs are the parts that must be ready before this one is applied.
 	needs []resourcesv1alpha1.Dependency
-	// deletedAfter are the parts that have to be gone before this one is deleted; nil for those that need it.
+	// deletedAfter are the parts that must be deleted before this one. If it is nil, these are the parts that need this one.
 	deletedAfter []string
-	// adjust changes the bundle.
+	// adjust changes the bundle before it is added to the plan. It may be nil.
 	adjust func(*flow.Bundle)
 }
 
-// contents is the table of contents: all that a control plane consists of, in the order in which it comes up. While the shoot hibernates, programs
-// stop in the reverse order, and what only the shoot's own resource-manager could change stays as it is.
-func (in Inputs) contents() []part {
-	secrets, asleep := in.unknownSecrets(), in.hibernated()
+// order is what the programs of a control plane, and the objects in the shoot cluster, wait for.
+type order struct {
+	etcd, apiServer, resourceManager, controllers, shoot []resourcesv1alpha1.Dependency
+}
+
+// order returns the order in which programs start. While the shoot hibernates, they stop in the reverse order.
+func (in Inputs) order() order {
+	// While authorities change, clients wait until all replicas of their servers are rolled out.
 	ready := resourcesv1alpha1.UntilHealthy
 	if in.authoritiesChange() {
 		ready = resourcesv1alpha1.UntilRolledOut
 	}
-	server := append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...)
-	serving := in.on(ready, bundleServer)
-	// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"): they follow when it is rolled out.
-	controlled := append(in.on(ready, bundleManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)...)
-	var stopped []resourcesv1alpha1.Dependency
-	if asleep {
-		server = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
-		serving = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
-		controlled = serving
-		stopped = in.on(resourcesv1alpha1.UntilRolledOut, bundleServer)
+	order := order{
+		apiServer: append(in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(true)...), in.on(ready, bundleEtcdMain, bundleEtcdEvents)...),
+		// The resource-manager applies the objects in the shoot cluster.
+		resourceManager: in.on(ready, bundleAPIServer), shoot: in.on(resourcesv1alpha1.UntilApplied, bundleResourceManager),
+		// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"), so they wait until it is rolled out.
+		controllers: append(in.on(ready, bundleResourceManager), in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)...),
 	}
-	applied := in.on(resourcesv1alpha1.UntilApplied, bundleManager)
+	if in.hibernated() {
+		order.etcd = in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer)
+		order.apiServer = in.on(resourcesv1alpha1.UntilRolledOut, in.clients()...)
+		order.resourceManager = in.on(resourcesv1alpha1.UntilHealthy, in.extensionNames(false)...)
+		order.controllers = order.resourceManager
+	}
+	order.apiServer = append(order.apiServer, in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService)...)
+	return order
+}
+
+// contents is the table of contents of a control plane: all its parts, in the order of their creation. While the shoot
+// hibernates, the programs stop in the reverse order. Objects in the shoot cluster then remain unchanged, because its
+// resource-manager does not run.
+func (in Inputs) contents() []part {
+	secrets, hibernated := in.unknownSecrets(), in.hibernated()
+	order := in.order()
 	parts := []part{
-		{name: bundleService, objects: in.service},
+		// The Service of the API server.
+		{name: bundleAPIServerService, objects: in.apiServerService},
 
-		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: stopped, adjust: isEtcd},
-		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: stopped, adjust: isEtcd},
+		// etcd
+		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
+		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
 
-		{name: bundleServer, objects: in.apiServer, unknown: join(secrets, in.unknownGiven()), needs: append(server, in.on(resourcesv1alpha1.UntilApplied, bundleService)...), adjust: isServer},
-		{name: bundleScaling, objects: in.scaling, removed: asleep, needs: in.on(resourcesv1alpha1.UntilApplied, bundleServer)},
+		// The API server and its autoscaler.
+		{
+			name: bundleAPIServer, objects: in.apiServer, unknown: join(secrets, in.unknownUserFiles()),
+			needs: order.apiServer, adjust: adjustAPIServer,
+		},
+		{
+			name: bundleAPIServerAutoscaler, objects: in.apiServerAutoscaler, removed: hibernated,
+			needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServer),
+		},
 
-		{name: bundleManager, objects: in.resourceManager, unknown: join(secrets, in.unknownToken(bundleManager, resourcemanager.Account)), needs: serving},
-		{name: bundleAccess, objects: in.access},
-		{name: bundleControl, objects: in.controllerManager, unknown: join(secrets, in.unknownToken(bundleControl, kubecontrollermanager.Name)), needs: controlled},
+		// The resource-manager, the Secrets with access to the API server, and the controllers.
+		{
+			name: bundleResourceManager, objects: in.resourceManager,
+			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: order.resourceManager,
+		},
+		{name: bundleAccess, objects: in.accessSecrets},
+		{
+			name: bundleControllerManager, objects: in.controllerManager,
+			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: order.controllers,
+		},
 
-		{name: bundleRights, objects: in.managerRights, absent: asleep, needs: applied, adjust: keepObjects},
-		{name: bundleNamespaces, objects: in.namespaces, absent: asleep, needs: applied, adjust: keepObjects},
-		{name: bundleGardener, objects: in.gardenerAccess, absent: asleep, needs: applied},
-		{name: bundleControlUser, objects: in.controllerManagerRights, absent: asleep, needs: applied},
-		{name: bundleSystem, objects: in.system, absent: asleep, needs: applied},
-		{name: bundleIdentity, objects: in.identity, absent: asleep, unknown: in.unknownIdentity(), needs: applied},
+		// Objects in the shoot cluster.
+		{name: bundleResourceManagerRBAC, objects: in.resourceManagerRBAC, absent: hibernated, needs: order.shoot, adjust: keepObjects},
+		{name: bundleNamespaces, objects: in.namespaces, absent: hibernated, needs: order.shoot, adjust: keepObjects},
+		{name: bundleGardenerAccess, objects: in.gardenerAccess, absent: hibernated, needs: order.shoot},
+		{name: bundleControllerManagerRBAC, objects: in.controllerManagerRBAC, absent: hibernated, needs: order.shoot},
+		{name: bundleSystem, objects: in.system, absent: hibernated, needs: order.shoot},
+		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: order.shoot},
 	}
-	parts = slices.Concat(parts, in.schedulerParts(secrets, controlled, applied), in.referencedParts(), in.recordParts(), in.extensionParts())
+	// The scheduler, copies of referenced objects, DNS records, and extensions.
+	schedulers := in.schedulerParts(secrets, order.controllers, order.shoot)
+	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
 	in.orderDeletion(parts)
-	// Nothing can be in a namespace that does not exist. That is not a dependency of ManagedResources: the shoot's resource-manager sees those of its own
-	// namespace only.
+	// All parts need the namespace. A dependency between ManagedResources cannot express this, because the shoot's
+	// resource-manager only sees the ManagedResources of its own namespace.
 	var inside []flow.Key
 	for i := range parts {
 		inside = append(inside, in.key(parts[i].name))
@@ -118,47 +155,52 @@ func (in Inputs) contents() []part {
 	}
 	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: join(in.unknownCloudProfile(), in.unknownZones()), adjust: func(bundle *flow.Bundle) {
 		bundle.DeleteAfter = inside
-		in.hasCluster(bundle)
+		in.adjustNamespace(bundle)
 	}}
 	return append([]part{namespace}, parts...)
 }
 
-// schedulerParts are those of the scheduler, which only Shoots with workers have. It waits for the same as the controllers.
-func (in Inputs) schedulerParts(secrets string, needs, applied []resourcesv1alpha1.Dependency) []part {
+// schedulerParts returns the parts of the scheduler, which only Shoots with workers have. Its needs are those of the controllers.
+func (in Inputs) schedulerParts(secrets string, controllerNeeds, shootNeeds []resourcesv1alpha1.Dependency) []part {
 	if !in.hasWorkers() {
 		return nil
 	}
 	return []part{
-		{name: bundleScheduler, objects: in.scheduler, unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: needs},
-		{name: bundleSchedulerUser, objects: in.schedulerRights, absent: in.hibernated(), needs: applied},
+		{
+			name: bundleScheduler, objects: in.scheduler,
+			unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: controllerNeeds,
+		},
+		{name: bundleSchedulerRBAC, objects: in.schedulerRBAC, absent: in.hibernated(), needs: shootNeeds},
 	}
 }
 
-// clients are the bundles of the programs that stop before the API server does.
+// clients are the bundles of the programs that stop before the API server when the shoot hibernates.
 func (in Inputs) clients() []string {
-	names := []string{bundleControl, bundleManager}
+	names := []string{bundleControllerManager, bundleResourceManager}
 	if in.hasWorkers() {
 		names = append(names, bundleScheduler)
 	}
 	return names
 }
 
-// Plan is the flow of a Shoot: a function of its inputs, and of nothing else.
+// Plan returns the flow of a Shoot. It depends only on its inputs.
 func Plan(in Inputs) (flow.Plan, error) {
 	var err error
 	plan := flow.Plan{Next: in.SecretsRenewed}
 	switch fields := in.refused(); {
 	case in.Deleting:
 		plan = deletion(in)
-		in.outlive(&plan)
+		in.holdUntilAPIServerDeleted(&plan)
 		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "shoot-valid", Reason: "this version of gardenlet does not have " + strings.Join(fields, ", ") + ": remove it", Holds: in.Emitted,
-			Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": remove it",
+			Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		})
 	case in.Registrations == nil:
-		plan.Waits = append(plan.Waits, flow.Wait{Name: "extensions-known", Reason: "the ControllerRegistrations of the garden are not known", Holds: in.Emitted})
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "extensions-known", Reason: "the ControllerRegistrations of the garden are not known", Holds: in.Emitted,
+		})
 	case len(in.refusedExtensions()) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "extensions-valid", Reason: strings.Join(in.refusedExtensions(), "; ") + ": remove it", Holds: in.Emitted,
@@ -176,7 +218,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 	return plan, err
 }
 
-// add adds a part to a plan.
+// add adds a part to a plan: as a bundle, as a tombstone if it must be deleted, or as a wait if it cannot be applied yet.
 func (in Inputs) add(plan *flow.Plan, part part) {
 	key := in.key(part.name)
 	switch {
@@ -188,9 +230,10 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	default:
 		bundle, err := in.bundle(part)
 		if err != nil {
-			// What is declared cannot be carried out. The other parts do not need it.
+			// The declared values of this part are invalid. The other parts do not need them.
 			plan.Waits = append(plan.Waits, flow.Wait{
-				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key}, Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
+				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key},
+				Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 			})
 			return
 		}
@@ -198,6 +241,7 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	}
 }
 
+// bundle returns the bundle of a part.
 func (in Inputs) bundle(part part) (flow.Bundle, error) {
 	objects, err := part.objects()
 	if err != nil {
@@ -222,16 +266,16 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 	return bundle, nil
 }
 
-// labelOrigin distinguishes what the flow has in a shoot from what extensions have there.
+// labelOrigin distinguishes the flow's ManagedResources for the shoot cluster from those of extensions.
 const (
 	labelOrigin    = "origin"
 	originGardener = "gardener"
 )
 
-// isOfShoot reports whether a bundle has objects of the shoot's own cluster.
+// isOfShoot reports whether a bundle contains objects of the shoot cluster.
 func isOfShoot(name string) bool { return strings.HasPrefix(name, prefixShoot) }
 
-// on returns dependencies on parts.
+// on returns dependencies on the parts with the given names.
 func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []resourcesv1alpha1.Dependency {
 	var keys []flow.Key
 	for _, name := range names {
@@ -240,6 +284,7 @@ func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []
 	return on(until, keys...)
 }
 
+// on returns dependencies on the given bundles.
 func on(until resourcesv1alpha1.DependencyUntil, keys ...flow.Key) []resourcesv1alpha1.Dependency {
 	var needs []resourcesv1alpha1.Dependency
 	for _, key := range keys {
@@ -248,25 +293,26 @@ func on(until resourcesv1alpha1.DependencyUntil, keys ...flow.Key) []resourcesv1
 	return needs
 }
 
-// keepObjects has the objects of a bundle survive its ManagedResource.
+// keepObjects keeps the objects of a bundle when its ManagedResource is deleted.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
 
-// isEtcd has the operator of etcd asked for each change, and for nothing in between.
-func isEtcd(bundle *flow.Bundle) {
+// adjustEtcd makes each change of the bundle trigger the etcd operator, and only changes.
+func adjustEtcd(bundle *flow.Bundle) {
 	bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{etcd.Health()}
 }
 
-// isServer has the API server count as ready as soon as it answers, and not only when it has done so for some time.
-func isServer(bundle *flow.Bundle) {
+// adjustAPIServer makes the API server count as ready as soon as it answers, not only after it has been available for some time.
+func adjustAPIServer(bundle *flow.Bundle) {
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{kubeapiserver.Health()}
 }
 
+// join joins the texts that are not empty.
 func join(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
-// unknownToken says that a program cannot reach the API server yet: its token is missing. One that is about to be stopped needs none.
+// unknownToken reports that the token with which a program accesses the API server is missing. A program that hibernation stops needs none.
 func (in Inputs) unknownToken(bundle, account string) string {
 	secret := accessSecret(account)
 	if in.hibernated() || in.hasToken(secret) {

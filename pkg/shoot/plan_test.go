@@ -45,7 +45,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// known returns inputs that are all known, of a Shoot that is to be created.
+// known returns complete inputs of a new Shoot.
 func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	shoot := &corev1beta1.Shoot{
@@ -69,7 +69,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b", "c"}},
 			DNS:      corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Domain: "example.org"}},
 		}},
-		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, Given: map[string]Given{},
+		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, UserFiles: map[string]UserFile{},
 		Registrations: []corev1beta1.ControllerRegistration{}, Asked: now, ClusterOf: "1", Addresses: []string{"10.0.0.7"}, References: map[string]Referenced{},
 		Tokens: map[string]time.Time{accessSecret(resourcemanager.Account): now.Add(time.Hour), accessSecret(kubecontrollermanager.Name): now.Add(time.Hour)},
 	}
@@ -80,7 +80,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	return in
 }
 
-// material returns all Secrets that are asked for.
+// material returns all requested Secrets.
 func material(in Inputs) map[string]secrets.Item {
 	items := map[string]secrets.Item{}
 	for _, config := range in.secretConfigs() {
@@ -112,7 +112,7 @@ func planOf(t *testing.T, in Inputs) flow.Plan {
 	return plan
 }
 
-// up returns inputs of a Shoot whose bundles all exist.
+// up returns the inputs of a Shoot if all its bundles exist.
 func up(t *testing.T, change ...func(*Inputs)) Inputs {
 	t.Helper()
 	in := known(t)
@@ -130,7 +130,7 @@ func up(t *testing.T, change ...func(*Inputs)) Inputs {
 	return in
 }
 
-// summary is a plan as people read it.
+// summary returns a human-readable plan.
 func summary(t *testing.T, plan flow.Plan) string {
 	t.Helper()
 	var text strings.Builder
@@ -228,11 +228,11 @@ func compare(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if string(want) != got {
-		t.Errorf("the plan is\n%s\nand should be\n%s", got, want)
+		t.Errorf("got the plan\n%s\nwant\n%s", got, want)
 	}
 }
 
-// settings are combinations of what a Shoot can declare and be.
+// settings returns the settings of a Shoot that the tests combine.
 func settings() (all []func(*Inputs)) {
 	for bits := range 1 << 6 {
 		all = append(all, func(in *Inputs) {
@@ -271,7 +271,8 @@ func texts(t *testing.T, plan flow.Plan) map[string]string {
 	return found
 }
 
-// TestPlansAreAcyclicAndDeterministic: plans validate, edges of deletion too, the same inputs give the same bytes, and all namespaces exist.
+// TestPlansAreAcyclicAndDeterministic checks that plans are valid, including the dependencies for the deletion, that the same
+// inputs result in the same bytes, and that all namespaces exist.
 func TestPlansAreAcyclicAndDeterministic(t *testing.T) {
 	for number, setting := range settings() {
 		in := up(t, setting)
@@ -283,14 +284,14 @@ func TestPlansAreAcyclicAndDeterministic(t *testing.T) {
 			for _, object := range bundle.Objects {
 				where := object.GetNamespace()
 				if isOfShoot(bundle.Name) && where != "" && where != metav1.NamespaceSystem || !isOfShoot(bundle.Name) && where != "" && where != in.Namespace {
-					t.Errorf("setting %b: nothing makes the namespace of %s in %s", number, object.GetName(), bundle)
+					t.Errorf("setting %b: no bundle creates the namespace of %s in %s", number, object.GetName(), bundle)
 				}
 			}
 		}
 	}
 }
 
-// TestUnknownInputsDeleteNothing forgets each subset of the inputs of a Shoot that is up, and of one that hibernates.
+// TestUnknownInputsDeleteNothing makes every subset of the inputs unknown, for an existing and for a hibernated Shoot.
 func TestUnknownInputsDeleteNothing(t *testing.T) {
 	forget := []func(*Inputs){
 		func(in *Inputs) { in.CloudProfile = nil },
@@ -299,7 +300,7 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 		func(in *Inputs) { in.ClusterIdentity = "" },
 		noTokens,
 		func(in *Inputs) { in.Images = nil },
-		func(in *Inputs) { in.Nodes, in.Given = 0, nil },
+		func(in *Inputs) { in.Nodes, in.UserFiles = 0, nil },
 		func(in *Inputs) { in.Registrations = nil },
 		func(in *Inputs) { in.Addresses, in.References, in.RecordsMade, in.ClusterOf = nil, nil, nil, "" },
 	}
@@ -312,7 +313,7 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 				}
 			}
 			for _, tombstone := range planOf(t, in).Tombstones {
-				if tombstone.Name != bundleScaling || !in.hibernated() {
+				if tombstone.Name != bundleAPIServerAutoscaler || !in.hibernated() {
 					t.Fatalf("unknown %b: the plan deletes %s", bits, tombstone.Key)
 				}
 			}
@@ -320,11 +321,12 @@ func TestUnknownInputsDeleteNothing(t *testing.T) {
 	}
 }
 
-// TestWhatPodsUse: images are in the list, and what Pods mount is in the same bundle, asked for, or made before.
+// TestWhatPodsUse checks that images are in the list, and that everything that Pods mount is in the same bundle, requested, or
+// created before.
 func TestWhatPodsUse(t *testing.T) {
 	in := up(t, available(corev1beta1.FailureToleranceTypeZone))
 	plan := planOf(t, in)
-	exists := map[string]bool{accessSecret(resourcemanager.Account): true} // which gardenlet writes itself
+	exists := map[string]bool{accessSecret(resourcemanager.Account): true} // written by gardenlet itself
 	for _, item := range in.Secrets {
 		exists[item.Current.Name], exists[item.Trusted()] = true, true
 	}
@@ -347,7 +349,7 @@ func TestWhatPodsUse(t *testing.T) {
 			for _, volume := range deployment.Spec.Template.Spec.Volumes {
 				for _, name := range mountedBy(volume) {
 					if !exists[name] {
-						t.Errorf("%s mounts %q, which nothing makes", deployment.Name, name)
+						t.Errorf("%s mounts %q, which is never created", deployment.Name, name)
 					}
 				}
 			}

@@ -20,31 +20,31 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// bundleReferenced is the bundle with copies of what spec.resources names.
+// bundleReferenced is the bundle with copies of the objects in spec.resources.
 const bundleReferenced = "referenced-resources"
 
-// The kinds that can be referred to.
+// Kinds of objects to which a Shoot can refer.
 const (
 	kindSecret           = "Secret"
 	kindConfigMap        = "ConfigMap"
 	kindWorkloadIdentity = "WorkloadIdentity"
 )
 
-// reference names an object of the garden.
+// reference is a reference to an object of the garden.
 type reference struct{ kind, namespace, name string }
 
 func (r reference) String() string { return r.kind + " " + r.namespace + "/" + r.name }
 
-// Referenced is an object of the garden: one of the three. It is empty if it is of another kind.
+// Referenced is an object of the garden. One of the first three fields is set, unless it is of another kind.
 type Referenced struct {
 	Secret           *corev1.Secret
 	ConfigMap        *corev1.ConfigMap
 	WorkloadIdentity *securityv1alpha1.WorkloadIdentity
-	// Unreadable says why it could not be read; empty if it could.
+	// Unreadable is the reason why it cannot be read, or empty.
 	Unreadable string
 }
 
-// references returns what spec.resources names, in that order.
+// references returns the references in spec.resources, in their order.
 func (in Inputs) references() []reference {
 	var named []reference
 	for _, each := range in.Shoot.Spec.Resources {
@@ -53,7 +53,7 @@ func (in Inputs) references() []reference {
 	return named
 }
 
-// referencedParts returns the part with the copies.
+// referencedParts returns the part with copies of the objects in spec.resources.
 func (in Inputs) referencedParts() []part {
 	return []part{{
 		name: bundleReferenced, removed: len(in.Shoot.Spec.Resources) == 0, objects: in.referenced,
@@ -61,7 +61,7 @@ func (in Inputs) referencedParts() []part {
 	}}
 }
 
-// unknownReferences says which objects of the garden are missing, or cannot be read.
+// unknownReferences names the objects of the garden that are missing or cannot be read.
 func (in Inputs) unknownReferences(what string, named ...reference) string {
 	var missing []string
 	for _, each := range named {
@@ -78,7 +78,7 @@ func (in Inputs) unknownReferences(what string, named ...reference) string {
 	return "objects of the garden " + what + " are missing: " + strings.Join(missing, ", ")
 }
 
-// referenced returns the copies of what spec.resources names. Two entries may name the same object.
+// referenced returns copies of the objects in spec.resources. Several entries may refer to the same object.
 func (in Inputs) referenced() ([]client.Object, error) {
 	var copies []client.Object
 	named := in.references()
@@ -93,6 +93,7 @@ func (in Inputs) referenced() ([]client.Object, error) {
 	return copies, nil
 }
 
+// copyOf returns a copy of a referenced object for the namespace of the control plane.
 func (in Inputs) copyOf(named reference) (client.Object, error) {
 	found := in.References[named.String()]
 	meta := metav1.ObjectMeta{Namespace: in.Namespace, Name: constants.PrefixReference + named.name}
@@ -102,12 +103,13 @@ func (in Inputs) copyOf(named reference) (client.Object, error) {
 	case found.ConfigMap != nil:
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: found.ConfigMap.Data, BinaryData: found.ConfigMap.BinaryData}, nil
 	case found.WorkloadIdentity != nil:
-		return in.forWorkloadIdentity(found.WorkloadIdentity, client.ObjectKey{Namespace: in.Namespace, Name: constants.PrefixWorkloadIdentityReference + named.name})
+		key := client.ObjectKey{Namespace: in.Namespace, Name: constants.PrefixWorkloadIdentityReference + named.name}
+		return in.forWorkloadIdentity(found.WorkloadIdentity, key)
 	}
-	return nil, fmt.Errorf("%s cannot be copied: Secrets, ConfigMaps and WorkloadIdentities can", named)
+	return nil, fmt.Errorf("%s cannot be copied: only Secrets, ConfigMaps and WorkloadIdentities are supported", named)
 }
 
-// credentialsFor returns a Secret of the control plane with credentials of the garden, and a digest of them.
+// credentialsFor returns a Secret for the namespace of the control plane with credentials of the garden, and a digest of the credentials.
 func (in Inputs) credentialsFor(named reference, key client.ObjectKey) (*corev1.Secret, string, error) {
 	found := in.References[named.String()]
 	switch {
@@ -120,10 +122,10 @@ func (in Inputs) credentialsFor(named reference, key client.ObjectKey) (*corev1.
 		}
 		return secret, digestOf(secret.Data, found.WorkloadIdentity.UID), nil
 	}
-	return nil, "", fmt.Errorf("%s cannot be used as credentials: Secrets and WorkloadIdentities can", named)
+	return nil, "", fmt.Errorf("%s cannot be used as credentials: only Secrets and WorkloadIdentities are supported", named)
 }
 
-// digestOf returns a digest of data, and of the object that they are for, if there is one.
+// digestOf returns a digest of data, and optionally of UIDs.
 func digestOf(data map[string][]byte, of ...types.UID) string {
 	var parts [][]byte
 	for _, uid := range of {
@@ -135,10 +137,11 @@ func digestOf(data map[string][]byte, of ...types.UID) string {
 	return object.Digest(parts...)
 }
 
-// forWorkloadIdentity returns a Secret for tokens that are used for the Shoot.
+// forWorkloadIdentity returns a Secret for tokens of a WorkloadIdentity with the Shoot as context.
 func (in Inputs) forWorkloadIdentity(of *securityv1alpha1.WorkloadIdentity, key client.ObjectKey) (*corev1.Secret, error) {
 	context, err := json.Marshal(map[string]string{
-		"apiVersion": corev1beta1.SchemeGroupVersion.String(), "kind": "Shoot", "namespace": in.Shoot.Namespace, "name": in.Shoot.Name, "uid": string(in.Owner.UID),
+		"apiVersion": corev1beta1.SchemeGroupVersion.String(), "kind": "Shoot",
+		"namespace": in.Shoot.Namespace, "name": in.Shoot.Name, "uid": string(in.Owner.UID),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the Shoot for WorkloadIdentity %s: %w", of.Name, err)

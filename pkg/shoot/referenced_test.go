@@ -12,7 +12,8 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestReferenced: copies have the names that extensions expect, and an object that is missing or of another kind holds up its own bundle only.
+// TestReferenced checks that copies have the names that extensions expect, and that an object that is missing or has another
+// kind blocks only its own bundle.
 func TestReferenced(t *testing.T) {
 	named := func(kind, name string) corev1beta1.NamedResourceReference {
 		return corev1beta1.NamedResourceReference{Name: kind + name, ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: kind, Name: name}}
@@ -47,6 +48,6 @@ func TestReferenced(t *testing.T) {
 	in.Shoot.Spec.Resources = []corev1beta1.NamedResourceReference{named("Pod", "a")}
 	in.References["Pod garden-dev/a"] = Referenced{}
 	if _, err := in.referenced(); err == nil || !strings.Contains(err.Error(), "Pod garden-dev/a cannot be copied") {
-		t.Errorf("a Pod: %v", err)
+		t.Errorf("for a Pod: %v", err)
 	}
 }

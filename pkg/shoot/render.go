@@ -25,7 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// What stands for what only a cluster knows, where a Shoot is rendered from files.
+// Placeholders for values that exist only in a cluster, used when a Shoot is rendered from files.
 const (
 	renderedToken   = "token-of-the-health-check"
 	renderedAddress = "192.0.2.1"
@@ -37,7 +37,7 @@ func Renderer() flow.Renderer {
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, extensionsv1alpha1.AddToScheme} {
 		if err := add(all); err != nil {
-			panic(err) // the types of this program contradict each other
+			panic(err) // the types of this program are inconsistent
 		}
 	}
 	kind := corev1beta1.SchemeGroupVersion.WithKind("Shoot")
@@ -47,8 +47,9 @@ func Renderer() flow.Renderer {
 	}
 }
 
-// renderedPlan returns the plan for a Shoot in a file, with its defaults. What the flow observes is taken from the files: the Seed, the CloudProfile, the
-// Project, and the ConfigMaps and Secrets that the Shoot names. Secrets with certificates and keys have the names of their configs.
+// renderedPlan returns the plan of a Shoot in a file. It applies the defaults to the Shoot, and reads the other inputs
+// from the files: the Seed, the CloudProfile, the Project, and the referenced ConfigMaps and Secrets. Secrets with
+// certificates and keys have the names of their configs.
 func renderedPlan(given flow.RenderInputs) (flow.Owner, flow.Plan, error) {
 	in, err := renderedInputs(given)
 	if err != nil {
@@ -74,8 +75,9 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
 		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
-		CloudProfile: &corev1beta1.CloudProfile{}, Given: map[string]Given{}, References: map[string]Referenced{}, Registrations: []corev1beta1.ControllerRegistration{},
-		Addresses: []string{renderedAddress}, Asked: given.Now, ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
+		CloudProfile: &corev1beta1.CloudProfile{}, UserFiles: map[string]UserFile{}, References: map[string]Referenced{},
+		Registrations: []corev1beta1.ControllerRegistration{}, Addresses: []string{renderedAddress}, Asked: given.Now,
+		ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
 			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
 		},
 	}
@@ -94,7 +96,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	return in, nil
 }
 
-// projectOf returns the name of the Project that a namespace usually belongs to.
+// projectOf returns the name of the Project that usually has a namespace.
 func projectOf(namespace string) string {
 	if namespace == constants.GardenNamespace {
 		return namespace
@@ -102,7 +104,7 @@ func projectOf(namespace string) string {
 	return namespace[min(len(namespace), len(constants.PrefixProjectNamespace)):]
 }
 
-// take takes what the flow observes from an object in a file.
+// take adds an object from a file to the inputs.
 func (in *Inputs) take(other *unstructured.Unstructured) error {
 	read := func(into any) error { return runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, into) }
 	switch other.GroupVersionKind().GroupKind() {
@@ -127,19 +129,19 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		if err := in.takeReferenced(other); err != nil || other.GetNamespace() != in.Shoot.Namespace {
 			return err
 		}
-		given := Given{ConfigMap: &corev1.ConfigMap{}}
+		given := UserFile{ConfigMap: &corev1.ConfigMap{}}
 		into := any(given.ConfigMap)
 		if other.GetKind() == "Secret" {
-			given = Given{Secret: &corev1.Secret{}}
+			given = UserFile{Secret: &corev1.Secret{}}
 			into = given.Secret
 		}
-		in.Given[other.GetKind()+"/"+other.GetName()] = given
+		in.UserFiles[other.GetKind()+"/"+other.GetName()] = given
 		return read(into)
 	}
 	return nil
 }
 
-// takeReferenced takes a Secret or ConfigMap for the references of the Shoot.
+// takeReferenced adds a Secret or ConfigMap from a file to the references of the Shoot.
 func (in *Inputs) takeReferenced(other *unstructured.Unstructured) error {
 	found := Referenced{ConfigMap: &corev1.ConfigMap{}}
 	into := any(found.ConfigMap)
@@ -151,7 +153,7 @@ func (in *Inputs) takeReferenced(other *unstructured.Unstructured) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(other.Object, into)
 }
 
-// renderedSecrets names Secrets after their configs. What manifests have of their content is replaced by a text that says so.
+// renderedSecrets returns Secrets that are named after their configs. Their data, where manifests contain it, are placeholders.
 func (in Inputs) renderedSecrets() map[string]secrets.Item {
 	items := map[string]secrets.Item{}
 	for _, config := range in.secretConfigs() {
@@ -159,11 +161,14 @@ func (in Inputs) renderedSecrets() map[string]secrets.Item {
 		switch config.Kind {
 		case secrets.KindEncryptionKey:
 			secret.Data = secrets.Material{
-				secrets.KeyEncryptionName: []byte("key"), secrets.KeyEncryptionSecret: []byte(renderedKey), secrets.KeyEncryptionEncoding: []byte("base64"),
+				secrets.KeyEncryptionName: []byte("key"), secrets.KeyEncryptionSecret: []byte(renderedKey),
+				secrets.KeyEncryptionEncoding: []byte("base64"),
 				secrets.KeyEncryptionProvider: []byte(in.encryptionProvider()),
 			}
 		case secrets.KindStaticToken:
-			secret.Data = secrets.Material{secrets.KeyStaticTokens: []byte(renderedToken + "," + kubeapiserver.HealthCheckUser + "," + kubeapiserver.HealthCheckUser + "\n")}
+			secret.Data = secrets.Material{
+				secrets.KeyStaticTokens: []byte(renderedToken + "," + kubeapiserver.HealthCheckUser + "," + kubeapiserver.HealthCheckUser + "\n"),
+			}
 		}
 		item := secrets.Item{Config: config, Current: secret, Active: secret}
 		if config.Kind == secrets.KindCA || config.Kind == secrets.KindRSAKey {

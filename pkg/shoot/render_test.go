@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestRenderedExample renders the example with nothing beside it, and with what it refers to.
+// TestRenderedExample renders the example alone, and together with the objects that it refers to.
 func TestRenderedExample(t *testing.T) {
 	read := func(path ...string) *unstructured.Unstructured {
 		text, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "examples", "fleet"}, path...)...))
@@ -27,7 +27,7 @@ func TestRenderedExample(t *testing.T) {
 	renderer := Renderer()
 	declaration := read("shoot-workerless.yaml")
 	if !renderer.IsDeclaration(declaration) || renderer.IsDeclaration(read("core", "seed.yaml")) {
-		t.Error("the renderer does not know which objects declare Shoots")
+		t.Error("the renderer does not recognize the objects that declare Shoots")
 	}
 	credentials := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "garden", "name": "internal-domain"},

@@ -19,7 +19,7 @@ import (
 // credential is a kind of credentials that is rotated.
 type credential string
 
-// The kinds of credentials, as tasks name them. Those for observability have no phases.
+// The kinds of credentials, as used in the names of tasks. The rotation of observability credentials has no phases.
 const (
 	authoritiesRotated   credential = "certificate-authorities"
 	accountKeyRotated    credential = "service-account-key"
@@ -27,10 +27,14 @@ const (
 	observabilityRotated credential = "observability"
 )
 
-// started are the credentials whose rotation an operation starts. A Shoot without workers has no pools that could be left as they are.
+// started are the credentials whose rotation an operation starts. The rollout of workers makes no difference for a Shoot without workers.
 var started = map[string][]credential{
-	constants.OperationRotateCredentialsStart:                            {authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated},
-	constants.OperationRotateCredentialsStartWithoutWorkersRollout:       {authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated},
+	constants.OperationRotateCredentialsStart: {
+		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated,
+	},
+	constants.OperationRotateCredentialsStartWithoutWorkersRollout: {
+		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated,
+	},
 	constants.OperationRotateCAStart:                                     {authoritiesRotated},
 	constants.OperationRotateCAStartWithoutWorkersRollout:                {authoritiesRotated},
 	constants.OperationRotateServiceAccountKeyStart:                      {accountKeyRotated},
@@ -48,40 +52,49 @@ var completed = map[string][]credential{
 	constants.OperationRotateETCDEncryptionKeyComplete: {encryptionKeyRotated},
 }
 
-// cycle is the part of the status that has the rotation of one kind of credentials.
+// cycle points to the part of the status for the rotation of one kind of credentials.
 type cycle struct {
 	credential                                   credential
 	phase                                        *corev1beta1.CredentialsRotationPhase
 	initiated, prepared, completing, completedAt **metav1.Time
 }
 
-// cycles returns the rotations with phases that a status has.
+// cycles returns the rotations with phases in a status.
 func cycles(rotation *corev1beta1.ShootCredentialsRotation) []cycle {
 	var all []cycle
 	if rotation == nil {
 		return nil
 	}
 	if of := rotation.CertificateAuthorities; of != nil {
-		all = append(all, cycle{authoritiesRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+		all = append(all, cycle{
+			authoritiesRotated, &of.Phase,
+			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+		})
 	}
 	if of := rotation.ServiceAccountKey; of != nil {
-		all = append(all, cycle{accountKeyRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+		all = append(all, cycle{
+			accountKeyRotated, &of.Phase,
+			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+		})
 	}
 	if of := rotation.ETCDEncryptionKey; of != nil {
-		all = append(all, cycle{encryptionKeyRotated, &of.Phase, &of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime})
+		all = append(all, cycle{
+			encryptionKeyRotated, &of.Phase,
+			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+		})
 	}
 	return all
 }
 
-// isPreparing reports whether new credentials are handed out beside the old ones.
+// isPreparing reports whether the new credentials are being distributed in addition to the old ones.
 func (c cycle) isPreparing() bool {
 	return *c.phase == corev1beta1.RotationPreparing || *c.phase == corev1beta1.RotationPreparingWithoutWorkersRollout
 }
 
-// isOver reports whether there is one set of credentials.
+// isOver reports whether only one set of credentials exists.
 func (c cycle) isOver() bool { return *c.phase == "" || *c.phase == corev1beta1.RotationCompleted }
 
-// start begins a rotation, unless one is under way: the operation was carried out then, and its annotation not removed.
+// start starts a rotation unless one is in progress. In that case the operation was already handled, but its annotation not removed.
 func (c cycle) start(now metav1.Time) bool {
 	if !c.isOver() {
 		return false
@@ -90,14 +103,14 @@ func (c cycle) start(now metav1.Time) bool {
 	return true
 }
 
-// complete has the old credentials withdrawn, if the new ones are handed out.
+// complete starts the withdrawal of the old credentials if the new ones have been prepared.
 func (c cycle) complete(now metav1.Time) {
 	if *c.phase == corev1beta1.RotationPrepared {
 		*c.phase, *c.completing = corev1beta1.RotationCompleting, &now
 	}
 }
 
-// advance moves the phase on if nothing of the plan for it is unsettled, and reports whether it did.
+// advance sets the next phase if nothing of the plan is unsettled, and reports whether it did.
 func (c cycle) advance(unsettled []string, now metav1.Time) bool {
 	next, _ := secrets.Advance(*c.phase, unsettled, nil)
 	if next == *c.phase {
@@ -113,14 +126,15 @@ func (c cycle) advance(unsettled []string, now metav1.Time) bool {
 	return true
 }
 
-// distribution is the task of finding that all servers accept what is signed or encrypted with the new credentials. Nothing uses them before.
+// distribution returns the task that is done once all servers accept the new credentials. The new credentials are used only afterwards.
 func (c cycle) distribution() flow.Task {
 	return flow.Task{Name: "distribute-" + string(c.credential), Value: timeOf(*c.initiated).UTC().Format(time.RFC3339)}
 }
 
+// timeOf returns the time, or the zero time if it is nil.
 func timeOf(at *metav1.Time) time.Time { return ptr.Deref(at, metav1.Time{}).Time }
 
-// cycleOf returns the rotation of a kind of credentials, which is new if there was none before.
+// cycleOf returns the rotation of a kind of credentials. It adds one to the status if there is none.
 func cycleOf(rotation *corev1beta1.ShootCredentialsRotation, kind credential) cycle {
 	switch {
 	case kind == authoritiesRotated && rotation.CertificateAuthorities == nil:
@@ -134,8 +148,9 @@ func cycleOf(rotation *corev1beta1.ShootCredentialsRotation, kind credential) cy
 	return all[slices.IndexFunc(all, func(c cycle) bool { return c.credential == kind })]
 }
 
-// operated returns the credentials in the status of a Shoot after the operations that it is annotated with and what it declares, and the operations
-// that are left for others. The garden's API server has checked that the operations are allowed. It can be repeated.
+// operated returns the credentials in the status after the operations for which the Shoot is annotated, and after a
+// declared change of the encryption provider. left are operations that concern other controllers. The API server of the
+// garden has checked that the operations are allowed. Repeated calls return the same.
 func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1.ShootCredentials, left []string) {
 	credentials = shoot.Status.Credentials.DeepCopy()
 	if credentials == nil {
@@ -146,7 +161,7 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 		rotation = &corev1beta1.ShootCredentialsRotation{}
 	}
 	at := metav1.NewTime(now)
-	// It goes on by itself, at the beginning of an operation.
+	// The rotation of the encryption key completes without a request if the Shoot is configured or new enough for it.
 	if key := rotation.ETCDEncryptionKey; key != nil && completesItself(shoot, key) {
 		cycleOf(rotation, encryptionKeyRotated).complete(at)
 	}
@@ -176,7 +191,7 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 	return credentials, left
 }
 
-// begin starts the rotation of a kind of credentials.
+// begin starts the rotation of one kind of credentials.
 func begin(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, kind credential, operation string, at metav1.Time) {
 	if kind == observabilityRotated {
 		if rotation.Observability == nil {
@@ -188,26 +203,28 @@ func begin(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotat
 	if !cycleOf(rotation, kind).start(at) || kind != encryptionKeyRotated {
 		return
 	}
-	// Users complete it on older versions, unless they asked for the rotation in one step.
+	// Users complete the rotation on older versions, unless they requested it in one step.
 	rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
 	if operation == constants.OperationRotateETCDEncryptionKey || completesAlways(shoot) {
 		rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
 	}
 }
 
-// completesItself reports whether the rotation of the encryption key needs no operation to be completed. Nothing outside of the control plane uses
-// the key.
+// completesItself reports whether the rotation of the encryption key completes without an operation of the user. Only the
+// control plane uses the key.
 func completesItself(shoot *corev1beta1.Shoot, key *corev1beta1.ETCDEncryptionKeyRotation) bool {
 	return ptr.Deref(key.AutoCompleteAfterPrepared, false) || completesAlways(shoot)
 }
 
-// completesAlways reports whether the version of a Shoot has no operation to complete that rotation.
+// completesAlways reports whether the Kubernetes version of a Shoot no longer has an operation to complete the rotation
+// of the encryption key.
 func completesAlways(shoot *corev1beta1.Shoot) bool {
 	parsed, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version)
 	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
 }
 
-// providerChanged reports whether a Shoot that is awake declares another way to encrypt than the one in use, which takes a new key.
+// providerChanged reports whether a Shoot that does not hibernate declares another encryption provider than the active
+// one, which requires a new key.
 func providerChanged(shoot *corev1beta1.Shoot) bool {
 	credentials, server := shoot.Status.Credentials, shoot.Spec.Kubernetes.KubeAPIServer
 	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil || Hibernated(shoot) {
@@ -217,8 +234,8 @@ func providerChanged(shoot *corev1beta1.Shoot) bool {
 	return is != "" && wanted != "" && is != wanted
 }
 
-// advanced returns the credentials in the status after what is unsettled was observed of the plan for them, and whether they have changed. Unsettled is
-// what flow.Unsettled says, and the tasks that are due.
+// advanced returns the credentials in the status after an observation of the plan, and whether they changed. unsettled are the results of
+// flow.Unsettled and the due tasks.
 func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now time.Time) (*corev1beta1.ShootCredentials, bool) {
 	if credentials == nil || credentials.Rotation == nil {
 		return credentials, false
@@ -228,13 +245,14 @@ func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now
 	for _, c := range cycles(credentials.Rotation) {
 		moved = c.advance(unsettled, at) || moved
 	}
-	if of := credentials.Rotation.Observability; of != nil && len(unsettled) == 0 && timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
+	if of := credentials.Rotation.Observability; of != nil && len(unsettled) == 0 &&
+		timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
 		of.LastCompletionTime, moved = &at, true
 	}
 	return credentials, moved
 }
 
-// rotation returns the rotations in the status; nil if there are none.
+// rotation returns the rotations in the status, or nil if there are none.
 func (in Inputs) rotation() *corev1beta1.ShootCredentialsRotation {
 	if in.Shoot.Status.Credentials == nil {
 		return nil
@@ -242,26 +260,27 @@ func (in Inputs) rotation() *corev1beta1.ShootCredentialsRotation {
 	return in.Shoot.Status.Credentials.Rotation
 }
 
-// moves reports whether a phase moves on when the plan is carried out.
+// moves reports whether a rotation enters its next phase once the plan is rolled out.
 func (in Inputs) moves() bool {
 	_, moved := advanced(in.Shoot.Status.Credentials, nil, in.Now)
 	return moved
 }
 
-// authoritiesChange reports whether clients and servers of the control plane may have certificates of different authorities. Clients then wait until
-// all replicas of their servers are changed: they trust the new authority first, and the old one no more last.
+// authoritiesChange reports whether clients and servers of the control plane may have certificates of different
+// authorities. In this case, clients wait until all replicas of their servers have changed. Clients trust the new
+// authority before servers use it, and the old one until none does.
 func (in Inputs) authoritiesChange() bool {
 	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == authoritiesRotated && !c.isOver() })
 }
 
-// withdraws reports whether the old authorities are being withdrawn, while servers may still have certificates of them.
+// withdraws reports whether the old authorities are being withdrawn. Servers may still have certificates of them.
 func (in Inputs) withdraws() bool {
 	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool {
 		return c.credential == authoritiesRotated && *c.phase == corev1beta1.RotationCompleting
 	})
 }
 
-// rotations returns what the status and the ledger declare of rotations, by the names of configs.
+// rotations returns the states of rotations according to the status and the ledger, by the names of configs.
 func (in Inputs) rotations() map[string]secrets.Rotation {
 	all := map[string]secrets.Rotation{}
 	configs := map[credential][]string{
@@ -271,23 +290,27 @@ func (in Inputs) rotations() map[string]secrets.Rotation {
 	}
 	for _, c := range cycles(in.rotation()) {
 		for _, name := range configs[c.credential] {
-			all[name] = secrets.Rotation{Initiated: timeOf(*c.initiated), Phase: *c.phase, Distributed: !c.isPreparing() || in.done(c.distribution())}
+			all[name] = secrets.Rotation{
+				Initiated: timeOf(*c.initiated), Phase: *c.phase, Distributed: !c.isPreparing() || in.done(c.distribution()),
+			}
 		}
 	}
 	return all
 }
 
-// done reports whether the ledger has a task.
+// done reports whether the ledger contains a task.
 func (in Inputs) done(task flow.Task) bool {
 	return in.Ledger != nil && in.Ledger.Has(task.Name, task.Value)
 }
 
+// allDone reports whether the ledger contains all tasks.
 func (in Inputs) allDone(tasks []flow.Task) bool {
 	return !slices.ContainsFunc(tasks, func(task flow.Task) bool { return !in.done(task) })
 }
 
-// tasks returns what has to be done beside the bundles, in order. What was done already is among them. First all servers have to accept the new
-// credentials of all rotations, and to know what is encrypted: then the plan is another one, which uses that.
+// tasks returns the tasks in addition to the bundles, in order, including those that are done. First, all servers must
+// accept the new credentials of all rotations and be able to read newly encrypted resources. Only then does the plan use
+// them, and the other tasks follow.
 func (in Inputs) tasks() []flow.Task {
 	var tasks []flow.Task
 	renews := false
@@ -307,7 +330,7 @@ func (in Inputs) tasks() []flow.Task {
 	return append(tasks, in.rewrites()...)
 }
 
-// due returns the tasks that have not been done.
+// due returns the tasks that are not done.
 func (in Inputs) due() []flow.Task {
 	return slices.DeleteFunc(in.tasks(), in.done)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// initiated is when the rotations of the tests were started.
+// initiated is the start time of the rotations in the tests.
 var initiated = now.Add(-time.Hour)
 
-// rotating returns a Shoot whose rotations are in these phases; empty for one that was never rotated.
+// rotating returns a Shoot whose rotations are in the given phases. An empty phase means that it was never rotated.
 func rotating(authorities, accountKey, encryptionKey corev1beta1.CredentialsRotationPhase) *corev1beta1.Shoot {
 	rotation, at := &corev1beta1.ShootCredentialsRotation{}, metav1.NewTime(initiated)
 	if authorities != "" {
@@ -66,7 +66,7 @@ func phases(credentials *corev1beta1.ShootCredentials) string {
 	return strings.Join(all, "; ")
 }
 
-// TestOperations: what an operation makes of the status, in each phase, and what is left of the annotation.
+// TestOperations checks the effect of an operation on the status in each phase, and the remaining annotation.
 func TestOperations(t *testing.T) {
 	const preparing, prepared, completing, over = corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted
 	old := func(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
@@ -106,16 +106,17 @@ func TestOperations(t *testing.T) {
 		}
 		got, left := operated(test.shoot, now)
 		if text := phases(got); text != test.want || !slices.Equal(left, test.left) {
-			t.Errorf("%s: %q, left %q; want %q, left %q", name, text, left, test.want, test.left)
+			t.Errorf("%s: %q, remaining %q; want %q, remaining %q", name, text, left, test.want, test.left)
 		}
 		test.shoot.Status.Credentials, test.shoot.Annotations = got, nil
 		if again, _ := operated(test.shoot, now); phases(again) != test.want {
-			t.Errorf("%s: carried out again without the annotation: %q", name, phases(again))
+			t.Errorf("%s: executed again without the annotation: %q", name, phases(again))
 		}
 	}
 }
 
-// TestEncryptionKeyInOneStep: users complete the rotation of the encryption key only if they started it so, on an old version.
+// TestEncryptionKeyInOneStep checks that users complete the rotation of the encryption key only if they started it that way, on
+// an old version.
 func TestEncryptionKeyInOneStep(t *testing.T) {
 	for operation, itself := range map[string]map[string]bool{
 		"rotate-etcd-encryption-key": {"1.33.4": true, "1.34.0": true}, "rotate-etcd-encryption-key-start": {"1.33.4": false, "1.34.0": true},
@@ -132,7 +133,7 @@ func TestEncryptionKeyInOneStep(t *testing.T) {
 	}
 }
 
-// TestAnotherProvider: another way to encrypt takes a new key.
+// TestAnotherProvider checks that another encryption provider requires a new key.
 func TestAnotherProvider(t *testing.T) {
 	declared := func(change ...func(*Inputs)) *corev1beta1.Shoot {
 		return known(t, append([]func(*Inputs){func(in *Inputs) {
@@ -156,7 +157,8 @@ func TestAnotherProvider(t *testing.T) {
 	}
 }
 
-// TestAdvanced: each phase that waits for the control plane moves on when that is rolled out, and the others stay.
+// TestAdvanced checks that each phase that waits for the control plane ends when that is rolled out, and that other phases do
+// not.
 func TestAdvanced(t *testing.T) {
 	for phase, want := range map[corev1beta1.CredentialsRotationPhase]string{
 		corev1beta1.RotationPreparing:                      "Prepared initiated prepared now",
@@ -172,7 +174,7 @@ func TestAdvanced(t *testing.T) {
 			all = append(all, string(kind)+" "+want)
 		}
 		if got, moved := advanced(before, []string{"ManagedResource kube-apiserver is being rolled out"}, now); phases(got) != phases(before) || moved {
-			t.Errorf("%s moves on though the API server is being rolled out: %q", phase, phases(got))
+			t.Errorf("%s ends although the API server is being rolled out: %q", phase, phases(got))
 		}
 		got, moved := advanced(before, nil, now)
 		if phases(got) != strings.Join(all, "; ") || moved != (phases(got) != phases(before)) {
@@ -187,7 +189,7 @@ func TestAdvanced(t *testing.T) {
 	}
 }
 
-// isRenewed is tested with what the resource-manager and gardenlet write.
+// TestTokensAreRenewed tests isRenewed with the values that the resource-manager and gardenlet write.
 func TestTokensAreRenewed(t *testing.T) {
 	at := func(when time.Duration) string { return now.Add(when).UTC().Format(time.RFC3339) }
 	const renewal = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
@@ -207,7 +209,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	}
 }
 
-// turned gives a Shoot that is up the Secrets that its rotations have, with names that say whether they are old or new.
+// turned adds the Secrets of rotations to an existing Shoot. Their names contain whether they are old or new.
 func turned(in Inputs) Inputs {
 	in.Secrets = material(in)
 	for name, rotation := range in.rotations() {
@@ -234,7 +236,8 @@ func turned(in Inputs) Inputs {
 	return in
 }
 
-// use is what a plan does with credentials that are rotated: what Pods mount, in which order keys encrypt, what waits, and what is left to do.
+// use describes how a plan uses rotated credentials: which Secrets Pods mount, the order of encryption keys, the waits, and the
+// remaining tasks.
 func use(t *testing.T, plan flow.Plan) string {
 	t.Helper()
 	var text strings.Builder
@@ -272,7 +275,7 @@ func use(t *testing.T, plan flow.Plan) string {
 	return text.String()
 }
 
-// TestRotationPlans: the plan of each step of a rotation of everything, and of a change of what is encrypted.
+// TestRotationPlans compares the plan of each step of a rotation of everything, and of a change of the encrypted resources.
 func TestRotationPlans(t *testing.T) {
 	distributed := []flow.Task{}
 	for _, kind := range []credential{authoritiesRotated, accountKeyRotated, encryptionKeyRotated} {
@@ -328,7 +331,7 @@ func TestRotationPlans(t *testing.T) {
 	}
 }
 
-// TestRotationOfUnknownSecrets: a plan without Secrets has no task that needs their names.
+// TestRotationOfUnknownSecrets checks that a plan without Secrets has no task that needs their names.
 func TestRotationOfUnknownSecrets(t *testing.T) {
 	in := up(t, func(in *Inputs) {
 		in.Shoot.Status.Credentials = rotating("Preparing", "Preparing", "Preparing").Status.Credentials
@@ -339,7 +342,7 @@ func TestRotationOfUnknownSecrets(t *testing.T) {
 	}
 }
 
-// TestTasksOfRotations are not carried out by the clean-up of a deletion, which would not know them.
+// TestTasksOfRotations checks that the clean-up of a deletion does not execute the tasks of rotations, which it does not know.
 func TestTasksOfRotations(t *testing.T) {
 	in := up(t, func(in *Inputs) { in.Shoot.Status.Credentials = rotating("Preparing", "", "").Status.Credentials })
 	in.Ledger = flow.NewLedger(in.ledgerKey(), nil)

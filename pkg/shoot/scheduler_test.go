@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// withWorkers declares workers, and gives the scheduler a token.
+// withWorkers adds workers to the Shoot, and a token for the scheduler.
 func withWorkers(in *Inputs) {
 	in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
 	in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
@@ -29,9 +29,10 @@ func contentsOf(in Inputs) map[string]part {
 	return parts
 }
 
-// TestScheduler: a Shoot has a scheduler if it has workers. It starts when the API server is rolled out, and stops before it.
+// TestScheduler checks that a Shoot with workers has a scheduler. It starts after the rollout of the API server, and stops
+// before the API server.
 func TestScheduler(t *testing.T) {
-	for _, name := range []string{bundleScheduler, bundleSchedulerUser} {
+	for _, name := range []string{bundleScheduler, bundleSchedulerRBAC} {
 		if _, found := contentsOf(known(t))[name]; found {
 			t.Errorf("a Shoot without workers has %s", name)
 		}
@@ -39,15 +40,15 @@ func TestScheduler(t *testing.T) {
 	in := known(t, withWorkers)
 	parts := contentsOf(in)
 	scheduler := parts[bundleScheduler]
-	if scheduler.unknown != "" || !waitsFor(in, scheduler, bundleServer, resourcesv1alpha1.UntilRolledOut) {
+	if scheduler.unknown != "" || !waitsFor(in, scheduler, bundleAPIServer, resourcesv1alpha1.UntilRolledOut) {
 		t.Errorf("the scheduler waits for %v: %s", scheduler.needs, scheduler.unknown)
 	}
 	objects, err := scheduler.objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rights := parts[bundleSchedulerUser]; rights.absent || rights.name == "" {
-		t.Error("the scheduler has no rights in the cluster")
+	if rights := parts[bundleSchedulerRBAC]; rights.absent || rights.name == "" {
+		t.Error("the scheduler has no permissions in the cluster")
 	}
 	access, err := parts[bundleAccess].objects()
 	if err != nil {
@@ -66,8 +67,8 @@ func TestScheduler(t *testing.T) {
 	if objects, err = parts[bundleScheduler].objects(); err != nil || replicasOf(schedulerIn(t, objects)) != 0 {
 		t.Errorf("the scheduler runs while the Shoot hibernates: %v", err)
 	}
-	if !waitsFor(in, parts[bundleServer], bundleScheduler, resourcesv1alpha1.UntilRolledOut) || !parts[bundleSchedulerUser].absent {
-		t.Errorf("the API server stops after %v", parts[bundleServer].needs)
+	if !waitsFor(in, parts[bundleAPIServer], bundleScheduler, resourcesv1alpha1.UntilRolledOut) || !parts[bundleSchedulerRBAC].absent {
+		t.Errorf("the API server stops after %v", parts[bundleAPIServer].needs)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// nameOf returns the name of an operation, for people.
+// nameOf returns the name of an operation for messages.
 func nameOf(kind corev1beta1.LastOperationType) string {
 	switch kind {
 	case corev1beta1.LastOperationTypeCreate:
@@ -26,7 +26,7 @@ func nameOf(kind corev1beta1.LastOperationType) string {
 	return "Shoot cluster reconciliation"
 }
 
-// started returns the status with what an operation begins with. It is the present one if no operation begins and nothing of that has changed.
+// started returns the status at the start of an operation. It is the current status if no operation starts and nothing has changed.
 func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	status := *in.Shoot.Status.DeepCopy()
 	kind := operationType(in.Shoot)
@@ -35,7 +35,8 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 		last.Type != kind && (last.Type != corev1beta1.LastOperationTypeCreate || kind != corev1beta1.LastOperationTypeReconcile)
 	if begins {
 		status.LastOperation = &corev1beta1.LastOperation{
-			Type: kind, State: corev1beta1.LastOperationStateProcessing, Description: "Starting " + nameOf(kind), LastUpdateTime: metav1.NewTime(in.Now),
+			Type: kind, State: corev1beta1.LastOperationStateProcessing,
+			Description: "Starting " + nameOf(kind), LastUpdateTime: metav1.NewTime(in.Now),
 		}
 		status.RetryCycleStartTime = ptr.To(metav1.NewTime(in.Now))
 	}
@@ -57,23 +58,25 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	return status
 }
 
-// progress returns the status after an emission, and after how long it has to be written again; 0 for not at all.
+// progress returns the status after an emission, and after how long to write it again. 0 means never.
 func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootStatus, time.Duration) {
 	status := *in.Shoot.Status.DeepCopy()
 	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
 	kind := before.Type
 	operation := flow.Operation{
-		Name: nameOf(kind), Type: kind, Before: flow.Report{LastOperation: before, LastErrors: status.LastErrors}, RetryUntil: r.retryUntil(status),
+		Name: nameOf(kind), Type: kind, Before: flow.Report{
+			LastOperation: before, LastErrors: status.LastErrors,
+		}, RetryUntil: r.retryUntil(status),
 	}
 	report := flow.Progress(operation, in.Owner, result, in.Now)
 	if before.State == corev1beta1.LastOperationStateSucceeded && (len(report.LastErrors) == 0 || settled(result)) {
-		// How its components are from then on is reported by conditions.
+		// Later problems of components are reported by conditions.
 		finished, _, _ := strings.Cut(before.Description, heldBack)
 		status.LastOperation.Description = finished + r.held(result)
 		return status, 0
 	}
 	if kind == corev1beta1.LastOperationTypeDelete && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
-		report.LastOperation = before // it has when its finalizer is removed
+		report.LastOperation = before // the deletion has succeeded only when the finalizer is removed
 	}
 	explain(&report, before, result, in.Now)
 	if wait := report.Pause(operation.Before, in.Now); wait > 0 && before.Progress > 0 {
@@ -91,10 +94,10 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 	return status, 0
 }
 
-// heldBack begins what is said about changes that wait.
-const heldBack = ". What the new version of gardenlet changes waits: "
+// heldBack introduces the reason for which changes of gardenlet are held.
+const heldBack = ". Changes of the new version of gardenlet are held: "
 
-// held says what keeps changes of gardenlet itself back from a Shoot; empty if nothing does.
+// held returns why changes of a new version of gardenlet are held for a Shoot, or an empty string.
 func (r *reconciler) held(result flow.Result) string {
 	for _, wait := range result.Plan.Waits {
 		if wait.Name == flow.WaitRollout {
@@ -109,7 +112,7 @@ func settled(result flow.Result) bool {
 	return len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && len(result.Plan.Waits) == 0
 }
 
-// explain adds what is waited for to the description of an operation that is under way.
+// explain adds the reasons of pending waits to the description of an operation in progress.
 func explain(report *flow.Report, before corev1beta1.LastOperation, result flow.Result, now time.Time) {
 	if report.LastOperation.State != corev1beta1.LastOperationStateProcessing {
 		return
@@ -132,7 +135,7 @@ func explain(report *flow.Report, before corev1beta1.LastOperation, result flow.
 	}
 }
 
-// retryUntil returns when errors of an operation become final.
+// retryUntil returns when errors of an operation become final. Zero means never.
 func (r *reconciler) retryUntil(status corev1beta1.ShootStatus) time.Time {
 	controller := r.options.controller()
 	if status.RetryCycleStartTime == nil || controller.RetryDuration == nil {
@@ -141,19 +144,19 @@ func (r *reconciler) retryUntil(status corev1beta1.ShootStatus) time.Time {
 	return status.RetryCycleStartTime.Add(controller.RetryDuration.Duration)
 }
 
-// credentials returns what the status has after an operation: what is encrypted in etcd, and the provider of the key in use. All objects have been
-// rewritten by then.
+// credentials returns status.credentials after an operation, with the encrypted resources and the provider of the active
+// key. All objects have been rewritten by then.
 func (in Inputs) credentials() *corev1beta1.ShootCredentials {
 	credentials := ptr.Deref(in.Shoot.Status.Credentials.DeepCopy(), corev1beta1.ShootCredentials{})
 	provider := in.Secrets[constants.SecretNameETCDEncryptionKey].Active.Data[secrets.KeyEncryptionProvider]
 	credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
-		Resources: in.encryptedResources()[1:], // Secrets always are, which the status does not say
+		Resources: in.encryptedResources()[1:], // without Secrets, which are always encrypted and which the status omits
 		Provider:  corev1beta1.EncryptionProviderStatus{Type: cmp.Or(corev1beta1.EncryptionProviderType(provider), in.encryptionProvider())},
 	}
 	return &credentials
 }
 
-// failed returns the status after an error that is not one of a bundle.
+// failed returns the status after an error that does not concern a bundle.
 func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
 	status := *shoot.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())

@@ -20,7 +20,7 @@ func reporter(t *testing.T) *reconciler {
 	}}
 }
 
-// TestStarted: an operation begins with a new generation, and what is written once stays.
+// TestStarted checks that an operation begins with a new generation, and is recorded only once.
 func TestStarted(t *testing.T) {
 	r, in := reporter(t), known(t)
 	status := r.started(in)
@@ -42,7 +42,8 @@ func TestStarted(t *testing.T) {
 	}
 }
 
-// TestProgress: errors become final after the time for retries, and what succeeded stays so while there is nothing to do.
+// TestProgress checks that errors become final after the time for retries, and that a succeeded operation remains so while
+// there is nothing to do.
 func TestProgress(t *testing.T) {
 	r := reporter(t)
 	waiting := flow.Result{Plan: flow.Plan{Waits: []flow.Wait{{Name: "a", Reason: "first"}, {Name: "b", Reason: "second"}, {Name: "c", Reason: "second"}}}}
@@ -71,7 +72,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestCredentials: the status has what is encrypted, by its names, and the provider of the key in use.
+// TestCredentials checks that the status has the names of the encrypted resources, and the provider of the key in use.
 func TestCredentials(t *testing.T) {
 	in := up(t, func(in *Inputs) {
 		in.Shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"services", "configmaps.core"}

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// taskRenewTokens is the task of having all tokens of access Secrets signed by a new key.
+	// taskRenewTokens is the task that renews all tokens in access Secrets, so that a new key signs them.
 	taskRenewTokens = "renew-tokens"
-	// annotationKeyName says for which key a token was requested.
+	// annotationKeyName is the annotation with the key for which a token was requested.
 	annotationKeyName = "credentials.gardener.cloud/key-name"
-	// tokensAgain is how soon to look again whether tokens were requested, if no watch shows that.
+	// tokensAgain is how often the tokens are checked, if no watch triggers it before.
 	tokensAgain = 10 * time.Second
-	// tokensShown is how many Secrets without a new token are named.
+	// tokensShown limits the number of Secrets that a message names.
 	tokensShown = 5
 )
 
-// renewTokens has the shoot's resource-manager request all tokens again: those that the old key signed are not valid when it is withdrawn. It is done
-// when all of them are new.
+// renewTokens makes the shoot's resource-manager request all tokens again, because tokens of the old key become invalid
+// when it is withdrawn. It is done when all tokens are new.
 func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task) (flow.Outcome, error) {
 	if in.hibernated() {
-		return flow.Outcome{Progress: "tokens are renewed when the shoot is awake"}, nil
+		return flow.Outcome{Progress: "tokens are renewed after the shoot has woken up"}, nil
 	}
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -47,7 +47,7 @@ func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task)
 		}
 		old = append(old, secret.Name)
 		if secret.Annotations[annotationKeyName] == task.Value {
-			continue // it was asked for
+			continue // already requested
 		}
 		before := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		if secret.Annotations == nil {
@@ -56,19 +56,19 @@ func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task)
 		secret.Annotations[annotationKeyName] = task.Value
 		secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = in.Now.UTC().Format(time.RFC3339)
 		if err := client.IgnoreNotFound(r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager))); err != nil {
-			return flow.Outcome{}, fmt.Errorf("ask for a new token in Secret %s/%s: %w", in.Namespace, secret.Name, err)
+			return flow.Outcome{}, fmt.Errorf("request a new token for Secret %s/%s: %w", in.Namespace, secret.Name, err)
 		}
 	}
 	if len(old) == 0 {
 		return flow.Outcome{Done: true}, nil
 	}
 	slices.Sort(old)
-	text := fmt.Sprintf("%d tokens are requested again: %s", len(old), strings.Join(old[:min(len(old), tokensShown)], ", "))
+	text := fmt.Sprintf("%d tokens are being renewed: %s", len(old), strings.Join(old[:min(len(old), tokensShown)], ", "))
 	return flow.Outcome{Progress: text, Again: tokensAgain}, nil
 }
 
-// isRenewed reports whether an access Secret has a token that was requested since a key signs. The time at which it is renewed was set to that of the
-// request, and each new token brings a later one.
+// isRenewed reports whether an access Secret has a token that was requested after a key became active. The request set
+// the renewal time to its own time, and each new token sets a later one.
 func isRenewed(annotations map[string]string, key string, now time.Time) bool {
 	renewal, err := time.Parse(time.RFC3339, annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp])
 	return err == nil && annotations[annotationKeyName] == key && renewal.After(now)

@@ -22,14 +22,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-// runs has a Shoot run a version of Kubernetes, with the images of that version.
+// runs returns a change that sets the version of Kubernetes of a Shoot, with the images of that version.
 func runs(version string) func(*Inputs) {
 	return func(in *Inputs) {
 		in.Shoot.Spec.Kubernetes.Version = version
 		vector := images.Vector{}
 		for _, source := range in.Images {
 			if source.Name != "resource-manager" {
-				source.Tag = nil // that of the version
+				source.Tag = nil // the tag of the version is used
 			}
 			vector = append(vector, source)
 		}
@@ -37,24 +37,25 @@ func runs(version string) func(*Inputs) {
 	}
 }
 
-// updates are changes of a Shoot that is up.
+// updates are changes of an existing Shoot.
 var updates = []struct {
 	name          string
 	before, after func(*Inputs)
 	// changed are the bundles that change.
 	changed []string
 }{
-	{"update-1-patch", runs("1.37.0"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
-	{"update-2-minor", runs("1.36.1"), runs("1.37.1"), []string{bundleNamespace, bundleServer, bundleControl, bundleSystem}},
-	{"update-3-node", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeNode), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
-	{"update-4-zone", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeZone), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleServer, bundleScaling, bundleManager, bundleControl}},
+	{"update-1-patch", runs("1.37.0"), runs("1.37.1"), []string{bundleNamespace, bundleAPIServer, bundleControllerManager, bundleSystem}},
+	{"update-2-minor", runs("1.36.1"), runs("1.37.1"), []string{bundleNamespace, bundleAPIServer, bundleControllerManager, bundleSystem}},
+	{"update-3-node", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeNode), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager}},
+	{"update-4-zone", func(*Inputs) {}, available(corev1beta1.FailureToleranceTypeZone), []string{bundleNamespace, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager}},
 	{
 		"update-5-node-to-zone", available(corev1beta1.FailureToleranceTypeNode), available(corev1beta1.FailureToleranceTypeZone),
-		[]string{bundleNamespace, bundleServer, bundleScaling, bundleManager, bundleControl},
+		[]string{bundleNamespace, bundleAPIServer, bundleAPIServerAutoscaler, bundleResourceManager, bundleControllerManager},
 	},
 }
 
-// TestUpdates compares what updates change in the plan with files, line by line: no bundle changes that the update does not concern.
+// TestUpdates compares the differences between the plans before and after an update with files, line by line. Only the bundles
+// that the update concerns may change.
 func TestUpdates(t *testing.T) {
 	for _, update := range updates {
 		t.Run(update.name, func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// changes returns the lines of manifests that differ in two plans, and the bundles with them. The Cluster has the whole Shoot: its lines are left out.
+// changes returns the lines of manifests that differ in two plans, and the changed bundles. It omits lines of the Cluster,
+// which contains the whole Shoot.
 func changes(t *testing.T, before, after flow.Plan) (text string, changed []string) {
 	t.Helper()
 	var all strings.Builder
@@ -141,7 +143,7 @@ func sortedNames(maps ...map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// writeLines writes the lines that are in one of two texts alone.
+// writeLines writes the lines that only one of two texts has.
 func writeLines(to *strings.Builder, old, now string) {
 	count := map[string]int{}
 	for line := range strings.Lines(now) {
@@ -163,26 +165,26 @@ func writeLines(to *strings.Builder, old, now string) {
 	}
 }
 
-// TestControllersAreNotNewerThanTheServer: with each change, kube-controller-manager waits until all API servers are rolled out (Kubernetes, "Version
-// Skew Policy").
+// TestControllersAreNotNewerThanTheServer checks that, for each change, kube-controller-manager waits until all API servers are
+// rolled out (Kubernetes, "Version Skew Policy").
 func TestControllersAreNotNewerThanTheServer(t *testing.T) {
 	for number, setting := range settings() {
 		in := up(t, setting)
 		if in.hibernated() {
-			continue // both go down, the controllers first
+			continue // both stop, kube-controller-manager first
 		}
 		for _, bundle := range planOf(t, in).Bundles {
 			waits := slices.ContainsFunc(bundle.Spec.DependsOn, func(on resourcesv1alpha1.Dependency) bool {
-				return on.Name == bundleServer && on.Until == resourcesv1alpha1.UntilRolledOut
+				return on.Name == bundleAPIServer && on.Until == resourcesv1alpha1.UntilRolledOut
 			})
-			if bundle.Name == bundleControl && !waits {
+			if bundle.Name == bundleControllerManager && !waits {
 				t.Errorf("setting %b: kube-controller-manager does not wait for the API servers: %v", number, bundle.Spec.DependsOn)
 			}
 		}
 	}
 }
 
-// TestRefusedFieldsHavePaths: what is refused is named by its path, for people and their editors.
+// TestRefusedFieldsHavePaths checks that a refused field is named by its path, for people and their editors.
 func TestRefusedFieldsHavePaths(t *testing.T) {
 	in := up(t, func(in *Inputs) {
 		spec := &in.Shoot.Spec
@@ -194,7 +196,7 @@ func TestRefusedFieldsHavePaths(t *testing.T) {
 	})
 	fields := in.refused()
 	if len(fields) == 0 {
-		t.Fatal("nothing is refused")
+		t.Fatal("no field is refused")
 	}
 	for _, field := range fields {
 		if !strings.HasPrefix(field, "spec.") && !strings.HasPrefix(field, "metadata.annotations[") {
@@ -212,7 +214,7 @@ func TestRefusedFieldsHavePaths(t *testing.T) {
 	}
 }
 
-// TestFieldsWithoutEffect: what is for other components changes the Cluster, which has the whole Shoot, and nothing else.
+// TestFieldsWithoutEffect checks that fields for other components change only the Cluster, which contains the whole Shoot.
 func TestFieldsWithoutEffect(t *testing.T) {
 	for name, change := range map[string]func(*corev1beta1.ShootSpec){
 		"spec.hibernation.schedules": func(spec *corev1beta1.ShootSpec) {
@@ -265,7 +267,8 @@ func TestFieldsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestFieldsForOthers: fields by which extensions and users know a Shoot are in the Cluster, and beside it where they look for them.
+// TestFieldsForOthers checks that the fields by which extensions and users identify a Shoot are in the Cluster, and in the
+// other places where they are expected.
 func TestFieldsForOthers(t *testing.T) {
 	domain := func(in *Inputs) { in.Shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("one.example.org")} }
 	for name, test := range map[string]struct {
@@ -293,7 +296,8 @@ func TestFieldsForOthers(t *testing.T) {
 	}
 }
 
-// TestSpread checks that objects that a webhook changes according to the placement of the namespace are sent again when that changes, and not before.
+// TestSpread checks that objects that a webhook changes according to the placement of the namespace are sent again when the
+// placement changes, and not before.
 func TestSpread(t *testing.T) {
 	before := up(t, available(corev1beta1.FailureToleranceTypeNode), placed)
 	zone := []func(*Inputs){available(corev1beta1.FailureToleranceTypeNode), placed, available(corev1beta1.FailureToleranceTypeZone)}

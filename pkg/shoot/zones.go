@@ -9,10 +9,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// zonesForZoneFailures is how many zones a control plane needs that tolerates the failure of one: etcd keeps its quorum in the other two.
+// zonesForZoneFailures is the number of zones of a control plane that tolerates the failure of one: etcd keeps its quorum in the
+// other two.
 const zonesForZoneFailures = 3
 
-// Placement is the failure tolerance and the zones of a control plane, as the annotations of its namespace have them.
+// Placement is the failure tolerance and the zones of a control plane, as stored in the annotations of its namespace.
 type Placement struct {
 	// Tolerance is "node" or "zone", or empty if no failure is tolerated.
 	Tolerance string
@@ -33,7 +34,7 @@ func placementOf(annotations map[string]string) *Placement {
 	return placement
 }
 
-// tolerance returns the failure tolerance that the Shoot declares.
+// tolerance returns the declared failure tolerance: "node" or "zone", or empty if none is declared.
 func (in Inputs) tolerance() string {
 	if !in.highlyAvailable() {
 		return ""
@@ -41,9 +42,10 @@ func (in Inputs) tolerance() string {
 	return string(in.Shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type)
 }
 
-// zones returns the zones that the control plane runs in, sorted: one, or three if the failure of a zone is tolerated. They are chosen once for each
-// failure tolerance, as in Gardener: volumes cannot leave their zone, so the zones of a control plane stay when the Seed gets or loses zones, and when
-// the failure tolerance changes, the existing zones are kept and others are added. The UID of the Shoot decides which.
+// zones returns the zones of the control plane, sorted: three if it must tolerate the failure of a zone, otherwise one. Volumes
+// cannot leave their zone. The zones are therefore chosen once, and are kept when zones are added to the Seed or removed from
+// it. If the failure tolerance changes, zones are added (Gardener: "computed when the tolerance annotation is new or changes").
+// The choice depends only on the UID of the Shoot.
 func (in Inputs) zones() []string {
 	var kept []string
 	if in.Placement != nil {
@@ -64,8 +66,8 @@ func (in Inputs) zones() []string {
 	return slices.Sorted(slices.Values(slices.Concat(kept, flow.Choose(in.Owner.UID, others, count-len(kept)))))
 }
 
-// unknownZones reports that the namespace lost the annotations with the zones of its volumes. Its ManagedResource restores them; until then, other zones
-// must not be chosen.
+// unknownZones returns a reason if the annotations with the zones of the volumes were removed from the namespace. No other
+// zones are chosen until its ManagedResource has restored them.
 func (in Inputs) unknownZones() string {
 	if in.NamespaceExists && in.emitted(bundleNamespace) && in.Placement == nil {
 		return "Namespace " + in.Namespace + " has lost its annotations with the zones of the control plane"

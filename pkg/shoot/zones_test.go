@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// placed sets the placement to that in the plan, as when the namespace is applied.
+// placed sets the placement to the one in the plan, like applying the namespace does.
 func placed(in *Inputs) { in.Placement = &Placement{Tolerance: in.tolerance(), Zones: in.zones()} }
 
 func TestZones(t *testing.T) {
@@ -58,7 +58,7 @@ func TestZones(t *testing.T) {
 				test.want = got
 			}
 			if again := in.zones(); !slices.Equal(got, test.want) || !slices.Equal(again, got) {
-				t.Errorf("got %v, and %v once the namespace is applied, want %v", got, again, test.want)
+				t.Errorf("got %v, and %v after the namespace is applied, want %v", got, again, test.want)
 			}
 		})
 	}

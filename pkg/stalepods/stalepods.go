@@ -1,5 +1,5 @@
-// Package stalepods decides which Pods of a cluster are deleted since they ended and their controllers have replaced them: Kubernetes itself keeps
-// up to 12,500 Pods that ended. The rules are those of Gardener.
+// Package stalepods decides which Pods of a cluster to delete because they ended and their controllers have replaced
+// them. Kubernetes itself keeps up to 12,500 ended Pods. The rules are those of Gardener.
 package stalepods
 
 import (
@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// terminatingFor is how long a Pod may take to end before it is deleted without grace.
+// terminatingFor is how long a Pod may take to terminate before it is deleted without a grace period.
 const terminatingFor = 5 * time.Minute
 
-// staleReasons are parts of the reasons of Pods that ended and that their controllers have replaced.
+// staleReasons are parts of the reasons of ended Pods that their controllers have replaced.
 var staleReasons = []string{"Evicted", "NodeAffinity", "NodeLost", "Preempting"}
 
-// Reduce keeps what the decision reads of a Pod in a cache. It is a transform for caches.
+// Reduce keeps the fields of a Pod that the decision reads. It is a transform for caches.
 func Reduce(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -29,8 +29,8 @@ func Reduce(object any) (any, error) {
 	}
 	reduced := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
 	}
@@ -39,16 +39,17 @@ func Reduce(object any) (any, error) {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget {
-			reduced.Status.Conditions = append(reduced.Status.Conditions, corev1.PodCondition{Type: condition.Type, Status: condition.Status})
+			reduced.Status.Conditions = append(reduced.Status.Conditions,
+				corev1.PodCondition{Type: condition.Type, Status: condition.Status})
 		}
 	}
 	return reduced, nil
 }
 
-// MayBeStale reports whether [Judge] has to look at a Pod. It is a filter for watches.
+// MayBeStale reports whether [Judge] must check a Pod. It is a filter for watches.
 func MayBeStale(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || stale(pod) }
 
-// stale reports whether a Pod ended and is of no use.
+// stale reports whether a Pod has ended and is no longer needed.
 func stale(pod *corev1.Pod) bool {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {
@@ -63,16 +64,16 @@ func stale(pod *corev1.Pod) bool {
 	return ended && slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "ReplicaSet" })
 }
 
-// Verdict is what is done with a Pod.
+// Verdict is the decision about a Pod.
 type Verdict struct {
-	// Remove deletes the Pod, and Force without grace.
+	// Remove deletes the Pod. Force deletes it without a grace period.
 	Remove, Force bool
-	// Again is when to look at it again; zero for never.
+	// Again is when to check it again; zero for never.
 	Again time.Time
 }
 
-// Judge decides what is done with a Pod. It is pure. A Pod that was deleted without grace before is left alone: a finalizer keeps it, and another
-// deletion would not change that.
+// Judge decides what to do with a Pod. It is a pure function. It does nothing for a Pod that was already deleted
+// without a grace period: a finalizer keeps it, and another deletion would not change that.
 func Judge(pod *corev1.Pod, now time.Time) Verdict {
 	if pod.DeletionTimestamp == nil {
 		return Verdict{Remove: stale(pod)}
@@ -87,7 +88,7 @@ func Judge(pod *corev1.Pod, now time.Time) Verdict {
 	return Verdict{Remove: true, Force: true}
 }
 
-// Delete deletes a Pod if it was judged stale. One that does not exist any more is not an error.
+// Delete deletes a Pod if the verdict requires it. It is not an error if the Pod no longer exists.
 func Delete(ctx context.Context, writer client.Writer, pod *corev1.Pod, judged Verdict) error {
 	if !judged.Remove {
 		return nil
@@ -96,7 +97,8 @@ func Delete(ctx context.Context, writer client.Writer, pod *corev1.Pod, judged V
 	if judged.Force {
 		options = append(options, client.GracePeriodSeconds(0))
 	}
-	log.FromContext(ctx).Info("delete a stale Pod", "pod", client.ObjectKeyFromObject(pod).String(), "reason", pod.Status.Reason, "phase", pod.Status.Phase, "terminating", judged.Force)
+	log.FromContext(ctx).Info("Deleting a stale Pod", "pod", client.ObjectKeyFromObject(pod).String(),
+		"reason", pod.Status.Reason, "phase", pod.Status.Phase, "terminating", judged.Force)
 	err := writer.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, options...)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the stale Pod %s/%s: %w", pod.Namespace, pod.Name, err)

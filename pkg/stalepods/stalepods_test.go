@@ -11,7 +11,8 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// TestJudge: the decision is the same for what a cache keeps of a Pod, and the filter of watches lets pass what it acts on.
+// TestJudge checks that the decision is the same for complete and reduced Pods, and that the filter for watches passes the Pods
+// that need a decision.
 func TestJudge(t *testing.T) {
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
@@ -66,7 +67,7 @@ func TestJudge(t *testing.T) {
 				}
 			}
 			if Judge(test.pod, now) != (Verdict{}) && !MayBeStale(test.pod) {
-				t.Error("the filter of watches does not let it pass")
+				t.Error("the filter for watches does not pass the Pod")
 			}
 		})
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Delete asks the API server to delete an object. It returns what is left of the object; nil if it is gone at once: then the API
-// server answers with a status, or with the object as it was. An object whose deletion has only begun has a time of deletion.
-func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error) {
+// Delete deletes an object. It returns the remaining object, or nil if the object was deleted immediately. In that
+// case, the API server returns a status or the last state of the object. An object whose deletion has only started has
+// a deletion timestamp.
+func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions,
+) (left *metav1.PartialObjectMetadata, err error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
 	}
-	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind) //nolint:contextcheck // discovery has a time limit of its own
+	mapping, err := o.mappingInAnyVersion(ref.GroupVersionKind) //nolint:contextcheck // discovery has its own timeout
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.Del
 	}
 	left = &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(answer, left); err != nil {
-		return nil, fmt.Errorf("read the answer to the deletion of %s: %w", ref, err)
+		return nil, fmt.Errorf("decode the response to the deletion of %s: %w", ref, err)
 	}
 	if left.DeletionTimestamp == nil {
 		return nil, nil
@@ -47,10 +49,10 @@ func (o *Objects) Delete(ctx context.Context, ref object.Ref, options metav1.Del
 	return left, nil
 }
 
-// metadataOnly asks for the metadata of an object, so that nothing else leaves the API server.
+// metadataOnly requests only the metadata of an object, so that the API server does not return its other content.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// collectionOf returns the path of the collection that an object is, or would be, in.
+// collectionOf returns the path of the collection of an object.
 func collectionOf(mapping *meta.RESTMapping, ref object.Ref) []string {
 	path := []string{"/apis", mapping.Resource.Group, mapping.Resource.Version}
 	if mapping.Resource.Group == "" {

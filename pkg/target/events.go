@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// warningsTimeout bounds the reading of Events, which are for information only.
+	// warningsTimeout limits the duration of reading Events, which are only informational.
 	warningsTimeout = 5 * time.Second
-	// mostWarnings bounds what is read of Events at once.
-	mostWarnings = 500
+	// maxWarnings limits the number of Events in one request.
+	maxWarnings = 500
 )
 
-// RelatedWarnings returns the Events of type Warning about one object and, if it is a workload, about its Pods and what else
-// is named after it, in no certain order. That is one request.
+// RelatedWarnings returns the Events of type Warning about one object. For a workload, this includes those about its
+// Pods and other objects whose names start with its name. The order is undefined. It takes one request.
 func (o *Objects) RelatedWarnings(ctx context.Context, ref object.Ref, uid types.UID) ([]corev1.Event, error) {
 	if ref.Group != appsv1.GroupName && ref.Group != batchv1.GroupName {
 		return o.Warnings(ctx, ref, uid)
@@ -37,7 +37,7 @@ func (o *Objects) RelatedWarnings(ctx context.Context, ref object.Ref, uid types
 	}), err
 }
 
-// Warnings returns the Events of type Warning about one object, in no certain order.
+// Warnings returns the Events of type Warning about one object, in undefined order.
 func (o *Objects) Warnings(ctx context.Context, ref object.Ref, uid types.UID) ([]corev1.Event, error) {
 	return o.warnings(ctx, ref, fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning})
 }
@@ -47,7 +47,7 @@ func (o *Objects) warnings(ctx context.Context, ref object.Ref, selected fields.
 	defer cancel()
 	list, err := o.core.Events(ref.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.SelectorFromSet(selected).String(),
-		Limit:         mostWarnings,
+		Limit:         maxWarnings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the Events of %s: %w", ref, err)

@@ -21,50 +21,50 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// ErrKindNotServed says that the API server answers for the group and version but does not serve the kind, or that it
-// serves neither. It does not say that objects of the kind are gone.
+// ErrKindNotServed is returned if the API server does not serve the kind, or its group and version. It does not mean
+// that objects of the kind no longer exist.
 var ErrKindNotServed = errors.New("the target cluster does not serve this kind")
 
 const (
-	// discoveryTimeout bounds one discovery request.
+	// discoveryTimeout limits the duration of one discovery request.
 	discoveryTimeout = 30 * time.Second
-	// absenceHolds is how long the answer that a kind is not served holds for those who do not ask for a new one. Within it, a
+	// absenceHolds is how long the result that a kind is not served is valid for callers of Mapping. During this time, a
 	// thousand objects of the kind cost no more requests than one object. It is longer than most reconciles take.
 	absenceHolds = 5 * time.Second
 )
 
-// kinds knows which kinds a cluster serves. That does not depend on who asks, so all identities share it. It is safe for
-// concurrent use.
+// kinds discovers the kinds that a cluster serves. All identities share it, because the result does not depend on the
+// client. It is safe for concurrent use.
 type kinds struct {
 	config    *rest.Config
 	http      *http.Client
 	discovery discovery.DiscoveryInterface
 	clock     clock.PassiveClock
-	// asking has those who ask for a kind at the same time share one answer.
+	// asking deduplicates concurrent requests for the same kind.
 	asking singleflight.Group
 
 	mu     sync.RWMutex
 	mapper *loadingMapper
-	// mappings are those that the mapper, which searches long, has found.
+	// mappings caches the results of the mapper, whose lookups are slow.
 	mappings map[schema.GroupVersionKind]*meta.RESTMapping
-	// absent are the kinds that were not served when they were asked for last.
+	// absent are the kinds that were not served at the time of the last request for them.
 	absent map[schema.GroupVersionKind]*absence
 }
 
-// loadingMapper is a REST mapper that asks the API server for what it does not know.
+// loadingMapper is a REST mapper that requests unknown kinds from the API server.
 type loadingMapper struct {
 	meta.RESTMapper
-	// loaded is set once the mapper knows what the API server served at some moment. From then on it asks for the version of a
-	// group that it does not know. Before, it takes what a list of everything lacks for absent, also if an aggregated API is down.
+	// loaded is set once the mapper has read the served kinds. From then on, it requests unknown versions of a group.
+	// Before, it treats kinds that are not in the list of all kinds as absent, even if an aggregated API is down.
 	loaded bool
 }
 
-// absence is the answer that a kind is not served in a version.
+// absence is the result that a kind is not served in a version.
 type absence struct {
 	asked time.Time
 
 	mu sync.Mutex
-	// searched is set when other is known: the mapping of the kind in another version; nil if there is none.
+	// searched is set once other is known. other is the mapping of the kind in another version, or nil if there is none.
 	searched bool
 	other    *meta.RESTMapping
 }
@@ -81,7 +81,7 @@ func newKinds(config *rest.Config, httpClient *http.Client) (*kinds, error) {
 	return k, nil
 }
 
-// Rediscover forgets what is known of the cluster's kinds. They are read again when they are next asked for.
+// Rediscover clears the cached kinds of the cluster. They are read again when they are next requested.
 func (k *kinds) Rediscover() error {
 	mapper, err := apiutil.NewDynamicRESTMapper(k.config, k.http)
 	if err != nil {
@@ -94,8 +94,8 @@ func (k *kinds) Rediscover() error {
 	return nil
 }
 
-// Mapping returns the resource and scope of a kind. The error wraps ErrKindNotServed if the kind is not served, or was not a
-// few seconds ago; any other error means that it could not be found out.
+// Mapping returns the resource and scope of a kind. The error wraps ErrKindNotServed if the kind is not served, or was
+// not served a few seconds ago. With any other error, this is unknown.
 func (k *kinds) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if k.absence(gvk) != nil {
 		return nil, notServed(gvk)
@@ -103,7 +103,8 @@ func (k *kinds) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) 
 	return k.Discover(gvk)
 }
 
-// Discover is Mapping for those who have to know of a new kind at once: that a kind was not served before does not count.
+// Discover is Mapping for callers that have to detect a new kind immediately: it ignores the cached result that a kind
+// was not served.
 func (k *kinds) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	k.mu.RLock()
 	found := k.mappings[gvk]
@@ -116,7 +117,7 @@ func (k *kinds) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 	return mapping, err
 }
 
-// ask asks the API server for a kind, and remembers the answer.
+// ask requests a kind from the API server, and caches the result.
 func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	k.mu.RLock()
 	mapper := k.mapper
@@ -132,7 +133,7 @@ func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 			return nil, err
 		}
 		if served {
-			return nil, fmt.Errorf("discover %s: the kind has just appeared, try again", gvk)
+			return nil, fmt.Errorf("discover %s: the kind was just added, try again", gvk)
 		}
 	}
 	k.remember(gvk, mapper, mapping)
@@ -142,7 +143,7 @@ func (k *kinds) ask(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// remember keeps what a mapper found, or that it found nothing, unless the mapper was replaced meanwhile.
+// remember caches the result of a mapper, unless the mapper was replaced in the meantime.
 func (k *kinds) remember(gvk schema.GroupVersionKind, finder *loadingMapper, mapping *meta.RESTMapping) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +152,7 @@ func (k *kinds) remember(gvk schema.GroupVersionKind, finder *loadingMapper, map
 	}
 	finder.loaded = true
 	now := k.clock.Now()
-	for other, absence := range k.absent { // so that they are not more than those that were asked for of late
+	for other, absence := range k.absent { // limits them to recently requested kinds
 		if now.Sub(absence.asked) >= absenceHolds {
 			delete(k.absent, other)
 		}
@@ -164,7 +165,7 @@ func (k *kinds) remember(gvk schema.GroupVersionKind, finder *loadingMapper, map
 	k.mappings[gvk] = mapping
 }
 
-// absence returns the answer that a kind is not served, if there is one that still holds.
+// absence returns the result that a kind is not served, if there is one that is still valid.
 func (k *kinds) absence(gvk schema.GroupVersionKind) *absence {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -176,14 +177,15 @@ func (k *kinds) absence(gvk schema.GroupVersionKind) *absence {
 
 func notServed(gvk schema.GroupVersionKind) error { return fmt.Errorf("%s: %w", gvk, ErrKindNotServed) }
 
-// mappingInAnyVersion returns the mapping of a kind, in another version if its own is not served. Errors are those of Mapping.
+// mappingInAnyVersion returns the mapping of a kind. If its version is not served, this is the mapping of another
+// version. Errors are those of Mapping.
 func (k *kinds) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := k.Mapping(gvk)
 	if !errors.Is(err, ErrKindNotServed) {
 		return mapping, err
 	}
 	absence := k.absence(gvk)
-	if absence == nil { // it has just ended
+	if absence == nil { // it has just expired
 		return nil, err
 	}
 	absence.mu.Lock()
@@ -201,10 +203,11 @@ func (k *kinds) mappingInAnyVersion(gvk schema.GroupVersionKind) (*meta.RESTMapp
 	return absence.other, nil
 }
 
-// search returns the mapping of a kind in the version that the API server prefers; nil if it serves the kind in no version.
-// Like all of discovery it is bounded by the time limit of the client: callers with different contexts share its answer.
+// search returns the mapping of a kind in the preferred version of the API server. It is nil if the kind is not served
+// in any version. As in all of discovery, the timeout of the client applies, because callers with different contexts
+// share the result.
 func (k *kinds) search(gk schema.GroupKind) (*meta.RESTMapping, error) {
-	// The mapper would read the list of all groups for a group that it does not know.
+	// For an unknown group, the mapper would read the list of all groups.
 	if gk.Group != "" {
 		err := k.discovery.RESTClient().Get().AbsPath("/apis", gk.Group).Do(context.Background()).Error()
 		if apierrors.IsNotFound(err) {
@@ -230,8 +233,8 @@ func (k *kinds) currentMapper() *loadingMapper {
 	return k.mapper
 }
 
-// Serves asks the API server itself, past any cache, whether it serves the kind in its version. An error means that
-// it could not be found out, as for an aggregated API that is down.
+// Serves requests from the API server, without a cache, whether it serves the kind in its version. If it returns an
+// error, this is unknown, such as for an aggregated API that is down.
 func (k *kinds) Serves(gvk schema.GroupVersionKind) (bool, error) {
 	list, err := k.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
@@ -248,8 +251,8 @@ func (k *kinds) Serves(gvk schema.GroupVersionKind) (bool, error) {
 	return false, nil
 }
 
-// Abolished asks the API server itself whether no version of the kind is served any more, so that no object of it can
-// be read, changed or deleted. An error means that it could not be found out: an API server that is not ready or an
+// Abolished requests from the API server whether no version of the kind is served any longer, so that no object of it
+// can be read, changed or deleted. If it returns an error, this is unknown: an API server that is not ready or an
 // aggregated API that is down proves nothing.
 func (k *kinds) Abolished(ctx context.Context, gk schema.GroupKind) (bool, error) {
 	if err := k.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
@@ -273,13 +276,13 @@ func (k *kinds) Abolished(ctx context.Context, gk schema.GroupKind) (bool, error
 	return true, nil
 }
 
-// Explain turns the error of a request into ErrKindNotServed where the API server's "not found" speaks of the resource
-// and not of the object, and forgets the outdated mapping. Other errors are returned as they are.
+// Explain converts the error of a request to ErrKindNotServed if the "not found" of the API server refers to the
+// resource and not to the object, and clears the outdated mapping. It returns other errors unchanged.
 func (k *kinds) Explain(ref object.Ref, err error) error {
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return err
 	}
-	// Many requests may fail at once because of one mapping: the first one to fail forgets it.
+	// Many requests may fail at the same time because of one mapping. The first of them clears it.
 	if k.remembers(ref.GroupVersionKind) {
 		if rediscoverErr := k.Rediscover(); rediscoverErr != nil {
 			return errors.Join(err, rediscoverErr)
@@ -288,7 +291,7 @@ func (k *kinds) Explain(ref object.Ref, err error) error {
 	return notServed(ref.GroupVersionKind)
 }
 
-// remembers reports whether requests about a kind are sent without asking for the kind first.
+// remembers reports whether requests for a kind use a cached mapping.
 func (k *kinds) remembers(gvk schema.GroupVersionKind) bool {
 	k.mu.RLock()
 	found, absence := k.mappings[gvk], k.absent[gvk]

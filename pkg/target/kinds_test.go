@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// apiServer serves discovery, and notes what it was asked by whom.
+// apiServer serves discovery, and records the requests and their users.
 type apiServer struct {
 	mu     sync.Mutex
 	groups map[string][]string // versions with the kind Thing by group
@@ -83,14 +83,14 @@ func resourcesOf(gv schema.GroupVersion, kind string) *metav1.APIResourceList {
 	}
 }
 
-// set changes what is served.
+// set changes the served groups.
 func (s *apiServer) set(change func(*apiServer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// requests returns what was asked since the last call.
+// requests returns the requests since the last call.
 func (s *apiServer) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,11 +124,12 @@ func thing(group, version string) schema.GroupVersionKind {
 func wantRequests(t *testing.T, server *apiServer, want ...string) {
 	t.Helper()
 	if got := server.requests(); !slices.Equal(got, want) {
-		t.Errorf("the API server was asked for %q, wanted %q", got, want)
+		t.Errorf("the API server got the requests %q, want %q", got, want)
 	}
 }
 
-// TestAbsenceHolds: the answer that a kind is not served holds for a batch, and for nobody who asks for a new one.
+// TestAbsenceHolds checks that the answer that a kind is not served is reused for a batch, and that a caller can request a new
+// answer.
 func TestAbsenceHolds(t *testing.T) {
 	objects, server, clk := newTestObjects(t)
 	late := thing("late.example.org", "v1")
@@ -152,7 +153,7 @@ func TestAbsenceHolds(t *testing.T) {
 
 	server.set(func(s *apiServer) { s.groups["late.example.org"] = []string{"v1"} })
 	if err := mapping(); !errors.Is(err, ErrKindNotServed) {
-		t.Errorf("the answer does not hold: %v", err)
+		t.Errorf("the answer is not reused: %v", err)
 	}
 	for _, ask := range []func() error{discover, mapping, inAnyVersion} {
 		if err := ask(); err != nil {
@@ -162,7 +163,7 @@ func TestAbsenceHolds(t *testing.T) {
 	wantRequests(t, server, "/apis/late.example.org/v1")
 }
 
-// TestAbsenceIsNoFailure: that it could not be found out whether a kind is served is not remembered.
+// TestAbsenceIsNoFailure checks that a failed discovery is not remembered as the absence of a kind.
 func TestAbsenceIsNoFailure(t *testing.T) {
 	objects, server, _ := newTestObjects(t)
 	server.set(func(s *apiServer) { s.down = true })
@@ -175,7 +176,7 @@ func TestAbsenceIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestOtherVersionHolds: a kind that is served in another version is found there, once for each batch.
+// TestOtherVersionHolds checks that a kind that is served in another version is discovered once for each batch.
 func TestOtherVersionHolds(t *testing.T) {
 	objects, server, _ := newTestObjects(t)
 	for range 20 {
@@ -185,11 +186,11 @@ func TestOtherVersionHolds(t *testing.T) {
 		}
 	}
 	if got := server.requests(); len(got) > 4 {
-		t.Errorf("the API server was asked for %q", got)
+		t.Errorf("the API server got the requests %q", got)
 	}
 }
 
-// TestConcurrentQuestions: those who ask for a kind at the same time share few answers.
+// TestConcurrentQuestions checks that concurrent requests for a kind share a few answers.
 func TestConcurrentQuestions(t *testing.T) {
 	objects, server, _ := newTestObjects(t)
 	var group sync.WaitGroup
@@ -201,12 +202,13 @@ func TestConcurrentQuestions(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := server.requests(); len(got) > 10 { // more than one if some looked for an answer just before the first one came
-		t.Errorf("the API server was asked %d times", len(got))
+	if got := server.requests(); len(got) > 10 { // more than one if callers checked for an answer just before the first one arrived
+		t.Errorf("the API server got %d requests", len(got))
 	}
 }
 
-// TestMappingThatIsOutdated: a mapping is forgotten once, however many requests fail because of it, also that of another version.
+// TestMappingThatIsOutdated checks that a mapping is dropped once, however many requests fail because of it, including a
+// mapping of another version.
 func TestMappingThatIsOutdated(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1"} {
 		objects, server, _ := newTestObjects(t)
@@ -231,7 +233,7 @@ func TestMappingThatIsOutdated(t *testing.T) {
 	}
 }
 
-// TestAs: a ServiceAccount impersonates, but does not ask for kinds.
+// TestAs checks that a ServiceAccount is impersonated for requests, but not for discovery.
 func TestAs(t *testing.T) {
 	objects, server, _ := newTestObjects(t)
 	as, err := objects.As(types.NamespacedName{Namespace: "a", Name: "robot"})
@@ -247,7 +249,7 @@ func TestAs(t *testing.T) {
 	wantRequests(t, server, "system:serviceaccount:a:robot/api/v1/namespaces/a/configmaps/b")
 }
 
-// BenchmarkAs is what a pass in the name of a ServiceAccount costs beyond its requests.
+// BenchmarkAs measures the cost of a pass that impersonates a ServiceAccount, without its requests.
 func BenchmarkAs(b *testing.B) {
 	objects, _, _ := newTestObjects(b)
 	i := 0

@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// contentPageSize is how many objects of a namespace are listed at a time.
+// contentPageSize is the page size of lists of the objects in a namespace.
 const contentPageSize = 500
 
-// finalizeContent removes the finalizers of all objects in a namespace that are being deleted, of whatever kind. One kind that cannot be
-// listed does not keep the others from it; kinds that may not be listed or patched are left out. The error is about all that failed.
+// finalizeContent removes the finalizers of all objects of any kind in a namespace that are being deleted. If one kind
+// cannot be listed, the other kinds are still processed. Kinds for which listing or patching is forbidden are skipped.
+// The error joins all failures.
 func (o *Objects) finalizeContent(ctx context.Context, namespace string) error {
 	lists, err := discovery.ServerPreferredNamespacedResources(o.discovery)
-	errs := []error{err} // what other groups have is known nevertheless
+	errs := []error{err} // the lists of the other groups are still valid
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {

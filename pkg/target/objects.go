@@ -1,5 +1,5 @@
-// Package target reaches objects of any kind in the target cluster, by their metadata: what an object holds beyond it, such
-// as the data of a Secret, never leaves the API server, unless a caller requests it from the clients.
+// Package target accesses objects of any kind in the target cluster by their metadata. Other content, such as the data
+// of a Secret, is not requested from the API server unless a caller uses the clients for whole objects.
 package target
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Objects gives access to the objects of one cluster. It is safe for concurrent use.
+// Objects accesses the objects of one cluster. It is safe for concurrent use.
 type Objects struct {
 	*kinds
 
 	config *rest.Config
-	// http does not bound requests: watches take as long as they take.
+	// http has no timeout, because of watches.
 	http     *http.Client
 	metadata metadata.Interface
 	dynamic  dynamic.Interface
@@ -38,9 +38,9 @@ type Objects struct {
 	apps     appsv1client.AppsV1Interface
 }
 
-// NewObjects returns access to the objects of the cluster that config points to.
+// NewObjects returns an Objects for the cluster of config.
 func NewObjects(config *rest.Config, httpClient *http.Client) (*Objects, error) {
-	// Discovery takes no context that could end it.
+	// Discovery does not accept a context, so it needs a client with a timeout.
 	bounded := *httpClient
 	bounded.Timeout = discoveryTimeout
 	kinds, err := newKinds(config, &bounded)
@@ -77,24 +77,24 @@ func newObjects(kinds *kinds, config *rest.Config, httpClient *http.Client) (*Ob
 	}, nil
 }
 
-// DynamicClient returns the client of objects with all that they hold.
+// DynamicClient returns the client for whole objects.
 func (o *Objects) DynamicClient() dynamic.Interface { return o.dynamic }
 
-// MetadataClient returns the client of objects' metadata.
+// MetadataClient returns the client for the metadata of objects.
 func (o *Objects) MetadataClient() metadata.Interface { return o.metadata }
 
-// CoreClient returns the client of the kinds of the core group.
+// CoreClient returns the client for the kinds of the core group.
 func (o *Objects) CoreClient() corev1client.CoreV1Interface { return o.core }
 
-// As returns access in the name of a ServiceAccount of the cluster, by impersonation. That sends no request and costs so little
-// that it is not worth to keep: connections and what is known of the cluster's kinds are shared. All that work in the name of
-// ServiceAccounts share one limit of requests per second, too.
+// As returns an Objects that impersonates a ServiceAccount of the cluster. It sends no request, and is too cheap to be
+// worth caching: connections and discovered kinds are shared. All ServiceAccounts also share one limit of requests per
+// second.
 func (o *Objects) As(serviceAccount types.NamespacedName) (*Objects, error) {
 	config := rest.CopyConfig(o.config)
 	config.RateLimiter = o.rest.GetRateLimiter()
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + serviceAccount.Namespace + ":" + serviceAccount.Name,
-		// The groups that Kubernetes puts every ServiceAccount into.
+		// The groups of every ServiceAccount.
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + serviceAccount.Namespace, "system:authenticated"},
 	}
 	impersonating := *o.http
@@ -112,12 +112,12 @@ func (o *Objects) As(serviceAccount types.NamespacedName) (*Objects, error) {
 func (o *Objects) CheckServiceAccount(ctx context.Context, serviceAccount types.NamespacedName) error {
 	_, err := o.core.ServiceAccounts(serviceAccount.Namespace).Get(ctx, serviceAccount.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("look for ServiceAccount %s of the target cluster: %w", serviceAccount, err)
+		return fmt.Errorf("read ServiceAccount %s of the target cluster: %w", serviceAccount, err)
 	}
 	return nil
 }
 
-// Resource returns the client for the object that ref names, in exactly its version. Errors are those of Mapping.
+// Resource returns the client for an object in exactly its version. Errors are those of Mapping.
 func (o *Objects) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (o *Objects) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	return o.resource(mapping, ref.Namespace), nil
 }
 
-// ResourceInAnyVersion returns the client for the object that ref names, in another version of its kind if its own is
-// not served. Errors are those of Mapping.
+// ResourceInAnyVersion returns the client for an object, in another version if its own is not served. Errors are those
+// of Mapping.
 func (o *Objects) ResourceInAnyVersion(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
@@ -159,8 +159,9 @@ func (o *Objects) resource(mapping *meta.RESTMapping, namespace string) metadata
 	return o.metadata.Resource(mapping.Resource).Namespace(namespace)
 }
 
-// FinalizeNamespace removes the finalizers of what is being deleted in a Namespace, and those of its spec, which only its finalize
-// subresource does. Content whose finalizers cannot be removed does not keep the Namespace.
+// FinalizeNamespace removes the finalizers of the objects that are being deleted in a Namespace, and those in the spec
+// of the Namespace, for which the finalize subresource is required. If the finalizers of some objects cannot be
+// removed, those of the Namespace are still removed.
 func (o *Objects) FinalizeNamespace(ctx context.Context, name string) error {
 	contentErr := o.finalizeContent(ctx, name)
 	namespace, err := o.core.Namespaces().Get(ctx, name, metav1.GetOptions{})

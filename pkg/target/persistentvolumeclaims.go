@@ -15,17 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet made from its templates: those in its namespace that have the name
-// <template>-<StatefulSet>-<ordinal> and the labels of its selector. Labels alone are not enough, since those of another StatefulSet may
-// have the same ones and more. If it is not the StatefulSet of the given UID any more, nothing is deleted. The StatefulSet is read in
-// full, the claims by their metadata. The error is a conflict if a claim changed meanwhile.
+// DeleteClaims deletes the PersistentVolumeClaims that a StatefulSet created from its templates: those in its namespace
+// with the name <template>-<StatefulSet>-<ordinal> and the labels of its selector. Labels alone are not sufficient,
+// because the labels of another StatefulSet may be a superset. Nothing is deleted if the StatefulSet no longer has the
+// given UID. The whole StatefulSet is read, but only the metadata of the claims. The error is a conflict if a claim has
+// changed in the meantime.
 func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error {
 	statefulSet, err := o.apps.StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil || statefulSet.UID != uid || len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
+	if err != nil || statefulSet.UID != uid ||
+		len(statefulSet.Spec.VolumeClaimTemplates) == 0 || len(statefulSet.Spec.Selector.MatchLabels) == 0 {
 		return err
 	}
 	resource := o.metadata.Resource(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")).Namespace(namespace)
-	claims, err := resource.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(statefulSet.Spec.Selector.MatchLabels).String()})
+	claims, err := resource.List(ctx, metav1.ListOptions{
+		LabelSelector: labels.SelectorFromSet(statefulSet.Spec.Selector.MatchLabels).String(),
+	})
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumeClaims in namespace %s: %w", namespace, err)
 	}
@@ -43,8 +47,8 @@ func (o *Objects) DeleteClaims(ctx context.Context, namespace, name string, uid 
 	return nil
 }
 
-// isClaimOf reports whether a claim has a name that the controller of StatefulSets gives (getPersistentVolumeClaimName in Kubernetes'
-// pkg/controller/statefulset): <template>-<StatefulSet>-<ordinal>.
+// isClaimOf reports whether a claim has a name that the StatefulSet controller assigns (getPersistentVolumeClaimName in
+// pkg/controller/statefulset of Kubernetes): <template>-<StatefulSet>-<ordinal>.
 func isClaimOf(statefulSet *appsv1.StatefulSet, claim string) bool {
 	return slices.ContainsFunc(statefulSet.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
 		text, found := strings.CutPrefix(claim, template.Name+"-"+statefulSet.Name+"-")

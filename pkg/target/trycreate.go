@@ -10,10 +10,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// TryCreate asks the API server whether it would create an object, and creates nothing. The object's name may be taken: the
-// API server validates an object before it looks whether there is one already (rest.BeforeCreate of k8s.io/apiserver), and
-// AlreadyExists is not an error here. Validation decides about unknown fields: metav1.FieldValidationIgnore or
-// metav1.FieldValidationStrict.
+// TryCreate performs a dry-run creation of an object. An existing object with the same name is not an error: the API
+// server validates an object before it checks whether the object exists (rest.BeforeCreate of k8s.io/apiserver), and
+// TryCreate ignores AlreadyExists. Validation determines how unknown fields are handled: metav1.FieldValidationIgnore
+// or metav1.FieldValidationStrict.
 func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, validation string) error {
 	mapping, err := o.Mapping(ref.GroupVersionKind)
 	if err != nil {
@@ -33,8 +33,8 @@ func (o *Objects) TryCreate(ctx context.Context, ref object.Ref, body []byte, va
 	return err
 }
 
-// TryReplace asks the API server whether it would replace an object of the given version by the body, and changes nothing. Fields that it
-// does not know are not an error.
+// TryReplace performs a dry-run replacement of an object with the given resourceVersion by the body. Unknown fields are
+// not an error.
 func (o *Objects) TryReplace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) error {
 	mapping, err := o.Mapping(ref.GroupVersionKind)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 
 // Reading reads objects of one kind.
 type Reading interface {
-	// Get returns the object of a name.
+	// Get returns the object with a name.
 	Get(ctx context.Context, name string) (runtime.Object, error)
-	// List and Watch are those of the Kubernetes API.
+	// List and Watch correspond to the verbs of the Kubernetes API.
 	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
@@ -30,12 +30,12 @@ type Reading interface {
 type Collection struct {
 	// Namespaced reports whether the objects are in namespaces.
 	Namespaced bool
-	// In returns what reads the objects of a namespace, or those of all if it is empty.
+	// In returns the Reading for a namespace, or for all namespaces if it is empty.
 	In func(namespace string) Reading
 }
 
-// Metadata returns the metadata of all objects of a kind, in another version if its own is not served. Errors are those of
-// Mapping.
+// Metadata returns the Collection of the metadata of a kind, in another version if its own is not served. Errors are
+// those of Mapping.
 func (o *Objects) Metadata(gvk schema.GroupVersionKind) (Collection, error) {
 	mapping, err := o.mappingInAnyVersion(gvk)
 	if err != nil {
@@ -49,8 +49,9 @@ func (o *Objects) Metadata(gvk schema.GroupVersionKind) (Collection, error) {
 	}, nil
 }
 
-// Whole returns whole objects of a kind, in another version if its own is not served: typed ones of the kinds that client-go
-// knows, which are cheaper to decode, and unstructured ones of others. Errors are those of Mapping.
+// Whole returns the Collection of whole objects of a kind, in another version if its own is not served. Objects of the
+// kinds that client-go knows are typed, which are cheaper to decode, all others are unstructured. Errors are those of
+// Mapping.
 func (o *Objects) Whole(gvk schema.GroupVersionKind) (Collection, error) {
 	mapping, err := o.mappingInAnyVersion(gvk)
 	if err != nil {
@@ -76,7 +77,7 @@ func (o *Objects) Whole(gvk schema.GroupVersionKind) (Collection, error) {
 	}, nil
 }
 
-// ReadingOf returns what reads the object that ref names, whole or its metadata. Errors are those of Mapping.
+// ReadingOf returns the Reading for an object, either of whole objects or of metadata. Errors are those of Mapping.
 func (o *Objects) ReadingOf(ref object.Ref, whole bool) (Reading, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err

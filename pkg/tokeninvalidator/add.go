@@ -27,14 +27,14 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "token-invalidator"
 
-// Requests that failed are sent again after firstRetry, and twice as late each time up to lastRetry.
+// The delay before a failed request is retried starts at firstRetry and doubles up to lastRetry.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// AddToManager registers the controller. The cache is one of the target cluster, with the options of Cached; the manager runs it in
-// the leader alone, together with the controller.
+// AddToManager registers the controller. The cache is one for the target cluster with CacheOptions. The manager runs it
+// only in the leader, together with the controller.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, target cache.Cache) error {
 	if err := target.IndexField(ctx, newSecret(), accountIndex, accountOf); err != nil {
 		return fmt.Errorf("index Secrets of the target cluster by ServiceAccount: %w", err)
@@ -67,7 +67,8 @@ func (r *Reconciler) tokensOf(ctx context.Context, account *corev1.ServiceAccoun
 	err := r.cache.List(ctx, list, client.InNamespace(account.Namespace), client.MatchingFields{accountIndex: account.Name},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account))
+		log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount",
+			"serviceAccount", client.ObjectKeyFromObject(account))
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))
@@ -89,7 +90,7 @@ func (r *Reconciler) releasedBy(ctx context.Context, pod *corev1.Pod) []reconcil
 	return requests
 }
 
-// labelsChanged lets through what may change the decision about a Secret: what the cache keeps of it.
+// labelsChanged passes changes of the cached labels and annotations of a Secret, which may affect the decision.
 func labelsChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 	return predicate.Or[*metav1.PartialObjectMetadata](
 		predicate.TypedLabelChangedPredicate[*metav1.PartialObjectMetadata]{},
@@ -98,7 +99,7 @@ func labelsChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 	)
 }
 
-// settingsChanged lets through ServiceAccounts that are new or whose tokens became wanted or unwanted.
+// settingsChanged passes ServiceAccounts that are new or whose tokens became wanted or unwanted.
 func settingsChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	return predicate.TypedFuncs[*corev1.ServiceAccount]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.ServiceAccount]) bool {
@@ -108,14 +109,14 @@ func settingsChanged() predicate.TypedPredicate[*corev1.ServiceAccount] {
 	}
 }
 
-// replaced accepts updates that combine a deletion and a creation, which a watch may report as one.
+// replaced passes updates that combine a deletion and a creation, which a watch may report as one event.
 func replaced[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
 	}
 }
 
-// podGone lets through Pods that are gone or have ended, which to this watch is the same.
+// podGone passes Pods that were deleted or have ended, which is the same for this watch.
 func podGone() predicate.TypedPredicate[*corev1.Pod] {
 	return predicate.And(replaced[*corev1.Pod](), predicate.TypedFuncs[*corev1.Pod]{
 		CreateFunc: func(event.TypedCreateEvent[*corev1.Pod]) bool { return false },

@@ -15,26 +15,26 @@ import (
 //
 // +events:on=Secret with a static token, in the target cluster
 const (
-	reasonInUse        = "TokenInUse"            // Warning: the token is kept valid, since Pods use it
-	reasonOtherPurpose = "SecretHasOtherPurpose" // Warning: the Secret has a label that says what else it is for
-	reasonRefused      = "SecretChangeRefused"   // Warning: the API server refused the label
+	reasonInUse        = "TokenInUse"            // Warning: the token stays valid, because Pods use it
+	reasonOtherPurpose = "SecretHasOtherPurpose" // Warning: a label reserves the Secret for another purpose
+	reasonRefused      = "SecretChangeRefused"   // Warning: the API server rejected the label
 )
 
 // Reasons of Normal Events.
 //
 // +events:on=Secret with a static token, in the target cluster
 const (
-	reasonInvalidated = "TokenInvalidated" // Normal: the Secret was labelled, so that its token becomes invalid
-	reasonRestored    = "TokenRestored"    // Normal: the label was taken off
+	reasonInvalidated = "TokenInvalidated" // Normal: the Secret was labelled to invalidate its token
+	reasonRestored    = "TokenRestored"    // Normal: the label was removed
 )
 
-// block is why the token of a Secret could not be changed.
+// block is the reason why the token of a Secret could not be changed.
 type block struct {
 	uid    types.UID
 	reason string
 }
 
-// blocked are the Secrets whose token cannot be changed, so that each is reported once.
+// blocked tracks the Secrets whose token cannot be changed, so that each is reported once.
 type blocked struct {
 	metrics Metrics
 
@@ -42,7 +42,7 @@ type blocked struct {
 	tokens map[types.NamespacedName]block
 }
 
-// begin records that a token cannot be changed, and reports whether this was unknown before.
+// begin records that a token cannot be changed, and reports whether that is new.
 func (b *blocked) begin(secret *metav1.PartialObjectMetadata, reason string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *blocked) begin(secret *metav1.PartialObjectMetadata, reason string) boo
 	return true
 }
 
-// end notes that nothing is in the way of a token any more.
+// end records that the change of a token is no longer blocked.
 func (b *blocked) end(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *blocked) end(key types.NamespacedName) {
 	}
 }
 
-// action is that of all Events.
+// action is the action of all Events.
 const action = "InvalidateToken"
 
 func (r *Reconciler) warn(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, reason, text string) {
@@ -81,5 +81,7 @@ func (r *Reconciler) inform(secret *metav1.PartialObjectMetadata, account *corev
 }
 
 func referenceTo(account *corev1.ServiceAccount) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name, UID: account.UID}
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name, UID: account.UID,
+	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
-// CacheOptions returns the options of the cache for the controller: it holds the metadata of the Secrets of the type for static
-// tokens, of ServiceAccounts whether their tokens are wanted, and of Pods that have not ended which Secrets they use. The cache is not
-// for other users, which may need more.
+// CacheOptions returns the options of the cache for the controller. The cache holds the metadata of Secrets of the type
+// for static tokens, the fields of ServiceAccounts that define whether their tokens are wanted, and the Secrets that
+// running Pods use. Do not share it with other users, which may need more fields.
 func CacheOptions() cache.Options {
 	return cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 		newSecret(): {
@@ -22,7 +22,7 @@ func CacheOptions() cache.Options {
 		},
 		&corev1.ServiceAccount{}: {Transform: cachetransform.Of(keepSettings)},
 		&corev1.Pod{}: {
-			// A Pod that has ended uses nothing. To a watch, it is gone then.
+			// A Pod that has ended uses no Secrets. The watch reports its end as a deletion.
 			Field: fields.AndSelectors(
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
@@ -44,12 +44,14 @@ func keepTokenSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObject
 }
 
 func keepSettings(account *corev1.ServiceAccount) *corev1.ServiceAccount {
-	kept := &corev1.ServiceAccount{ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken}
+	kept := &corev1.ServiceAccount{
+		ObjectMeta: cachetransform.Meta(account), AutomountServiceAccountToken: account.AutomountServiceAccountToken,
+	}
 	kept.Labels = cachetransform.KeepKeys(account.Labels, resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	return kept
 }
 
-// keepUsedSecrets keeps one volume of a Pod for each Secret that it uses.
+// keepUsedSecrets reduces a Pod to one volume per Secret that it uses.
 func keepUsedSecrets(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{ObjectMeta: cachetransform.Meta(pod)}
 	for _, name := range usedSecrets(&pod.Spec) {
@@ -60,11 +62,12 @@ func keepUsedSecrets(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
-// Indices of the cache.
+// Indexes of the cache.
 const (
-	// accountIndex finds Secrets by the name of their ServiceAccount: newer versions of Kubernetes do not name them there.
+	// accountIndex indexes Secrets by the name of their ServiceAccount. In newer versions of Kubernetes, ServiceAccounts
+	// do not list their Secrets.
 	accountIndex = "serviceAccount"
-	// usedIndex finds Pods by the names of the Secrets that they use.
+	// usedIndex indexes Pods by the names of the Secrets that they use.
 	usedIndex = "usedSecret"
 )
 
@@ -75,7 +78,7 @@ func accountOf(secret client.Object) []string {
 	return nil
 }
 
-// usedBy returns the Secrets that a Pod of the cache uses.
+// usedBy returns the Secrets that a cached Pod uses.
 func usedBy(obj client.Object) []string {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -42,7 +42,7 @@ func TestCacheTransform_KeepsUsedFieldsOnly(t *testing.T) {
 	} {
 		got, err := test.transform(test.in)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
-			t.Errorf("of %+v it keeps %+v: %v", test.in, got, err)
+			t.Errorf("for %+v the cache keeps %+v: %v", test.in, got, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-// TestEvents: what starts a look at a Secret, and what does not.
+// TestEvents checks which events enqueue a Secret.
 func TestEvents(t *testing.T) {
 	secret := func(uid, label, account string) *metav1.PartialObjectMetadata {
 		secret := newSecret()
@@ -85,7 +85,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if !labels.Create(event.TypedCreateEvent[*metav1.PartialObjectMetadata]{}) || !labels.Delete(event.TypedDeleteEvent[*metav1.PartialObjectMetadata]{}) {
-		t.Error("Secrets that come or go are overlooked")
+		t.Error("created or deleted Secrets are ignored")
 	}
 
 	changes := settingsChanged()
@@ -110,6 +110,6 @@ func TestEvents(t *testing.T) {
 	if pods.Create(event.TypedCreateEvent[*corev1.Pod]{Object: pod("a")}) || !pods.Delete(event.TypedDeleteEvent[*corev1.Pod]{Object: pod("a")}) ||
 		pods.Update(event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: pod("a"), ObjectNew: pod("a")}) ||
 		!pods.Update(event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: pod("a"), ObjectNew: pod("b")}) {
-		t.Error("Pods that are gone are overlooked, or others are not")
+		t.Error("deleted Pods are ignored, or other Pods are not")
 	}
 }

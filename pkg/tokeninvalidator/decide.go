@@ -14,19 +14,19 @@ const considered = "true"
 type verdict int
 
 const (
-	// rest: the token is as desired.
+	// rest: the token is in the desired state.
 	rest verdict = iota
-	// invalidate: the token is to become invalid.
+	// invalidate: the token must become invalid.
 	invalidate
-	// restore: the token is to become valid again.
+	// restore: the token must become valid again.
 	restore
-	// inUse: the token is to become invalid, but not before the Pods are gone that use it.
+	// inUse: the token must become invalid, but Pods still use it.
 	inUse
-	// foreign: the token would have to be changed, but the label for the purpose says that the Secret is for something else.
+	// foreign: the token would have to be changed, but the purpose label reserves the Secret for another purpose.
 	foreign
 )
 
-// decision is a verdict and the labels that make it so: their values, nil for those to be removed.
+// decision is a verdict with the required changes of labels: new values, nil to remove a label.
 type decision struct {
 	verdict verdict
 	labels  map[string]*string
@@ -38,8 +38,8 @@ func unwanted(account *corev1.ServiceAccount) bool {
 	return !skipped && !ptr.Deref(account.AutomountServiceAccountToken, true)
 }
 
-// decide says what to do about a Secret, by its labels, whether its token is unwanted, and whether Pods use it. What is invalid
-// already stays so although Pods use it.
+// decide returns the decision for a Secret, given its labels, whether its token is unwanted, and whether Pods use it.
+// An invalid token stays invalid even if Pods use it.
 func decide(labels map[string]string, unwanted, used bool) decision {
 	purpose, hasPurpose := labels[resourcesv1alpha1.LabelPurpose]
 	_, isConsidered := labels[resourcesv1alpha1.LabelTokenInvalidatorConsider]

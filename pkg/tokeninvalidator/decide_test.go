@@ -77,9 +77,9 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: got verdict %d and the change %v", name, got.verdict, change)
 		}
 		if !maps.Equal(before, test.labels) {
-			t.Errorf("%s: it changes what it is given", name)
+			t.Errorf("%s: the input was changed", name)
 		}
-		// What is decided is decided: once the labels are so, there is nothing left to do but to wait.
+		// After the labels are changed, only waiting remains.
 		after := maps.Clone(test.labels)
 		for key, value := range got.labels {
 			if value == nil {
@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 		}
 		again := decide(after, test.unwanted, test.used)
 		if len(again.labels) > 0 || (again.verdict != rest && again.verdict != got.verdict) {
-			t.Errorf("%s: decides again: verdict %d and the change %v", name, again.verdict, again.labels)
+			t.Errorf("%s: the second decision has verdict %d and the change %v", name, again.verdict, again.labels)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestUsedSecrets(t *testing.T) {
 	if got := usedSecrets(&spec); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	// The cache keeps just these.
+	// The cache keeps only these.
 	pod := keepUsedSecrets(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}}, Spec: spec})
 	if !slices.Equal(usedBy(pod), want) || len(pod.Spec.Containers) != 0 || pod.Labels != nil || pod.Name != "a" {
 		t.Errorf("the cache keeps %+v", pod)

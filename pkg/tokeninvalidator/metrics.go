@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics are the metrics of the controller. The zero value counts nothing.
+// Metrics are the metrics of the controller. The zero value records nothing.
 type Metrics struct {
 	invalidated, restored *metrics.Counter
 	blocked               *metrics.Gauge

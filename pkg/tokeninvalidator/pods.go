@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// usedSecrets returns the names of the Secrets whose key "token" a Pod uses: in volumes, also projected ones, and in variables. A
-// Secret from which a volume or variable uses only other keys is not included, nor are those that only the driver of a volume or
-// the pull of an image gets, which have no use for tokens. They are in order.
+// usedSecrets returns the sorted names of the Secrets whose key "token" a Pod uses in volumes, including projected
+// ones, and in environment variables. It omits Secrets if the Pod uses only other keys, and those that only a volume
+// driver or an image pull uses, which do not need tokens.
 func usedSecrets(spec *corev1.PodSpec) []string {
 	var names []string
 	for i := range spec.Volumes {

@@ -1,6 +1,6 @@
-// Package tokeninvalidator finds the Secrets with static tokens of ServiceAccounts whose Pods are not to get any, and labels them,
-// so that the webhook of the same name (pkg/webhooks/tokeninvalidator) makes the tokens invalid. It reads and writes metadata alone:
-// it never has a token.
+// Package tokeninvalidator finds Secrets with static tokens of ServiceAccounts that disable automounting. It labels the
+// Secrets, so that the webhook of the same name (pkg/webhooks/tokeninvalidator) makes the tokens invalid. It reads and
+// writes only metadata and never has access to a token.
 package tokeninvalidator
 
 import (
@@ -27,15 +27,16 @@ import (
 )
 
 const (
-	// fieldManager owns the labels. It is not that of ManagedResources, which would take them for a part of their manifests.
+	// fieldManager owns the labels. It differs from the field manager of ManagedResources, which would treat the labels as
+	// part of their manifests.
 	fieldManager = resourcesv1alpha1.FieldManager + "-token-invalidator"
-	// requestTimeout bounds every request.
+	// requestTimeout limits the time of each request.
 	requestTimeout = 30 * time.Second
 )
 
 // Options are the settings of the controller.
 type Options struct {
-	// ConcurrentSyncs is how many Secrets are worked on at a time.
+	// ConcurrentSyncs is the number of Secrets that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
@@ -48,12 +49,13 @@ type Reconciler struct {
 
 	cache   cache.Cache // set by AddToManager
 	blocked *blocked
-	// written has the resourceVersions after the last changes, by name, until the cache shows them: a decision before
-	// that does not change anything, and is not reported.
+	// written holds the resourceVersions after the last changes, by name, until the cache shows them. A decision on an
+	// older state changes nothing and is not reported.
 	written sync.Map
 }
 
-// NewReconciler returns a reconciler that changes Secrets of the target cluster and writes Events there. Metrics may be nil.
+// NewReconciler returns a reconciler that changes Secrets of the target cluster and writes Events there. Metrics may be
+// the zero value.
 func NewReconciler(target client.Writer, recorder events.EventRecorder, metrics Metrics, options Options) *Reconciler {
 	return &Reconciler{
 		target: target, recorder: recorder, metrics: metrics, options: options,
@@ -61,7 +63,7 @@ func NewReconciler(target client.Writer, recorder events.EventRecorder, metrics 
 	}
 }
 
-// Reconcile decides about one Secret.
+// Reconcile updates the labels of one Secret.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := newSecret()
 	if err := r.cache.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -72,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	account := &corev1.ServiceAccount{}
 	key := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Annotations[corev1.ServiceAccountNameKey]}
 	if err := r.cache.Get(ctx, key, account); err != nil {
-		// Without its ServiceAccount, Kubernetes refuses the token and deletes the Secret.
+		// Without its ServiceAccount, Kubernetes rejects the token and deletes the Secret.
 		r.blocked.end(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -90,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// podsUsing returns the names of the Pods that use a token, in order.
+// podsUsing returns the sorted names of the Pods that use a token.
 func (r *Reconciler) podsUsing(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]string, error) {
 	pods := &corev1.PodList{}
 	err := r.cache.List(ctx, pods, client.InNamespace(secret.Namespace), client.MatchingFields{usedIndex: secret.Name},
@@ -106,7 +108,8 @@ func (r *Reconciler) podsUsing(ctx context.Context, secret *metav1.PartialObject
 	return names, nil
 }
 
-// label changes the labels of a Secret, if it was not replaced since the decision, and reports whether they were different.
+// label changes the labels of a Secret, unless the Secret was replaced since the decision. It reports whether the
+// Secret changed.
 func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMetadata, labels map[string]*string) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": labels}})
 	if err != nil {
@@ -118,7 +121,7 @@ func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMeta
 	err = r.target.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
 	switch {
 	case apierrors.IsNotFound(err), isOther(err):
-		return false, nil // its events will show that, and another one of its name
+		return false, nil // events for the deletion and for a new Secret will follow
 	case err != nil:
 		return false, err
 	}
@@ -126,7 +129,7 @@ func (r *Reconciler) label(ctx context.Context, secret *metav1.PartialObjectMeta
 	return before != after.ResourceVersion, nil
 }
 
-// isOther reports whether an update failed because the object was replaced by another one of the same name.
+// isOther reports whether an update failed because the object was replaced by another one with the same name.
 func isOther(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -135,7 +138,7 @@ func isOther(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 }
 
-// explain returns the error of a change, if any. An error that retries cannot solve is reported in an Event.
+// explain returns the error of a change, if any. It reports an error that retries cannot solve in an Event.
 func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, err error) error {
 	if err == nil {
 		return nil
@@ -151,8 +154,10 @@ func (r *Reconciler) explain(secret *metav1.PartialObjectMetadata, account *core
 	return reconcile.TerminalError(err)
 }
 
-// report reports the result for a token, and once the Pods that prevent a change.
-func (r *Reconciler) report(ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string) {
+// report reports the result for a token. A blocked change is reported once.
+func (r *Reconciler) report(
+	ctx context.Context, secret *metav1.PartialObjectMetadata, account *corev1.ServiceAccount, verdict verdict, pods []string,
+) {
 	logger := log.FromContext(ctx).WithValues("serviceAccount", account.Name)
 	switch verdict {
 	case inUse:
@@ -160,32 +165,36 @@ func (r *Reconciler) report(ctx context.Context, secret *metav1.PartialObjectMet
 			logger.Info("Did not invalidate a static token, because Pods use it", "pods", len(pods))
 			r.warn(secret, account, reasonInUse, "The static token of ServiceAccount "+account.Name+
 				" is invalidated only after these Pods, which use it, are gone: "+some(pods)+
-				". Use a projected token (TokenRequest) in these Pods, or label the ServiceAccount "+resourcesv1alpha1.LabelTokenInvalidatorSkip+"=true")
+				". Use a projected token (TokenRequest) in these Pods, or label the ServiceAccount "+
+				resourcesv1alpha1.LabelTokenInvalidatorSkip+"=true")
 		}
 		return
 	case foreign:
 		if r.blocked.begin(secret, reasonOtherPurpose) {
 			logger.Info("Did not invalidate a static token, because its Secret has another purpose")
-			r.warn(secret, account, reasonOtherPurpose, "The static token of ServiceAccount "+account.Name+" is not changed, because the label "+
-				resourcesv1alpha1.LabelPurpose+" gives this Secret another purpose. Remove the label to change the token")
+			r.warn(secret, account, reasonOtherPurpose, "The static token of ServiceAccount "+account.Name+
+				" is not changed, because the label "+resourcesv1alpha1.LabelPurpose+
+				" gives this Secret another purpose. Remove the label to change the token")
 		}
 		return
 	case invalidate:
 		logger.Info("Labelled a Secret to invalidate its static token")
 		r.metrics.invalidated.Inc()
-		r.inform(secret, account, reasonInvalidated, "Labelled, so that the webhook invalidates the static token, because ServiceAccount "+account.Name+
-			" has automountServiceAccountToken: false")
+		r.inform(secret, account, reasonInvalidated,
+			"Labelled, so that the webhook invalidates the static token, because ServiceAccount "+account.Name+
+				" has automountServiceAccountToken: false")
 	case restore:
 		logger.Info("Unlabelled a Secret to restore its static token")
 		r.metrics.restored.Inc()
-		r.inform(secret, account, reasonRestored, "Label removed, so that the static token becomes valid again, because ServiceAccount "+account.Name+
-			" no longer has automountServiceAccountToken: false, or has the label "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
+		r.inform(secret, account, reasonRestored,
+			"Label removed, so that the static token becomes valid again, because ServiceAccount "+account.Name+
+				" no longer has automountServiceAccountToken: false, or has the label "+resourcesv1alpha1.LabelTokenInvalidatorSkip)
 	case rest:
 	}
 	r.blocked.end(client.ObjectKeyFromObject(secret))
 }
 
-// someNames is how many names a text has.
+// someNames is the maximum number of names in a message.
 const someNames = 5
 
 // some returns the first names of a list, and how many more there are.

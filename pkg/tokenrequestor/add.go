@@ -22,18 +22,18 @@ import (
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "token-requestor"
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
+	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Minute
 	// conflictRetry is the delay after a conflict: another client changed the object.
 	conflictRetry = time.Second
-	// timeout bounds a reconcile, as in gardener-resource-manager.
+	// timeout limits the time of a reconcile, as in gardener-resource-manager.
 	timeout = 3 * time.Minute
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// AddToManager registers the controller: it watches the metadata of the Secrets of the source cluster.
+// AddToManager registers the controller. It watches the metadata of the Secrets of the source cluster.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Metrics.observe(r)
 	build := builder.ControllerManagedBy(mgr).
@@ -49,8 +49,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	}).Complete(r)
 }
 
-// handler enqueues Secrets that are relevant, or were relevant before the event. An update to the same version is a resync: then
-// everything is checked again.
+// handler enqueues Secrets that are relevant, or were relevant before the event. An update to the same version is a
+// resync, which checks everything again.
 func (r *Reconciler) handler() handler.EventHandler {
 	add := func(object client.Object, q queue) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
@@ -78,7 +78,8 @@ func (r *Reconciler) handler() handler.EventHandler {
 	}
 }
 
-// sweep finds the objects that this token requestor created before it was started, and enqueues the Secrets that they reference.
+// sweep finds the objects that this token requestor created before it started, and enqueues the Secrets for which it
+// created them.
 func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 	go func() {
 		for delay := firstRetry; ; delay = min(2*delay, lastRetry) {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// maxToken limits the size of tokens that are parsed, in bytes; real ones have about one KiB.
+// maxToken is the maximum size of parsed tokens in bytes. Real tokens have about 1 KiB.
 const maxToken = 64 << 10
 
-// claims are the times in a token, by the clock of the API server that issued it. They are not verified: only that API
-// server can verify them.
+// claims are the times in a token, according to the clock of the API server that issued it. They are not verified,
+// because only that API server can verify them.
 type claims struct {
 	issued, expires time.Time
 }
 
-// lifetime is above 0.
+// lifetime returns the validity of the token. It is positive.
 func (c claims) lifetime() time.Duration { return c.expires.Sub(c.issued) }
 
-// readClaims reads a JSON Web Token. It returns false if the text is not a token, or has no times of issue and expiry.
+// readClaims parses a JSON Web Token. It returns false if the text is not a token, or has no times of issue and expiry.
 func readClaims(token string) (claims, bool) {
 	if len(token) > maxToken {
 		return claims{}, false

@@ -19,38 +19,41 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// resources are those of the kinds that are cleaned up.
+// resources are the resources of the kinds that are cleaned up.
 var resources = map[string]schema.GroupVersionResource{
 	kindServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
 	kindSecret:         {Version: "v1", Resource: "secrets"},
 }
 
-// listPage is how many marked objects are read at a time.
+// listPage is the number of marked objects that are read per page.
 const listPage = 500
 
-// mark returns the label value of objects created by this token requestor: other token requestors must not delete them.
+// mark returns the label value of objects that this token requestor created. It differs between token requestors, so
+// that none deletes the objects of another one.
 func (r *Reconciler) mark() string {
 	sum := sha256.Sum256([]byte(r.Options.ClusterID + "\n" + r.Options.Class))
 	return hex.EncodeToString(sum[:8])
 }
 
-// marks reports whether a ServiceAccount gets the label that allows clean-up: a new one, or one that has the label of a token
-// requestor already, so that the last one that uses it decides.
+// marks reports whether a ServiceAccount gets the label that allows clean-up. New ServiceAccounts get it, and those
+// that already have the label of a token requestor, so that the last one that uses a ServiceAccount decides.
 func (r *Reconciler) marks(live *corev1.ServiceAccount, created bool) bool {
 	_, marked := live.Labels[resourcesv1alpha1.LabelTokenRequestor]
 	return r.Options.CleanUp && (created || marked)
 }
 
-// sourceMark returns the source Secret for the annotation. If several Secrets reference one ServiceAccount, the first one stays.
+// sourceMark returns the source Secret for the annotation. If several Secrets reference the same ServiceAccount, the
+// first one is kept.
 func sourceMark(live *corev1.ServiceAccount, mark string, source types.NamespacedName) string {
-	if named := live.Annotations[resourcesv1alpha1.AnnotationTokenSource]; named != "" && live.Labels[resourcesv1alpha1.LabelTokenRequestor] == mark {
+	named := live.Annotations[resourcesv1alpha1.AnnotationTokenSource]
+	if named != "" && live.Labels[resourcesv1alpha1.LabelTokenRequestor] == mark {
 		return named
 	}
 	return source.String()
 }
 
-// markChanges returns the changes of the label and annotation of a Secret of the target cluster: the label of another token requestor is replaced,
-// and it is removed unless clean-up is enabled.
+// markChanges returns the changes of the label and annotation of a Secret in the target cluster. If clean-up is
+// enabled, the label of another token requestor is replaced. Otherwise, label and annotation are removed.
 func (r *Reconciler) markChanges(target *corev1.Secret) (labels, annotations map[string]any) {
 	mark, marked := target.Labels[resourcesv1alpha1.LabelTokenRequestor]
 	switch {
@@ -62,7 +65,7 @@ func (r *Reconciler) markChanges(target *corev1.Secret) (labels, annotations map
 	return map[string]any{resourcesv1alpha1.LabelTokenRequestor: nil}, map[string]any{resourcesv1alpha1.AnnotationTokenSource: nil}
 }
 
-// hold remembers an object that the source Secret references.
+// hold records an object that the source Secret references.
 func (p *pass) hold(one object) {
 	if p.Options.CleanUp {
 		p.memories.update(p.name, func(m *memory) { m.held[one] = true })
@@ -78,14 +81,15 @@ func (r *Reconciler) leave(ctx context.Context, source types.NamespacedName) err
 	return nil
 }
 
-// cleanUpFormer cleans up the objects that the source Secret referenced before.
+// cleanUpFormer cleans up the objects that the source Secret no longer references.
 func (p *pass) cleanUpFormer(ctx context.Context) error {
 	return p.cleanUp(ctx, p.name, func(one object) bool {
 		return one == object{kindServiceAccount, p.spec.account} || one == object{kindSecret, p.spec.target}
 	})
 }
 
-// cleanUp deletes the objects that a source Secret referenced, except those that are kept, that other Secrets reference, or that are not ours.
+// cleanUp deletes the objects that a source Secret referenced, except objects to keep, objects that other Secrets
+// reference, and objects that this token requestor does not own.
 func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, keep func(object) bool) error {
 	var errs []error
 	for _, one := range r.memories.heldBy(source) {
@@ -93,7 +97,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, k
 			continue
 		}
 		if err := r.deleteUnused(ctx, one); err != nil {
-			errs = append(errs, requestError(err, "clean up %s of the target cluster, which is no longer referenced by a Secret of the source cluster", one))
+			errs = append(errs, requestError(err,
+				"clean up %s of the target cluster, which is no longer referenced by a Secret of the source cluster", one))
 			continue
 		}
 		r.memories.update(source, func(m *memory) { delete(m.held, one) })
@@ -101,7 +106,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, source types.NamespacedName, k
 	return errors.Join(errs...)
 }
 
-// deleteUnused deletes an object of ours that is not referenced by a source Secret.
+// deleteUnused deletes an object that this token requestor owns, unless a source Secret references it.
 func (r *Reconciler) deleteUnused(ctx context.Context, one object) error {
 	r.objects.Lock()
 	defer r.objects.Unlock()
@@ -122,16 +127,17 @@ func (r *Reconciler) deleteUnused(ctx context.Context, one object) error {
 	})
 	if err == nil {
 		r.Metrics.cleanedUp(one.kind)
-		log.FromContext(ctx).Info("Deleted an object that no Secret references any longer", "kind", one.kind, "object", one.NamespacedName.String())
+		log.FromContext(ctx).Info("Deleted an object that no Secret references any longer",
+			"kind", one.kind, "object", one.NamespacedName.String())
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// owns reports whether an object is marked as created by this token requestor, for a Secret that it oversees, and is not in a
-// ManagedResource.
+// owns reports whether an object is marked as created by this token requestor for a Secret in its scope, and is not
+// part of a ManagedResource.
 func (r *Reconciler) owns(meta *metav1.PartialObjectMetadata) bool {
 	namespace, _, _ := strings.Cut(meta.Annotations[resourcesv1alpha1.AnnotationTokenSource], "/")
-	return meta.Labels[resourcesv1alpha1.LabelTokenRequestor] == r.mark() && r.oversees(namespace) &&
+	return meta.Labels[resourcesv1alpha1.LabelTokenRequestor] == r.mark() && r.inScope(namespace) &&
 		meta.Annotations[resourcesv1alpha1.AnnotationOrigin] == ""
 }
 
@@ -156,8 +162,8 @@ func (r *Reconciler) isNamed(ctx context.Context, one object) (bool, error) {
 	return false, nil
 }
 
-// findMarked records the objects of the target cluster with the label of this token requestor as held by the source Secrets that they
-// reference, and returns these Secrets.
+// findMarked lists the objects of the target cluster with the label of this token requestor. It records each object as
+// held by its source Secret, and returns these Secrets.
 func (r *Reconciler) findMarked(ctx context.Context) ([]types.NamespacedName, error) {
 	var sources []types.NamespacedName
 	record := func(kind string, meta *metav1.PartialObjectMetadata) {

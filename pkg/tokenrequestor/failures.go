@@ -25,14 +25,14 @@ const eventAction = "RequestToken"
 const (
 	failureAnnotations = "InvalidAnnotations"  // Warning: annotations of the Secret cannot be used
 	failureKubeconfig  = "InvalidKubeconfig"   // Warning: the kubeconfig in the Secret cannot be used
-	failureNamespace   = "NamespaceNotAllowed" // Warning: the configuration does not allow a namespace that the Secret names
-	failureTarget      = "InvalidTarget"       // Warning: the Secret of the target cluster that is named cannot be written
-	failureRefused     = "RequestRefused"      // Warning: the target API server refused a request
+	failureNamespace   = "NamespaceNotAllowed" // Warning: the configuration does not allow a namespace in the annotations
+	failureTarget      = "InvalidTarget"       // Warning: the token cannot be written to the named Secret of the target cluster
+	failureRefused     = "RequestRefused"      // Warning: the target API server rejected a request
 	failureRejected    = "TokenRejected"       // Warning: the target API server does not accept the new token
 )
 
 const (
-	// failureRequest is a failure that may be temporary, and for which no Event is created.
+	// failureRequest is a possibly temporary failure. No Event is created for it.
 	failureRequest = "RequestFailed"
 )
 
@@ -40,21 +40,21 @@ const (
 type problemError struct {
 	// reason is one of the reasons of Events.
 	reason string
-	// lasting is set if only a change of the Secret or of the configuration can help, so that retries are useless.
+	// lasting is set if only a change of the Secret or of the configuration can help, so there are no retries.
 	lasting bool
-	// again is the delay of the next try; 0 for exponential backoff.
+	// again is the delay until the next attempt; 0 for exponential backoff.
 	again time.Duration
-	// err says what to do. It contains no bytes of Secrets.
+	// err describes the problem and the remedy. It contains no bytes of Secrets.
 	err error
 }
 
-// Error returns the text of the error alone.
+// Error returns the text of the wrapped error.
 func (p *problemError) Error() string { return p.err.Error() }
 
-// Unwrap returns the error.
+// Unwrap returns the wrapped error.
 func (p *problemError) Unwrap() error { return p.err }
 
-// lasting returns a problem that retries do not solve; nil for no error.
+// lasting returns a problem that retries do not solve; nil if err is nil.
 func lasting(reason string, err error) error {
 	if err == nil {
 		return nil
@@ -62,7 +62,8 @@ func lasting(reason string, err error) error {
 	return &problemError{reason: reason, lasting: true, err: err}
 }
 
-// requestError adds the purpose of a request to its error. A request that the API server refuses becomes a problem.
+// requestError adds the purpose of a request to its error. If the API server rejected the request, the result is a
+// problemError.
 func requestError(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -77,9 +78,11 @@ func requestError(err error, format string, args ...any) error {
 	return wrapped
 }
 
-// conclude records and reports the result of a reconcile, and returns the error for controller-runtime: a lasting error is not retried
-// until something changes.
-func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMetadata, next time.Duration, err error) (reconcile.Result, error) {
+// conclude records and reports the result of a reconcile, and returns the error for controller-runtime. A lasting error
+// is not retried until something changes.
+func (r *Reconciler) conclude(
+	ctx context.Context, meta *metav1.PartialObjectMetadata, next time.Duration, err error,
+) (reconcile.Result, error) {
 	source := client.ObjectKeyFromObject(meta)
 	if err == nil {
 		r.memories.update(source, func(m *memory) { m.seen, m.failing, m.lastEvent = true, false, "" })
@@ -92,13 +95,14 @@ func (r *Reconciler) conclude(ctx context.Context, meta *metav1.PartialObjectMet
 		return reconcile.Result{}, err
 	}
 	note := problem.reason + ": " + conditiontext.Stable(err.Error())
-	fresh := false
+	isNew := false
 	r.memories.update(source, func(m *memory) {
-		fresh = m.lastEvent != note
+		isNew = m.lastEvent != note
 		m.seen, m.failing, m.version, m.lastEvent = true, true, "", note
 	})
-	if fresh {
-		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s", conditiontext.ForEvent(conditiontext.Stable(err.Error())))
+	if isNew {
+		r.Recorder.Eventf(meta, nil, corev1.EventTypeWarning, problem.reason, eventAction, "%s",
+			conditiontext.ForEvent(conditiontext.Stable(err.Error())))
 	}
 	r.Metrics.failed(problem.reason)
 	switch {

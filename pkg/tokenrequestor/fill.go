@@ -7,14 +7,14 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// contents is the data of a Secret that contains a token.
+// contents is the data of a Secret that holds a token.
 type contents struct {
 	data map[string][]byte
-	// kubeconfig is what is under that key; nil if the key is missing, so that the token has a key of its own.
+	// kubeconfig is parsed from the key of that name; nil if the key is missing, so that the token has its own key.
 	kubeconfig *kubeconfig
 }
 
-// readContents reads the data of a Secret. It returns an error if the kubeconfig cannot be filled in.
+// readContents reads the data of a Secret. It returns an error if the kubeconfig is not usable.
 func readContents(data map[string][]byte) (contents, error) {
 	raw := data[resourcesv1alpha1.DataKeyKubeconfig]
 	if len(raw) == 0 {
@@ -34,7 +34,7 @@ func (c contents) token() string {
 	return string(c.data[resourcesv1alpha1.DataKeyToken])
 }
 
-// hasBundle reports whether the CA bundle is beside the token.
+// hasBundle reports whether the contents have the given CA bundle.
 func (c contents) hasBundle(bundle []byte) bool {
 	if c.kubeconfig != nil {
 		return c.kubeconfig.hasBundle(bundle)
@@ -42,11 +42,11 @@ func (c contents) hasBundle(bundle []byte) bool {
 	return bytes.Equal(c.data[resourcesv1alpha1.DataKeyBundle], bundle)
 }
 
-// changes are new values of keys of a Secret's data; nil removes a key.
+// changes are new values of keys in the data of a Secret; nil removes a key.
 type changes map[string][]byte
 
-// fill returns the changes that add a token and a CA bundle to a Secret, as in gardener-resource-manager: in its kubeconfig
-// if it has one, else under separate keys. An empty bundle is unknown or not requested.
+// fill returns the changes that add a token and a CA bundle to a Secret, as in gardener-resource-manager: in its
+// kubeconfig if it has one, otherwise under separate keys. An empty bundle is unknown or not requested.
 func (c contents) fill(token string, bundle []byte) (changes, error) {
 	if c.kubeconfig == nil {
 		wanted := changes{resourcesv1alpha1.DataKeyToken: []byte(token), resourcesv1alpha1.DataKeyBundle: nil}
@@ -65,8 +65,9 @@ func (c contents) fill(token string, bundle []byte) (changes, error) {
 	return changes{resourcesv1alpha1.DataKeyKubeconfig: text}, nil
 }
 
-// withdraw returns the changes of a source Secret whose token goes to the target cluster. Its kubeconfig stays, without the
-// token: it may be a template that exists nowhere else. One that cannot be read has no token of ours.
+// withdraw returns the changes that remove the token from a source Secret whose token is written to the target cluster.
+// A kubeconfig stays without the token, because it may be a template that exists nowhere else. An unreadable kubeconfig
+// cannot contain a token of this requestor.
 func withdraw(data map[string][]byte) (changes, error) {
 	result := changes{resourcesv1alpha1.DataKeyToken: nil, resourcesv1alpha1.DataKeyBundle: nil}.from(data)
 	content, _ := readContents(data)
@@ -81,7 +82,7 @@ func withdraw(data map[string][]byte) (changes, error) {
 	return result, nil
 }
 
-// from returns the changes that differ from the data. It is never nil.
+// from returns the changes that differ from the data. It never returns nil.
 func (c changes) from(data map[string][]byte) changes {
 	result := changes{}
 	for key, value := range c {

@@ -14,18 +14,18 @@ import (
 	yamlnodes "go.yaml.in/yaml/v3"
 )
 
-// maxKubeconfig limits the size of a kubeconfig in bytes; real ones have a few KiB, and a Secret has at most 1 MiB.
+// maxKubeconfig is the maximum size of a kubeconfig in bytes. Real ones have a few KiB, and a Secret has at most 1 MiB.
 const maxKubeconfig = 512 << 10
 
-// kubeconfig is a kubeconfig whose current context is complete. Unknown fields are preserved.
+// kubeconfig is a kubeconfig with a complete current context. Unknown fields are preserved.
 type kubeconfig struct {
 	tree map[string]any
-	// user and cluster are those of the current context, parts of tree.
+	// user and cluster are those of the current context. They are parts of tree.
 	user, cluster map[string]any
 }
 
-// readKubeconfig reads a kubeconfig in YAML or JSON. The programs, files and servers in it are not used. Errors contain only the names
-// of its contexts, users and clusters.
+// readKubeconfig parses a kubeconfig in YAML or JSON. It does not use the programs, files and servers in it. Errors
+// contain only the names of its contexts, users and clusters.
 func readKubeconfig(raw []byte) (*kubeconfig, error) {
 	if len(raw) > maxKubeconfig {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d allowed", len(raw), maxKubeconfig)
@@ -58,10 +58,11 @@ func readKubeconfig(raw []byte) (*kubeconfig, error) {
 	return result, nil
 }
 
-// lineNumber matches the part of a parser error that may be reported: the rest may repeat parts of the input.
+// lineNumber matches the only part of a parser error that is safe to report. The rest may contain parts of the input.
 var lineNumber = regexp.MustCompile(`line \d+`)
 
-// toJSON rejects anchors and aliases, because they can expand a short text to a huge document.
+// toJSON converts YAML to JSON. It rejects anchors and aliases, because they can expand a short text to a huge
+// document.
 func toJSON(raw []byte) ([]byte, error) {
 	var document yamlnodes.Node
 	err := yamlnodes.Unmarshal(raw, &document)
@@ -93,7 +94,8 @@ func hasAlias(node *yamlnodes.Node) bool {
 	return false
 }
 
-// current returns the names of user and cluster of the current context, if the user can have a token.
+// current returns the names of user and cluster of the current context. It returns an error if the user cannot have a
+// token.
 func current(config *clientcmdapiv1.Config) (userName, clusterName string, err error) {
 	if config.CurrentContext == "" {
 		return "", "", errors.New("it does not set current-context: set it to the context whose user should get the token")
@@ -112,7 +114,8 @@ func current(config *clientcmdapiv1.Config) (userName, clusterName string, err e
 	}
 	switch {
 	case user.AuthInfo.Exec != nil:
-		return "", "", fmt.Errorf("its user %q has exec credentials, which the token requestor never runs: remove exec, so that the token is used", userName)
+		return "", "", fmt.Errorf(
+			"its user %q has exec credentials, which the token requestor never runs: remove exec, so that the token is used", userName)
 	case user.AuthInfo.AuthProvider != nil:
 		return "", "", fmt.Errorf("its user %q has an auth-provider: remove it, so that the token is used", userName)
 	}
@@ -128,7 +131,7 @@ func find[T any](list []T, matches func(*T) bool) *T {
 	return nil
 }
 
-// partOf returns the object under a field of the first item of a list that has a name. One that is null becomes an empty object.
+// partOf returns the object in a field of the first list item with a name. A null field becomes an empty object.
 func partOf(tree map[string]any, list, name, field string) map[string]any {
 	items, _ := tree[list].([]any)
 	for _, item := range items {
@@ -154,14 +157,14 @@ func (k *kubeconfig) token() string {
 	return token
 }
 
-// hasBundle reports whether the cluster of the current context has a CA bundle.
+// hasBundle reports whether the cluster of the current context has the given CA bundle.
 func (k *kubeconfig) hasBundle(bundle []byte) bool {
 	text, _ := k.cluster["certificate-authority-data"].(string)
 	data, err := base64.StdEncoding.DecodeString(text)
 	return err == nil && bytes.Equal(data, bundle)
 }
 
-// with returns the kubeconfig as YAML with another token, and another CA bundle unless that is empty.
+// with returns the kubeconfig as YAML with another token and, unless the bundle is empty, another CA bundle.
 func (k *kubeconfig) with(token string, bundle []byte) ([]byte, error) {
 	k.user["token"] = token
 	if len(bundle) > 0 {
@@ -169,7 +172,7 @@ func (k *kubeconfig) with(token string, bundle []byte) ([]byte, error) {
 	}
 	text, err := yaml.Marshal(k.tree)
 	if err != nil {
-		return nil, errors.New("it cannot be written as YAML") // the error may repeat parts of it
+		return nil, errors.New("it cannot be written as YAML") // the error may contain parts of it
 	}
 	return text, nil
 }

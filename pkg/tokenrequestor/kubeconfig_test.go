@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// example is the kubeconfig of the concept document, as it is there.
+// example is the kubeconfig in the concept document, unchanged.
 const example = `apiVersion: v1
 clusters:
 - cluster:
@@ -63,7 +63,7 @@ func TestKubeconfigKeepsWhatItDoesNotKnow(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if config.token() != "" {
-			t.Errorf("%s: a token is there", name)
+			t.Errorf("%s: a token exists", name)
 		}
 		filled, err := config.with("t", nil)
 		if err != nil {
@@ -71,7 +71,7 @@ func TestKubeconfigKeepsWhatItDoesNotKnow(t *testing.T) {
 		}
 		for _, part := range []string{"token: t", "token: keep", "newer: 9007199254740993", "extra:\n- 1", "server: other", "namespace: ns"} {
 			if !strings.Contains(string(filled), part) {
-				t.Errorf("%s: no %q in\n%s", name, part, filled)
+				t.Errorf("%s: %q is missing in\n%s", name, part, filled)
 			}
 		}
 		if again, err := readKubeconfig(filled); err != nil || again.token() != "t" {
@@ -177,7 +177,8 @@ func mustRead(t *testing.T, data map[string][]byte) contents {
 	return content
 }
 
-// FuzzKubeconfig checks that a kubeconfig that is accepted holds the token afterwards, for us and for kubectl, and nothing else changed.
+// FuzzKubeconfig checks that a kubeconfig that is accepted has the token afterwards, as read by this package and by kubectl,
+// and is otherwise unchanged.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte(`{"current-context":"a","contexts":[{"name":"a","context":{"user":"u","cluster":"c"}}],"clusters":[{"name":"c"}],"users":[{"name":"u","user":null}]}`))
@@ -202,12 +203,12 @@ func FuzzKubeconfig(f *testing.F) {
 		if loaded, err := clientcmd.Load(first); err == nil {
 			context := loaded.Contexts[loaded.CurrentContext]
 			if user := loaded.AuthInfos[context.AuthInfo]; user == nil || user.Token != "a-token" || user.Exec != nil || user.AuthProvider != nil {
-				t.Fatalf("kubectl would not use the token alone: %+v in\n%s", user, first)
+				t.Fatalf("kubectl would not use only the token: %+v in\n%s", user, first)
 			}
 		}
 		second, err := again.with("a-token", []byte("bundle"))
 		if err != nil || !bytes.Equal(first, second) {
-			t.Fatalf("filled in twice it is\n%s\nand once\n%s", second, first)
+			t.Fatalf("filled in twice, it is\n%s\nand once\n%s", second, first)
 		}
 	})
 }

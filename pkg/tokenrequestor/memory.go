@@ -7,22 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what is known of a source Secret from former reconciles. No bytes of Secrets are in it.
+// memory is the state of a source Secret that is kept between reconciles. It contains no bytes of Secrets.
 type memory struct {
-	// version is the resourceVersion of the Secret after the last successful reconcile, next when it must be reconciled again
-	// by the local clock.
+	// version is the resourceVersion of the Secret after the last successful reconcile. next is the time of the next
+	// reconcile by the local clock.
 	version string
 	next    time.Time
 	// expires is when its token expires, by the clock of the API server; zero if that is not known.
 	expires time.Time
 	// requested is when a token was last requested, by the local clock.
 	requested time.Time
-	// seen is set once a reconcile ended.
+	// seen is set after the first reconcile.
 	seen bool
-	// failing is set if the last reconcile failed; lastEvent is the last Event about that failure.
+	// failing is set if the last reconcile failed. lastEvent is the last Event about that failure.
 	failing   bool
 	lastEvent string
-	// held are the objects of the target cluster that the Secret has referenced and that are cleaned up once it no longer does.
+	// held are the objects of the target cluster that the Secret referenced. They are cleaned up when it no longer does.
 	held map[object]bool
 }
 
@@ -40,13 +40,13 @@ const (
 	kindSecret         = "Secret"
 )
 
-// memories are those of all source Secrets.
+// memories holds the memory of each source Secret.
 type memories struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*memory
 }
 
-// update changes the memory of a source Secret, creates it if necessary, and returns a copy without held objects.
+// update changes the memory of a source Secret, which it creates if necessary. It returns a copy without held objects.
 func (m *memories) update(source types.NamespacedName, change func(*memory)) memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *memories) update(source types.NamespacedName, change func(*memory)) mem
 	return result
 }
 
-// recheck has a source Secret looked at although nothing has changed.
+// recheck makes the next reconcile of a source Secret check everything, even if the Secret is unchanged.
 func (m *memories) recheck(source types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *memories) recheck(source types.NamespacedName) {
 	}
 }
 
-// heldBy returns the objects that a source Secret named so far.
+// heldBy returns the objects that a source Secret has referenced so far.
 func (m *memories) heldBy(source types.NamespacedName) []object {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *memories) heldBy(source types.NamespacedName) []object {
 	return objects
 }
 
-// forget drops all that is known of a source Secret.
+// forget drops the memory of a source Secret.
 func (m *memories) forget(source types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

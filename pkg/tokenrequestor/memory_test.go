@@ -11,7 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestExpiry_BeforeFirstRenewal: a token that has expired counts as expired also if this process has never renewed it, and cannot.
+// TestExpiry_BeforeFirstRenewal checks that an expired token counts as expired even if this process has never renewed it, and
+// cannot renew it.
 func TestExpiry_BeforeFirstRenewal(t *testing.T) {
 	encode := base64.RawURLEncoding.EncodeToString
 	token := encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(`{"iat":1000000000,"exp":1000003600}`)) + ".x"

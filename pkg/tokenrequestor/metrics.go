@@ -18,12 +18,12 @@ const (
 	stateExpired = "expired"
 )
 
-// Metrics count what the token requestor does. A nil *Metrics counts nothing.
+// Metrics are the metrics of the token requestor. A nil *Metrics records nothing.
 type Metrics struct {
 	renewals *metrics.Counter
 	failures *metrics.Counter
 	cleanups *metrics.Counter
-	// reconciler has the tokens; nil before there is one.
+	// reconciler provides the states of tokens; nil until observe is called.
 	reconciler atomic.Pointer[Reconciler]
 }
 
@@ -63,7 +63,7 @@ func (m *Metrics) cleanedUp(kind string) {
 	}
 }
 
-// observe has the metrics show the tokens that a reconciler keeps.
+// observe makes the metrics report the tokens of a reconciler.
 func (m *Metrics) observe(r *Reconciler) {
 	if m != nil {
 		m.reconciler.Store(r)
@@ -78,7 +78,7 @@ var (
 		"Earliest expiry of all tokens, as a Unix time in seconds; 0 if there are no tokens.", nil, nil)
 )
 
-// Describe implements prometheus.Collector, for what is read when it is asked for.
+// Describe implements prometheus.Collector for the metrics that are computed for each scrape.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- tokensGauge
 	descriptions <- expiryGauge
@@ -108,7 +108,7 @@ func (m *memory) state(now time.Time) string {
 	return stateValid
 }
 
-// count returns how many tokens are in a state.
+// count returns the number of tokens in a state.
 func (m *memories) count(state string, now time.Time) int {
 	count := 0
 	m.visit(func(known *memory) {
@@ -119,7 +119,7 @@ func (m *memories) count(state string, now time.Time) int {
 	return count
 }
 
-// earliest returns the earliest expiry of all tokens in Unix time; 0 without tokens.
+// earliest returns the earliest expiry of all tokens in Unix time; 0 if there are none.
 func (m *memories) earliest() int64 {
 	var first int64
 	m.visit(func(known *memory) {

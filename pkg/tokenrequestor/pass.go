@@ -21,7 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// maxBundle is how long a file with a CA bundle may be, in bytes.
+// maxBundle is the maximum size of a CA bundle file in bytes.
 const maxBundle = 1 << 20
 
 // pass is one reconcile of a source Secret.
@@ -50,7 +50,7 @@ func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMe
 		return 0, fmt.Errorf("read Secret %s of the source cluster: %w", p.name, err)
 	}
 	if known := r.restOf(&metav1.PartialObjectMetadata{ObjectMeta: p.source.ObjectMeta}); known > 0 {
-		return known, nil // the cache is behind
+		return known, nil // the event came from an outdated cache
 	}
 	if err := p.prepare(ctx); err != nil {
 		return 0, err
@@ -72,7 +72,7 @@ func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMe
 	return p.rest(ctx, next)
 }
 
-// prepare reads what is wanted and what is there.
+// prepare reads the requested and the current state.
 func (p *pass) prepare(ctx context.Context) (err error) {
 	if p.spec, err = p.Options.readTokenSpec(p.source.Annotations); err != nil {
 		return lasting(failureAnnotations, err)
@@ -100,7 +100,7 @@ func (p *pass) prepare(ctx context.Context) (err error) {
 	if own, ok := readClaims(p.content.token()); ok {
 		p.expires = own.expires
 	}
-	p.memories.update(p.name, func(m *memory) { m.expires = p.expires }) // also of one that cannot be renewed
+	p.memories.update(p.name, func(m *memory) { m.expires = p.expires }) // even if the token cannot be renewed
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (p *pass) checkNamespaces() error {
 	return errors.Join(errs...)
 }
 
-// readBundle returns the CA bundle from the given data or file, which is read at each call; nil if neither is set.
+// readBundle returns the CA bundle from the given data or file; nil if neither is set. The file is read at each call.
 func readBundle(data []byte, path string) ([]byte, error) {
 	if len(data) > 0 || path == "" {
 		return data, nil
@@ -161,8 +161,9 @@ func (p *pass) ensure(ctx context.Context) (created bool, err error) {
 	return p.ensureAccount(ctx, p.spec, p.name)
 }
 
-// reason returns why a new token must be requested now. Otherwise next is the time of the renewal, by the clock of the API server. A token
-// that is not due is reviewed: at the start, at a resync, and after another client changed the Secret.
+// reason returns the reason why a new token must be requested now. Otherwise, next is the time of the renewal, by the
+// clock of the API server. A token that is not due is reviewed after startup, at a resync, and after another client
+// changed the Secret.
 func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, next time.Time, err error) {
 	token := p.content.token()
 	reason, next = reasonToRenew(condition{
@@ -184,11 +185,11 @@ func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, 
 		return reasonRejected, time.Time{}, nil
 	}
 	return reasonNone, next, &problemError{reason: failureRejected, again: p.waitUntil(next), err: fmt.Errorf(
-		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: check its authentication webhooks and settings",
-		p.spec.account)}
+		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: "+
+			"check its authentication webhooks and settings", p.spec.account)}
 }
 
-// review asks the API server whether it accepts a token. Without the right to ask, it counts as accepted.
+// review asks the API server whether it accepts a token. Without permission to do so, it returns true.
 func (p *pass) review(ctx context.Context, token string) (bool, error) {
 	review, err := p.Reviews.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}},
@@ -203,7 +204,7 @@ func (p *pass) review(ctx context.Context, token string) (bool, error) {
 	return review.Status.Authenticated, nil
 }
 
-// rest returns how soon a token is due that is not now.
+// rest returns how soon the token is due. It updates the marks of the Secret in the target cluster.
 func (p *pass) rest(ctx context.Context, next time.Time) (time.Duration, error) {
 	if p.spec.synced() {
 		if err := p.writeTarget(ctx, nil); err != nil {
@@ -213,12 +214,13 @@ func (p *pass) rest(ctx context.Context, next time.Time) (time.Duration, error) 
 	return p.settle(p.waitUntil(next)), nil
 }
 
-// waitUntil returns how long it is until a time by the clock of the API server, and never so little that waiting is a busy loop.
+// waitUntil returns how long it is until a time by the clock of the API server, and at least shortestWait to avoid a
+// busy loop.
 func (p *pass) waitUntil(next time.Time) time.Duration {
 	return max(next.Sub(p.ServerClock.Now()), shortestWait)
 }
 
-// settle remembers that a source Secret is as it should be for a while.
+// settle records that a source Secret needs no reconcile for a while.
 func (p *pass) settle(wait time.Duration) time.Duration {
 	wait = max(wait, shortestWait)
 	p.memories.update(p.name, func(m *memory) {
@@ -227,7 +229,7 @@ func (p *pass) settle(wait time.Duration) time.Duration {
 	return wait
 }
 
-// fill writes a token into the Secret that carries it, unless that is the source Secret.
+// fill writes a token to the Secret of the target cluster, if one is requested.
 func (p *pass) fill(ctx context.Context, token string) error {
 	if !p.spec.synced() {
 		return nil
@@ -239,7 +241,7 @@ func (p *pass) fill(ctx context.Context, token string) error {
 	return p.writeTarget(ctx, changed)
 }
 
-// sourceChanges returns what has to change in the data of the source Secret.
+// sourceChanges returns the changes of the data of the source Secret.
 func (p *pass) sourceChanges(token string) (changes, error) {
 	if p.spec.synced() {
 		return withdraw(p.source.Data)

@@ -1,8 +1,9 @@
-// Package tokenrequestor keeps tokens of ServiceAccounts of a target cluster in Secrets of a source cluster, or copies them to
-// Secrets of the target cluster, and renews them before they expire.
+// Package tokenrequestor maintains tokens for ServiceAccounts of a target cluster. It stores them in Secrets of a
+// source cluster, or of the target cluster, and renews them before they expire.
 //
-// Of the source cluster's Secrets nothing but metadata is cached. One that is due is read by itself, and its bytes are dropped at the
-// end of the reconcile. What was done is remembered by resourceVersion and time, so that rest costs no request.
+// Only the metadata of the source cluster's Secrets is cached. A due Secret is read individually, and its contents are
+// dropped at the end of the reconcile. The reconciler remembers resourceVersions and times, so an idle Secret causes no
+// requests.
 package tokenrequestor
 
 import (
@@ -31,41 +32,43 @@ import (
 
 // Options are the settings of a token requestor.
 type Options struct {
-	// Class is the value of the label resources.gardener.cloud/class of Secrets that it is responsible for; empty for all Secrets,
-	// with and without the label.
+	// Class is the value of the label resources.gardener.cloud/class on Secrets that it is responsible for; empty for all
+	// Secrets, with and without the label.
 	Class string
-	// Namespaces are those of the source cluster whose Secrets it is responsible for; empty for all.
+	// Namespaces are the namespaces of the source cluster whose Secrets it is responsible for; empty for all.
 	Namespaces []string
-	// Excludes returns whether a namespace of the source cluster is excluded nevertheless; nil excludes no namespace.
+	// Excludes reports whether a namespace of the source cluster is excluded from these; nil excludes none.
 	Excludes func(namespace string) bool
-	// AccountNamespace is that of all ServiceAccounts, whatever annotations say; empty to do what they say.
+	// AccountNamespace is the namespace of all ServiceAccounts and overrides annotations; empty to use the annotations.
 	AccountNamespace string
-	// AccountNamespaces and TargetNamespaces are the namespaces of the target cluster in which ServiceAccounts and Secrets may be
-	// named; empty for all.
+	// AccountNamespaces and TargetNamespaces are the namespaces of the target cluster that are allowed for ServiceAccounts
+	// and Secrets; empty for all.
 	AccountNamespaces, TargetNamespaces []string
-	// CleanUp has ServiceAccounts and Secrets deleted that it created, once no Secret of the source cluster names them.
+	// CleanUp enables the deletion of ServiceAccounts and Secrets that it created, once no Secret of the source cluster
+	// references them.
 	CleanUp bool
 	// ClusterID is the identity of the source cluster.
 	ClusterID string
-	// ConcurrentSyncs is how many Secrets are worked on at a time.
+	// ConcurrentSyncs is the number of Secrets that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
-// Reconciler keeps the token of one source Secret after the other. It is ready when its exported fields are set.
+// Reconciler maintains the tokens of source Secrets. It is ready when its exported fields are set.
 type Reconciler struct {
-	// Source reads metadata from a cache and writes to the source cluster, Direct reads single Secrets from its API server.
+	// Source reads metadata from a cache and writes to the source cluster. Direct reads single Secrets from its API
+	// server.
 	Source client.Client
 	Direct client.Reader
-	// Core and Reviews reach the target cluster, at the address and with the CA bundle of Target.
+	// Core and Reviews access the target cluster at the address and with the CA bundle of Target.
 	Core    corev1client.CoreV1Interface
 	Reviews authenticationv1client.TokenReviewInterface
 	Target  *rest.Config
-	// Metadata reads and deletes objects of the target cluster that are cleaned up.
+	// Metadata reads and deletes objects of the target cluster during clean-up.
 	Metadata metadata.Interface
 	// ServerClock returns the time of the target cluster's API server.
 	ServerClock *ServerClock
 	Recorder    events.EventRecorder
-	// Metrics count what is done; nil for none.
+	// Metrics may be nil.
 	Metrics *Metrics
 	Clock   clock.Clock
 	// Random returns numbers in [0, 1). It may be called concurrently.
@@ -73,11 +76,11 @@ type Reconciler struct {
 	Options Options
 
 	memories memories
-	// objects keeps a clean-up from deleting what is just being ensured for another Secret.
+	// objects prevents a clean-up from deleting an object that is just being created for another Secret.
 	objects sync.RWMutex
 }
 
-// Reconcile requests a token if one is due, and comes back when the next one is.
+// Reconcile requests a token for a source Secret if one is due, and schedules the next renewal.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -93,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	next, err := r.reconcile(ctx, meta)
 	if errors.Is(err, errGone) {
-		return reconcile.Result{}, nil // the cache is going to show it
+		return reconcile.Result{}, nil // an event will follow
 	}
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("An object was changed by another client; retrying", "error", err.Error())
@@ -105,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // errGone reports that a source Secret no longer exists, or is no longer a source Secret.
 var errGone = errors.New("the Secret is gone")
 
-// restOf returns when an unchanged source Secret must be reconciled next; 0 if it must be reconciled now.
+// restOf returns how soon an unchanged source Secret must be reconciled; 0 for now.
 func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
 	known := r.memories.update(client.ObjectKeyFromObject(meta), func(*memory) {})
 	if known.version == "" || known.version != meta.ResourceVersion {
@@ -118,11 +121,11 @@ func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
 func (r *Reconciler) isSource(secret metav1.Object) bool {
 	labels := secret.GetLabels()
 	return labels[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor &&
-		(r.Options.Class == "" || labels[resourcesv1alpha1.LabelClass] == r.Options.Class) && r.oversees(secret.GetNamespace())
+		(r.Options.Class == "" || labels[resourcesv1alpha1.LabelClass] == r.Options.Class) && r.inScope(secret.GetNamespace())
 }
 
-// oversees reports whether the namespace rule includes a namespace of the source cluster.
-func (r *Reconciler) oversees(namespace string) bool {
+// inScope reports whether this token requestor is responsible for a namespace of the source cluster.
+func (r *Reconciler) inScope(namespace string) bool {
 	return (len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)) &&
 		(r.Options.Excludes == nil || !r.Options.Excludes(namespace))
 }

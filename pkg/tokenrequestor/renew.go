@@ -28,7 +28,7 @@ func (p *pass) renew(ctx context.Context, reason string) (time.Duration, error) 
 	wait := renewalAfter(lifetime, p.Random())
 	renewal := p.ServerClock.Now().Add(wait).UTC().Format(time.RFC3339)
 	p.memories.update(p.name, func(m *memory) { m.requested = p.Clock.Now() })
-	// The token comes before the timestamp: if only the first is written, the next reconcile requests another one.
+	// The token is written before the timestamp. If only the token is written, the next reconcile requests another one.
 	if err := p.fill(ctx, token); err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func (p *pass) renew(ctx context.Context, reason string) (time.Duration, error) 
 	return p.settle(wait), nil
 }
 
-// request returns a new token, and for how long it is valid from now on.
+// request returns a new token and its remaining lifetime.
 func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
 	answer, err := p.Core.ServiceAccounts(p.spec.account.Namespace).CreateToken(ctx, p.spec.account.Name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
@@ -61,16 +61,17 @@ func (p *pass) request(ctx context.Context) (string, time.Duration, error) {
 	p.expires = status.ExpirationTimestamp.Time
 	lifetime := p.expires.Sub(p.ServerClock.Now())
 	if own, ok := readClaims(status.Token); ok {
-		// Both are by the clock that decides: no skew of ours changes the difference.
+		// Both times are from the clock of the API server, so clock skew does not affect the difference.
 		lifetime = p.expires.Sub(own.issued)
 	}
 	if lifetime <= 0 {
-		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has already expired", p.spec.account)
+		return "", 0, fmt.Errorf("the token that the API server of the target cluster issued for ServiceAccount %s has already expired",
+			p.spec.account)
 	}
 	return status.Token, lifetime, nil
 }
 
-// patchSource changes the source Secret if it still is what was read. Its answer is metadata.
+// patchSource changes the source Secret if it has not changed since it was read. The response contains only metadata.
 func (p *pass) patchSource(ctx context.Context, annotations map[string]any, changed changes) error {
 	body, err := encodeChanges(p.source.ResourceVersion, annotations, nil, changed)
 	if err != nil {
@@ -89,14 +90,15 @@ func (p *pass) patchSource(ctx context.Context, annotations map[string]any, chan
 	return nil
 }
 
-// writeTarget creates or changes the Secret of the target cluster. Its other data stays.
+// writeTarget creates or updates the Secret of the target cluster. It preserves other data.
 func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 	p.objects.RLock()
 	defer p.objects.RUnlock()
 	secrets := p.Core.Secrets(p.spec.target.Namespace)
 	if p.target == nil {
 		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.spec.target.Namespace, Name: p.spec.target.Name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.spec.target.Namespace, Name: p.spec.target.Name},
+			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{},
 		}
 		maps.Copy(secret.Data, changed)
 		maps.DeleteFunc(secret.Data, func(_ string, value []byte) bool { return value == nil })
@@ -115,27 +117,28 @@ func (p *pass) writeTarget(ctx context.Context, changed changes) error {
 	if err != nil {
 		return fmt.Errorf("encode the patch of Secret %s", p.spec.target)
 	}
-	_, err = secrets.Patch(ctx, p.spec.target.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
+	_, err = secrets.Patch(ctx, p.spec.target.Name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: resourcesv1alpha1.TokenFieldManager})
 	return requestError(err, "write Secret %s of the target cluster", p.spec.target)
 }
 
 const (
 	// longestUse limits the age of a token, regardless of its validity (the concept document, "TokenRequestor").
 	longestUse = 24 * time.Hour
-	// renewalShare is the share of a lifetime after which a token is renewed.
+	// renewalShare is the fraction of a lifetime after which a token is renewed.
 	renewalShare = 0.8
-	// renewalJitter is the share of that time by which renewals are spread.
+	// renewalJitter is the fraction of that time by which renewals are spread.
 	renewalJitter = 0.05
-	// lastShare is the share of a token's lifetime after which it is renewed regardless of the annotation: another client, or a
-	// replica with another clock, may have written it.
+	// lastShare is the fraction of a token's lifetime after which it is renewed regardless of the annotation, which
+	// another client, or a replica with a different clock, may have written.
 	lastShare = 0.9
-	// shortestWait limits the rate of requests to an API server that issues tokens for seconds.
+	// shortestWait limits the rate of requests to an API server that issues tokens for only seconds.
 	shortestWait = time.Minute
-	// trial is how long a rejected new token is not replaced: the API server would also reject the next one.
+	// trial is how long a rejected new token is not replaced. The API server would reject the next one as well.
 	trial = 10 * time.Minute
 )
 
-// Why a token is requested; the values of a label of metrics.
+// Reasons for token requests. They are values of a metric label.
 const (
 	reasonNone           = ""
 	reasonNoTimestamp    = "NoTimestamp"
@@ -149,19 +152,19 @@ const (
 
 // condition is the known state of the current token.
 type condition struct {
-	// timestamp is the annotation with the time of the renewal.
+	// timestamp is the annotation with the renewal time.
 	timestamp string
 	// targetMissing is set if the Secret of the target cluster that should contain it does not exist.
 	targetMissing bool
 	token         string
 	// bundleDiffers is set if a CA bundle is requested and the stored one differs.
 	bundleDiffers bool
-	// accountCreated is set if the ServiceAccount has just been created: tokens of one before are not valid.
+	// accountCreated is set if the ServiceAccount has just been created. Tokens of a previous one are not valid.
 	accountCreated bool
 }
 
-// reasonToRenew returns why a new token must be requested now, by the clock of the API server. Next is the time of the renewal, if that
-// is not now. An unreadable timestamp is treated as missing.
+// reasonToRenew returns the reason why a new token must be requested now, by the clock of the API server. Otherwise,
+// next is the renewal time. An invalid timestamp is treated as missing.
 func reasonToRenew(c condition, now time.Time) (reason string, next time.Time) {
 	renew, err := time.Parse(time.RFC3339, c.timestamp)
 	if own, ok := readClaims(c.token); ok {
@@ -192,8 +195,8 @@ func renewalAfter(lifetime time.Duration, random float64) time.Duration {
 	return time.Duration(used * (1 + renewalJitter*random))
 }
 
-// mayReplaceRejected reports whether a rejected token is replaced, given when the last one was requested, by the
-// same clock; zero if none was requested.
+// mayReplaceRejected reports whether a rejected token may be replaced. Requested is the time of the last request by the
+// same clock; zero if there was none.
 func mayReplaceRejected(requested, now time.Time) bool {
 	return requested.IsZero() || now.Sub(requested) >= trial
 }

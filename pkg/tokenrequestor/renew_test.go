@@ -9,7 +9,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// newToken returns a token that is valid from a time on for a lifetime.
+// newToken returns a token with the given issue time and lifetime.
 func newToken(issued time.Time, lifetime time.Duration) string {
 	payload := fmt.Sprintf(`{"aud":["gardener"],"iat":%d,"nbf":%[1]d,"exp":%d}`, issued.Unix(), issued.Add(lifetime).Unix())
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
@@ -56,7 +56,7 @@ func TestRenewalAfter(t *testing.T) {
 		{24 * time.Hour, 1152 * time.Minute, 72576 * time.Second},
 		{90 * 24 * time.Hour, 1152 * time.Minute, 72576 * time.Second},
 	} {
-		// The value lies in [80 %, 84 %) of the lifetime or of 24 hours.
+		// The value lies in [80 %, 84 %) of the lifetime, or of 24 hours if that is shorter.
 		if got := renewalAfter(test.lifetime, 0); got != test.from {
 			t.Errorf("%s: at least after %s, want %s", test.lifetime, got, test.from)
 		}
@@ -93,17 +93,18 @@ func TestReadClaims(t *testing.T) {
 	}
 }
 
-// FuzzReasonToRenew checks that what rests has a time in the future to be looked at again, whatever a token and a timestamp say.
+// FuzzReasonToRenew checks that a token that is not due has a renewal time in the future, for all tokens and
+// timestamps.
 func FuzzReasonToRenew(f *testing.F) {
 	f.Add("2026-01-02T04:00:00Z", newToken(now, time.Hour))
 	f.Add("9999-12-31T23:59:59+14:00", "a.eyJpYXQiOjEsImV4cCI6MjUzNDAyMzAwNzk5fQ.b")
 	f.Fuzz(func(t *testing.T, timestamp, token string) {
 		reason, next := reasonToRenew(condition{timestamp: timestamp, token: token}, now)
 		if reason == reasonNone && !next.After(now) {
-			t.Errorf("it rests until %s, which is over", next)
+			t.Errorf("the next check is at %s, which is in the past", next)
 		}
 		if own, ok := readClaims(token); ok && reason == reasonNone && !next.Before(own.expires) {
-			t.Errorf("it rests until %s, when the token has expired", next)
+			t.Errorf("the next check is at %s, after the token expires", next)
 		}
 	})
 }

@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// audience is that of all tokens, as in gardener-resource-manager.
+	// audience is the audience of all tokens, as in gardener-resource-manager.
 	audience = "gardener"
-	// defaultLifetime is for how long a token is asked if the Secret does not say (the concept document, "TokenRequestor").
+	// defaultLifetime is the requested lifetime of a token if the Secret does not define one (the concept document,
+	// "TokenRequestor").
 	defaultLifetime = 12 * time.Hour
 	// minLifetime and maxLifetime are the bounds of the TokenRequest API.
 	minLifetime = 10 * time.Minute
 	maxLifetime = (1 << 32) * time.Second
 )
 
-// tokenSpec is what the annotations of a source Secret ask for.
+// tokenSpec holds the settings in the annotations of a source Secret.
 type tokenSpec struct {
 	// account is the ServiceAccount of the target cluster.
 	account types.NamespacedName
-	// labels are those that the ServiceAccount is to have.
+	// labels are the desired labels of the ServiceAccount.
 	labels map[string]string
-	// lifetime is for how long a token is asked, in whole seconds.
+	// lifetime is the requested lifetime of tokens, in whole seconds.
 	lifetime time.Duration
-	// bundle asks for the CA bundle of the target cluster.
+	// bundle requests the CA bundle of the target cluster.
 	bundle bool
-	// target is the Secret of the target cluster that gets the token; empty if the source Secret keeps it.
+	// target is the Secret of the target cluster for the token; empty to store it in the source Secret.
 	target types.NamespacedName
 }
 
-// synced reports whether the token goes to a Secret of the target cluster.
+// synced reports whether the token is written to a Secret of the target cluster.
 func (w tokenSpec) synced() bool { return w.target.Name != "" }
 
-// readTokenSpec reads annotations. The error names all of them that cannot be used.
+// readTokenSpec reads the annotations. The error names all invalid ones.
 func (o Options) readTokenSpec(annotations map[string]string) (tokenSpec, error) {
 	labels, labelsErr := readLabels(annotations[resourcesv1alpha1.AnnotationServiceAccountLabels])
 	lifetime, lifetimeErr := readLifetime(annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration])
@@ -74,10 +75,11 @@ func (o Options) accountOf(annotations map[string]string) types.NamespacedName {
 	}
 }
 
-// targetOf returns the Secret of the target cluster that annotations name; nothing unless they have both name and namespace, as
-// in gardener-resource-manager.
+// targetOf returns the Secret of the target cluster that annotations name. It is empty unless both name and namespace
+// are set, as in gardener-resource-manager.
 func targetOf(annotations map[string]string) types.NamespacedName {
-	name, namespace := annotations[resourcesv1alpha1.AnnotationTokenTargetName], annotations[resourcesv1alpha1.AnnotationTokenTargetNamespace]
+	name := annotations[resourcesv1alpha1.AnnotationTokenTargetName]
+	namespace := annotations[resourcesv1alpha1.AnnotationTokenTargetNamespace]
 	if name == "" || namespace == "" {
 		return types.NamespacedName{}
 	}
@@ -102,7 +104,7 @@ func valid(value, annotation, what, part string, objections []string) error {
 	return nil
 }
 
-// readLabels reads a JSON object of strings; nothing from nothing.
+// readLabels parses a JSON object of strings; nil for an empty text.
 func readLabels(text string) (map[string]string, error) {
 	const annotation = resourcesv1alpha1.AnnotationServiceAccountLabels
 	if text == "" {
@@ -115,16 +117,18 @@ func readLabels(text string) (map[string]string, error) {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if objections := utilvalidation.IsQualifiedName(key); len(objections) > 0 {
-			errs = append(errs, fmt.Errorf("the annotation %s has %q, which is not a valid label key: %s", annotation, key, strings.Join(objections, "; ")))
+			errs = append(errs, fmt.Errorf("the annotation %s has %q, which is not a valid label key: %s",
+				annotation, key, strings.Join(objections, "; ")))
 		}
 		if objections := utilvalidation.IsValidLabelValue(labels[key]); len(objections) > 0 {
-			errs = append(errs, fmt.Errorf("the annotation %s has a value for %q that is not a valid label value: %s", annotation, key, strings.Join(objections, "; ")))
+			errs = append(errs, fmt.Errorf("the annotation %s has a value for %q that is not a valid label value: %s",
+				annotation, key, strings.Join(objections, "; ")))
 		}
 	}
 	return labels, errors.Join(errs...)
 }
 
-// readLifetime reads a Go duration.
+// readLifetime parses a Go duration; the default for an empty text.
 func readLifetime(text string) (time.Duration, error) {
 	const annotation = resourcesv1alpha1.AnnotationTokenExpirationDuration
 	if text == "" {
@@ -136,7 +140,8 @@ func readLifetime(text string) (time.Duration, error) {
 	}
 	lifetime = lifetime.Truncate(time.Second)
 	if lifetime < minLifetime || lifetime > maxLifetime {
-		return 0, fmt.Errorf("the annotation %s is %s, but the API server issues tokens only for %s to %d hours", annotation, text, minLifetime, maxLifetime/time.Hour)
+		return 0, fmt.Errorf("the annotation %s is %s, but the API server issues tokens only for %s to %d hours",
+			annotation, text, minLifetime, maxLifetime/time.Hour)
 	}
 	return lifetime, nil
 }

@@ -24,7 +24,7 @@ func TestReadRequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        func(*tokenSpec)
-		// objections are parts of the error.
+		// objections are expected parts of the error.
 		objections []string
 	}{
 		"the least": {annotated(), func(*tokenSpec) {}, nil},
@@ -75,7 +75,7 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// TestAccountNamespace: with a namespace of all ServiceAccounts, the annotation does not count, whatever it says.
+// TestAccountNamespace checks that the annotation is ignored if a namespace for all ServiceAccounts is configured.
 func TestAccountNamespace(t *testing.T) {
 	options := Options{AccountNamespace: "seed-one"}
 	for _, namespace := range []string{"garden", "", "a/b"} {
@@ -86,7 +86,7 @@ func TestAccountNamespace(t *testing.T) {
 	}
 }
 
-// FuzzReadRequest checks that whatever is accepted can be sent to an API server.
+// FuzzReadRequest checks that all accepted requests can be sent to an API server.
 func FuzzReadRequest(f *testing.F) {
 	f.Add("web", "garden", `{"a":"b"}`, "6h", "target", "bar")
 	f.Add("", "a/b", `{"a b":1}`, "-1h", "..", "%2e")
@@ -100,15 +100,15 @@ func FuzzReadRequest(f *testing.F) {
 			return
 		}
 		if got.lifetime < minLifetime || got.lifetime > maxLifetime || got.lifetime%time.Second != 0 {
-			t.Errorf("a lifetime of %s", got.lifetime)
+			t.Errorf("invalid lifetime %s", got.lifetime)
 		}
 		for _, part := range []string{got.account.Name, got.account.Namespace, "x" + got.target.Name, "x" + got.target.Namespace} {
 			if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "/% \n") {
-				t.Errorf("a name %q", part)
+				t.Errorf("invalid name %q", part)
 			}
 		}
 		if got.synced() != (targetName != "" && targetNamespace != "") {
-			t.Error("the target is not as it was asked for")
+			t.Error("the target differs from the requested one")
 		}
 	})
 }

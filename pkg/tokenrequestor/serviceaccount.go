@@ -16,11 +16,11 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// predecessor is the field manager under which gardener-resource-manager writes ServiceAccounts.
+// predecessor is the field manager with which gardener-resource-manager writes ServiceAccounts.
 const predecessor = "gardener-resource-manager"
 
-// ensureAccount applies the ServiceAccount, and reports whether it created it. Labels of others are
-// left alone.
+// ensureAccount applies the ServiceAccount, and reports whether it created it. It preserves labels of other field
+// managers.
 func (r *Reconciler) ensureAccount(ctx context.Context, w tokenSpec, source types.NamespacedName) (created bool, err error) {
 	accounts := r.Core.ServiceAccounts(w.account.Namespace)
 	live, err := accounts.Get(ctx, w.account.Name, metav1.GetOptions{})
@@ -78,8 +78,8 @@ func subset(keys []string, of map[string]string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { _, found := of[key]; return !found })
 }
 
-// staleLabels returns the labels that gardener-resource-manager set and that are not wanted any more. Those of an object that a
-// ManagedResource applies are not the token requestor's: gardener-resource-manager writes both under one name.
+// staleLabels returns the unwanted labels that gardener-resource-manager set. It returns none if the object is part of
+// a ManagedResource, because gardener-resource-manager uses the same field manager for both.
 func staleLabels(live *corev1.ServiceAccount, wanted map[string]string) []string {
 	if _, applied := live.Annotations[resourcesv1alpha1.AnnotationOrigin]; applied {
 		return nil

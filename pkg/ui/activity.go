@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// activityAge is how far back drift and fights are shown, which is as long as an API server keeps Events.
+	// activityAge limits the age of the shown drift and fights. An API server keeps Events for this time by default.
 	activityAge = time.Hour
-	// activityFresh is how long what was read is shown to others.
+	// activityFresh is how long a result is reused for the same viewer.
 	activityFresh = 5 * time.Second
-	// mostActivities bounds what is read and sent.
-	mostActivities = 500
-	// mostEventNamespaces is in how many namespaces Events are read one after the other.
-	mostEventNamespaces = 50
+	// maxActivities is the maximum number of Events per list request, and of activities in a response.
+	maxActivities = 500
+	// maxEventNamespaces is the maximum number of namespaces whose Events are read one after the other.
+	maxEventNamespaces = 50
 )
 
-// activityReasons are those of the resource-manager's Events that report drift and fights (docs/observability.md).
+// activityReasons are the reasons of the resource-manager's Events that report drift and fights
+// (docs/observability.md).
 var activityReasons = []string{"Contested", "Corrected"}
 
 // Activity is a change by another writer that the resource-manager reverted.
@@ -38,14 +39,14 @@ type Activity struct {
 	Count   int32  `json:"count"`
 }
 
-// Activities are the drift and the fights of the last hour, the latest first.
+// Activities are the drift and fights of the last hour, the latest first.
 type Activities struct {
 	Items []Activity `json:"items"`
-	// Unseen says that some Events may not be read, or are not.
+	// Unseen is set if some Events were not read, because of missing permissions or the limit.
 	Unseen bool `json:"unseen,omitempty"`
 }
 
-// readActivities reads the activities in Events, with the permissions of a viewer, or returns the last result for the same viewer.
+// readActivities reads Events with the permissions of a viewer, or returns the last result for the same permissions.
 func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, error) {
 	kept := &v.Bounds.activity
 	kept.Lock()
@@ -59,8 +60,8 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 		namespaces = []string{""}
 	}
 	found := &Activities{Items: []Activity{}, Unseen: len(namespaces) == 0}
-	if len(namespaces) > mostEventNamespaces {
-		namespaces, found.Unseen = namespaces[:mostEventNamespaces], true
+	if len(namespaces) > maxEventNamespaces {
+		namespaces, found.Unseen = namespaces[:maxEventNamespaces], true
 	}
 	source, err := v.Console.Source()
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 	for _, namespace := range namespaces {
 		for _, reason := range activityReasons {
 			list := &corev1.EventList{}
-			err := source.List(ctx, list, client.InNamespace(namespace), client.Limit(mostActivities),
+			err := source.List(ctx, list, client.InNamespace(namespace), client.Limit(maxActivities),
 				client.MatchingFields{"involvedObject.kind": "ManagedResource", "reason": reason})
 			if apierrors.IsForbidden(err) {
 				found.Unseen = true
@@ -82,9 +83,10 @@ func (s *Server) readActivities(ctx context.Context, v *Viewer) (*Activities, er
 		}
 	}
 	slices.SortFunc(found.Items, func(a, b Activity) int {
-		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Message, b.Message))
 	})
-	found.Items = found.Items[:min(len(found.Items), mostActivities)]
+	found.Items = found.Items[:min(len(found.Items), maxActivities)]
 	kept.last, kept.sees, kept.at = found, v.Sees.key, now
 	return found, nil
 }

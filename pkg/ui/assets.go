@@ -30,15 +30,16 @@ type asset struct {
 	forever bool
 }
 
-// assets are all files by their paths. All but the page itself are below a directory that is named after their content, so that they
-// can be kept forever.
+// assets are all files by their paths. All except the page itself are in a directory that is named after their
+// content, so that
+// browsers can cache them forever.
 type assets map[string]*asset
 
 const (
-	// placeholder stands for that directory in the page, wordsPlaceholder for what words mean.
+	// placeholder stands for that directory in the page, and wordsPlaceholder for the meaning of words.
 	placeholder      = "ASSETS"
 	wordsPlaceholder = "WORDS"
-	// pagePath is where the page is.
+	// pagePath is the path of the page.
 	pagePath = "/"
 )
 
@@ -62,7 +63,7 @@ func loadAssets() (assets, error) {
 	}
 	meaning, err := json.Marshal(meaningOfWords())
 	if err != nil {
-		return nil, fmt.Errorf("encode what words mean: %w", err)
+		return nil, fmt.Errorf("encode the meaning of words: %w", err)
 	}
 	directory := "/assets/" + hex.EncodeToString(digest.Sum(nil))[:16]
 	for name, read := range content {
@@ -81,7 +82,7 @@ func loadAssets() (assets, error) {
 	return found, nil
 }
 
-// kindOf returns the media type of a file, which must not depend on the machine.
+// kindOf returns the media type of a file. It does not depend on the configuration of the machine.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -124,17 +125,17 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body := found.plain
-	if takesGzip(r) {
+	if acceptsGzip(r) {
 		body = found.zipped
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // who went away needs no answer
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }
 
-func takesGzip(r *http.Request) bool {
+func acceptsGzip(r *http.Request) bool {
 	for _, accepted := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(accepted), ";")
 		if name == "gzip" && strings.ReplaceAll(quality, " ", "") != "q=0" {

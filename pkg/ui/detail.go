@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// mostNodes is how many nodes of a tree are sent.
-	mostNodes = 50_000
-	// mostEvents is how many Events are sent, the latest.
-	mostEvents = 1000
+	// maxNodes is the maximum number of nodes of a tree in a response.
+	maxNodes = 50_000
+	// maxEvents is the maximum number of Events in a response.
+	maxEvents = 1000
 )
 
-// Sync says whether an object is as it was applied.
+// Sync reports whether an object is unchanged since it was applied.
 type Sync string
 
 // The words.
 const (
-	// Synced means that it is as it was applied.
+	// Synced means that it is unchanged.
 	Synced Sync = "Synced"
-	// Drifted means that another writer changed it since.
+	// Drifted means that another writer changed it after it was applied.
 	Drifted Sync = "Changed"
 	// NotApplied means that it was not applied yet, or could not be.
 	NotApplied Sync = "Not applied"
-	// NotSeen means that it is unknown.
+	// NotSeen means that this is unknown.
 	NotSeen Sync = "Unseen"
 )
 
-// syncOf returns whether an object of an inventory is as it was applied.
+// syncOf returns the Sync of an object of an inventory.
 func syncOf(object *snapshot.Object, entry resourcesv1alpha1.ObjectReference) Sync {
 	switch {
 	case object.Presence == live.Unknown:
@@ -51,32 +51,33 @@ func syncOf(object *snapshot.Object, entry resourcesv1alpha1.ObjectReference) Sy
 	return Synced
 }
 
-// Node is an object in a tree. Trees are sent as lists: what an object owns follows it, one level deeper.
+// Node is an object in a tree. Trees are sent as lists: owned objects follow their owner, one level deeper.
 type Node struct {
 	Level     int    `json:"level"`
 	API       string `json:"api"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Health is empty as long as it is not known.
+	// Health is empty while it is unknown.
 	Health snapshot.Health `json:"health,omitempty"`
-	// Sync is empty for what is in no inventory.
+	// Sync is empty for objects that are in no inventory.
 	Sync    Sync   `json:"sync,omitempty"`
 	Created int64  `json:"created,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	Why     string `json:"why,omitempty"`
 }
 
-// nodesOf returns the tree of a ManagedResource whose inventory was read, and how many objects are left out.
+// nodesOf returns the tree of a ManagedResource whose inventory was read, and the number of omitted objects.
 func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectReference) (nodes []Node, more int) {
 	var add func(object *snapshot.Object, level int, sync Sync)
 	add = func(object *snapshot.Object, level int, sync Sync) {
-		if len(nodes) >= mostNodes {
+		if len(nodes) >= maxNodes {
 			more++
 		} else {
 			nodes = append(nodes, Node{
 				Level: level, API: object.GroupVersion().String(), Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
-				Health: object.Health(), Sync: sync, Created: seconds(object.Created()), Detail: shorten(object.Detail), Why: shorten(object.Why()),
+				Health: object.Health(), Sync: sync, Created: seconds(object.Created()),
+				Detail: shorten(object.Detail), Why: shorten(object.Why()),
 			})
 		}
 		for _, child := range object.Children {
@@ -90,16 +91,16 @@ func nodesOf(objects []*snapshot.Object, entries []resourcesv1alpha1.ObjectRefer
 	return nodes, more
 }
 
-// Summary is what a ManagedResource says of itself.
+// Summary contains the specification and status of a ManagedResource.
 type Summary struct {
 	Row
 	Reason     string      `json:"reason,omitempty"`
 	Text       string      `json:"text,omitempty"`
 	Conditions []Condition `json:"conditions"`
 	Secrets    []string    `json:"secrets,omitempty"`
-	// DependsOn is what changes wait for.
+	// DependsOn are its dependencies.
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// DeletedAfter is what deleteAfter names.
+	// DeletedAfter are the names in deleteAfter.
 	DeletedAfter []string `json:"deletedAfter,omitempty"`
 	Generation   int64    `json:"generation"`
 	Observed     int64    `json:"observed"`
@@ -135,10 +136,10 @@ func summaryOf(mr *resourcesv1alpha1.ManagedResource) Summary {
 	return summary
 }
 
-// part is what is read of one ManagedResource beyond its summary; nil for nothing.
+// part reads one kind of details of a ManagedResource. It is nil if only the summary is requested.
 type part func(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error)
 
-// partObjects is the tree.
+// partObjects reads the tree of objects.
 func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
 	objects, err := snapshot.Inventories(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, true, false)
 	if err != nil {
@@ -148,36 +149,36 @@ func partObjects(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.
 	return Inventory{Nodes: nodes, More: more}, nil
 }
 
-// partWhy is what is wrong.
+// partWhy explains the state.
 func partWhy(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
 	return explain.Explain(ctx, c, mr, false)
 }
 
-// partDiff is what applying would change.
+// partDiff computes what applying would change.
 func partDiff(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
 	return preview.JSON(ctx, c, mr)
 }
 
-// partEvents are the latest Events, the latest first.
+// partEvents reads the Events, the latest first.
 func partEvents(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (any, error) {
 	found, err := events.About(ctx, c, mr)
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(found)
-	return found[:min(len(found), mostEvents)], nil
+	return found[:min(len(found), maxEvents)], nil
 }
 
-// Answer is what is answered about a ManagedResource.
+// Answer is a response about a ManagedResource.
 type Answer struct {
-	// Summary is what the ManagedResource says of itself, Value what was asked for beyond that.
+	// Value contains the requested part.
 	Summary Summary `json:"summary"`
 	Value   any     `json:"value,omitempty"`
-	// Notes say what is left out, such as what may not be read.
+	// Notes describe omitted data, such as objects that the viewer may not read.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// read reads a part of a ManagedResource with what may not be seen.
+// read reads a part of a ManagedResource, and collects notes about omitted data.
 func (v *Viewer) read(ctx context.Context, name types.NamespacedName, known string, part part) (*Answer, error) {
 	source, err := v.Console.Source()
 	if err != nil {
@@ -190,10 +191,10 @@ func (v *Viewer) read(ctx context.Context, name types.NamespacedName, known stri
 	if part == nil {
 		return &Answer{Summary: summaryOf(mr)}, nil
 	}
-	listening, said := v.Console.Listening()
-	value, err := part(ctx, listening, mr)
+	captured, notes := v.Console.Capture()
+	value, err := part(ctx, captured, mr)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Summary: summaryOf(mr), Value: value, Notes: said.Lines()}, nil
+	return &Answer{Summary: summaryOf(mr), Value: value, Notes: notes.Lines()}, nil
 }

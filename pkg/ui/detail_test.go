@@ -7,7 +7,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestSummaryOfDependencies: names have a namespace, and the strength of a dependency is there if it is not the default.
+// TestSummaryOfDependencies checks that names have a namespace, and that the level of a dependency is included if it is not the
+// default.
 func TestSummaryOfDependencies(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name = "shop", "web"
@@ -18,6 +19,6 @@ func TestSummaryOfDependencies(t *testing.T) {
 	summary := summaryOf(mr)
 	want := []Dependency{{Name: "shop/base"}, {Name: "bank/api", Until: resourcesv1alpha1.UntilRolledOut, For: resourcesv1alpha1.ForCreation}}
 	if !reflect.DeepEqual(summary.DependsOn, want) || !reflect.DeepEqual(summary.DeletedAfter, []string{"shop/jobs"}) {
-		t.Errorf("waits for %v, is deleted after %v", summary.DependsOn, summary.DeletedAfter)
+		t.Errorf("depends on %v, is deleted after %v", summary.DependsOn, summary.DeletedAfter)
 	}
 }

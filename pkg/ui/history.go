@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// mostChanges is how many changes are remembered, of all ManagedResources together.
-	mostChanges = 5000
-	// mostNamed is how many objects are named in a change.
-	mostNamed = 20
+	// maxChanges is the maximum number of changes in memory, of all ManagedResources together.
+	maxChanges = 5000
+	// maxNamed is the maximum number of objects named in a change.
+	maxNamed = 20
 )
 
-// What may have changed.
+// Kinds of changes.
 const (
 	changedState     = "state"
 	changedCondition = "condition"
@@ -29,29 +29,31 @@ const (
 	changedDeleted   = "deleted"
 )
 
-// Change is what was seen to change about a ManagedResource.
+// Change is an observed change of a ManagedResource.
 type Change struct {
 	At        int64  `json:"at"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// What is state, condition, spec, objects, created or deleted.
 	What string `json:"what"`
-	// Condition is the type of a condition that changed, From and To its status, or the state, or the generation.
+	// Condition is the type of the changed condition. From and To are its status, or the state, or the generation.
 	Condition string `json:"condition,omitempty"`
 	From      string `json:"from,omitempty"`
 	To        string `json:"to,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Manager is the field manager that changed the spec; empty if that is unknown.
+	// Manager is the field manager that changed the spec. It is empty if unknown.
 	Manager string `json:"manager,omitempty"`
-	// Applied and Gone are the numbers of objects that a reconcile applied again, and that left the inventory.
+	// Applied are objects that were applied, and Gone are objects that left the inventory. The counts include objects
+	// that are not
+	// named.
 	Applied      []string `json:"applied,omitempty"`
 	Gone         []string `json:"gone,omitempty"`
 	AppliedCount int      `json:"appliedCount,omitempty"`
 	GoneCount    int      `json:"goneCount,omitempty"`
 }
 
-// differences returns what changed from one version of a ManagedResource to the next. Either may be nil.
+// differences returns the changes between two versions of a ManagedResource. Either may be nil.
 func differences(before, after *record, now time.Time) []Change {
 	at := func(r *record, what string) Change {
 		return Change{At: seconds(now), Namespace: r.Namespace, Name: r.Name, What: what}
@@ -104,7 +106,7 @@ func compareObjects(before, after *record, change *Change) bool {
 			if former[title] == "" {
 				title += " (new)"
 			}
-			if len(change.Applied) < mostNamed {
+			if len(change.Applied) < maxNamed {
 				change.Applied = append(change.Applied, title)
 			}
 		}
@@ -112,7 +114,7 @@ func compareObjects(before, after *record, change *Change) bool {
 	for _, title := range slices.Sorted(maps.Keys(former)) {
 		if _, there := present[title]; !there {
 			change.GoneCount++
-			if len(change.Gone) < mostNamed {
+			if len(change.Gone) < maxNamed {
 				change.Gone = append(change.Gone, title)
 			}
 		}
@@ -120,7 +122,7 @@ func compareObjects(before, after *record, change *Change) bool {
 	return change.AppliedCount+change.GoneCount > 0
 }
 
-// write is what a field manager last wrote of a ManagedResource beside its status, by metadata.managedFields.
+// write is the last write of a field manager, except those of the status, from metadata.managedFields.
 type write struct {
 	manager unique.Handle[string]
 	at      int64
@@ -136,7 +138,7 @@ func writesOf(mr *resourcesv1alpha1.ManagedResource) []write {
 	return writes
 }
 
-// writerOf returns the one that has written since; nothing if that is not exactly one.
+// writerOf returns the field manager of the writes since the version before. It is empty unless there is exactly one.
 func writerOf(before, after []write) string {
 	var found []string
 	for _, each := range after {
@@ -159,21 +161,21 @@ func digestsOf(entries []entry) map[string]string {
 	return digests
 }
 
-// history remembers the latest changes.
+// history contains the latest changes in a ring buffer.
 type history struct {
 	changes []Change
-	// next is the place of the oldest one, once there are as many as are remembered.
+	// next is the index of the oldest change, after the maximum was reached.
 	next int
 }
 
 func (h *history) add(changes []Change) {
 	for _, change := range changes {
-		if len(h.changes) < mostChanges {
+		if len(h.changes) < maxChanges {
 			h.changes = append(h.changes, change)
 			continue
 		}
 		h.changes[h.next] = change
-		h.next = (h.next + 1) % mostChanges
+		h.next = (h.next + 1) % maxChanges
 	}
 }
 
@@ -189,7 +191,7 @@ func (h *history) of(name types.NamespacedName) []Change {
 	return found
 }
 
-// seconds returns a time in seconds since 1970; 0 if it is not known.
+// seconds returns a Unix time in seconds. It returns 0 for the zero time.
 func seconds(when time.Time) int64 {
 	if when.IsZero() {
 		return 0

@@ -9,14 +9,15 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Informer reports changes of ManagedResources, and has them in its own cache.
+// Informer reports changes of ManagedResources, and keeps them in its own cache.
 type Informer interface {
 	AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(registration toolscache.ResourceEventHandlerRegistration) error
 }
 
-// FollowInformer follows ManagedResources until the context ends, by a cache that the controllers fill: without requests, and
-// keeping the rows alone, as all else is there.
+// FollowInformer follows the ManagedResources in a cache of the controllers until the context is canceled. It sends
+// no requests, and
+// keeps only rows, because the cache has everything else.
 func (s *Server) FollowInformer(ctx context.Context, informer Informer) error {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(added any) { s.store.inform(nil, managedResource(added)) },
@@ -33,7 +34,7 @@ func (s *Server) FollowInformer(ctx context.Context, informer Informer) error {
 	return informer.RemoveEventHandler(registration)
 }
 
-// managedResource returns the ManagedResource of an informer's event; nil if it is something else.
+// managedResource returns the ManagedResource of an informer's event. It returns nil if it is something else.
 func managedResource(told any) *resourcesv1alpha1.ManagedResource {
 	if gone, is := told.(toolscache.DeletedFinalStateUnknown); is {
 		told = gone.Obj
@@ -42,7 +43,7 @@ func managedResource(told any) *resourcesv1alpha1.ManagedResource {
 	return mr
 }
 
-// inform takes in a version of a ManagedResource after another one. Either may be nil.
+// inform processes a change from one version of a ManagedResource to another. Either may be nil.
 func (s *store) inform(before, after *resourcesv1alpha1.ManagedResource) {
 	switch {
 	case after == nil && before == nil:
@@ -81,7 +82,7 @@ func (s *Server) Loaded() bool {
 	return s.store.loaded
 }
 
-// Namespaces returns those that have ManagedResources, sorted, up to a maximum; and whether there are more.
+// Namespaces returns the namespaces with ManagedResources, sorted, up to a maximum, and whether there are more.
 func (s *Server) Namespaces(most int) (names []string, more bool) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

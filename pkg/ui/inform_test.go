@@ -31,7 +31,7 @@ func newManagedResource(namespace, name, version string, objects ...string) *res
 	return mr
 }
 
-// TestInformed checks what is kept of what a cache tells, and what history is made of it.
+// TestInformed checks which parts of cached objects are kept, and which history they result in.
 func TestInformed(t *testing.T) {
 	s := newTestStore()
 	one, changed := newManagedResource("garden", "a", "1", "x"), newManagedResource("garden", "a", "2", "x", "y")
@@ -40,9 +40,9 @@ func TestInformed(t *testing.T) {
 	s.inform(nil, nil)
 	s.change(func() { s.loaded = true })
 	s.inform(one, changed)
-	s.inform(changed, changed) // as caches do now and then
+	s.inform(changed, changed) // caches occasionally do this
 	if got := s.inventoryOf(state.NameOf(one)); len(got) != 2 {
-		t.Errorf("its inventory is %v", got)
+		t.Errorf("the inventory is %v", got)
 	}
 	if got := s.records[state.NameOf(one)]; got.entries != nil || got.conditions != nil || got.row.Objects != 2 || len(s.records) != 2 {
 		t.Errorf("kept: %+v", got)
@@ -53,14 +53,14 @@ func TestInformed(t *testing.T) {
 	}
 	s.inform(managedResource(toolscache.DeletedFinalStateUnknown{Obj: changed}), nil)
 	if history := s.historyOf(state.NameOf(one)); len(s.records) != 1 || history[0].What != changedDeleted {
-		t.Errorf("after it is gone: %+v", history)
+		t.Errorf("after the deletion: %+v", history)
 	}
 	if managedResource("text") != nil {
-		t.Error("what is no ManagedResource is taken in")
+		t.Error("an object that is not a ManagedResource is accepted")
 	}
 }
 
-// TestFeed_OmitsOtherNamespaces checks that rows and departures of namespaces that a viewer may not see are left out.
+// TestFeed_OmitsOtherNamespaces checks that rows and deletions in namespaces that a viewer may not see are omitted.
 func TestFeed_OmitsOtherNamespaces(t *testing.T) {
 	s := newTestStore()
 	a, b := newManagedResource("garden", "a", "1"), newManagedResource("other", "b", "1")
@@ -76,7 +76,7 @@ func TestFeed_OmitsOtherNamespaces(t *testing.T) {
 		t.Errorf("%+v", news)
 	}
 	if news, _ := s.since(0, Namespaces{}, error.Error); len(news.Rows) > 0 {
-		t.Errorf("who may see nothing is told %+v", news)
+		t.Errorf("a viewer without permissions gets %+v", news)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestNamespaces(t *testing.T) {
 	}
 	same, other := TheseNamespaces([]string{"b", "a"}), TheseNamespaces([]string{"a", "bc"})
 	if same.key != TheseNamespaces([]string{"a", "b"}).key || same.key == other.key || same.key == AllNamespaces().key || same.Include("c") || !AllNamespaces().Include("c") {
-		t.Error("sets are not told apart")
+		t.Error("different sets are equal, or equal ones differ")
 	}
 }
 
-// TestResume checks that a page goes on where it was only if it was told of the same namespaces by the same server.
+// TestResume checks that a page resumes only if the same server has sent it the changes of the same namespaces before.
 func TestResume(t *testing.T) {
 	s := &Server{epoch: "now"}
 	v := &Viewer{Sees: TheseNamespaces([]string{"a"})}
@@ -108,8 +108,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestViewer_AccessReviewFails checks what an open page is told while the API server cannot be asked what its viewer may see, and that it goes
-// on then; and that it ends when the viewer may see nothing any more.
+// TestViewer_AccessReviewFails checks the changes that an open page gets while the API server does not answer what its viewer
+// may see, and that it continues afterwards. The page ends when the viewer may no longer see anything.
 func TestViewer_AccessReviewFails(t *testing.T) {
 	clock := testingclock.NewFakeClock(start)
 	var answer atomic.Pointer[error]
@@ -152,29 +152,29 @@ func TestViewer_AccessReviewFails(t *testing.T) {
 			case <-time.After(10 * time.Millisecond):
 				clock.Step(heartbeat)
 			case <-patience:
-				t.Fatalf("it is not so: %s", what)
+				t.Fatalf("timed out: %s", what)
 			}
 		}
 	}
-	next("the row is told", func(news News, _ bool) bool { return len(news.Rows) == 1 })
+	next("the row is sent", func(news News, _ bool) bool { return len(news.Rows) == 1 })
 	said(errors.New("refused"))
-	next("it is told that it cannot be told", func(news News, _ bool) bool { return news.Lost == "refused" && len(news.Rows) == 0 })
+	next("the loss of the connection is sent", func(news News, _ bool) bool { return news.Lost == "refused" && len(news.Rows) == 0 })
 	s.store.inform(nil, newManagedResource("garden", "b", "1"))
 	said(nil)
-	next("it goes on where it was", func(news News, _ bool) bool {
+	next("the stream resumes", func(news News, _ bool) bool {
 		return news.Lost == "" && len(news.Rows) == 1 && news.Rows[0].Name == "b"
 	})
 	said(&DeniedError{Code: http.StatusUnauthorized, Reason: "expired"})
-	next("it ends", func(_ News, open bool) bool { return !open })
+	next("the stream ends", func(_ News, open bool) bool { return !open })
 }
 
-// noClusters are none.
+// noClusters is a Clusters without a kubeconfig.
 type noClusters struct{ console.Clusters }
 
-// Kubeconfig returns none.
+// Kubeconfig returns nil.
 func (noClusters) Kubeconfig() (config *clientcmdapi.Config, context string) { return nil, "" }
 
-// TestBoundsOfOne checks that one viewer gets no more than so many pages, whatever is left for others.
+// TestBoundsOfOne checks that the number of pages of one viewer is limited, even if others could still open pages.
 func TestBoundsOfOne(t *testing.T) {
 	s := &Server{streams: make(chan struct{}, 9), store: newTestStore()}
 	v := &Viewer{Bounds: NewBounds(1, 1)}

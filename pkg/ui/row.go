@@ -11,20 +11,21 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
-// Row is what the list shows of a ManagedResource.
+// Row is a ManagedResource in the list.
 type Row struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	State     state.Word `json:"state"`
-	// Since is when the state began, Created when the ManagedResource was created, in seconds since 1970; 0 if it is not known.
+	// Since is the time when the state began, and Created the creation time, as Unix times in seconds. They are 0 if
+	// unknown.
 	Since   int64  `json:"since,omitempty"`
 	Created int64  `json:"created,omitempty"`
 	Class   string `json:"class"`
-	// Objects is how many are in the inventory.
+	// Objects is the number of objects in the inventory.
 	Objects int `json:"objects"`
-	// Message is the first line of what is wrong.
+	// Message is the first line of the problem.
 	Message string `json:"message,omitempty"`
-	// Version changes with everything that may change what is read of it.
+	// Version is the resourceVersion. Pages read details again when it changes.
 	Version string `json:"version"`
 }
 
@@ -36,8 +37,9 @@ func rowOf(mr *resourcesv1alpha1.ManagedResource) Row {
 	}
 }
 
-// record is what is kept of a ManagedResource: the row, and what is compared with a later version. Of many, what they are made of
-// would take too much memory. It is never changed.
+// record contains the row of a ManagedResource and the data to compare with a later version. Complete
+// ManagedResources would take too
+// much memory. Records are immutable.
 type record struct {
 	watch.Meta
 	row        Row
@@ -45,13 +47,14 @@ type record struct {
 	conditions []Condition
 	entries    []entry
 	writes     []write
-	// cached is the ManagedResource in the cache of the controllers, so that the entries need not be kept; nil if there is none.
+	// cached is the ManagedResource in the cache of the controllers, which replaces entries. It is nil without such a
+	// cache.
 	cached *resourcesv1alpha1.ManagedResource
-	// sequence is when the record was taken in, among all of the store.
+	// sequence is the sequence of the store when the record was stored.
 	sequence uint64
 }
 
-// Condition is one of a ManagedResource.
+// Condition is a condition of a ManagedResource.
 type Condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -62,7 +65,8 @@ type Condition struct {
 
 func recordOf(mr *resourcesv1alpha1.ManagedResource) *record {
 	return &record{
-		Meta: watch.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr), writes: writesOf(mr),
+		Meta: watch.MetaOf(mr), row: rowOf(mr), generation: mr.Generation, conditions: conditionsOf(mr), entries: entriesOf(mr),
+		writes: writesOf(mr),
 	}
 }
 
@@ -70,7 +74,7 @@ func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []Condition {
 	var conditions []Condition
 	for _, each := range mr.Status.Conditions {
 		if each.Type == resourcesv1alpha1.Ready {
-			continue // it sums up the others
+			continue // it summarizes the others
 		}
 		conditions = append(conditions, Condition{
 			Type: string(each.Type), Status: string(each.Status), Since: seconds(each.LastTransitionTime.Time), Reason: each.Reason,
@@ -80,21 +84,21 @@ func conditionsOf(mr *resourcesv1alpha1.ManagedResource) []Condition {
 	return conditions
 }
 
-// DeepCopyObject makes it an object for client-go. A record is never changed, so it is its own copy.
+// DeepCopyObject implements runtime.Object. Records are immutable, so that a record is its own copy.
 func (r *record) DeepCopyObject() runtime.Object { return r }
 
-// longest is how many bytes of a text are kept.
+// longest is the maximum length of a text in bytes.
 const longest = 1024
 
-// shorten cuts a text that is too long to be kept.
+// shorten returns a text up to the maximum length.
 func shorten(text string) string {
 	if len(text) <= longest {
-		return strings.Clone(text) // not to keep what it was a part of
+		return strings.Clone(text) // do not keep the text in memory that it is a part of
 	}
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// conditionOf returns the condition of a type; nil for none.
+// conditionOf returns the condition of a type. It returns nil if there is none.
 func conditionOf(conditions []Condition, name string) *Condition {
 	i := slices.IndexFunc(conditions, func(c Condition) bool { return c.Type == name })
 	if i < 0 {

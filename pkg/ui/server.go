@@ -1,4 +1,5 @@
-// Package ui serves a web page that shows ManagedResources live: their states, their objects, and why one is not ready. It never
+// Package ui serves a web page that shows ManagedResources live: their states, their objects, and why they are not
+// ready. It never
 // writes, and uses the same code as the command line.
 package ui
 
@@ -12,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -28,14 +28,14 @@ import (
 )
 
 const (
-	// readTimeout limits the time to read a part of a ManagedResource; errSlow reports it.
+	// readTimeout limits the time to read a part of a ManagedResource. errSlow reports that it was exceeded.
 	readTimeout = time.Minute
-	// writeTimeout limits the time that a page may take to receive a response.
+	// writeTimeout limits the time to send a response.
 	writeTimeout = 30 * time.Second
-	// mostReads limits the concurrent reads of parts, for all pages.
-	mostReads = 8
-	// mostStreams limits the number of concurrent event streams.
-	mostStreams = 64
+	// maxReads limits the concurrent reads of parts, for all pages.
+	maxReads = 8
+	// maxStreams limits the number of concurrent event streams.
+	maxStreams = 64
 )
 
 // Options configure a server for one viewer, who may see everything that is listed.
@@ -45,7 +45,7 @@ type Options struct {
 	// Choice and Namespace select the listed ManagedResources. Namespace is empty for all.
 	Choice    console.Choice
 	Namespace string
-	// Scope describes the selection for people, such as "all namespaces".
+	// Scope describes the selection to the viewer, such as "all namespaces".
 	Scope string
 }
 
@@ -53,11 +53,11 @@ type Options struct {
 type SharedOptions struct {
 	// Viewer returns the viewer of a request, or a DeniedError. It is called for each request, and again while changes are streamed.
 	Viewer func(r *http.Request) (*Viewer, error)
-	// Program and Version identify the serving program, Host is the address of the API server.
+	// Program and Version identify the serving program. Host is the address of the API server.
 	Program, Version, Host string
-	// Namespaces are the namespaces that are shown; empty for all.
+	// Namespaces are the namespaces that are shown. It is empty for all.
 	Namespaces []string
-	// Login is what pages ask viewers for who are not logged in (Refusal); empty for nothing.
+	// Login is the kind of login for viewers who are not logged in (see Refusal). It is empty if there is no login.
 	Login string
 	Clock clock.WithTicker
 	// Reads and Streams limit the concurrent reads of parts of ManagedResources and the concurrent event streams, for all viewers.
@@ -67,7 +67,7 @@ type SharedOptions struct {
 // Server serves the page and its data.
 type Server struct {
 	shared SharedOptions
-	// follow follows ManagedResources until a context ends; nil if an informer does.
+	// follow follows ManagedResources until the context is canceled. It is nil if an informer does that.
 	follow func(context.Context)
 	store  *store
 	assets assets
@@ -77,7 +77,7 @@ type Server struct {
 	streams chan struct{}
 }
 
-// New returns a server for one viewer. Run must be called to follow ManagedResources.
+// New returns a server for one viewer. Call Run to follow ManagedResources.
 func New(options Options) (*Server, error) {
 	source, err := options.Console.Source()
 	if err != nil {
@@ -91,14 +91,14 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	viewer := &Viewer{Console: options.Console, Sees: AllNamespaces(), Scope: options.Scope, Bounds: NewBounds(mostReads, mostStreams)}
+	viewer := &Viewer{Console: options.Console, Sees: AllNamespaces(), Scope: options.Scope, Bounds: NewBounds(maxReads, maxStreams)}
 	if options.Namespace != "" {
 		viewer.Sees = TheseNamespaces([]string{options.Namespace})
-		viewer.MayGet = func(context.Context, types.NamespacedName) (bool, error) { return true, nil } // of others nothing is known
+		viewer.MayGet = func(context.Context, types.NamespacedName) (bool, error) { return true, nil } // the store has no others
 	}
 	server, err := NewShared(SharedOptions{
 		Viewer: func(*http.Request) (*Viewer, error) { return viewer, nil }, Program: "kubectl mr", Version: options.Console.Version,
-		Host: source.Host, Clock: options.Console.Clock, Reads: mostReads, Streams: mostStreams,
+		Host: source.Host, Clock: options.Console.Clock, Reads: maxReads, Streams: maxStreams,
 	})
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func New(options Options) (*Server, error) {
 	return server, nil
 }
 
-// NewShared returns a server for many viewers. FollowInformer must be called to follow ManagedResources.
+// NewShared returns a server for many viewers. Call FollowInformer to follow ManagedResources.
 func NewShared(options SharedOptions) (*Server, error) {
 	files, err := loadAssets()
 	if err != nil {
@@ -122,7 +122,7 @@ func NewShared(options SharedOptions) (*Server, error) {
 	}, nil
 }
 
-// Run follows ManagedResources until the context ends.
+// Run follows ManagedResources until the context is canceled.
 func (s *Server) Run(ctx context.Context) { s.follow(ctx) }
 
 // Handler serves everything. Paths below /api/ require a viewer; the rest is public.
@@ -157,7 +157,7 @@ func (s *Server) as(serve func(http.ResponseWriter, *http.Request, *Viewer)) htt
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; form-action 'none'"
 
-// SetHeaders sets headers that disable browser features which the page does not need.
+// SetHeaders sets headers that disable browser features that the page does not need.
 func SetHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -188,9 +188,9 @@ func Secure(next http.Handler) http.Handler {
 	})
 }
 
-// FromElsewhere reports whether a page of another server sent the request, by the headers of browsers
+// IsCrossSite reports whether a page of another server sent the request, by the headers of browsers
 // (https://www.w3.org/TR/fetch-metadata). Other clients do not send them.
-func FromElsewhere(r *http.Request) bool {
+func IsCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
@@ -208,7 +208,7 @@ type Word struct {
 
 // Meaning describes all words. It is the same for all viewers.
 type Meaning struct {
-	// States are the words for ManagedResources, the gravest first; Healths those for objects, and Syncs.
+	// States are the words for ManagedResources, the most severe first. Healths and Syncs are the words for objects.
 	States  []Word `json:"states"`
 	Healths []Word `json:"healths"`
 	Syncs   []Word `json:"syncs"`
@@ -229,36 +229,36 @@ func meaningOfWords() Meaning {
 
 // About describes the server and the viewer.
 type About struct {
-	// Program is what serves the page.
+	// Program is the program that serves the page.
 	Program string `json:"program"`
 	Version string `json:"version"`
 	Host    string `json:"host"`
 	Scope   string `json:"scope"`
-	// User is the name of the viewer, as far as it is known; CanLeave says that there is something to log out of.
+	// User is the name of the viewer, if known. CanLeave is set if the viewer can log out.
 	User     string `json:"user,omitempty"`
 	CanLeave bool   `json:"canLeave,omitempty"`
 }
 
 func (s *Server) serveAbout(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	host := s.shared.Host
-	if parsed, err := url.Parse(host); err == nil && parsed.Host != "" {
-		host = parsed.Host
-	}
-	s.answer(w, r, About{Program: s.shared.Program, Version: s.shared.Version, Host: host, Scope: v.Scope, User: v.Name, CanLeave: v.CanLeave})
+	s.answer(w, r, About{
+		Program: s.shared.Program, Version: s.shared.Version, Host: console.HostOf(s.shared.Host), Scope: v.Scope, User: v.Name, CanLeave: v.CanLeave,
+	})
 }
 
 func (s *Server) serveActivity(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	s.serveRead(w, r, v, func(ctx context.Context) (any, error) { return s.readActivities(ctx, v) })
 }
 
-// nameIn returns the ManagedResource that a path names.
+// nameIn returns the ManagedResource in the path of a request.
 func (s *Server) nameIn(r *http.Request) (types.NamespacedName, error) {
 	name := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return name, apierrors.NewBadRequest(fmt.Sprintf("%q is not a valid name of a ManagedResource", name))
 	}
 	if served := s.shared.Namespaces; len(served) > 0 && !slices.Contains(served, name.Namespace) {
-		return name, &DeniedError{Code: http.StatusForbidden, Reason: fmt.Sprintf("this resource-manager has nothing to do with namespace %s", name.Namespace)}
+		return name, &DeniedError{
+			Code: http.StatusForbidden, Reason: fmt.Sprintf("this resource-manager does not watch namespace %s", name.Namespace),
+		}
 	}
 	return name, nil
 }
@@ -276,11 +276,11 @@ func (s *Server) servePart(part part) func(http.ResponseWriter, *http.Request, *
 	}
 }
 
-// serveRead answers with what is read of the clusters, when it is the viewer's turn.
+// serveRead reads from the clusters and sends the result. It limits concurrent reads.
 func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, read func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	free, err := take(ctx, v.Bounds.reads, s.reads) // a viewer who waits for their other requests does not block others
+	free, err := take(ctx, v.Bounds.reads, s.reads) // the viewer's own limit first, so that a waiting viewer does not block others
 	if err != nil {
 		s.refuse(w, r, v, err)
 		return
@@ -294,17 +294,17 @@ func (s *Server) serveRead(w http.ResponseWriter, r *http.Request, v *Viewer, re
 	s.answer(w, r, answer)
 }
 
-// serveHistory answers with what was seen to change.
+// serveHistory sends the observed changes.
 func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	s.serveNoted(w, r, v, func(name types.NamespacedName) any { return s.store.historyOf(name) })
 }
 
-// serveInventory answers at once with what is known of a tree already, for pages that wait for the rest.
+// serveInventory sends the objects that are known without requests, for pages that wait for the rest.
 func (s *Server) serveInventory(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	s.serveNoted(w, r, v, func(name types.NamespacedName) any { return inventoryOf(s.store.inventoryOf(name)) })
 }
 
-// serveNoted answers with what was noted of a ManagedResource, if the viewer may see it.
+// serveNoted sends data in memory about a ManagedResource, if the viewer may see it.
 func (s *Server) serveNoted(w http.ResponseWriter, r *http.Request, v *Viewer, noted func(types.NamespacedName) any) {
 	name, err := s.nameIn(r)
 	if err == nil {
@@ -320,17 +320,17 @@ func (s *Server) serveNoted(w http.ResponseWriter, r *http.Request, v *Viewer, n
 // Refusal is the body of an error response.
 type Refusal struct {
 	Error string `json:"error"`
-	// Gone is set if the ManagedResource does not exist, Forbidden if the viewer may not read it.
+	// Gone is set if the ManagedResource does not exist. Forbidden is set if the viewer may not read it.
 	Gone      bool `json:"gone,omitempty"`
 	Forbidden bool `json:"forbidden,omitempty"`
 	// Login is "token" if the page should ask for a token, "tokens" for the tokens of both clusters, or else empty.
 	Login string `json:"login,omitempty"`
 }
 
-// errSlow is the cause of canceled reads.
+// errSlow is the message for reads that exceed readTimeout.
 var errSlow = errors.New("the cluster has not answered within a minute: it may be slow, overloaded or hard to reach")
 
-// refuse sends an error, to a viewer or to a client that is not logged in.
+// refuse sends an error. v is nil if the client is not logged in.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v *Viewer, err error) {
 	code, refusal := codeOf(err)
 	if refusal.Error = err.Error(); v != nil {
@@ -349,14 +349,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, value any) {
 	s.send(w, r, http.StatusOK, value)
 }
 
-// send sends a value as JSON, unless the page already has it.
+// send sends a value as JSON, unless the page has it already.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		http.Error(w, "the response cannot be encoded", http.StatusInternalServerError)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // writers of tests have none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // not supported by the writers of tests
 	sum := sha256.Sum256(body)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	header := w.Header()
@@ -367,9 +367,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, value an
 		return
 	}
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	if !takesGzip(r) {
+	if !acceptsGzip(r) {
 		w.WriteHeader(code)
-		_, _ = w.Write(body) // the client may be gone
+		_, _ = w.Write(body) // the client may have disconnected
 		return
 	}
 	header.Set("Content-Encoding", "gzip")

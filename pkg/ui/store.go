@@ -10,11 +10,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// mostGone is how many ManagedResources that are gone are remembered, for pages that are behind. A page that is further behind gets
-// everything again.
-const mostGone = 1000
+// maxGone is the maximum number of deleted ManagedResources in memory, for pages that have not received the deletion
+// yet. A page that
+// lags further behind receives everything again.
+const maxGone = 1000
 
-// store keeps records of ManagedResources for all pages, and what has changed lately.
+// store keeps records of ManagedResources for all pages, and recent changes.
 type store struct {
 	clock clock.PassiveClock
 
@@ -23,16 +24,16 @@ type store struct {
 	// sequence counts changes.
 	sequence uint64
 	gone     []departure
-	// forgotten is the sequence of the last departure that is not remembered any more.
+	// forgotten is the sequence of the last removed departure.
 	forgotten uint64
 	history   history
-	// loaded says that all were read once, read how many have been until then.
+	// loaded is set after all ManagedResources were read once. Until then, read is the number of those read so far.
 	loaded bool
 	read   int
-	// lost is why the cluster cannot be reached, and since when; nil if it can be.
+	// lost is the error if the cluster is unreachable since lostSince. It is nil if the cluster is reachable.
 	lost      error
 	lostSince time.Time
-	// changed is closed with the next change.
+	// changed is closed on the next change.
 	changed chan struct{}
 }
 
@@ -47,29 +48,31 @@ func newStore(clock clock.PassiveClock) *store {
 
 // News contains the changes that a page has not seen yet.
 type News struct {
-	// Sequence is what the page is to ask from the next time.
+	// Sequence is the sequence from which the page continues.
 	Sequence uint64 `json:"sequence"`
-	// Reset says that rows are all that there are.
+	// Reset is set if rows are all existing ManagedResources.
 	Reset bool                   `json:"reset,omitempty"`
 	Rows  []Row                  `json:"rows,omitempty"`
 	Gone  []types.NamespacedName `json:"gone,omitempty"`
-	// Loaded says that all were read once, Read how many have been until then.
+	// Loaded is set after all were read once. Until then, Read is the number of those read so far.
 	Loaded bool `json:"loaded"`
 	Read   int  `json:"read,omitempty"`
-	// Lost says why the cluster cannot be reached, LostSince since when.
+	// Lost is the error if the cluster is unreachable since LostSince.
 	Lost      string `json:"lost,omitempty"`
 	LostSince int64  `json:"lostSince,omitempty"`
-	// Notice says what is not shown, and why.
+	// Notice describes what is not shown, and why.
 	Notice string `json:"notice,omitempty"`
 	Now    int64  `json:"now"`
 }
 
-// since returns what changed after a sequence, 0 for all, in namespaces, and what is closed when there is more.
+// since returns the changes in namespaces after a sequence, or everything for 0, and a channel that is closed on the
+// next change.
 func (s *store) since(sequence uint64, in Namespaces, explain func(error) string) (News, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := News{
-		Sequence: s.sequence, Reset: sequence == 0 || sequence < s.forgotten || sequence > s.sequence, Loaded: s.loaded, Now: seconds(s.clock.Now()),
+		Sequence: s.sequence, Reset: sequence == 0 || sequence < s.forgotten || sequence > s.sequence, Loaded: s.loaded,
+		Now: seconds(s.clock.Now()),
 	}
 	if !s.loaded {
 		news.Read = s.read
@@ -92,14 +95,14 @@ func (s *store) since(sequence uint64, in Namespaces, explain func(error) string
 	return news, s.changed
 }
 
-// historyOf returns what changed about a ManagedResource, the latest first.
+// historyOf returns the changes of a ManagedResource, the latest first.
 func (s *store) historyOf(name types.NamespacedName) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.history.of(name)
 }
 
-// inventoryOf returns the inventory of a ManagedResource; nothing if it is not known.
+// inventoryOf returns the inventory of a ManagedResource. It returns nil if the ManagedResource is unknown.
 func (s *store) inventoryOf(name types.NamespacedName) []entry {
 	s.mu.Lock()
 	known := s.records[name]
@@ -113,7 +116,7 @@ func (s *store) inventoryOf(name types.NamespacedName) []entry {
 	return known.entries
 }
 
-// versionOf returns the version in which a ManagedResource is known; empty if it is not.
+// versionOf returns the known resourceVersion of a ManagedResource. It is empty if the ManagedResource is unknown.
 func (s *store) versionOf(name types.NamespacedName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +126,7 @@ func (s *store) versionOf(name types.NamespacedName) string {
 	return ""
 }
 
-// change records a change, and wakes those that wait.
+// change makes a change, and notifies waiting pages.
 func (s *store) change(note func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,17 +136,17 @@ func (s *store) change(note func()) {
 	s.changed = make(chan struct{})
 }
 
-// OnSynced records that the cluster answers.
+// OnSynced records that the cluster is reachable.
 func (s *store) OnSynced() {
 	s.change(func() { s.lost, s.read = nil, 0 })
 }
 
-// OnProgress records how many more were read.
+// OnProgress records that more ManagedResources were read.
 func (s *store) OnProgress(count int) {
 	s.change(func() { s.read += count })
 }
 
-// OnError records that a request failed.
+// OnError records a failed request.
 func (s *store) OnError(err error) {
 	s.change(func() {
 		if s.lost == nil {
@@ -153,22 +156,22 @@ func (s *store) OnError(err error) {
 	})
 }
 
-// Add stores a record. It implements cache.ReflectorStore, as do the methods below.
+// Add stores a record. It implements cache.ReflectorStore, like the methods below.
 func (s *store) Add(object any) error { return s.take(object) }
 
-// Update takes in a record that has changed.
+// Update stores a changed record.
 func (s *store) Update(object any) error { return s.take(object) }
 
 func (s *store) take(object any) error {
 	taken, is := object.(*record)
 	if !is {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	s.change(func() { s.put(taken) })
 	return nil
 }
 
-// put takes in a record with the present sequence.
+// put stores a record with the current sequence.
 func (s *store) put(taken *record) {
 	before := s.records[taken.FullName()]
 	if before != nil && before.ResourceVersion == taken.ResourceVersion {
@@ -181,11 +184,11 @@ func (s *store) put(taken *record) {
 	s.records[taken.FullName()] = taken
 }
 
-// Delete takes in that a record is gone.
+// Delete removes a record.
 func (s *store) Delete(object any) error {
 	taken, is := object.(*record)
 	if !is {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	s.change(func() { s.remove(taken.FullName()) })
 	return nil
@@ -199,13 +202,13 @@ func (s *store) remove(name types.NamespacedName) {
 	s.history.add(differences(before, nil, s.clock.Now()))
 	delete(s.records, name)
 	s.gone = append(s.gone, departure{name, s.sequence})
-	if len(s.gone) > mostGone {
+	if len(s.gone) > maxGone {
 		s.forgotten = s.gone[0].sequence
 		s.gone = slices.Delete(s.gone, 0, 1)
 	}
 }
 
-// Replace takes in all that there are.
+// Replace replaces all records.
 func (s *store) Replace(objects []any, _ string) error {
 	s.change(func() {
 		there := make(map[types.NamespacedName]bool, len(objects))
@@ -225,5 +228,5 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: no caller needs it.
+// Resync does nothing, because no caller needs it.
 func (s *store) Resync() error { return nil }

@@ -18,15 +18,15 @@ import (
 const (
 	// quiet is how long changes are collected before they are sent to a page.
 	quiet = 100 * time.Millisecond
-	// heartbeat is how often a page receives an event without changes, so that it notices a lost connection.
+	// heartbeat is the interval of events without changes, so that a page notices a lost connection.
 	heartbeat = 10 * time.Second
-	// turn is how long a page waits for another one to be closed, which may be its own connection before.
+	// turn is how long a page waits until another page is closed, which may be its own previous connection.
 	turn = 2 * time.Second
-	// viewerTimeout limits the time to find out what a viewer may see.
+	// viewerTimeout limits the time to determine the permissions of a viewer.
 	viewerTimeout = 15 * time.Second
 )
 
-// tones are what styles are called in pages.
+// tones are the names of styles in pages.
 var tones = map[screen.Style]string{screen.Good: "good", screen.Bad: "bad", screen.Busy: "busy", screen.Faint: "faint"}
 
 func toneOf(style screen.Style) string {
@@ -36,8 +36,10 @@ func toneOf(style screen.Style) string {
 	return "plain"
 }
 
-// serveChanges sends a page the current rows, and then all changes, as server-sent events. The page says by "since" what it
-// has received already, as the id of an event. Who asks, and what they may see, is found out again each time: it may have
+// serveChanges sends the current rows, and then all changes, as server-sent events. The query parameter "since"
+// contains the id of
+// the last event that the page received. The viewer and their permissions are determined again for each event,
+// because they may have
 // changed.
 func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	ctx, cancel := context.WithTimeout(r.Context(), turn)
@@ -75,16 +77,18 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request, v *Viewer)
 	}
 }
 
-// resume returns the sequence from which a page needs changes; 0 for all, also if it received those of other namespaces.
+// resume returns the sequence from which a page needs changes. It returns 0 for everything, for example if the
+// namespaces have changed.
 func (s *Server) resume(since string, v *Viewer) (sequence uint64) {
 	if text, found := strings.CutPrefix(since, s.epoch+"."+v.Sees.key+"."); found {
-		sequence, _ = strconv.ParseUint(text, 10, 64) // 0 is all
+		sequence, _ = strconv.ParseUint(text, 10, 64) // 0 means everything
 	}
 	return sequence
 }
 
-// wait waits until something has changed, or for a heartbeat, and returns the viewer then: nil if the request ended, or if the
-// viewer is no longer authorized. While that is unknown, it sends the page the reason instead.
+// wait waits for a change or a heartbeat, and then returns the viewer. It returns nil if the request ended, or if the
+// viewer is no
+// longer authorized. While that cannot be determined, it calls lose with the error, which sends it to the page.
 func (s *Server) wait(r *http.Request, changed <-chan struct{}, lose func(error) error) *Viewer {
 	beat := s.shared.Clock.After(heartbeat)
 	for {
@@ -112,7 +116,7 @@ func (s *Server) wait(r *http.Request, changed <-chan struct{}, lose func(error)
 	}
 }
 
-// stream sends events.
+// stream sends server-sent events.
 type stream struct {
 	io.Writer
 	zipped *gzip.Writer
@@ -123,9 +127,9 @@ func newStream(w http.ResponseWriter, r *http.Request) *stream {
 	s := &stream{Writer: w, http: http.NewResponseController(w)}
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream; charset=utf-8")
-	header.Set("X-Accel-Buffering", "no") // proxies are to pass events on at once
+	header.Set("X-Accel-Buffering", "no") // proxies must forward events immediately
 	header.Set("Vary", "Accept-Encoding")
-	if takesGzip(r) {
+	if acceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		s.zipped, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 		s.Writer = s.zipped
@@ -138,7 +142,7 @@ func (s *stream) send(id string, value any) error {
 	if err != nil {
 		return err
 	}
-	_ = s.http.SetWriteDeadline(time.Now().Add(writeTimeout)) // writers of tests have none
+	_ = s.http.SetWriteDeadline(time.Now().Add(writeTimeout)) // not supported by the writers of tests
 	if _, err := fmt.Fprintf(s, "id: %s\ndata: %s\n\n", id, body); err != nil {
 		return err
 	}

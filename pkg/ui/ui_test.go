@@ -27,7 +27,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// wrote has a field manager have written at a time.
+// wrote returns a change that records a write by a field manager at a time.
 func wrote(manager string, at int64) func(*record) {
 	return func(r *record) { r.writes = append(r.writes, write{unique.Make(manager), at}) }
 }
@@ -112,18 +112,18 @@ func TestManyObjectsAreCounted(t *testing.T) {
 		}
 	})
 	changes := differences(newRecord("a", "1"), after, start)
-	if len(changes) != 1 || changes[0].AppliedCount != 100 || len(changes[0].Applied) != mostNamed {
+	if len(changes) != 1 || changes[0].AppliedCount != 100 || len(changes[0].Applied) != maxNamed {
 		t.Errorf("%+v", changes)
 	}
 }
 
 func TestHistoryIsBounded(t *testing.T) {
 	var h history
-	for i := range mostChanges + 10 {
+	for i := range maxChanges + 10 {
 		h.add([]Change{{At: int64(i), Namespace: "garden", Name: []string{"a", "b"}[i%2]}})
 	}
 	found := h.of(types.NamespacedName{Namespace: "garden", Name: "a"})
-	if len(h.changes) != mostChanges || len(found) != mostChanges/2 || found[0].At != mostChanges+8 || found[len(found)-1].At != 10 {
+	if len(h.changes) != maxChanges || len(found) != maxChanges/2 || found[0].At != maxChanges+8 || found[len(found)-1].At != 10 {
 		t.Errorf("%d changes, %d of them about a, from %d to %d", len(h.changes), len(found), found[0].At, found[len(found)-1].At)
 	}
 }
@@ -132,7 +132,7 @@ func newTestStore() *store {
 	return newStore(testingclock.NewFakePassiveClock(start))
 }
 
-// describe says what a page is told.
+// describe returns the changes that a page gets, as text.
 func describe(news News) string {
 	text := fmt.Sprintf("%d", news.Sequence)
 	if news.Reset {
@@ -173,11 +173,11 @@ func TestFeed_SendsChanges(t *testing.T) {
 	ask(2, "4 +b2 -a")
 	ask(3, "4 -a")
 	take(f.Add(newRecord("a", "9")))
-	ask(3, "5 +a9")                                                                               // it is there again
-	if news, _ := f.since(99, AllNamespaces(), error.Error); !news.Reset || len(news.Rows) != 2 { // of a server that is gone
+	ask(3, "5 +a9")                                                                               // it exists again
+	if news, _ := f.since(99, AllNamespaces(), error.Error); !news.Reset || len(news.Rows) != 2 { // the sequence of a previous server
 		t.Errorf("%+v", news)
 	}
-	take(f.Replace([]any{newRecord("a", "9")}, "")) // after a watch that broke off: b is gone, a as it was
+	take(f.Replace([]any{newRecord("a", "9")}, "")) // after an interrupted watch: b is deleted, a is unchanged
 	ask(5, "6 -b")
 	f.OnError(errors.New("refused"))
 	ask(6, "7 refused")
@@ -185,7 +185,7 @@ func TestFeed_SendsChanges(t *testing.T) {
 		t.Errorf("history of b: %+v", changes)
 	}
 	if err := f.Add("text"); err == nil {
-		t.Error("what is no record is taken in")
+		t.Error("an object that is not a record is accepted")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestFeed_WakesWaiters(t *testing.T) {
 	_, changed := f.since(0, AllNamespaces(), error.Error)
 	select {
 	case <-changed:
-		t.Error("nothing has changed")
+		t.Error("the waiter was woken without a change")
 	default:
 	}
 	if err := f.Add(newRecord("a", "1")); err != nil {
@@ -203,23 +203,23 @@ func TestFeed_WakesWaiters(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("nobody is woken")
+		t.Error("the waiter was not woken")
 	}
 }
 
 func TestFeedForgetsDepartures(t *testing.T) {
 	f := newTestStore()
-	for i := range mostGone + 1 {
+	for i := range maxGone + 1 {
 		name := fmt.Sprintf("a%d", i)
 		if err := errors.Join(f.Add(newRecord(name, "1")), f.Delete(newRecord(name, "1"))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if news, _ := f.since(1, AllNamespaces(), error.Error); !news.Reset {
-		t.Error("a page that is too far behind is not given all anew")
+		t.Error("a page that is too far behind does not get all rows again")
 	}
-	if news, _ := f.since(2, AllNamespaces(), error.Error); news.Reset || len(news.Gone) != mostGone {
-		t.Errorf("a page that is behind is told of %d, want %d", len(news.Gone), mostGone)
+	if news, _ := f.since(2, AllNamespaces(), error.Error); news.Reset || len(news.Gone) != maxGone {
+		t.Errorf("a page that is behind gets %d deletions, want %d", len(news.Gone), maxGone)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestTextsAreBounded(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Message: strings.Repeat("x", 1<<20)}}
 	if got := recordOf(mr); len(got.conditions[0].Message) > longest+3 {
-		t.Errorf("%d bytes of a message are kept", len(got.conditions[0].Message))
+		t.Errorf("%d bytes of the message are kept", len(got.conditions[0].Message))
 	}
 }
 
@@ -254,7 +254,7 @@ func TestAssets(t *testing.T) {
 	}
 	page := string(found[pagePath].plain)
 	if strings.Contains(page, placeholder) || strings.Contains(page, "://") || strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, " onclick") {
-		t.Error("the page has something that its policy forbids, or loads from elsewhere")
+		t.Error("the page contains something that its policy forbids, or loads from another origin")
 	}
 	for name, asset := range found {
 		if !asset.forever {
@@ -275,8 +275,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestModules checks that the page names all modules, so that the browser loads them at once and not one import after the other, and that
-// each import is exported by its module.
+// TestModules checks that the page names all modules, so that the browser loads them at once instead of one import after the
+// other. It also checks that each import is exported by its module.
 func TestModules(t *testing.T) {
 	names, err := fs.Glob(files, "assets/*.js")
 	if err != nil {
@@ -316,7 +316,7 @@ func TestTakesGzip(t *testing.T) {
 	for accepted, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0": false, "identity": false, "xgzip": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Accept-Encoding", accepted)
-		if got := takesGzip(r); got != want {
+		if got := acceptsGzip(r); got != want {
 			t.Errorf("%q: %t", accepted, got)
 		}
 	}

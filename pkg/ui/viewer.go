@@ -17,27 +17,28 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// Viewer is a user who looks at a page, with what may be shown to them at the moment.
+// Viewer is the user of a page, with the current permissions.
 type Viewer struct {
-	// Console reaches the clusters with the rights of the viewer: what is read of one ManagedResource is read by it.
+	// Console accesses the clusters with the permissions of the viewer. It reads the details of ManagedResources.
 	Console *console.Console
 	// Sees are the namespaces whose ManagedResources are listed.
 	Sees Namespaces
-	// MayGet reports whether a ManagedResource of another namespace may be read by its name.
+	// MayGet reports whether the viewer may get a ManagedResource in another namespace.
 	MayGet func(ctx context.Context, name types.NamespacedName) (bool, error)
-	// Name is that of the user, as far as it is known. Scope says for people what is seen, such as "all namespaces", and Notice what
-	// is not.
+	// Name is the name of the user, if known. Scope describes what is shown, such as "all namespaces", and Notice what
+	// is not
+	// shown.
 	Name, Scope, Notice string
-	// CanLeave says that the viewer has logged in on the page, and so can log out.
+	// CanLeave is set if the viewer logged in on the page, and can log out.
 	CanLeave bool
-	// Bounds are the same for all requests of a viewer.
+	// Bounds are shared by all requests of a viewer.
 	Bounds *Bounds
 }
 
-// explain says what is wrong, and what to do.
+// explain returns the error message with advice.
 func (v *Viewer) explain(err error) string { return v.Console.Explain(err).Error() }
 
-// sees reports whether what was noted of a ManagedResource may be shown.
+// sees returns an error if the viewer may not see data in memory about a ManagedResource.
 func (v *Viewer) sees(ctx context.Context, name types.NamespacedName) error {
 	if v.Sees.Include(name.Namespace) {
 		return nil
@@ -50,7 +51,7 @@ func (v *Viewer) sees(ctx context.Context, name types.NamespacedName) error {
 	return &DeniedError{Code: http.StatusForbidden, Reason: fmt.Sprintf("you may not see ManagedResources in namespace %s", name.Namespace)}
 }
 
-// Bounds are how much one viewer may ask for at the same time, and what was just read for them.
+// Bounds limit the concurrent requests of one viewer, and cache a result.
 type Bounds struct {
 	reads, streams chan struct{}
 	activity       struct {
@@ -66,7 +67,8 @@ func NewBounds(reads, streams int) *Bounds {
 	return &Bounds{reads: make(chan struct{}, reads), streams: make(chan struct{}, streams)}
 }
 
-// take takes a place of each bound, as soon as there is one, and returns what gives them back; an error if the context ends before.
+// take acquires a slot of each bound, and returns a function that releases them. It returns an error if the context
+// is canceled first.
 func take(ctx context.Context, bounds ...chan struct{}) (free func(), err error) {
 	taken := 0
 	free = func() {
@@ -86,17 +88,17 @@ func take(ctx context.Context, bounds ...chan struct{}) (free func(), err error)
 	return free, nil
 }
 
-// Namespaces are a set that never changes. The zero value has none.
+// Namespaces is an immutable set of namespaces. The zero value is empty.
 type Namespaces struct {
 	all   bool
 	named map[string]bool
 	key   string
 }
 
-// AllNamespaces are all that there are.
+// AllNamespaces returns the set of all namespaces.
 func AllNamespaces() Namespaces { return Namespaces{all: true, key: "all"} }
 
-// TheseNamespaces are some.
+// TheseNamespaces returns the set of the named namespaces.
 func TheseNamespaces(names []string) Namespaces {
 	n := Namespaces{named: map[string]bool{}}
 	for _, name := range names {
@@ -110,18 +112,18 @@ func TheseNamespaces(names []string) Namespaces {
 	return n
 }
 
-// Include reports whether a namespace is one of them.
+// Include reports whether a namespace is in the set.
 func (n Namespaces) Include(name string) bool { return n.all || n.named[name] }
 
-// All reports whether they are all that there are, Names which they are otherwise, sorted.
+// All reports whether the set contains all namespaces.
 func (n Namespaces) All() bool { return n.all }
 
-// Names returns the names of the namespaces, sorted; none for all.
+// Names returns the names of the namespaces, sorted. It returns none for all namespaces.
 func (n Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.named)) }
 
-// DeniedError says why nothing is shown to a viewer.
+// DeniedError is returned if a viewer may not see anything.
 type DeniedError struct {
-	// Code is the status of the answer; 401 has the page ask for a token.
+	// Code is the HTTP status of the response. With 401, the page asks the viewer to log in.
 	Code   int
 	Reason string
 }

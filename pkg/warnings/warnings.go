@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// shown is how many Events of an object are shown, as in gardener-resource-manager.
-	shown = 5
-	// length is how much of an Event's message is shown.
-	length = 256
+	// maxShown is the maximum number of Events per object, as in gardener-resource-manager.
+	maxShown = 5
+	// maxLength is the maximum length of an Event's message in bytes.
+	maxLength = 256
 )
 
-// Latest returns those of the Events that are shown, the latest one first, and of several that say the same the latest one.
+// Latest returns the Events to show, latest first. Of several Events with the same meaning, it returns the latest one.
 func Latest(events []corev1.Event) []corev1.Event {
 	sorted := slices.SortedFunc(slices.Values(events), func(a, b corev1.Event) int {
 		return cmp.Or(LastSeen(b).Compare(LastSeen(a)), cmp.Compare(a.Name, b.Name))
 	})
-	told := map[string]bool{}
-	latest := make([]corev1.Event, 0, shown) // the others need not be kept in memory
+	seen := map[string]bool{}
+	latest := make([]corev1.Event, 0, maxShown) // allocated separately, so that the other Events can be freed
 	for _, event := range sorted {
 		text := gist(event)
-		if !told[text] && len(latest) < shown {
+		if !seen[text] && len(latest) < maxShown {
 			latest = append(latest, event)
 		}
-		told[text] = true
+		seen[text] = true
 	}
 	return latest
 }
 
-// gist returns what an Event says without the name of the object and those of its Pods: Pods of one workload mostly have the
-// same trouble.
+// gist returns the message of an Event without the name of the object and of its Pods, because Pods of the same
+// workload usually have the same problem.
 func gist(event corev1.Event) string {
 	text := strings.TrimPrefix(event.Message, "(combined from similar events): ") // client-go's recorder
 	if event.InvolvedObject.Name == "" {
@@ -48,8 +48,9 @@ func gist(event corev1.Event) string {
 	return regexp.MustCompile(regexp.QuoteMeta(event.InvolvedObject.Name)+`[-\w]*`).ReplaceAllString(text, "")
 }
 
-// Describe returns the text to append to a message about the object of a UID, empty without Events. An Event about
-// another object names it. Times are in minutes, so that the message does not change at every look.
+// Describe returns a text to append to a message about the object with the UID; empty without Events. An Event about
+// another object names that object. Times have a precision of minutes, so that the message does not change at every
+// reconcile.
 func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
 	if len(events) == 0 {
 		return ""
@@ -66,8 +67,8 @@ func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
 			fmt.Fprintf(&text, " (x%d over %s)", count, age(firstSeen(event), now))
 		}
 		message := strings.Join(strings.Fields(event.Message), " ")
-		if len(message) > length {
-			message = strings.ToValidUTF8(message[:length], "") + " …"
+		if len(message) > maxLength {
+			message = strings.ToValidUTF8(message[:maxLength], "") + " …"
 		}
 		text.WriteString(": " + message)
 	}
@@ -75,11 +76,10 @@ func Describe(events []corev1.Event, uid types.UID, now time.Time) string {
 }
 
 func reporterOf(event corev1.Event) string {
-	return cmp.Or(event.Source.Component, event.ReportingController, "somebody")
+	return cmp.Or(event.Source.Component, event.ReportingController, "an unknown component")
 }
 
-// LastSeen returns when an Event was last reported. Its times are in different fields, depending on the API that it was
-// written with.
+// LastSeen returns when an Event was last reported. The field depends on the API with which the Event was written.
 func LastSeen(event corev1.Event) time.Time {
 	switch {
 	case event.Series != nil && !event.Series.LastObservedTime.IsZero():
@@ -107,7 +107,7 @@ func countOf(event corev1.Event) int32 {
 	return event.Count
 }
 
-// age returns how long ago something was, as kubectl writes it.
+// age formats a duration as kubectl does.
 func age(when, now time.Time) string {
 	since := now.Sub(when).Truncate(time.Minute)
 	if since <= 0 {

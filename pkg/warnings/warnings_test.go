@@ -36,7 +36,7 @@ func TestDescribe(t *testing.T) {
 		"now":    {[]corev1.Event{warning("a", "failed", time.Second, time.Second, 1)}, "\n\n-> Events:\n* service-controller reported less than 1m ago: failed"},
 		"future": {[]corev1.Event{warning("a", "failed", -time.Hour, -time.Hour, 1)}, "\n\n-> Events:\n* service-controller reported less than 1m ago: failed"},
 		"series": {[]corev1.Event{modern}, "\n\n-> Events:\n* cloud.example.org/lb reported 5m ago (x4 over 120m): quota exceeded"},
-		"bare":   {[]corev1.Event{{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(4 * time.Minute)}}}, "\n\n-> Events:\n* somebody reported 4m ago: "},
+		"bare":   {[]corev1.Event{{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(4 * time.Minute)}}}, "\n\n-> Events:\n* an unknown component reported 4m ago: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Describe(test.events, "", noon); got != test.want {
@@ -59,7 +59,7 @@ func TestDescribeIsBounded(t *testing.T) {
 func TestDescribeIsStable(t *testing.T) {
 	events := []corev1.Event{warning("a", "failed", 10*time.Minute, 3*time.Minute, 7)}
 	if before, after := Describe(events, "", noon), Describe(events, "", noon.Add(50*time.Second)); before != after {
-		t.Errorf("%q became %q within a minute", before, after)
+		t.Errorf("%q changed to %q within a minute", before, after)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestLatest(t *testing.T) {
 		got.WriteString(event.Message)
 	}
 	if got.String() != "12345" {
-		t.Errorf("got the events %s, want the latest five, those of one time by name", got.String())
+		t.Errorf("got the events %s, want the latest five, and those of the same time by name", got.String())
 	}
 }
 
@@ -84,7 +84,7 @@ func TestDescribeNamesOtherObjects(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := Describe([]corev1.Event{event}, "pod", noon); strings.Contains(got, "web-1") {
-		t.Errorf("an Event about the object itself is told as %q", got)
+		t.Errorf("an Event about the object itself is described as %q", got)
 	}
 }
 
@@ -101,6 +101,6 @@ func TestLatest_ReportsAnEventOnce(t *testing.T) {
 		events = append(events, event)
 	}
 	if got := Latest(events); len(got) != 2 {
-		t.Errorf("%d Events of the same trouble are shown", len(got))
+		t.Errorf("%d Events about the same problem are shown", len(got))
 	}
 }

@@ -1,4 +1,4 @@
-// Package watches has what several controllers need for their watches.
+// Package watches has helpers for the watches of several controllers.
 package watches
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// electedCache is a cache that a manager runs in the leader alone, or in every replica.
+// electedCache is a cache that a manager runs only in the leader, or in every replica.
 type electedCache struct {
 	cache.Cache
 	leader bool
@@ -24,16 +24,17 @@ type electedCache struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (c electedCache) NeedLeaderElection() bool { return c.leader }
 
-// InLeader returns what runs a cache only in the leader: other replicas do not need it.
+// InLeader returns a runnable that runs a cache only in the leader. Other replicas do not need it.
 func InLeader(of cache.Cache) manager.Runnable { return electedCache{of, true} }
 
-// InEveryReplica returns what runs a cache in every replica. A manager would run it in the leader alone: a cache does not say itself
-// that it needs no election.
+// InEveryReplica returns a runnable that runs a cache in every replica. A manager would run a plain cache only in the
+// leader, because it does not implement LeaderElectionRunnable.
 func InEveryReplica(of cache.Cache) manager.Runnable { return electedCache{of, false} }
 
-// OnChange returns the source of requests for what an object affects, or affected before it changed. Updates without a difference are
-// left out; resyncs count as changes.
-func OnChange[T client.Object](in cache.Cache, object T, differ func(before, after T) bool, affected func(context.Context, T) []types.NamespacedName,
+// OnChange returns a source of requests for the names that an object affects, or affected before it changed. Updates
+// without a difference are ignored. Resyncs count as changes.
+func OnChange[T client.Object](
+	in cache.Cache, object T, differ func(before, after T) bool, affected func(context.Context, T) []types.NamespacedName,
 ) source.SyncingSource {
 	return source.Kind(in, object,
 		handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {

@@ -13,7 +13,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// BenchmarkRequest tells what a whole request costs in the resource-manager, but for HTTPS: that of the webhook for seccomp profiles.
+// BenchmarkRequest measures a whole request in the resource-manager, except for HTTPS, with the webhook for seccomp profiles.
 func BenchmarkRequest(b *testing.B) {
 	body, err := os.ReadFile("testdata/review.json")
 	if err != nil {

@@ -6,25 +6,26 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The names of the configurations (gardener-resource-manager).
+// The names of the webhook configurations, as in gardener-resource-manager.
 const (
 	nameOfConfigurations = "gardener-resource-manager"
 	shootSuffix          = "-shoot"
-	// labelRemediation keeps a controller of gardener from changing the time-outs.
+	// labelRemediation excludes the configurations from a Gardener controller that changes timeouts.
 	labelRemediation = "remediation.webhook.shoot.gardener.cloud/exclude"
 )
 
-// ClientConfig returns the address of the webhook of a path for an API server.
+// ClientConfig returns the address at which an API server reaches the webhook of a path.
 type ClientConfig func(path string) admissionregistrationv1.WebhookClientConfig
 
-// AtURL reaches webhooks at a URL without a path, trusting a bundle of certificates in PEM.
+// AtURL returns addresses below a URL without a path. The bundle of CA certificates is in PEM.
 func AtURL(url string, caBundle []byte) ClientConfig {
 	return func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: caBundle}
 	}
 }
 
-// AtService reaches webhooks at port 443 of a Service, trusting a bundle of certificates in PEM; nil if it is injected later.
+// AtService returns addresses at port 443 of a Service. The bundle of CA certificates is in PEM, and nil if it is
+// injected later.
 func AtService(namespace, name string, caBundle []byte) ClientConfig {
 	return func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, Service: &admissionregistrationv1.ServiceReference{
@@ -33,8 +34,11 @@ func AtService(namespace, name string, caBundle []byte) ClientConfig {
 	}
 }
 
-// MutatingConfiguration has an API server call the mutating webhooks among some rows of the table; nil without any.
-func MutatingConfiguration(webhooks []Webhook, placement Placement, reach ClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
+// MutatingConfiguration returns the configuration of the mutating webhooks among webhooks. It returns nil if there are
+// none.
+func MutatingConfiguration(
+	webhooks []Webhook, placement Placement, reach ClientConfig,
+) *admissionregistrationv1.MutatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metaOf(placement),
@@ -56,8 +60,11 @@ func MutatingConfiguration(webhooks []Webhook, placement Placement, reach Client
 	return configuration
 }
 
-// ValidatingConfiguration has an API server call the validating webhooks among some rows of the table; nil without any.
-func ValidatingConfiguration(webhooks []Webhook, placement Placement, reach ClientConfig) *admissionregistrationv1.ValidatingWebhookConfiguration {
+// ValidatingConfiguration returns the configuration of the validating webhooks among webhooks. It returns nil if there
+// are none.
+func ValidatingConfiguration(
+	webhooks []Webhook, placement Placement, reach ClientConfig,
+) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metaOf(placement),
@@ -78,7 +85,7 @@ func ValidatingConfiguration(webhooks []Webhook, placement Placement, reach Clie
 	return configuration
 }
 
-// called returns the webhooks of a kind that an API server is to call.
+// called returns the webhooks of a kind that apply to a placement.
 func called(webhooks []Webhook, kind Kind, placement Placement) []Webhook {
 	var called []Webhook
 	for _, webhook := range webhooks {
@@ -97,5 +104,5 @@ func metaOf(placement Placement) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{labelRemediation: "true"}}
 }
 
-// reviewVersions are those that controller-runtime reads.
+// reviewVersions are the versions of AdmissionReview that controller-runtime supports.
 func reviewVersions() []string { return []string{"v1beta1", "v1"} }

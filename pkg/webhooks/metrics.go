@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Decisions of admission webhooks, as values of a label.
+// The decisions of admission webhooks, as label values.
 const (
 	decisionAllowed     = "allowed"
 	decisionPatched     = "patched"
@@ -19,7 +19,7 @@ const (
 	decisionError       = "error"
 )
 
-// Metrics count what admission webhooks decide. How long they take, and panics, are counted by controller-runtime's server.
+// Metrics count the decisions of admission webhooks. The server of controller-runtime reports their durations and panics.
 type Metrics struct {
 	decisions *metrics.Counter
 }
@@ -31,7 +31,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 			"failed. decision: allowed, patched, denied, unavailable, error.", "webhook", "decision")}
 }
 
-// observe returns a handler that counts what an admission webhook decides.
+// observe returns a handler that counts the decisions of an admission webhook.
 func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 	served, is := handler.(*admission.Webhook)
 	if !is {

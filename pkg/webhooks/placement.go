@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The labels by which API servers select the objects that they send (gardener-resource-manager, except for the first).
+// The labels by which API servers select objects, as in gardener-resource-manager. Kubernetes sets the first one.
 const (
 	labelNamespaceName = "kubernetes.io/metadata.name" // set by Kubernetes on every namespace
 	labelRole          = "gardener.cloud/role"
@@ -19,12 +19,12 @@ const (
 // systemNamespaces hold a shoot's system components.
 var systemNamespaces = []string{"kube-system", "kubernetes-dashboard"}
 
-// Placement says for which API server a configuration of webhooks is.
+// Placement identifies the API server that a webhook configuration is for.
 type Placement struct {
-	// Shoot is set for the cluster of a shoot, in which only system components are handled. Otherwise it is that of a seed or garden
-	// cluster, in which all namespaces with a role are.
+	// Shoot is set for the cluster of a shoot, where the webhooks handle only system components. It is not set for a seed or
+	// garden cluster, where they handle all namespaces with a role.
 	Shoot bool
-	// NamePrefix stands before "gardener-resource-manager" in the value of the label "app" of the resource-manager's Pods.
+	// NamePrefix is the prefix of "gardener-resource-manager" in the label "app" of the resource-manager's Pods.
 	NamePrefix string
 }
 
@@ -47,13 +47,14 @@ func absent(key string) metav1.LabelSelectorRequirement {
 // everything selects all objects.
 func everything(Placement) *metav1.LabelSelector { return &metav1.LabelSelector{} }
 
-// always selects the same objects for every API server.
+// always selects the same objects in every placement.
 func always(requirements ...metav1.LabelSelectorRequirement) func(Placement) *metav1.LabelSelector {
 	return func(Placement) *metav1.LabelSelector { return &metav1.LabelSelector{MatchExpressions: requirements} }
 }
 
-// inNamespaces selects the namespaces that the resource-manager cares for: those of a shoot's system components, or those of a seed
-// that have a role and hold no such components; and of these the ones that fulfil more requirements.
+// inNamespaces selects the namespaces that the resource-manager handles, if they also match more. In a shoot, these are
+// the namespaces of system components. In a seed, these are the namespaces with a role, except those of system
+// components.
 func inNamespaces(more ...metav1.LabelSelectorRequirement) func(Placement) *metav1.LabelSelector {
 	return func(p Placement) *metav1.LabelSelector {
 		requirements := []metav1.LabelSelectorRequirement{exists(labelRole), notIn(labelNamespaceName, systemNamespaces...)}
@@ -64,7 +65,8 @@ func inNamespaces(more ...metav1.LabelSelectorRequirement) func(Placement) *meta
 	}
 }
 
-// managed selects objects that fulfil requirements; in a shoot, where users have objects of their own, only managed ones.
+// managed selects objects that match requirements. In a shoot, where users have their own objects, it selects only
+// managed objects.
 func managed(requirements ...metav1.LabelSelectorRequirement) func(Placement) *metav1.LabelSelector {
 	return func(p Placement) *metav1.LabelSelector {
 		if p.Shoot {
@@ -74,7 +76,7 @@ func managed(requirements ...metav1.LabelSelectorRequirement) func(Placement) *m
 	}
 }
 
-// pods selects Pods that another selector does, without static ones, which a kubelet has started already.
+// pods selects the Pods of another selector, except for static Pods, which a kubelet has already started.
 func pods(selector func(Placement) *metav1.LabelSelector) func(Placement) *metav1.LabelSelector {
 	return func(p Placement) *metav1.LabelSelector {
 		selected := selector(p).DeepCopy()
@@ -83,8 +85,8 @@ func pods(selector func(Placement) *metav1.LabelSelector) func(Placement) *metav
 	}
 }
 
-// others selects Pods that another selector does, without those of the resource-manager itself: while none runs, they could not start
-// if they had to wait for an answer.
+// others selects the Pods of another selector, except for those of the resource-manager itself. They could not start if
+// they had to wait for a response of the resource-manager.
 func others(selector func(Placement) *metav1.LabelSelector) func(Placement) *metav1.LabelSelector {
 	return func(p Placement) *metav1.LabelSelector {
 		selected := selector(p).DeepCopy()

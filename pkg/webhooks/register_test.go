@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// informers are all filled, or all not, which no real cache can be kept at.
+// informers are fake informers that are either all synced or all not synced. A real cache cannot be kept in the latter state.
 type informers struct {
 	cache.Informers
 
@@ -59,8 +59,8 @@ func ask(t *testing.T, server webhook.Server) *httptest.ResponseRecorder {
 	return response
 }
 
-// TestNothingIsDecidedBeforeCachesAreFilled: a request that may not go on undecided is refused in a way that has clients try again, any
-// other one is not answered.
+// TestNothingIsDecidedBeforeCachesAreFilled checks that, if the failure policy is Fail, a request is refused with an error that
+// makes clients retry. With the policy Ignore, the webhook returns an HTTP error.
 func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 	for policy, test := range map[admissionregistrationv1.FailurePolicyType]struct {
 		status int
@@ -75,7 +75,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := ready(); err == nil || err.Error() != "the caches of the webhook test are not filled yet" {
-			t.Errorf("ready says %v", err)
+			t.Errorf("ready returned %v", err)
 		}
 		if got := ask(t, server); got.Code != test.status || !strings.Contains(got.Body.String(), test.body) {
 			t.Errorf("%s: %d %s", policy, got.Code, got.Body)
@@ -95,7 +95,7 @@ func TestRegister_Errors(t *testing.T) {
 	}
 }
 
-// TestPanic: a panic ends its request alone.
+// TestPanic checks that a panic fails only its own request.
 func TestPanic(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{})
 	panics := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("a bug") })

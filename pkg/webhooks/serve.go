@@ -15,8 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Register has a server serve webhooks, and the caches that they read filled. The check that it returns fails until these are; an
-// error says which webhook cannot be served.
+// Register registers the handlers of webhooks with a server and starts the caches that they read. The returned check
+// fails until the caches are filled. The error names the webhook that cannot be served.
 func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics Metrics) (ready func() error, err error) {
 	var all []waiting
 	served := map[string]bool{}
@@ -53,10 +53,11 @@ func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics Me
 // readTimeout limits the time to read the body of a request. API servers do not wait longer for a response.
 const readTimeout = 30 * time.Second
 
-// inTime has what sends its request slowly lose its connection, so that connections do not pile up. The server does so for headers.
+// inTime closes the connections of clients that send their request too slowly, so that connections do not pile up. The
+// server does this only for headers.
 func inTime(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		// Servers without deadlines do not need them: they are those of tests, without a connection.
+		// Ignore the error. Only servers in tests, which have no connection, do not support deadlines.
 		_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(readTimeout))
 		handler.ServeHTTP(writer, request)
 	})
@@ -77,8 +78,9 @@ func (w waiting) check() error {
 	return nil
 }
 
-// before returns a handler that has another one asked only when the caches are filled. Until then, a request that must not go on
-// without an answer is refused with a status that has clients try again; any other one is not answered, which lets it go on.
+// before returns a handler that calls another one only if the caches are filled. Until then, it rejects requests of
+// webhooks with the failure policy Fail with a status on which clients retry. Other requests fail with an HTTP error, so
+// that the API server admits them.
 func (w waiting) before(row Webhook, handler http.Handler) http.Handler {
 	if len(w.synced) == 0 {
 		return handler

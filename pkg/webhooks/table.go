@@ -15,14 +15,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// The operations that webhooks are called for.
+// The operations for which webhooks are called.
 var (
 	onCreate       = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	onCreateUpdate = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	onDelete       = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 )
 
-// Table returns all webhooks: names, paths, rules and selectors are those of gardener-resource-manager.
+// Table returns all webhooks. Names, paths, rules and selectors are those of gardener-resource-manager.
 func Table() []Webhook {
 	return slices.Concat(
 		[]Webhook{
@@ -66,8 +66,10 @@ func admits(handler admission.Handler) (http.Handler, error) {
 	return &admission.Webhook{Handler: handler}, nil
 }
 
-// rule is about resources of a version of an API group, in all scopes.
-func rule(operations []admissionregistrationv1.OperationType, group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
+// rule returns a rule for resources in a version of an API group, in all scopes.
+func rule(
+	operations []admissionregistrationv1.OperationType, group, version string, resources ...string,
+) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
 		APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources, Scope: ptr.To(admissionregistrationv1.AllScopes),
 	}}

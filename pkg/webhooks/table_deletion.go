@@ -14,11 +14,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/manualdeletion"
 )
 
-// manualDeletionProtection returns a row for each kind, since each is selected by other labels. All have the same handler and path.
+// manualDeletionProtection returns a row for each kind, because each is selected by different labels. All rows have the
+// same handler and path.
 func manualDeletionProtection() []Webhook {
-	row := func(name, what string, selector func(Placement) *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) Webhook {
+	row := func(
+		name, what string, selector func(Placement) *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
+	) Webhook {
 		return Webhook{
-			Name: name + "-manual-deletion-protection", Path: manualdeletion.Path, Kind: Validating, Setting: "manualDeletionProtection", SeedOnly: true,
+			Name: name + "-manual-deletion-protection", Path: manualdeletion.Path, Kind: Validating,
+			Setting: "manualDeletionProtection", SeedOnly: true,
 			Does:    "Denies the deletion of " + what + " if it is not confirmed and does not come from a part of the system.",
 			Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ManualDeletionProtection.Enabled },
 			Calls: &Calls{
@@ -38,13 +42,17 @@ func manualDeletionProtection() []Webhook {
 			rule(onDelete, resourcesv1alpha1.GroupName, "v1alpha1", "managedresources")),
 		row("namespace", "namespaces with the control plane of a shoot", always(in(labelRole, constants.RoleShoot)),
 			rule(onDelete, "", "v1", "namespaces")),
-		row("secret", "Secrets that the secrets manager persists", always(in(constants.LabelSecretsManagerManagedBy, manualdeletion.ManagedBySecretsManager),
-			in(constants.LabelSecretsManagerPersist, "true")), rule(onDelete, "", "v1", "secrets")),
+		row("secret", "Secrets that the secrets manager persists",
+			always(
+				in(constants.LabelSecretsManagerManagedBy, manualdeletion.ManagedBySecretsManager),
+				in(constants.LabelSecretsManagerPersist, "true"),
+			),
+			rule(onDelete, "", "v1", "secrets")),
 	}
 }
 
-// unconfirmedByHand leaves out deletions that are always allowed, so that they do not depend on the webhook:
-// a namespace can be emptied, and a confirmed deletion carried out, while no replica responds.
+// unconfirmedByHand excludes deletions that are always allowed, so that they do not depend on the webhook. Namespaces can
+// then be emptied and confirmed deletions executed while no replica responds.
 func unconfirmedByHand() []admissionregistrationv1.MatchCondition {
 	users := ""
 	for i, user := range manualdeletion.KubeControllerManager() {

@@ -21,7 +21,9 @@ func vpaInPlaceUpdates() Webhook {
 		Does:    "Configures vertical pod autoscalers to resize Pods in place where possible.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.VPAInPlaceUpdates.Enabled },
 		Calls: &Calls{
-			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "autoscaling.k8s.io", "v1", "verticalpodautoscalers")},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule(onCreateUpdate, "autoscaling.k8s.io", "v1", "verticalpodautoscalers"),
+			},
 			NamespaceSelector: inNamespaces(), ObjectSelector: always(absent(verticalautoscaling.LabelSkip)),
 			MatchPolicy: admissionregistrationv1.Equivalent, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
 			FailureReason: "An autoscaler that is admitted unchanged would evict Pods.",
@@ -52,8 +54,9 @@ func tokenInvalidator() Webhook {
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.TokenInvalidator.Enabled },
 		Calls: &Calls{
 			Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreateUpdate, "", "v1", "secrets")},
-			NamespaceSelector: inNamespaces(), ObjectSelector: always(in(resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.PurposeTokenInvalidator)),
-			MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
+			NamespaceSelector: inNamespaces(),
+			ObjectSelector:    always(in(resourcesv1alpha1.LabelPurpose, resourcesv1alpha1.PurposeTokenInvalidator)),
+			MatchPolicy:       admissionregistrationv1.Exact, FailurePolicy: admissionregistrationv1.Fail, TimeoutSeconds: defaultTimeout,
 			FailureReason: "A Secret that is admitted unchanged would have a valid token.",
 		},
 		New: func(Facts) (http.Handler, error) { return admits(tokeninvalidator.NewHandler()) },
@@ -66,8 +69,8 @@ const (
 	groupEtcd       = "druid.gardener.cloud"
 )
 
-// deletionProtection returns two rows, since an API server selects definitions by a label and custom resources by none. Both have the
-// same handler and path.
+// deletionProtection returns two rows, because an API server selects CustomResourceDefinitions by a label but custom
+// resources without one. Both rows have the same handler and path.
 func deletionProtection() []Webhook {
 	definitions := Webhook{
 		Name: "crd-deletion-protection", Path: deletionprotection.Path, Kind: Validating, Setting: "crdDeletionProtection", SeedOnly: true,

@@ -19,8 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/tokenmount"
 )
 
-// onPods are the calls for Pods that are created, without which a Pod would run differently from what was meant; so it is refused
-// until there is an answer.
+// onPods returns the calls for the creation of Pods. A Pod without the change of the webhook would run differently than
+// intended, so it is rejected until the webhook responds.
 func onPods(namespaces, objects func(Placement) *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) *Calls {
 	return &Calls{
 		Rules:             []admissionregistrationv1.RuleWithOperations{rule(onCreate, "", "v1", "pods")},
@@ -80,7 +80,8 @@ func kubernetesServiceHost() Webhook {
 	enabled := always(notIn(servicehost.LabelInject, servicehost.InjectDisable))
 	calls := onPods(enabled, enabled)
 	calls.ObjectSelector, calls.FailurePolicy, calls.TimeoutSeconds = pods(enabled), admissionregistrationv1.Ignore, hastyTimeout
-	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, and Pods of the cluster must not wait for the resource-manager."
+	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, " +
+		"and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
 		Name: "kubernetes-service-host", Path: servicehost.Path, Kind: Mutating, Setting: "kubernetesServiceHost",
 		Does:    "Configures containers to connect to the API server by its own name.",

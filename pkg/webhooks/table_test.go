@@ -12,19 +12,19 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// TestTable: each row is whole, and enabled by its setting alone.
+// TestTable checks that each row is complete, and enabled only by its own setting.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range Table() {
 		if row.Name == "" || !strings.HasPrefix(row.Path, "/") || !strings.HasSuffix(row.Does, ".") || row.New == nil || seen[row.Name] {
-			t.Errorf("the row of %q is not whole: %+v", row.Name, row)
+			t.Errorf("the row of %q is incomplete: %+v", row.Name, row)
 		}
 		seen[row.Name] = true
 		if (row.Kind == Authorizing) != (row.Calls == nil) {
 			t.Errorf("%s is %s, and has the calls %v", row.Name, row.Kind, row.Calls)
 		}
 		if row.Calls != nil && (len(row.Calls.Rules) == 0 || !strings.HasSuffix(row.Calls.FailureReason, ".") || row.Calls.TimeoutSeconds == 0) {
-			t.Errorf("the calls of %s are not whole: %+v", row.Name, row.Calls)
+			t.Errorf("the calls of %s are incomplete: %+v", row.Name, row.Calls)
 		}
 		config := &configv1alpha1.WebhooksConfiguration{}
 		if row.Enabled(config) {
@@ -87,7 +87,7 @@ func documentation() string {
 	return text.String() + "\n"
 }
 
-// TestConfigurations compares the configurations of all webhooks with those in testdata, which UPDATE=true writes.
+// TestConfigurations compares the configurations of all webhooks with those in testdata. UPDATE=true writes them.
 func TestConfigurations(t *testing.T) {
 	for name, placement := range map[string]Placement{"seed": {}, "shoot": {Shoot: true, NamePrefix: "prefix-"}} {
 		reach := AtService("garden", "gardener-resource-manager", nil)

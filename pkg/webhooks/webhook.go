@@ -1,5 +1,5 @@
-// Package webhooks has the table of all webhooks: from it come the handlers that the resource-manager serves, the configurations
-// that make API servers call them, and the reference in the documentation.
+// Package webhooks has the table of all webhooks. The resource-manager serves the handlers of the table. The webhook
+// configurations of API servers and the reference documentation are derived from it.
 package webhooks
 
 import (
@@ -14,7 +14,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 )
 
-// Kind is what an API server asks a webhook for.
+// Kind is the kind of request that an API server sends to a webhook.
 type Kind string
 
 // The kinds of webhooks.
@@ -24,38 +24,39 @@ const (
 	Authorizing Kind = "authorizing"
 )
 
-// nameSuffix ends the name of each webhook of a configuration (gardener-resource-manager).
+// nameSuffix is the suffix of the names of webhooks in a configuration, as in gardener-resource-manager.
 const nameSuffix = ".resources.gardener.cloud"
 
-// The time-outs of webhooks, in seconds (gardener-resource-manager).
+// The timeouts of webhooks in seconds, as in gardener-resource-manager.
 const (
 	defaultTimeout = 10
-	// hastyTimeout is for what Pods can do without.
+	// hastyTimeout is for changes that Pods do not depend on.
 	hastyTimeout = 2
 )
 
 // Webhook is a row of the table.
 type Webhook struct {
-	// Name is that in a configuration of webhooks, without its suffix.
+	// Name is the name in a webhook configuration, without its suffix.
 	Name string
-	// Prefixed returns the name for a resource-manager with a prefix; nil if it is the same.
+	// Prefixed returns the name for a resource-manager with a name prefix. If nil, the name does not depend on the prefix.
 	Prefixed func(prefix string) string
-	// Path is where it is served.
+	// Path is the path at which the webhook is served.
 	Path string
 	Kind Kind
-	// Does is a sentence about it, for people.
+	// Does describes the webhook in a sentence for the documentation.
 	Does string
-	// Setting is the field of the component configuration under "webhooks" that enables it.
+	// Setting is the field of the component configuration under "webhooks" that enables the webhook.
 	Setting string
-	// Enabled reads this field.
+	// Enabled returns the value of this field.
 	Enabled func(*configv1alpha1.WebhooksConfiguration) bool
-	// SeedOnly is set if the API server of a shoot does not need it.
+	// SeedOnly is set if the API server of a shoot does not need the webhook.
 	SeedOnly bool
-	// Calls says what an API server calls it for; nil for authorizing webhooks.
+	// Calls defines the requests for which an API server calls the webhook. It is nil for authorizing webhooks.
 	Calls *Calls
-	// Reads are the kinds that it reads from caches of the target cluster. It does not decide before they are filled.
+	// Reads are the kinds that the webhook reads from caches of the target cluster. It does not decide before they are
+	// filled.
 	Reads []client.Object
-	// New returns what serves it.
+	// New returns the handler of the webhook.
 	New func(Facts) (http.Handler, error)
 }
 
@@ -67,38 +68,38 @@ func (w Webhook) nameFor(placement Placement) string {
 	return w.Name + nameSuffix
 }
 
-// Calls says what an API server calls an admission webhook for, and what happens if it cannot.
+// Calls defines for which requests an API server calls an admission webhook, and what happens if the call fails.
 type Calls struct {
 	Rules []admissionregistrationv1.RuleWithOperations
-	// NamespaceSelector and ObjectSelector restrict what it is called for.
+	// NamespaceSelector and ObjectSelector restrict the objects for which the webhook is called.
 	NamespaceSelector, ObjectSelector func(Placement) *metav1.LabelSelector
-	// MatchConditions leave out requests that the handler would not change anyway.
+	// MatchConditions exclude requests that the handler would not change anyway.
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// MatchPolicy is whether other versions of the resources also match.
+	// MatchPolicy defines whether other versions of the resources also match.
 	MatchPolicy admissionregistrationv1.MatchPolicyType
-	// FailurePolicy is what happens to a request if the webhook does not answer, and FailureReason why.
+	// FailurePolicy defines what happens to a request if the webhook does not respond. FailureReason explains the choice.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	FailureReason string
-	// TimeoutSeconds is how long the API server waits.
+	// TimeoutSeconds is how long the API server waits for a response.
 	TimeoutSeconds int32
 }
 
-// Facts are what handlers decide by.
+// Facts are the inputs of handlers.
 type Facts struct {
-	// Target reads caches of the target cluster, and TargetDirect its API server.
+	// Target reads from caches of the target cluster. TargetDirect reads from its API server.
 	Target, TargetDirect client.Reader
-	// Source reads caches of the source cluster, and SourceDirect its API server.
+	// Source reads from caches of the source cluster. SourceDirect reads from its API server.
 	Source, SourceDirect client.Reader
-	// Informers fill the caches of the target cluster, until Context ends.
+	// Informers fill the caches of the target cluster until Context ends.
 	Informers cache.Informers
-	Context   context.Context //nolint:containedctx // it is that of the process, for what goes on after New has returned
-	// NodeAgentAuthorizer makes the handler of that name, which has caches of its own.
+	Context   context.Context //nolint:containedctx // the context of the process, for work that continues after New returns
+	// NodeAgentAuthorizer creates the handler of the node agent authorizer, which has its own caches.
 	NodeAgentAuthorizer func() (http.Handler, error)
-	// Config holds the settings of all webhooks.
+	// Config has the settings of all webhooks.
 	Config *configv1alpha1.WebhooksConfiguration
 }
 
-// Enabled returns the rows of the table that a configuration enables, in the table's order.
+// Enabled returns the rows of the table that a configuration enables, in the order of the table.
 func Enabled(table []Webhook, config *configv1alpha1.WebhooksConfiguration) []Webhook {
 	var enabled []Webhook
 	for _, webhook := range table {

@@ -28,14 +28,15 @@ import (
 )
 
 const (
-	// admissionAccount is the ServiceAccount whose token the program has, as Gardener's operator would create it.
+	// admissionAccount is the program's ServiceAccount, which Gardener's operator would create.
 	admissionAccount = "extension-admission-provider-local"
 	// admissionConfiguration is the webhook configuration that the program writes.
 	admissionConfiguration = "gardener-extension-admission-local"
 )
 
-// TestAdmission runs the admission part of provider-local with the rights of its chart. Provider configurations of CloudProfiles and Shoots are
-// refused with the path of the field. Other infrastructures are not affected, and an outage of the program only refuses new specs.
+// TestAdmission runs the admission part of provider-local with the permissions of its chart. Invalid provider
+// configurations of CloudProfiles and Shoots are rejected with the path of the field. Other infrastructures are not
+// affected. During an outage of the program, only new specs are rejected.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-admission"
@@ -74,12 +75,12 @@ func TestAdmission(t *testing.T) {
 	kit.Must(t, c.Patch(t.Context(), shoot, change))
 	bad.Name = "bad"
 	if err := c.Create(t.Context(), bad); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "shoots.admission-local.extensions.gardener.cloud") {
-		t.Errorf("while the program does not run, a Shoot is created: %v", err)
+		t.Errorf("a Shoot is created while the program is not running: %v", err)
 	}
 	kit.Must(t, c.Create(t.Context(), other, client.DryRunAll))
 }
 
-// refused checks that an object was refused as invalid, and what the error names.
+// refused checks that an object was rejected as invalid, and that the error contains texts.
 func refused(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) {
@@ -88,7 +89,7 @@ func refused(t *testing.T, err error, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%q is not in: %v", text, err)
+			t.Errorf("the text %q is missing in the error: %v", text, err)
 		}
 	}
 }
@@ -126,7 +127,8 @@ func localConfig(kind, fields string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": %q, %s}`, kind, fields)}
 }
 
-// startAdmission runs the program with the rights of its chart in the garden, until the result is called or the test ends.
+// startAdmission runs the program with the permissions of its chart in the garden, until the returned function is called or
+// the test ends.
 func startAdmission(t *testing.T, c client.Client) (stop func()) {
 	t.Helper()
 	ensureNamespace(t, c, constants.GardenNamespace)
@@ -173,7 +175,8 @@ func buildProviderLocal(t *testing.T) string {
 	return program
 }
 
-// admissionKubeconfig returns the file of a kubeconfig with a token of the ServiceAccount that the chart gives rights.
+// admissionKubeconfig returns the path of a kubeconfig with a token of the ServiceAccount that has the permissions of the
+// chart.
 func admissionKubeconfig(t *testing.T, c client.Client) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: admissionAccount}}

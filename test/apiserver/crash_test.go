@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestAcknowledgedWritesSurvive kills the API server under many writers. Every write that was acknowledged is there afterwards. It has a
-// garden of its own, as others cannot work meanwhile.
+// TestAcknowledgedWritesSurvive kills the API server while many clients write. Every acknowledged write still exists
+// afterwards. The test has its own garden, because other tests would fail in the meantime.
 func TestAcknowledgedWritesSurvive(t *testing.T) {
 	const writers, before = 50, 200
 	g := startGarden(t)

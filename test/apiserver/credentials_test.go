@@ -31,7 +31,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestKubeconfigs logs in to a real kube-apiserver that trusts the client CA of a Shoot, as an administrator and a viewer.
+// TestKubeconfigs logs in to a real kube-apiserver that trusts the client CA of a Shoot, as an administrator and as a
+// viewer.
 func TestKubeconfigs(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -62,7 +63,7 @@ func TestKubeconfigs(t *testing.T) {
 	request.Spec.ExpirationSeconds = ptr(int64(1 << 31))
 	kit.Must(t, c.SubResource("adminkubeconfig").Create(t.Context(), shoot, request))
 	if left := time.Until(request.Status.ExpirationTimestamp.Time); left > 24*time.Hour || left < 23*time.Hour {
-		t.Errorf("the validity is %s, want the longest that is allowed", left)
+		t.Errorf("the validity is %s, want the longest allowed one", left)
 	}
 	admin := login(t, request.Status.Kubeconfig)
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
@@ -70,7 +71,7 @@ func TestKubeconfigs(t *testing.T) {
 		t.Errorf("an administrator cannot write: %v", err)
 	}
 
-	// A certificate like that one, but issued so long ago that its validity is over.
+	// An equal certificate whose validity has ended.
 	old, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority, Key: key},
 		kubeconfig.Subject{User: "gardener.cloud:admin:late", Group: "gardener.cloud:system:admins"}, time.Hour, time.Now().Add(-time.Hour-time.Minute))
 	kit.Must(t, err)
@@ -102,8 +103,9 @@ func newCA(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: ca.Raw}), key
 }
 
-// startTarget starts a kube-apiserver that trusts a client CA, with the rights that a gardenlet gives to the groups. It has data of its
-// own: with those of the garden it would find the garden's APIServices, which it cannot reach, and report them as unavailable.
+// startTarget starts a kube-apiserver that trusts a client CA, with the permissions that gardenlet grants to the groups. It
+// has its own data. With the data of the garden, it would find the garden's APIServices, which it cannot reach, and report
+// them as unavailable.
 func startTarget(t *testing.T, authority []byte) *rest.Config {
 	t.Helper()
 	g := shared.Get(t)
@@ -118,7 +120,7 @@ func startTarget(t *testing.T, authority []byte) *rest.Config {
 	t.Cleanup(func() { kit.Must(t, server.Kill()) })
 	c, err := client.New(server.Config(), client.Options{})
 	kit.Must(t, err)
-	// Without a controller manager the role view is empty: it is aggregated from the other one.
+	// Without a controller manager, the role view is empty, because it aggregates this role.
 	for group, role := range map[string]string{
 		"gardener.cloud:system:admins": "cluster-admin", "gardener.cloud:system:viewers": "system:aggregate-to-view",
 	} {
@@ -169,7 +171,7 @@ func TestWorkloadIdentityTokens(t *testing.T) {
 		token, err := jwt.ParseSigned(asked.Status.Token, []jose.SignatureAlgorithm{jose.ES256})
 		kit.Must(t, err)
 		claims := &tokenClaims{}
-		kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the signature is tested beside the signer
+		kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the tests of the signer cover the signature
 		return claims, nil
 	}
 	claims, err := request(c, reference)

@@ -46,7 +46,8 @@ func examples(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// TestExamplesLive creates, reads, updates and deletes the example of every kind. Fields that it gives are kept as they are.
+// TestExamplesLive creates, reads, updates and deletes the example of every kind. The stored objects have all fields of the
+// examples.
 func TestExamplesLive(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -57,7 +58,7 @@ func TestExamplesLive(t *testing.T) {
 			ensureNamespace(t, c, example.GetNamespace())
 			created := example.DeepCopy()
 			kit.Must(t, c.Create(t.Context(), created, client.FieldValidation("Strict")))
-			// In the form of the Go type: durations and quantities have several.
+			// Convert to the form of the Go type, because durations and quantities have several forms.
 			delete(example.Object, "status")
 			typed, err := c.Scheme().New(example.GroupVersionKind())
 			kit.Must(t, err)
@@ -66,10 +67,10 @@ func TestExamplesLive(t *testing.T) {
 			kit.Must(t, err)
 			kit.Must(t, example.UnmarshalJSON(encoded))
 			delete(example.Object, "status")
-			delete(example.Object, "stringData") // for writing only
+			delete(example.Object, "stringData") // write-only
 			unstructured.RemoveNestedField(example.Object, "metadata", "creationTimestamp")
 			if lost := missing(example.Object, created.Object, ""); len(lost) > 0 {
-				t.Errorf("created object lacks %s", strings.Join(lost, ", "))
+				t.Errorf("the created object lacks %s", strings.Join(lost, ", "))
 			}
 			read := &unstructured.Unstructured{}
 			read.SetGroupVersionKind(example.GroupVersionKind())
@@ -115,7 +116,7 @@ func ensureNamespace(t *testing.T, c client.Client, name string) {
 	}
 }
 
-// missing returns the paths of wanted values that an object does not have.
+// missing returns the paths of wanted values that an object lacks.
 func missing(want, got any, path string) []string {
 	switch want := want.(type) {
 	case map[string]any:

@@ -21,18 +21,18 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// shootRules are the rules of webhooks and policies that look at new Shoots.
+// shootRules are the rules of webhooks and policies that check new Shoots.
 var shootRules = admissionregistrationv1.RuleWithOperations{
 	Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 	Rule:       admissionregistrationv1.Rule{APIGroups: []string{gardencorev1beta1.GroupName}, APIVersions: []string{"v1beta1"}, Resources: []string{"shoots"}},
 }
 
-// in selects a namespace.
+// in returns a selector for a namespace.
 func in(namespace string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 }
 
-// TestServiceAccountCaller has the delegated authentication and authorization look at the token of a ServiceAccount.
+// TestServiceAccountCaller checks that delegated authentication and authorization accept the token of a ServiceAccount.
 func TestServiceAccountCaller(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-accounts"
@@ -79,7 +79,7 @@ func TestServiceAccountCaller(t *testing.T) {
 	}
 }
 
-// TestPolicies has a ValidatingAdmissionPolicy refuse Shoots by what is in them.
+// TestPolicies checks that a ValidatingAdmissionPolicy rejects Shoots based on their contents.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-policies"
@@ -115,7 +115,7 @@ func TestPolicies(t *testing.T) {
 	kit.Must(t, c.Create(t.Context(), shoot, client.DryRunAll))
 }
 
-// TestMutatingWebhook has a webhook change new Shoots.
+// TestMutatingWebhook checks that a webhook can change new Shoots.
 func TestMutatingWebhook(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-webhooks"
@@ -129,7 +129,8 @@ func TestMutatingWebhook(t *testing.T) {
 	})
 }
 
-// labelling returns the configuration of a webhook that labels the new Shoots of a namespace. It calls a function first.
+// labelling returns the configuration of a webhook that labels the new Shoots of a namespace. The webhook first calls a
+// function.
 func labelling(t *testing.T, namespace string, called func()) *admissionregistrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	served := kit.ServeWebhooks(t, map[string]http.Handler{"/label": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +145,7 @@ func labelling(t *testing.T, namespace string, called func()) *admissionregistra
 			UID: review.Request.UID, Allowed: true, PatchType: &kind, Patch: []byte(`[{"op":"add","path":"/metadata/labels","value":{"webhook":"called"}}]`),
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review) // the API server reports what it does not get
+		_ = json.NewEncoder(w).Encode(review) // the API server reports a missing response
 	})})
 	none := admissionregistrationv1.SideEffectClassNone
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -156,7 +157,7 @@ func labelling(t *testing.T, namespace string, called func()) *admissionregistra
 	}
 }
 
-// TestWatchList streams the objects that exist as the beginning of a watch.
+// TestWatchList checks that a watch can start with the existing objects.
 func TestWatchList(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-watchlist"
@@ -189,7 +190,7 @@ func TestWatchList(t *testing.T) {
 	}
 }
 
-// TestPriorityAndFairness looks for the priority level and flow of a request in the header of its answer.
+// TestPriorityAndFairness checks that the response names the priority level and the flow of the request in its headers.
 func TestPriorityAndFairness(t *testing.T) {
 	t.Parallel()
 	config := shared.Get(t).Direct()

@@ -23,7 +23,7 @@ import (
 
 var shared = garden.Shared{Options: garden.Options{ControlPlane: controlplane.Options{
 	ControllerManager: true,
-	// It counts quotas of the garden's kinds only after it has discovered them.
+	// It counts the garden's kinds in quotas only after it has discovered them.
 	ControllerManagerArgs: []string{"--resource-quota-sync-period=5s"},
 }}}
 
@@ -32,19 +32,19 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// newClient returns an administrator's client for the garden's kinds and those of Kubernetes.
+// newClient returns a client with administrator permissions for the garden's kinds and those of Kubernetes.
 func newClient(t *testing.T) client.WithWatch {
 	t.Helper()
 	return newClientFor(t, shared.Get(t))
 }
 
-// startGarden starts a garden that the test has for itself.
+// startGarden starts a garden for one test.
 func startGarden(t *testing.T) *garden.Garden {
 	t.Helper()
 	return startGardenWith(t, garden.Options{})
 }
 
-// startGardenWith is startGarden with options. The API server's program is set.
+// startGardenWith is like startGarden with options. It sets the path of the API server's program.
 func startGardenWith(t *testing.T, options garden.Options) *garden.Garden {
 	t.Helper()
 	if testing.Short() {
@@ -69,7 +69,7 @@ func newClientFor(t *testing.T, g *garden.Garden) client.WithWatch {
 	return c
 }
 
-// kubectl runs kubectl as an administrator and returns what it writes. Input is its standard input.
+// kubectl runs kubectl as an administrator and returns its output. Input is its standard input.
 func kubectl(t *testing.T, input string, args ...string) (string, error) {
 	t.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -83,7 +83,7 @@ func kubectl(t *testing.T, input string, args ...string) (string, error) {
 	return output.String(), err
 }
 
-// mustKubectl is kubectl for what must work.
+// mustKubectl is like kubectl, but fails the test on errors.
 func mustKubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	output, err := kubectl(t, input, args...)

@@ -28,11 +28,12 @@ func namedIn(t *testing.T, c client.Client, identity *securityv1alpha1.WorkloadI
 	token, err := jwt.ParseSigned(asked.Status.Token, []jose.SignatureAlgorithm{jose.ES256})
 	kit.Must(t, err)
 	claims := &tokenClaims{}
-	kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the signature is tested beside the signer
+	kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the tests of the signer cover the signature
 	return strings.Join(slices.Sorted(maps.Keys(claims.Named)), " "), nil
 }
 
-// TestTokenContexts requests tokens for each kind of object that a gardenlet may name, and for objects that it must not.
+// TestTokenContexts requests tokens for each kind of object that a gardenlet may name, and for objects that it must not
+// name.
 func TestTokenContexts(t *testing.T) {
 	t.Parallel()
 	const namespace = "garden-contexts"

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// relay passes connections on to an address until it is closed. It can be opened again.
+// relay forwards connections to an address until it is closed. It can be reopened.
 type relay struct {
 	target string
 
@@ -63,7 +63,7 @@ func (r *relay) open(t *testing.T) {
 }
 
 func (r *relay) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // it ends when one of them is closed
+	_, _ = io.Copy(to, from) // ends when one of the connections is closed
 	_, _ = to.Close(), from.Close()
 }
 
@@ -77,9 +77,13 @@ func (r *relay) close() {
 	r.connections = nil
 }
 
-// TestEtcdDown takes etcd away from the API server alone. Reads and writes fail meanwhile, and none gives a wrong answer.
+// TestEtcdDown disconnects only the API server from etcd. Reads and writes fail during the outage, and none returns a wrong
+// result.
 func TestEtcdDown(t *testing.T) {
 	const namespace = "garden-outage"
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
 	etcd := &relay{}
 	t.Cleanup(func() { etcd.close() })
 	g := startGardenWith(t, garden.Options{EtcdServer: func(server *url.URL) string {
@@ -122,13 +126,14 @@ func TestEtcdDown(t *testing.T) {
 
 	etcd.open(t)
 	shoots := &gardencorev1beta1.ShootList{}
-	kit.EventuallyTrue(t, "the API server serves again", func() bool { return c.List(t.Context(), shoots, client.InNamespace(namespace)) == nil })
+	kit.EventuallyTrue(t, "the API server responds again", func() bool { return c.List(t.Context(), shoots, client.InNamespace(namespace)) == nil })
 	if len(shoots.Items) != 1 || shoots.Items[0].UID != stored.UID || shoots.Items[0].ResourceVersion != stored.ResourceVersion {
-		t.Errorf("after the outage there are %d Shoots, want the one from before as it was", len(shoots.Items))
+		t.Errorf("found %d Shoots after the outage, want the unchanged one from before", len(shoots.Items))
 	}
 }
 
-// TestWatchResumes kills the API server under an informer, right after writes. The informer misses none of them, and none that follow.
+// TestWatchResumes kills the API server directly after writes, while an informer watches it. The informer misses neither
+// these writes nor later ones.
 func TestWatchResumes(t *testing.T) {
 	const namespace = "garden-resumed"
 	g := startGarden(t)
@@ -158,7 +163,7 @@ func TestWatchResumes(t *testing.T) {
 	for index := 10; index < 30; index++ {
 		want = append(want, namespace+"/"+secret(index).Name)
 	}
-	kit.Eventually(t, "the informer has what is stored", func() string {
+	kit.Eventually(t, "the informer has the stored objects", func() string {
 		if got := slices.Sorted(slices.Values(informer.GetStore().ListKeys())); !slices.Equal(got, want) {
 			return fmt.Sprintf("it has %v, want %v", got, want)
 		}
@@ -166,7 +171,8 @@ func TestWatchResumes(t *testing.T) {
 	})
 }
 
-// TestGracefulShutdown ends the API server while it serves a request. It serves that to its end, and then ends without an error.
+// TestGracefulShutdown stops the API server while it handles a request. It completes the request, and then ends without an
+// error.
 func TestGracefulShutdown(t *testing.T) {
 	const namespace = "garden-shutdown"
 	g := startGarden(t)
@@ -179,7 +185,7 @@ func TestGracefulShutdown(t *testing.T) {
 	})))
 	created := make(chan error, 1)
 	go func() {
-		for i := 0; ; i++ { // until the API server knows the webhook
+		for i := 0; ; i++ { // until the API server calls the webhook
 			shoot := exampleOf(t, "Shoot", namespace, fmt.Sprintf("shoot-%d", i), &gardencorev1beta1.Shoot{})
 			if err := c.Create(t.Context(), shoot); err != nil || shoot.Labels["webhook"] != "" {
 				created <- err
@@ -190,12 +196,12 @@ func TestGracefulShutdown(t *testing.T) {
 	<-entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- g.StopAPIServer(time.Minute) }()
-	kit.EventuallyTrue(t, "the API server is not ready any more", func() bool { return !g.Ready(t.Context()) })
+	kit.EventuallyTrue(t, "the API server is no longer ready", func() bool { return !g.Ready(t.Context()) })
 	close(release)
 	if err := <-created; err != nil {
-		t.Errorf("the request that was being served: %v", err)
+		t.Errorf("the request in progress failed: %v", err)
 	}
 	if err := <-stopped; err != nil {
-		t.Errorf("the API server ended: %v", err)
+		t.Errorf("the API server ended with an error: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestQuota(t *testing.T) {
 		return c.Create(t.Context(), &gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-quota", Name: name}})
 	}
 	kit.EventuallyTrue(t, "the quota is counted and admits the first InternalSecret", func() bool { return create("first") == nil })
-	// The API server may admit some before its cache shows the quota.
+	// The API server may admit some objects before its cache contains the quota.
 	count := 0
 	kit.EventuallyTrue(t, "a further InternalSecret is forbidden", func() bool {
 		count++

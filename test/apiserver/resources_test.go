@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestResourcesAreServed holds the resources that clients discover against the list of them.
+// TestResourcesAreServed compares the resources that clients discover with the list of resources.
 func TestResourcesAreServed(t *testing.T) {
 	t.Parallel()
 	asked, err := discovery.NewDiscoveryClientForConfig(shared.Get(t).Config())

@@ -13,16 +13,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestRulesApply: the API server checks each kind when it is created, updated and, where there is one, when its status is
-// updated, and names the field.
+// TestRulesApply checks that the API server validates each kind on creation, on updates and, where it has one, on updates
+// of its status, and that the error names the field.
 func TestRulesApply(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	checked := sets.New[string]()
 	for _, test := range []struct {
 		kind string
-		// field and value are a change of the example that the API server rejects; update and its value one that it
-		// rejects of a stored object; status and its value one that it rejects of the stored status.
+		// field and value are a change of the example that the API server rejects. update and to are a change that it rejects for
+		// the stored object. status and as are a change that it rejects for the stored status.
 		field  string
 		value  any
 		update string
@@ -84,7 +84,7 @@ func TestRulesApply(t *testing.T) {
 	}
 	for _, resource := range served.Resources() {
 		if !checked.Has(resource.Kind) {
-			t.Errorf("no rule of %s is tried", resource.Kind)
+			t.Errorf("the table has no rule of %s", resource.Kind)
 		}
 	}
 }
@@ -106,7 +106,8 @@ func checkRejected(t *testing.T, err error, field string) {
 	}
 }
 
-// TestNamespaceOfReferences: references without a namespace are to that of the object, also if only the request names it.
+// TestNamespaceOfReferences checks that references without a namespace get the namespace of the object, even if only the
+// request contains the namespace.
 func TestNamespaceOfReferences(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -119,7 +120,7 @@ func TestNamespaceOfReferences(t *testing.T) {
 	} {
 		object := &unstructured.Unstructured{}
 		output := mustKubectl(t, manifest, "create", "--raw", "/apis/"+resource, "--filename", "-")
-		_, body, _ := strings.Cut(output, "{") // behind warnings
+		_, body, _ := strings.Cut(output, "{") // skips warnings
 		kit.Must(t, object.UnmarshalJSON([]byte("{"+body)))
 		for _, field := range []string{"secretRef", "credentialsRef"} {
 			if ref, found, _ := unstructured.NestedMap(object.Object, field); found && ref["namespace"] != "garden-references" {

@@ -31,7 +31,7 @@ func exampleOf[T client.Object](t *testing.T, kind, namespace, name string, into
 		into.SetFinalizers(nil)
 		return into
 	}
-	t.Fatalf("there is no example of a %s", kind)
+	t.Fatalf("found no example of kind %s", kind)
 	return into
 }
 
@@ -55,14 +55,14 @@ func TestStatusIsApart(t *testing.T) {
 	shoot.Spec.Region = "elsewhere"
 	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	if shoot.Status.TechnicalID == "" || shoot.Spec.Region != region || shoot.Labels["changed"] != "" || shoot.Generation != 1 {
-		t.Errorf("an update of the status: technical ID %q, region %q, labels %v, generation %d", shoot.Status.TechnicalID, shoot.Spec.Region, shoot.Labels, shoot.Generation)
+		t.Errorf("after an update of the status: technical ID %q, region %q, labels %v, generation %d", shoot.Status.TechnicalID, shoot.Spec.Region, shoot.Labels, shoot.Generation)
 	}
 
 	shoot.Status.TechnicalID = "changed-with-the-specification"
 	shoot.Spec.Purpose = ptr(gardencorev1beta1.ShootPurposeTesting)
 	kit.Must(t, c.Update(t.Context(), shoot))
 	if shoot.Status.TechnicalID != "shoot--status--apart" || shoot.Generation != 2 {
-		t.Errorf("an update of the specification: technical ID %q, generation %d", shoot.Status.TechnicalID, shoot.Generation)
+		t.Errorf("after an update of the spec: technical ID %q, generation %d", shoot.Status.TechnicalID, shoot.Generation)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestSeedOperations(t *testing.T) {
 	}
 	seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: "renew-kubeconfig"}
 	if err := c.Update(t.Context(), seed); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `must not overwrite operation "unknown"`) {
-		t.Errorf("another operation than the one in progress: %v", err)
+		t.Errorf("an operation other than the one in progress: %v, want Invalid", err)
 	}
 }
 

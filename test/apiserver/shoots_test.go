@@ -99,8 +99,8 @@ func TestShootOperations(t *testing.T) {
 	kit.Must(t, c.Update(t.Context(), shoot))
 }
 
-// TestDeprecatedFieldsOfShoots: a Shoot that is created with deprecated fields has their successors, and survives an update to a
-// version of Kubernetes that does not allow the former.
+// TestDeprecatedFieldsOfShoots checks that a Shoot that is created with deprecated fields also gets their successors, and
+// can still be updated to a version of Kubernetes that does not allow the deprecated fields.
 func TestDeprecatedFieldsOfShoots(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -198,7 +198,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestGardenIsPrepared looks for what the API server creates in the garden.
+// TestGardenIsPrepared checks the objects that the API server creates in the garden.
 func TestGardenIsPrepared(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)

@@ -34,8 +34,8 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// TestEncryptionAndAudit starts the API server with an encryption configuration and an audit policy, and looks at what is in etcd and
-// in the audit log.
+// TestEncryptionAndAudit starts the API server with an encryption configuration and an audit policy, and checks the
+// contents of etcd and of the audit log.
 func TestEncryptionAndAudit(t *testing.T) {
 	const namespace, plain = "garden-encrypted", "plain-text-of-the-secret"
 	directory := t.TempDir()
@@ -80,11 +80,11 @@ func TestEncryptionAndAudit(t *testing.T) {
 			continue
 		}
 		if value := answer.Kvs[0].Value; !bytes.HasPrefix(value, []byte(prefix)) {
-			t.Errorf("%s begins with %q, want %q", key, value[:min(len(value), 40)], prefix)
+			t.Errorf("%s starts with %q, want %q", key, value[:min(len(value), 40)], prefix)
 		}
 	}
 
-	kit.EventuallyTrue(t, "the audit log has the creation", func() bool {
+	kit.EventuallyTrue(t, "the audit log contains the creation", func() bool {
 		content, err := os.ReadFile(log)
 		kit.Must(t, err)
 		for line := range strings.Lines(string(content)) {

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRun measures little, on a real garden, in each form of the report.
+// TestRun runs a small measurement on a real garden, once for each form of the report.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which -short excludes")

@@ -17,11 +17,12 @@ import (
 // customGroup is the group of the CustomResourceDefinition.
 const customGroup = "bench.example.com"
 
-// definition returns a CustomResourceDefinition for objects like Shoots. Its schema is made of the OpenAPI definitions of the garden.
+// definition returns a CustomResourceDefinition for objects like Shoots. Its schema is generated from the OpenAPI
+// definitions of the garden.
 func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	schema, err := shootSchema()
 	if err != nil {
-		return nil, fmt.Errorf("make the schema of a CustomResourceDefinition: %w", err)
+		return nil, fmt.Errorf("generate the schema of a CustomResourceDefinition: %w", err)
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
@@ -67,10 +68,10 @@ func definitions() map[string]spec.Schema {
 	return all
 }
 
-// resolver makes schemas without references of OpenAPI definitions, as a CustomResourceDefinition needs them.
+// resolver generates schemas without references from OpenAPI definitions, as a CustomResourceDefinition requires.
 type resolver map[string]spec.Schema
 
-// resolve returns a schema with what it refers to in place of references.
+// resolve returns a schema in which references are replaced by their targets.
 func (r resolver) resolve(schema map[string]any) (map[string]any, error) {
 	if name, ok := reference(schema); ok {
 		if known := special(name); known != nil {
@@ -120,7 +121,7 @@ func (r resolver) resolve(schema map[string]any) (map[string]any, error) {
 	return schema, nil
 }
 
-// reference returns the name of the definition that a schema refers to, itself or as its only allOf.
+// reference returns the name of the definition that a schema refers to, directly or with a single allOf.
 func reference(schema map[string]any) (string, bool) {
 	if all, ok := schema["allOf"].([]any); ok && len(all) == 1 {
 		if only, ok := all[0].(map[string]any); ok {
@@ -131,7 +132,7 @@ func reference(schema map[string]any) (string, bool) {
 	return name, ok
 }
 
-// special returns the schema of types that a CustomResourceDefinition has words of its own for.
+// special returns the schema of types for which CustomResourceDefinitions have a special form.
 func special(name string) map[string]any {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "ObjectMeta":
@@ -147,7 +148,8 @@ func special(name string) map[string]any {
 	}
 }
 
-// dropOptionalKeys makes a list atomic whose keys are optional fields: a CustomResourceDefinition does not allow these.
+// dropOptionalKeys makes a list atomic if its keys are optional fields, because a CustomResourceDefinition does
+// not allow such keys.
 func dropOptionalKeys(schema map[string]any) {
 	keys, ok := schema["x-kubernetes-list-map-keys"].([]any)
 	if !ok {

@@ -1,4 +1,4 @@
-// Command bench-api measures the garden's API server beside a CustomResourceDefinition with the same objects.
+// Command bench-api compares the garden's API server with a CustomResourceDefinition that has the same objects.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-const usage = `Measures the garden's API server with Shoots, and the same objects as a CustomResourceDefinition of the kube-apiserver
-in front of it, by turns. See docs/bench-api.md.
+const usage = `Compares the garden's API server with Shoots and a CustomResourceDefinition with the same objects in the kube-apiserver
+in front of it. The two are measured alternately. See docs/bench-api.md.
 
 Usage:
   bin/bench-api [flags]
@@ -45,14 +45,15 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
 	flags := measure.NewFlags("bench-api", usage, out, &opts.Output)
 	flags.IntVar(&opts.Shoots, "shoots", 10000, "number of Shoots, and of objects of the CustomResourceDefinition")
-	flags.IntVar(&opts.Writers, "writers", 32, "number of concurrent writers, where there are many")
-	flags.IntVar(&opts.Watchers, "watchers", 100, "number of watchers, each with a connection of its own")
-	flags.IntVar(&opts.Changes, "changes", 100, "number of changed objects that the watchers wait for, in each turn")
-	flags.IntVar(&opts.Turns, "turns", 10, "how often the two are measured by turns")
-	flags.BoolVar(&opts.Memory, "memory", true, "measure the memory, each with a control plane of its own")
-	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "how long the whole run may take")
+	flags.IntVar(&opts.Writers, "writers", 32, "number of concurrent writers in the figures of many writers")
+	flags.IntVar(&opts.Watchers, "watchers", 100, "number of watchers, each with its own connection")
+	flags.IntVar(&opts.Changes, "changes", 100, "number of changes that each watcher waits for, in each turn")
+	flags.IntVar(&opts.Turns, "turns", 10, "number of times that each of the two is measured, alternately")
+	flags.BoolVar(&opts.Memory, "memory", true, "measure the memory, each with its own control plane")
+	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "time limit of the run")
 	flags.StringVar(&opts.Binary, "binary", "", "the API server to measure (default: built from this repository)")
-	flags.StringVar(&opts.Profile, "profile", "", "`directory` for a CPU profile of each server and phase; figures of such a run are not for the record")
+	flags.StringVar(&opts.Profile, "profile", "", "`directory` for a CPU profile of each server and phase; "+
+		"do not publish the figures of such a run")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}

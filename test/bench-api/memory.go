@@ -19,13 +19,13 @@ import (
 const (
 	// memoryLists is how often all objects are listed before the memory is read.
 	memoryLists = 3
-	// memoryAllowance is what the API server may need beside kube-apiserver, in MiB.
+	// memoryAllowance is the memory that the API server may need in addition to kube-apiserver, in MiB.
 	memoryAllowance = 150
 	mebibyte        = 1 << 20
 )
 
-// measureMemory measures the memory of the servers with all objects, each side on a control plane of its own: kube-apiserver
-// serves both, so the memory of one cannot be separated from that of the other.
+// measureMemory measures the memory of the servers with all objects, each side on its own control plane:
+// kube-apiserver serves both, so the memory of one side cannot be separated from that of the other.
 func (b *bench) measureMemory(ctx context.Context) error {
 	b.say("memory of both servers with Shoots")
 	both, err := b.memoryOfGarden(ctx)
@@ -59,7 +59,7 @@ func (b *bench) memoryOfGarden(ctx context.Context) (_ float64, err error) {
 }
 
 func (b *bench) memoryOfControlPlane(ctx context.Context) (_ float64, err error) {
-	// The object of the other side has its defaults from the API server, which runs only until they are known.
+	// The API server sets the defaults of the other side's object, and runs only for that.
 	g, err := garden.Start(ctx, garden.Options{APIServer: b.options.Binary})
 	if err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func (b *bench) memoryOfControlPlane(ctx context.Context) (_ float64, err error)
 	return b.load(ctx, s, pid)
 }
 
-// load creates and lists all objects, and returns the memory of processes while all watchers watch, in MiB.
+// load creates and lists all objects, and returns the memory of processes in MiB while all watchers watch.
 func (b *bench) load(ctx context.Context, s *side, pids ...int) (float64, error) {
 	if _, err := s.createMore(ctx, b.options.Writers, b.options.Shoots-s.created); err != nil {
 		return 0, err
@@ -122,7 +122,7 @@ func (b *bench) load(ctx context.Context, s *side, pids ...int) (float64, error)
 	return residentMemory(pids...)
 }
 
-// residentMemory is what processes hold together, in MiB.
+// residentMemory returns the total resident memory of processes in MiB.
 func residentMemory(pids ...int) (float64, error) {
 	total := 0
 	for _, pid := range pids {
@@ -144,7 +144,8 @@ func residentMemory(pids ...int) (float64, error) {
 	return float64(total) / mebibyte, nil
 }
 
-// serverOf returns the process ID of the kube-apiserver of a control plane, which names its directory in its arguments.
+// serverOf returns the process ID of the kube-apiserver of a control plane. It finds the process by the directory
+// in its arguments.
 func serverOf(cp *controlplane.ControlPlane) (int, error) {
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -155,7 +156,8 @@ func serverOf(cp *controlplane.ControlPlane) (int, error) {
 		if err != nil {
 			continue // the process has ended
 		}
-		if program, arguments, _ := strings.Cut(string(content), "\x00"); filepath.Base(program) == "kube-apiserver" && strings.Contains(arguments, cp.Dir()) {
+		program, arguments, _ := strings.Cut(string(content), "\x00")
+		if filepath.Base(program) == "kube-apiserver" && strings.Contains(arguments, cp.Dir()) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		}
 	}

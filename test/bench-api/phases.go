@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// hop is what one more server between a client and etcd may cost one writer, by object.
+// hop is the time that an additional server between a client and etcd may cost one writer, for each object.
 const hop = 1300 * time.Microsecond
 
-// phase is what is measured on both sides.
+// phase is a figure that is measured on both sides.
 type phase struct {
 	name string
 	unit string
 	// turn measures once and returns the value in the unit.
 	turn func(ctx context.Context, s *side, turn int) (float64, error)
-	// more is whether a higher value is better.
+	// more is set if a higher value is better.
 	more bool
-	// allowance is what the API server may be worse by, in the unit.
+	// allowance is by how much the API server may be worse, in the unit.
 	allowance float64
 }
 
-// phases are those of the speed, in the order in which they run: objects are created first.
+// phases returns the phases of the speed, in the order in which they run: objects are created first.
 func (b *bench) phases() []phase {
 	o := b.options
 	alone := max(1, o.Shoots/oneWriterShare/o.Turns)
@@ -59,7 +59,8 @@ func timed(call func(context.Context, *side) error) func(context.Context, *side,
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// byTurns measures both sides by turns, so that other work on the machine costs both the same. It returns the values of each.
+// byTurns measures both sides alternately, so that other load on the machine affects both equally. It returns the
+// values of each.
 func (p phase) byTurns(ctx context.Context, sides [2]*side, turns int, profiler profiler) (measured [2][]float64, err error) {
 	profile := profiler.begin(ctx, p.name)
 	for turn := range turns {
@@ -75,7 +76,7 @@ func (p phase) byTurns(ctx context.Context, sides [2]*side, turns int, profiler 
 	return measured, profile.end()
 }
 
-// createMore creates further objects and returns how long it took.
+// createMore creates further objects and returns the elapsed time.
 func (s *side) createMore(ctx context.Context, writers, count int) (time.Duration, error) {
 	first, start := s.created, time.Now()
 	err := concurrently(ctx, writers, count, func(ctx context.Context, index int) error { return s.create(ctx, first+index) })

@@ -13,19 +13,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// profileSeconds is how long a profile is: the beginning of a phase.
+// profileSeconds is the duration of a profile. It starts with the phase.
 const profileSeconds = "10"
 
-// profiler takes CPU profiles of servers, if it has a directory for them.
+// profiler takes CPU profiles of servers, unless its directory is empty.
 type profiler struct {
 	directory string
 	servers   map[string]*rest.Config
 }
 
-// profiling is a profile that is being taken.
+// profiling is a profile in progress.
 type profiling struct{ group *errgroup.Group }
 
-// begin begins a profile of all servers.
+// begin starts a profile of all servers.
 func (p profiler) begin(ctx context.Context, name string) profiling {
 	group := &errgroup.Group{}
 	if p.directory == "" {

@@ -38,7 +38,7 @@ type figure struct {
 	Turns [2][]float64 `json:"turns"`
 }
 
-// add judges what a phase has measured.
+// add adds the measurements of a phase and judges them.
 func (r *results) add(p phase, measured [2][]float64) {
 	f := figure{Name: p.name, Unit: p.unit, APIServer: median(measured[0]), CRD: median(measured[1]), Turns: measured}
 	f.Ratio = f.APIServer / f.CRD
@@ -96,7 +96,7 @@ func (r *results) publish(form string, out io.Writer) error {
 	return table.Flush()
 }
 
-// number shows a value with as many digits as are of interest.
+// number formats a value with the relevant number of digits.
 func number(value float64) string {
 	if value < 100 {
 		return fmt.Sprintf("%.2f", value)

@@ -57,12 +57,12 @@ func run(ctx context.Context, opts options, out, progress io.Writer) error {
 	return b.results.publish(opts.Output, out)
 }
 
-// say reports progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measureSpeed measures both sides by turns on one control plane.
+// measureSpeed measures both sides alternately on one control plane.
 func (b *bench) measureSpeed(ctx context.Context) (err error) {
 	b.say("starting a garden")
 	g, err := garden.Start(ctx, garden.Options{APIServer: b.options.Binary})
@@ -91,8 +91,8 @@ func (b *bench) measureSpeed(ctx context.Context) (err error) {
 	return nil
 }
 
-// prepareServed returns the side of the garden's API server. Its object is the example Shoot with its defaults, so that both
-// sides store the same.
+// prepareServed returns the side of the garden's API server. Its object is the example Shoot with its defaults, so
+// that both sides store the same content.
 func prepareServed(ctx context.Context, config *rest.Config) (*side, error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -131,13 +131,14 @@ func prepareServed(ctx context.Context, config *rest.Config) (*side, error) {
 	return s, err
 }
 
-// prepareCustom installs the CustomResourceDefinition and returns its side, with the objects of the other one.
+// prepareCustom installs the CustomResourceDefinition and returns its side, with the objects of the other side.
 func prepareCustom(ctx context.Context, config *rest.Config, served *side) (*side, error) {
 	wanted, err := definition()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{wanted}}); err != nil {
+	toInstall := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{wanted}}
+	if _, err := envtest.InstallCRDs(config, toInstall); err != nil {
 		return nil, fmt.Errorf("install the CustomResourceDefinition: %w", err)
 	}
 	object := map[string]any{}
@@ -148,7 +149,7 @@ func prepareCustom(ctx context.Context, config *rest.Config, served *side) (*sid
 	if err != nil {
 		return nil, err
 	}
-	// kube-apiserver holds up the first objects of a new CustomResourceDefinition for some seconds.
+	// kube-apiserver delays the first objects of a new CustomResourceDefinition for some seconds.
 	_, err = s.createMore(ctx, 1, 1)
 	return s, err
 }

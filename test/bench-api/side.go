@@ -18,12 +18,12 @@ import (
 
 const (
 	namespace = "garden-bench"
-	// placeholder stands for the name of an object in its encoded form.
+	// placeholder replaces the name of an object in its encoded form.
 	placeholder = "object-name"
 	pageSize    = "500"
 )
 
-// side is one of the two that are compared: where its objects are, and how one of them looks.
+// side is one of the two compared sides: the location of its objects and the content of one object.
 type side struct {
 	name    string
 	config  *rest.Config
@@ -33,7 +33,7 @@ type side struct {
 	created int
 }
 
-// newSide returns a side with objects like the one that is given, which is in another API version.
+// newSide returns a side with objects like the given one, in another API version.
 func newSide(name string, config *rest.Config, apiVersion string, object map[string]any) (*side, error) {
 	object["apiVersion"] = apiVersion
 	encoded, err := json.Marshal(object)
@@ -50,7 +50,7 @@ func newSide(name string, config *rest.Config, apiVersion string, object map[str
 	}, nil
 }
 
-// connection returns a client that shares no connection with others.
+// connection returns a client with its own connection.
 func (s *side) connection() (*http.Client, error) {
 	config := rest.CopyConfig(s.config)
 	config.Dial = (&net.Dialer{}).DialContext
@@ -72,15 +72,16 @@ func (s *side) label(ctx context.Context, index int, value string) error {
 	return err
 }
 
-// list reads all objects in one answer from the cache, and returns its size in bytes.
+// list reads all objects in one response from the cache, and returns its size in bytes.
 func (s *side) list(ctx context.Context) (int64, error) {
 	return s.send(ctx, http.MethodGet, s.path+"?resourceVersion=0", "", nil, nil)
 }
 
-// continuation finds the token for the next page in an encoded list. To decode the list would cost the client more than the server.
+// continuation finds the token for the next page in an encoded list. Decoding the list would take more time than
+// the server needs.
 var continuation = regexp.MustCompile(`"continue":"([^"]+)"`)
 
-// listPages reads all objects page by page, and returns how many pages there are.
+// listPages reads all objects page by page, and returns the number of pages.
 func (s *side) listPages(ctx context.Context) (pages int, err error) {
 	query := url.Values{"limit": {pageSize}}
 	for {
@@ -97,7 +98,7 @@ func (s *side) listPages(ctx context.Context) (pages int, err error) {
 	}
 }
 
-// resourceVersion returns the resourceVersion that the objects have now.
+// resourceVersion returns the current resourceVersion of the objects.
 func (s *side) resourceVersion(ctx context.Context) (string, error) {
 	var page bytes.Buffer
 	if _, err := s.send(ctx, http.MethodGet, s.path+"?limit=1", "", nil, &page); err != nil {
@@ -110,7 +111,7 @@ func (s *side) resourceVersion(ctx context.Context) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// send sends a request, writes the answer to into, which can be nil, and returns its size.
+// send sends a request, writes the response to into, which may be nil, and returns its size.
 func (s *side) send(ctx context.Context, method, address, contentType string, body []byte, into io.Writer) (int64, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {

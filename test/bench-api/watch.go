@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxEvent is the size in bytes above which an event is an error.
+// maxEvent is the maximum size of an event in bytes. A larger event is an error.
 const maxEvent = 4 << 20
 
-// fanOut changes objects while many clients watch all of them, and returns the time from the first change until every
-// client has every event.
+// fanOut changes objects while many clients watch all of them, and returns the time from the first change until
+// every client has received every event.
 func (s *side) fanOut(ctx context.Context, watchers, changes, writers int, value string) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -46,7 +46,7 @@ func (s *side) fanOut(ctx context.Context, watchers, changes, writers int, value
 	return time.Since(start), nil
 }
 
-// watch begins a watch with a connection of its own. It returns when the server has accepted it.
+// watch starts a watch with its own connection. It returns when the server has accepted the watch.
 func (s *side) watch(ctx context.Context, version string) (io.ReadCloser, error) {
 	client, err := s.connection()
 	if err != nil {
@@ -58,19 +58,20 @@ func (s *side) watch(ctx context.Context, version string) (io.ReadCloser, error)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("begin a watch: %w", err)
+		return nil, fmt.Errorf("start a watch: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("begin a watch: %s", response.Status), response.Body.Close())
+		return nil, errors.Join(fmt.Errorf("start a watch: %s", response.Status), response.Body.Close())
 	}
 	return response.Body, nil
 }
 
-// eventVersion finds the resourceVersion of the object of an event, whose metadata come before all else that can have one.
+// eventVersion finds the resourceVersion of the object in an event. The metadata precede all other fields that can
+// have one.
 var eventVersion = regexp.MustCompile(`"resourceVersion":"(\d+)"`)
 
-// follow reads a number of events from a watch that began at a version. An API server ends the watches of clients that are too slow for
-// it: these go on with a new one where the last one ended.
+// follow reads a number of events from a watch that started at a version. An API server ends the watches of slow
+// clients. These resume with a new watch where the last one ended.
 func (s *side) follow(ctx context.Context, stream io.ReadCloser, version string, events int) error {
 	for {
 		seen, last, err := readEvents(stream, events)
@@ -89,8 +90,8 @@ func (s *side) follow(ctx context.Context, stream io.ReadCloser, version string,
 	}
 }
 
-// readEvents reads up to a number of events, until the stream ends. It returns how many there were, and the last one. API servers end every
-// event with a line break, and have none in it.
+// readEvents reads up to a number of events, until the stream ends. It returns the number of events and the last
+// one. API servers end every event with a line break, and events contain no others.
 func readEvents(stream io.Reader, most int) (seen int, last []byte, err error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(make([]byte, 64<<10), maxEvent)
@@ -100,7 +101,7 @@ func readEvents(stream io.Reader, most int) (seen int, last []byte, err error) {
 	return seen, last, lines.Err()
 }
 
-// concurrently calls a function with 0 to count-1, by a number of workers.
+// concurrently calls a function with 0 to count-1, in a number of workers.
 func concurrently(ctx context.Context, workers, count int, call func(ctx context.Context, index int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)

@@ -26,7 +26,7 @@ type emitter struct {
 	starts            int
 }
 
-// start starts the flow in a version of its program.
+// start starts the flow with a version of its program.
 func (e *emitter) start(ctx context.Context, version string) error {
 	health, err := controlplane.FreePort()
 	if err != nil {
@@ -60,17 +60,18 @@ func (e *emitter) err() error { return e.process.Err() }
 // cpu returns the CPU time that the process has used.
 func (e *emitter) cpu() (time.Duration, error) { return measure.CPUOf(e.process.PID()) }
 
-// memory is what the flow holds, in bytes.
+// memory is the memory of the flow, in bytes.
 type memory struct {
-	// Heap is what lives in Go's heap after a garbage collection, and Resident the resident memory.
+	// Heap is the live part of Go's heap after a garbage collection, and Resident the resident memory.
 	Heap     int64 `json:"heap"`
 	Resident int64 `json:"resident"`
 }
 
-// memory collects garbage and returns what the process holds then. The heap profile is written to a file if profiles are wanted.
+// memory collects garbage and returns the memory of the process afterwards. It writes the heap profile to a file
+// if profiles are requested.
 func (e *emitter) memory(ctx context.Context, name string) (memory, error) {
 	var profile bytes.Buffer
-	for range 2 { // what has finalizers is freed by the second collection
+	for range 2 { // objects with finalizers are freed by the second collection
 		profile.Reset()
 		if err := measure.Fetch(ctx, fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap?gc=1", e.profiles), &profile); err != nil {
 			return memory{}, fmt.Errorf("collect the garbage of the flow: %w", err)
@@ -78,7 +79,7 @@ func (e *emitter) memory(ctx context.Context, name string) (memory, error) {
 	}
 	if e.options.Profile != "" {
 		if err := os.MkdirAll(e.options.Profile, 0o750); err != nil {
-			return memory{}, fmt.Errorf("make the directory of profiles: %w", err)
+			return memory{}, fmt.Errorf("create the directory of profiles: %w", err)
 		}
 		if err := os.WriteFile(filepath.Join(e.options.Profile, "flow-"+name+"-heap.pprof"), profile.Bytes(), 0o600); err != nil {
 			return memory{}, fmt.Errorf("save the profile of the flow: %w", err)
@@ -96,7 +97,7 @@ func (e *emitter) memory(ctx context.Context, name string) (memory, error) {
 	return memory{Heap: heap, Resident: of.RSS}, err
 }
 
-// passes returns how often the flow's function has run.
+// passes returns the number of reconciliations by the flow.
 func (e *emitter) passes(ctx context.Context) (int64, error) {
 	metrics, err := e.readMetrics(ctx)
 	if err != nil {

@@ -28,13 +28,13 @@ import (
 
 const (
 	siteName = "site"
-	// changedApp is the app whose message is changed: one bundle of a site.
+	// changedApp is the app whose message is changed. It belongs to one bundle of a site.
 	changedApp = "app"
-	// inFlight is how many requests the users of the sites have under way at once.
+	// inFlight is the number of concurrent requests of the sites' users.
 	inFlight = 16
 )
 
-// fleet is what the users of the sites do and see, and the extension that answers for networks.
+// fleet acts as the users of the sites, and as the extension for networks.
 type fleet struct {
 	options options
 	client  client.Client
@@ -44,11 +44,11 @@ type fleet struct {
 	mu    sync.Mutex
 	sites map[string]bool
 	mrs   map[string]managedResource
-	// rolling counts the ManagedResources that are not rolled out, mostRolling the most of them since it was reset.
+	// rolling counts the ManagedResources that are not rolled out. MostRolling is its maximum since the last reset.
 	rolling, mostRolling int
 }
 
-// managedResource is what was seen of one.
+// managedResource is the last seen state of a ManagedResource.
 type managedResource struct {
 	generation int64
 	rolledOut  bool
@@ -114,7 +114,7 @@ func handler(handle func(object any, exists bool)) toolscache.ResourceEventHandl
 	}
 }
 
-// fail notes the first error of what runs in the background.
+// fail records the first error of a background task.
 func (f *fleet) fail(err error) {
 	if err == nil {
 		return
@@ -178,7 +178,7 @@ func (f *fleet) seeManagedResource(object any, exists bool) {
 	f.mrs[key] = seen
 }
 
-// answer does what the extension would: it reports the addresses of networks.
+// answer acts as the extension: it reports the addresses of networks.
 func (f *fleet) answer(ctx context.Context, networks <-chan *unstructured.Unstructured) {
 	for {
 		select {
@@ -201,18 +201,18 @@ func (f *fleet) answer(ctx context.Context, networks <-chan *unstructured.Unstru
 				err = client.IgnoreNotFound(f.client.Status().Patch(ctx, network, client.RawPatch("application/merge-patch+json", patch)))
 			}
 			if err != nil && ctx.Err() == nil {
-				f.fail(fmt.Errorf("answer for network %s: %w", network.GetNamespace(), err))
+				f.fail(fmt.Errorf("report the addresses of network %s: %w", network.GetNamespace(), err))
 			}
 		}
 	}
 }
 
-// forEach calls do for each site, some at once. It ends with the first error.
+// forEach calls do for each site, some concurrently. It stops at the first error.
 func (f *fleet) forEach(ctx context.Context, do func(ctx context.Context, number int) error) error {
 	return f.forSome(ctx, 0, f.options.Owners, do)
 }
 
-// forSome does so for the sites from a number on, up to another one.
+// forSome does the same for the sites from one number up to, but excluding, another.
 func (f *fleet) forSome(ctx context.Context, from, to int, do func(ctx context.Context, number int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)

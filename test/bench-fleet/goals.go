@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ready counts the sites that report success with all of their ManagedResources rolled out.
+// ready counts the sites that report success and whose ManagedResources are all rolled out.
 func (f *fleet) ready(owners int) func() (done, all int) {
 	return func() (done, all int) {
 		f.mu.Lock()
@@ -24,7 +24,7 @@ func (f *fleet) ready(owners int) func() (done, all int) {
 	}
 }
 
-// generations returns the generations of the ManagedResources that a change of one app concerns.
+// generations returns the generations of the ManagedResources that contain the changed app.
 func (f *fleet) generations(owners int) map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +36,7 @@ func (f *fleet) generations(owners int) map[string]int64 {
 	return generations
 }
 
-// changed counts the ManagedResources that have a newer generation, which is rolled out.
+// changed counts the ManagedResources with a newer generation that is rolled out.
 func (f *fleet) changed(before map[string]int64) func() (done, all int) {
 	return func() (done, all int) {
 		f.mu.Lock()
@@ -50,7 +50,7 @@ func (f *fleet) changed(before map[string]int64) func() (done, all int) {
 	}
 }
 
-// upgraded counts the ManagedResources of apps that a version of the program has written, and that are rolled out.
+// upgraded counts the ManagedResources of apps that were written by a version of the program and are rolled out.
 func (f *fleet) upgraded(version string) func() (done, all int) {
 	return func() (done, all int) {
 		f.mu.Lock()
@@ -68,7 +68,7 @@ func (f *fleet) upgraded(version string) func() (done, all int) {
 	}
 }
 
-// gone counts the sites and ManagedResources that do not exist any more.
+// gone counts the sites and ManagedResources that no longer exist.
 func (f *fleet) gone() (done, all int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *fleet) gone() (done, all int) {
 	return all - len(f.sites) - len(f.mrs), all
 }
 
-// resetRolling begins to count the most ManagedResources that are rolling out at a time.
+// resetRolling resets the maximum of ManagedResources that are rolling out at the same time.
 func (f *fleet) resetRolling() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,4 @@
-// Command bench-fleet measures the example flow, and the resource-manager below it, with a fleet of owners.
+// Command bench-fleet measures the example flow, and the resource-manager it uses, with a fleet of owners.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-const usage = `Measures the example flow with a fleet of sites, with the resource-manager and the flow as processes on a real control plane.
+const usage = `Measures the example flow with a fleet of sites. The resource-manager and the flow run as processes on a real control plane.
 See docs/bench-fleet.md.
 
 Usage:
@@ -48,18 +48,19 @@ func main() { os.Exit(measure.Main("bench-fleet", parseOptions, run)) }
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opts options
 	flags := measure.NewFlags("bench-fleet", usage, out, &opts.Output)
-	flags.IntVar(&opts.Owners, "owners", 1000, "number of sites, each in a namespace of its own")
+	flags.IntVar(&opts.Owners, "owners", 1000, "number of sites, each in its own namespace")
 	flags.IntVar(&opts.Bundles, "bundles", 12, "bundles of each site: network, settings and apps")
-	flags.DurationVar(&opts.Rest, "rest", 10*time.Minute, "how long both processes are watched at rest")
-	flags.IntVar(&opts.Budget, "budget", 100, "ManagedResources that may be rolling out at a time when only the flow's program has changed")
-	flags.DurationVar(&opts.Retry, "retry", 5*time.Second, "time after which a site that waits for its rollout asks again")
+	flags.DurationVar(&opts.Rest, "rest", 10*time.Minute, "how long both processes are observed at rest")
+	flags.IntVar(&opts.Budget, "budget", 100, "maximum number of ManagedResources that roll out at the same time "+
+		"if only the flow's program has changed")
+	flags.DurationVar(&opts.Retry, "retry", 5*time.Second, "time after which a site that waits for its rollout is retried")
 	flags.IntVar(&opts.Workers, "workers", 5, "concurrent workers of the resource-manager and of the flow")
-	flags.DurationVar(&opts.Timeout, "timeout", 45*time.Minute, "how long one phase may take")
+	flags.DurationVar(&opts.Timeout, "timeout", 45*time.Minute, "time limit of each phase")
 	flags.StringVar(&opts.Binary, "binary", "bin/resource-manager", "the resource-manager")
 	flags.StringVar(&opts.Sites, "sites", "bin/sites", "the program of the example flow")
 	flags.StringVar(&opts.Profile, "profile", "", "`directory` for heap profiles of the flow")
-	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
-	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
+	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures to")
+	flags.BoolVar(&opts.Keep, "keep", false, "keep the logs and the audit log")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
@@ -82,9 +83,9 @@ func (o options) validate() error {
 	return nil
 }
 
-// first is how many sites are created first: from what the others add the memory for a site is computed, as what a program needs without a
-// site does not count then.
+// first is the number of sites that are created first. The memory for each site is computed from the further
+// sites, so that it excludes the memory that the program needs without a site.
 func (o options) first() int { return max(1, o.Owners/5) }
 
-// managedResources returns how many there are.
+// managedResources returns the number of ManagedResources.
 func (o options) managedResources() int { return o.Owners * o.Bundles }

@@ -43,22 +43,23 @@ func (b *bench) createSome(ctx context.Context, name string, from, to int) (phas
 	return b.measure(ctx, name, func(ctx context.Context) error { return b.fleet.forSome(ctx, from, to, b.fleet.declare) }, b.fleet.ready(to))
 }
 
-// memory measures the memory of the flow shortly after a start, when it is at rest.
+// memory measures the memory of the flow at rest, shortly after a start.
 func (b *bench) memory(ctx context.Context, name string) (memory, error) {
 	if err := b.audit.Settle(ctx, byEither, quiet, quietMost); err != nil {
 		return memory{}, err
 	}
 	found, err := b.emitter.memory(ctx, name)
-	b.say("memory of the flow with the %s sites: live heap %s, resident %s", name, measure.Mebibytes(found.Heap), measure.Mebibytes(found.Resident))
+	b.say("memory of the flow with the %s sites: live heap %s, resident %s", name,
+		measure.Mebibytes(found.Heap), measure.Mebibytes(found.Resident))
 	return found, err
 }
 
-// lookedAt counts the passes of the flow, up to one for each site.
+// lookedAt counts the reconciliations of the flow, up to one for each site.
 func (b *bench) lookedAt(ctx context.Context, owners int) func() (done, all int) {
 	return func() (done, all int) {
 		passes, err := b.emitter.passes(ctx)
 		if err != nil {
-			return 0, owners // the error is that of the process, if it has ended
+			return 0, owners // the process reports the error if it has ended
 		}
 		return int(passes), owners
 	}
@@ -85,7 +86,7 @@ func (b *bench) changeAll(ctx context.Context) (err error) {
 	}
 	after, err := b.emitter.passes(ctx)
 	b.results.BusyPassSeconds = b.results.ChangeAll.CPUSeconds[emitterProgram] / float64(max(1, after-passes))
-	b.say("change one input of each site: %d passes, %.2f ms CPU for a pass", after-passes, 1000*b.results.BusyPassSeconds)
+	b.say("change one input of each site: %d passes, %.2f ms CPU per pass", after-passes, 1000*b.results.BusyPassSeconds)
 	return err
 }
 
@@ -118,18 +119,19 @@ func (b *bench) restart(ctx context.Context) error {
 		return err
 	}
 	b.results.Restart = p
-	b.say("restart: all looked at after %.1fs, %d passes, %.2f ms CPU for a pass; flow: %s", p.Seconds, passes, 1000*b.results.PassSeconds, p.Emitter)
+	b.say("restart: all sites reconciled after %.1fs, %d passes, %.2f ms CPU per pass; flow: %s",
+		p.Seconds, passes, 1000*b.results.PassSeconds, p.Emitter)
 	b.results.AllMemory, err = b.memory(ctx, "all")
 	return err
 }
 
-// rest watches both processes while nothing happens.
+// rest observes both processes while nothing changes.
 func (b *bench) rest(ctx context.Context) error {
 	p, err := b.begin("rest")
 	if err != nil {
 		return err
 	}
-	b.say("rest: watching for %s", b.options.Rest)
+	b.say("rest: observing for %s", b.options.Rest)
 	if err := sleep(ctx, b.options.Rest); err != nil {
 		return err
 	}
@@ -142,20 +144,22 @@ func (b *bench) rest(ctx context.Context) error {
 	return nil
 }
 
-// changeCode runs a new version of the flow's program, which brings another image.
+// changeCode runs a new version of the flow's program, which has another image.
 func (b *bench) changeCode(ctx context.Context) (err error) {
 	if err := b.emitter.stop(); err != nil {
 		return err
 	}
 	b.fleet.resetRolling()
-	b.results.ChangeCode, err = b.measure(ctx, "change the program", func(ctx context.Context) error { return b.emitter.start(ctx, "v2") }, b.fleet.upgraded("v2"))
+	b.results.ChangeCode, err = b.measure(ctx, "change the program",
+		func(ctx context.Context) error { return b.emitter.start(ctx, "v2") }, b.fleet.upgraded("v2"))
 	b.results.RolledAtOnce = b.fleet.rolledAtOnce()
-	b.say("change the program: at most %d ManagedResources were rolling out at a time", b.results.RolledAtOnce)
+	b.say("change the program: at most %d ManagedResources were rolling out at the same time", b.results.RolledAtOnce)
 	return err
 }
 
 func (b *bench) delete(ctx context.Context) (err error) {
-	b.results.Delete, err = b.measure(ctx, "delete", func(ctx context.Context) error { return b.fleet.forEach(ctx, b.fleet.delete) }, b.fleet.gone)
+	b.results.Delete, err = b.measure(ctx, "delete",
+		func(ctx context.Context) error { return b.fleet.forEach(ctx, b.fleet.delete) }, b.fleet.gone)
 	if err != nil {
 		return err
 	}
@@ -163,7 +167,8 @@ func (b *bench) delete(ctx context.Context) (err error) {
 	return err
 }
 
-// left counts what the sites have left behind, but for namespaces and for Secrets, which the garbage collector would delete.
+// left counts the objects that remain from the sites, except namespaces and Secrets, which the garbage collector
+// would delete.
 func (f *fleet) left(ctx context.Context) (int, error) {
 	left := 0
 	var errs []error
@@ -174,7 +179,7 @@ func (f *fleet) left(ctx context.Context) (int, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		if err := f.client.List(ctx, list); err != nil {
-			errs = append(errs, fmt.Errorf("list what is left: %w", err))
+			errs = append(errs, fmt.Errorf("list the remaining objects: %w", err))
 		}
 		for i := range list.Items {
 			if name := list.Items[i].Name; name == siteName || len(name) > len(siteName) && name[:len(siteName)+1] == siteName+"-" {

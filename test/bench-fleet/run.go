@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Requests are counted until neither process has sent one for a while.
+	// Requests are counted until neither process has sent one for this time.
 	quiet     = 3 * time.Second
 	quietMost = 5 * time.Minute
 )
@@ -34,12 +34,12 @@ type bench struct {
 	results  results
 }
 
-// run measures, and reports to out and to the file that was asked for.
+// run measures, and reports to out and to the requested file.
 func run(ctx context.Context, opts options, out, progress io.Writer) (err error) {
 	b := &bench{options: opts, progress: progress, began: time.Now(), results: results{Options: opts}}
 	dir, err := os.MkdirTemp("", "trellis-bench-fleet-")
 	if err != nil {
-		return fmt.Errorf("make a directory for the run: %w", err)
+		return fmt.Errorf("create a directory for the run: %w", err)
 	}
 	defer func() {
 		if opts.Keep {
@@ -69,12 +69,12 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	return b.results.publish(opts, out)
 }
 
-// say reports progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// prepare makes what all phases need.
+// prepare creates the objects that all phases need.
 func (b *bench) prepare(ctx context.Context) error {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -128,8 +128,10 @@ func byEmitter(r measure.Request) bool { return r.Client == emitterProgram }
 // byEither reports whether a request was sent by the flow or by the resource-manager, and counts.
 func byEither(r measure.Request) bool { return (byEmitter(r) || r.ByManager()) && r.Counts() }
 
-// measure times what happens until a goal is reached, and counts the requests, also those that come shortly after.
-func (b *bench) measure(ctx context.Context, name string, begin func(context.Context) error, reached func() (done, all int)) (phase, error) {
+// measure returns the time until a goal is reached, and counts the requests, including those shortly afterwards.
+func (b *bench) measure(ctx context.Context, name string, begin func(context.Context) error,
+	reached func() (done, all int),
+) (phase, error) {
 	p, err := b.begin(name)
 	if err != nil {
 		return p, err
@@ -148,7 +150,7 @@ func (b *bench) measure(ctx context.Context, name string, begin func(context.Con
 	return p, err
 }
 
-// begin returns a phase that begins now. Both processes are at rest then.
+// begin returns a phase that starts now. Both processes are at rest then.
 func (b *bench) begin(name string) (phase, error) {
 	p := phase{Name: name}
 	if err := b.audit.Skip(); err != nil {
@@ -179,7 +181,7 @@ func (b *bench) end(ctx context.Context, p *phase) error {
 	return nil
 }
 
-// await waits until a goal is reached, with a line about the progress now and then.
+// await waits until a goal is reached, and periodically prints progress.
 func (b *bench) await(ctx context.Context, name string, reached func() (done, all int)) error {
 	const look, tell = 100 * time.Millisecond, 10 * time.Second
 	told := time.Now()

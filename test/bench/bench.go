@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// A phase begins when the other controllers have written nothing for a moment.
+	// A phase begins when the other controllers have not written anything for this time.
 	controllersQuiet = 2 * time.Second
 	controllersMost  = 2 * time.Minute
-	// A phase's requests are counted until the resource-manager has sent none for a moment. It may send some at
-	// intervals, which is not waited out.
+	// A phase's requests are counted until the resource-manager has not sent any for this time. Periodic requests
+	// with longer intervals are not waited for.
 	managerQuiet = 3 * time.Second
 	managerMost  = 15 * time.Second
-	// After a start it may be busy for longer, and pause.
+	// After a start the resource-manager may be busy for longer, with pauses.
 	startQuiet = 5 * time.Second
 	startMost  = 5 * time.Minute
-	// warmUp is the number of ManagedResources with which the API server is warmed up.
+	// warmUp is the number of ManagedResources that warm up the API server.
 	warmUp = 16
 )
 
@@ -46,7 +46,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// run measures, and reports to out and the files that were asked for.
+// run measures, and reports to out and to the requested files.
 func run(ctx context.Context, opts options, out, progress io.Writer) (err error) {
 	base, err := readBase(opts.Base)
 	if err != nil {
@@ -54,7 +54,7 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	}
 	dir, err := os.MkdirTemp("", "trellis-bench-")
 	if err != nil {
-		return fmt.Errorf("make a directory for the run: %w", err)
+		return fmt.Errorf("create a directory for the run: %w", err)
 	}
 	defer func() {
 		if opts.Keep {
@@ -68,11 +68,11 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	auditLog := filepath.Join(dir, "audit.log")
 	nodes := 0
 	if len(opts.Sets) > 0 {
-		nodes = 2 // published manifests have Pods that have to run, and to end
+		nodes = 2 // published manifests have Pods that have to run and to terminate
 	}
 	b.cp, err = controlplane.Start(ctx, controlplane.Options{
 		ControllerManager: true, Scheduler: nodes > 0, Nodes: nodes, Dir: filepath.Join(dir, "controlplane"), AuditLog: auditLog,
-		// Envtest's default has room for 254 Services.
+		// Envtest's default range has addresses for only 254 Services.
 		APIServerArgs: map[string][]string{"service-cluster-ip-range": {"10.0.0.0/14"}},
 	})
 	if err != nil {
@@ -96,12 +96,12 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	return b.results.publish(opts, base, out)
 }
 
-// say reports progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// prepare makes what all phases need, and warms the API server up: its first requests are slow.
+// prepare creates what all phases need, and warms up the API server: its first requests are slow.
 func (b *bench) prepare(ctx context.Context) error {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -123,14 +123,14 @@ func (b *bench) prepare(ctx context.Context) error {
 		return err
 	}
 	b.manager = b.newManager("resource-manager", b.options.Binary)
-	b.say("warming the API server up")
+	b.say("warming up the API server")
 	warm := b.workload("warm-up", limitClass)
 	warm.resources = min(warmUp, warm.resources)
 	_, err = b.limits(ctx, warm)
 	return err
 }
 
-// newManager returns the resource-manager that is measured. Name begins the names of its files.
+// newManager returns the resource-manager to measure. Its files have the name as a prefix.
 func (b *bench) newManager(name, binary string) *measure.Manager {
 	return &measure.Manager{
 		ControlPlane: b.cp, Name: name, Binary: binary, Workers: b.options.Workers, SyncPeriod: b.options.SyncPeriod, Profile: b.options.Profile,
@@ -143,14 +143,15 @@ func (b *bench) workload(set, class string) workload {
 	}
 }
 
-// step is a part of a run that may be left out.
+// step is an optional part of a run.
 type step struct {
 	wanted bool
 	run    func(context.Context) error
 }
 
-// measureAll runs the phases. The limit is measured on either side of what is compared with it, as the speed of a machine changes within
-// minutes. What follows is measured with a process that has both started with everything there and updated everything.
+// measureAll runs the phases. The limit is measured before and after each phase that is compared with it, because
+// the speed of a machine changes within minutes. The remaining phases are measured with a process that has both
+// started with all objects present and updated all of them.
 func (b *bench) measureAll(ctx context.Context) error {
 	o := b.options
 	more := o.wants(phaseRestart, phaseRest, phaseDrift, phaseDelete)
@@ -169,8 +170,9 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return err
 }
 
-// takeTurns measures creating and updating, by turns with the limit. It takes more turns than asked for, up to mostTurns, while they disagree on
-// whether a share of the limit is good enough: the speed of a machine that is shared changes from one turn to the next.
+// takeTurns measures creating and updating, alternating with the limit. It takes further turns, up to mostTurns,
+// while they disagree on whether a share of the limit meets its target: the speed of a shared machine changes from
+// one turn to the next.
 func (b *bench) takeTurns(ctx context.Context, stopped bool, stop func(context.Context) error) error {
 	o := b.options
 	turn := []step{
@@ -201,7 +203,8 @@ func runSteps(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// measure times what it takes until all ManagedResources of a workload have reached a goal, once the user has begun.
+// measure returns the time from the start of the user's writes until all ManagedResources of a workload have
+// reached a goal.
 func (b *bench) measure(ctx context.Context, name string, w workload, reached goal, begin func(context.Context) error,
 ) (phase, error) {
 	if err := b.settle(ctx); err != nil {
@@ -233,7 +236,7 @@ func (b *bench) measure(ctx context.Context, name string, w workload, reached go
 	return measured, err
 }
 
-// settle waits until the other controllers are done with what happened before, and forgets it.
+// settle waits until the other controllers have processed earlier changes, and discards the requests so far.
 func (b *bench) settle(ctx context.Context) error {
 	if err := b.audit.Settle(ctx, measure.Request.ByController, controllersQuiet, controllersMost); err != nil {
 		return err

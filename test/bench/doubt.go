@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// Beyond these a comparison within the run is doubtful.
+	// Above these values a comparison within the run is doubtful.
 	unevenLimits = 0.1
 	busyShare    = 0.1 // of all CPUs
-	// mostTurns is from how many turns on a median counts though turns disagree.
+	// mostTurns is the number of turns from which on a median counts although turns disagree.
 	mostTurns = 7
 )
 
-// doubtsOfShare says what speaks against a share of the limit: that the limit was another one before than after the only turn, that few turns
-// disagree on whether the share is good enough, or that others kept the machine busy.
+// doubtsOfShare returns the reasons to doubt a share of the limit: the limit changed during the only turn, few
+// turns disagree on whether the share meets its target, or other programs kept the machine busy.
 func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []string {
 	if len(measured) == 0 || len(r.Limits) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (r *results) doubtsOfShare(limitOf func(limits) phase, measured []phase) []
 	return doubts
 }
 
-// disagree reports whether turns disagree on whether a share of the limit is good enough.
+// disagree reports whether turns disagree on whether a share of the limit meets its target.
 func disagree(shares []float64) bool {
 	return len(shares) > 0 && slices.Min(shares) < wantedShare && slices.Max(shares) >= wantedShare
 }
@@ -58,5 +58,5 @@ func (r *results) busy(p phase) []string {
 	if p.ForeignCPUs <= busyShare*float64(r.CPUs) {
 		return nil
 	}
-	return []string{fmt.Sprintf("others kept %.2f CPUs busy during %s", p.ForeignCPUs, p.Name)}
+	return []string{fmt.Sprintf("other programs kept %.2f CPUs busy during %s", p.ForeignCPUs, p.Name)}
 }

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// driftInterval is the time between two changes. It does not depend on how soon they are put back.
+	// driftInterval is the time between two changes. It does not depend on how soon the drift is corrected.
 	driftInterval = 100 * time.Millisecond
-	// driftBurst is how many ConfigMaps of the second half are changed at once.
+	// driftBurst is the number of ConfigMaps in the second half that are changed at once.
 	driftBurst = 10
 )
 
-// drift is the change of one ConfigMap. It is put back when a later version of the object has the right content.
+// drift is the change of one ConfigMap. It is corrected when a later version of the object has the right content.
 type drift struct {
 	object   types.NamespacedName
 	version  uint64
 	answered time.Time
 }
 
-// driftTimes changes ConfigMaps, each once, and returns how long after the API server's response each one was seen to be
-// right again. Those that were not within the time-out are left out.
+// driftTimes changes each of the chosen ConfigMaps once, and returns for each the time from the API server's
+// response until it is seen to be right again. ConfigMaps that are not corrected within the time-out are omitted.
 func (u *user) driftTimes(ctx context.Context, w workload, revision int, opts options) ([]time.Duration, error) {
 	want := strconv.Itoa(revision)
 	selector := client.MatchingLabels{labelSet: w.set}
@@ -57,9 +57,9 @@ func (u *user) driftTimes(ctx context.Context, w workload, revision int, opts op
 	return times, group.Wait()
 }
 
-// choose returns some of the objects in random order.
+// choose returns a number of the objects in random order.
 func choose(keys []types.NamespacedName, count int, seed uint64) []types.NamespacedName {
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // not security-relevant
 	keys = slices.Clone(keys)
 	random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	return keys[:min(count, len(keys))]
@@ -94,10 +94,10 @@ func (u *user) changeAll(ctx context.Context, keys []types.NamespacedName, chang
 	return nil
 }
 
-// change changes a ConfigMap as a person would.
+// change changes a ConfigMap as a user would by hand.
 func (u *user) change(ctx context.Context, key types.NamespacedName) (drift, error) {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	body := fmt.Appendf(nil, `{"data":{%q:"changed by somebody else"}}`, revisionKey)
+	body := fmt.Appendf(nil, `{"data":{%q:"changed by someone else"}}`, revisionKey)
 	if err := u.client.Patch(ctx, configMap, client.RawPatch(types.MergePatchType, body), client.FieldOwner("somebody")); err != nil {
 		return drift{}, fmt.Errorf("change ConfigMap %s: %w", key, err)
 	}
@@ -106,13 +106,13 @@ func (u *user) change(ctx context.Context, key types.NamespacedName) (drift, err
 	return drift{object: key, version: version, answered: answered}, err
 }
 
-// repair is a ConfigMap with the right content, as the watch showed it.
+// repair is a ConfigMap with the right content in a watch event.
 type repair struct {
 	version uint64
 	seen    time.Time
 }
 
-// awaitRepairs matches changes with what the watch shows; either may come first.
+// awaitRepairs matches changes with watch events. Either may come first.
 func awaitRepairs(ctx context.Context, watcher watch.Interface, changes <-chan drift, count int, want string, most time.Duration,
 ) ([]time.Duration, error) {
 	timeout := time.After(most)

@@ -38,10 +38,10 @@ func TestAwaitRepairs(t *testing.T) {
 	for _, event := range []runtime.Object{
 		configMapAt("first", "5", "1"),        // before it was changed
 		configMapAt("first", "10", "changed"), // the change itself
-		configMapAt("first", "12", "1"),       // put back
-		configMapAt("second", "14", "1"),      // put back before the response arrived
+		configMapAt("first", "12", "1"),       // corrected
+		configMapAt("second", "14", "1"),      // corrected before the response arrived
 		configMapAt("third", "15", "1"),       // before it was changed
-		configMapAt("other", "16", "1"),       // nobody changed it
+		configMapAt("other", "16", "1"),       // not changed
 	} {
 		watcher.Modify(event)
 	}
@@ -53,7 +53,7 @@ func TestAwaitRepairs(t *testing.T) {
 	times, err := awaitRepairs(t.Context(), watcher, changes, 3, "1", 50*time.Millisecond)
 	slices.Sort(times)
 	if err != nil || len(times) != 2 || times[0] != 0 || times[1] < time.Second {
-		t.Errorf("got %s, %v, want 0s, over 1s, and none for the third", times, err)
+		t.Errorf("got %s, %v, want 0s, over 1s, and no time for the third", times, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestAwaitRepairsNamesABrokenWatch(t *testing.T) {
 	watcher := watch.NewFake()
 	watcher.Stop()
 	if _, err := awaitRepairs(t.Context(), watcher, nil, 1, "1", time.Minute); err == nil {
-		t.Error("a watch that ended is no error")
+		t.Error("got no error for a watch that ended")
 	}
 }
 

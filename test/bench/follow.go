@@ -20,7 +20,7 @@ import (
 // reportInterval is how often progress is reported.
 const reportInterval = 5 * time.Second
 
-// watchFrom watches the objects of a list's kind from the version of the list on.
+// watchFrom watches the objects of a list's kind, starting at the version of the list.
 func (u *user) watchFrom(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	start := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 		return u.client.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
@@ -32,7 +32,7 @@ func (u *user) watchFrom(ctx context.Context, list client.ObjectList, options ..
 	return watcher, nil
 }
 
-// eventError returns what an event of a watch says went wrong.
+// eventError returns the error in a watch event, or the end of the watch as an error.
 func eventError(event watch.Event, open bool) error {
 	if !open {
 		return errors.New("a watch ended")
@@ -43,17 +43,17 @@ func eventError(event watch.Event, open bool) error {
 	return nil
 }
 
-// follower sees what becomes of the ManagedResources of a workload.
+// follower follows the progress of the ManagedResources of a workload.
 type follower struct {
 	watcher watch.Interface
 	total   int
-	// pending are the ManagedResources that have not got where they are to get.
+	// pending are the ManagedResources that have not reached the goal.
 	pending map[types.NamespacedName]bool
-	// checksums are those from before.
+	// checksums are the checksums before the phase.
 	checksums map[types.NamespacedName]string
 }
 
-// follow begins to follow a workload, of which nothing must have been written since.
+// follow starts to follow a workload. It must be called before further writes.
 func (u *user) follow(ctx context.Context, w workload) (*follower, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	selector := client.MatchingLabels{labelSet: w.set}
@@ -82,7 +82,7 @@ func checksumOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return *mr.Status.SecretsDataChecksum
 }
 
-// goal tells whether an event shows that a ManagedResource has got where it is to get.
+// goal reports whether an event shows that a ManagedResource has reached the goal.
 type goal func(f *follower, event watch.EventType, mr *resourcesv1alpha1.ManagedResource) bool
 
 // applied is reached when new manifests are applied.
@@ -98,12 +98,13 @@ func applied(f *follower, _ watch.EventType, mr *resourcesv1alpha1.ManagedResour
 	return false
 }
 
-// gone is reached when the ManagedResource does not exist any more.
+// gone is reached when the ManagedResource no longer exists.
 func gone(_ *follower, event watch.EventType, _ *resourcesv1alpha1.ManagedResource) bool {
 	return event == watch.Deleted
 }
 
-// await returns when every ManagedResource has reached the goal. It is told now and then to report how many have.
+// await returns when every ManagedResource has reached the goal. It periodically calls report with the number of
+// those that have.
 func (f *follower) await(ctx context.Context, reached goal, report func(done int) error) error {
 	defer f.watcher.Stop()
 	ticker := time.NewTicker(reportInterval)
@@ -111,7 +112,7 @@ func (f *follower) await(ctx context.Context, reached goal, report func(done int
 	for len(f.pending) > 0 {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d ManagedResources did not get there, such as %s: %w",
+			return fmt.Errorf("%d of %d ManagedResources did not reach the goal, for example %s: %w",
 				len(f.pending), f.total, f.anyPending(), context.Cause(ctx))
 		case <-ticker.C:
 			if err := report(f.total - len(f.pending)); err != nil {

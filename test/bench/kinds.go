@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is a kind of object and what its objects hold beside their metadata.
+// kind is a kind of object and the content of its objects in addition to their metadata.
 type kind struct {
 	group, version, name, plural string
 	content                      func(name string, revision int) map[string]any
@@ -25,7 +25,7 @@ func (k kind) groupVersion() string { return k.resource().GroupVersion().String(
 
 var configMapKind = kind{"", "v1", "ConfigMap", "configmaps", configMap}
 
-// kinds are the objects of a ManagedResource, again and again until it has as many as it is to have.
+// kinds are the kinds of a ManagedResource's objects, in turn, until it has enough objects.
 var kinds = []kind{
 	configMapKind, configMapKind, configMapKind, configMapKind,
 	{"", "v1", "Secret", "secrets", secret},
@@ -36,7 +36,7 @@ var kinds = []kind{
 	{"apps", "v1", "Deployment", "deployments", deployment},
 }
 
-// distinctKinds are the kinds, each once.
+// distinctKinds returns each kind once.
 func distinctKinds() []kind {
 	var distinct []kind
 	seen := map[string]bool{}
@@ -49,13 +49,13 @@ func distinctKinds() []kind {
 	return distinct
 }
 
-// revisionKey is the key of a ConfigMap that holds the revision, and which drift changes.
+// revisionKey is the key of a ConfigMap that holds the revision. The drift phase changes it.
 const revisionKey = "revision"
 
 func configMap(name string, revision int) map[string]any {
 	return map[string]any{"data": map[string]any{
 		revisionKey:   fmt.Sprint(revision),
-		"config.yaml": "name: " + name + "\n" + strings.Repeat("option: some value that somebody configured\n", 10),
+		"config.yaml": "name: " + name + "\n" + strings.Repeat("option: some value that a user configured\n", 10),
 	}}
 }
 
@@ -94,7 +94,7 @@ func service(name string, revision int) map[string]any {
 	}}
 }
 
-// deployment has no replicas: pods would be the work of others, of which this control plane has none.
+// deployment has no replicas: Pods would be the work of components that this control plane lacks.
 func deployment(name string, revision int) map[string]any {
 	labels := map[string]any{"app": name}
 	container := map[string]any{

@@ -18,14 +18,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// limitClass is the class of the ManagedResources that the bare client works on, so that no resource-manager does.
+// limitClass is the class of the bare client's ManagedResources. No resource-manager handles this class.
 const limitClass = "bench-limit"
 
 // bareAgent is the user agent of the bare client.
 const bareAgent = "limit"
 
-// bareClient sends the least that a reconciler has to send, which it knows beforehand: it reads and computes nothing. Like
-// the resource-manager it asks for metadata only in return, in protobuf, over one HTTP/2 connection.
+// bareClient sends the minimal requests of a reconciler, known in advance: it reads and computes nothing. Like the
+// resource-manager, it requests only metadata in responses, in protobuf, over one HTTP/2 connection.
 type bareClient struct {
 	metadata metadata.Interface
 }
@@ -48,7 +48,8 @@ type patch struct {
 	force           *bool
 }
 
-// preparePatches returns the requests for every ManagedResource of a workload, made before they are timed.
+// preparePatches returns the requests for every ManagedResource of a workload. They are prepared before the time
+// is measured.
 func preparePatches(w workload, revision int) ([][]patch, error) {
 	all := make([][]patch, w.resources)
 	for i := range all {
@@ -60,8 +61,8 @@ func preparePatches(w workload, revision int) ([][]patch, error) {
 	return all, nil
 }
 
-// patchesFor returns the requests for one ManagedResource: the first time, finalizer and inventory before all else; then
-// the objects; then the status.
+// patchesFor returns the requests for one ManagedResource: for a creation first the finalizer and the inventory,
+// then the objects, then the status.
 func patchesFor(w workload, i, revision int) ([]patch, error) {
 	var patches []patch
 	status := resourcesv1alpha1.ManagedResourceStatus{}
@@ -97,7 +98,7 @@ func patchesFor(w workload, i, revision int) ([]patch, error) {
 	return append(preliminaries, patches...), err
 }
 
-// preliminaries returns what has to be stored before the first object is created: finalizer and inventory.
+// preliminaries returns the requests that must precede the first object: finalizer and inventory.
 func preliminaries(w workload, i int, final resourcesv1alpha1.ManagedResourceStatus) ([]patch, error) {
 	status := resourcesv1alpha1.ManagedResourceStatus{
 		Conditions: conditions(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonApplyProgressing,
@@ -114,7 +115,7 @@ func preliminaries(w workload, i int, final resourcesv1alpha1.ManagedResourceSta
 	return []patch{finalizer, inventory}, err
 }
 
-// bodyOf returns what is applied for an object: the manifest and what marks it as managed.
+// bodyOf returns the applied form of an object: the manifest and the marks of a managed object.
 func bodyOf(object object, owner types.NamespacedName) ([]byte, error) {
 	meta, ok := object.content["metadata"].(map[string]any)
 	labels, okToo := meta["labels"].(map[string]any)
@@ -154,13 +155,13 @@ func statusPatch(key types.NamespacedName, status resourcesv1alpha1.ManagedResou
 	}, err
 }
 
-// send sends the requests for one ManagedResource, one after the other.
+// send sends the requests for one ManagedResource in sequence.
 func (b *bareClient) send(ctx context.Context, patches []patch) error {
 	for _, p := range patches {
 		_, err := b.metadata.Resource(p.resource).Namespace(p.namespace).Patch(ctx, p.name, p.patchType, p.body,
 			metav1.PatchOptions{FieldManager: resourcesv1alpha1.FieldManager, Force: p.force}, p.subresources...)
 		if err != nil {
-			return fmt.Errorf("the bare client: patch %s %s/%s: %w", p.resource.Resource, p.namespace, p.name, err)
+			return fmt.Errorf("bare client: patch %s %s/%s: %w", p.resource.Resource, p.namespace, p.name, err)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-// Command bench measures the resource-manager on a real control plane of its own, against what a bare client reaches.
+// Command bench measures the resource-manager on its own real control plane and compares it with a bare client.
 package main
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-const usage = `Measures the resource-manager on a real control plane of its own, against what a bare client reaches that sends the
-least that such a reconciler has to send. See docs/performance.md.
+const usage = `Measures the resource-manager on its own real control plane and compares it with a bare client that sends
+the minimal requests of such a reconciler. See docs/performance.md.
 
 Usage:
   bin/bench [flags]
@@ -30,7 +30,7 @@ Needs bin/resource-manager (make build) and the control plane's programs (make c
 Flags:
 `
 
-// The phases that can be chosen. Objects are always created.
+// The phases that can be selected. Objects are always created.
 const (
 	phaseLimit   = "limit"
 	phaseCreate  = "create"
@@ -61,12 +61,12 @@ type options struct {
 	Base             string        `json:"base"`
 	Output           string        `json:"output"`
 	Keep             bool          `json:"keep"`
-	// Sets are directories of manifests, each of which is measured as one ManagedResource instead of everything else.
+	// Sets are directories of manifests. Each is measured as one ManagedResource, instead of all other phases.
 	Sets []string `json:"sets,omitempty"`
-	// Against are the programs that the sets are measured with, beside Binary.
+	// Against are further programs to measure the sets with, in addition to Binary.
 	Against []string `json:"against,omitempty"`
 	Rounds  int      `json:"rounds,omitempty"`
-	// Turns is how often creating and updating are measured between two limits.
+	// Turns is the number of times that creating and updating are measured between two limits.
 	Turns int `json:"turns"`
 }
 
@@ -78,26 +78,27 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	flags := measure.NewFlags("bench", usage, out, &opts.Output)
 	flags.IntVar(&opts.ManagedResources, "managed-resources", 300, "number of ManagedResources")
 	flags.IntVar(&opts.Objects, "objects", 10, "objects of each ManagedResource")
-	flags.IntVar(&opts.Turns, "turns", 3, "how often creating and updating are measured, by turns with the limit; up to seven times while turns disagree")
-	flags.IntVar(&opts.Namespaces, "namespaces", 10, "namespaces over which they are spread")
+	flags.IntVar(&opts.Turns, "turns", 3, "number of times that creating and updating are measured, alternating with the limit; "+
+		"up to seven while turns disagree")
+	flags.IntVar(&opts.Namespaces, "namespaces", 10, "number of namespaces of the ManagedResources")
 	flags.IntVar(&opts.Workers, "workers", 5, "concurrentSyncs of the resource-manager")
 	flags.DurationVar(&opts.SyncPeriod, "sync-period", time.Minute, "syncPeriod of the resource-manager")
-	flags.DurationVar(&opts.Rest, "rest", 130*time.Second, "how long the resource-manager is watched at rest")
-	flags.IntVar(&opts.Drift, "drift", 200, "ConfigMaps that are changed, at most as many as there are")
-	flags.DurationVar(&opts.DriftTimeout, "drift-timeout", 2*time.Minute, "how long they are waited for")
-	flags.Uint64Var(&opts.Seed, "seed", 1, "chooses the ConfigMaps that are changed")
-	flags.StringVar(&phases, "phases", strings.Join(allPhases, ","), "what is measured")
-	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "how long one phase may take")
+	flags.DurationVar(&opts.Rest, "rest", 130*time.Second, "how long the resource-manager is observed at rest")
+	flags.IntVar(&opts.Drift, "drift", 200, "number of ConfigMaps to change, at most all")
+	flags.DurationVar(&opts.DriftTimeout, "drift-timeout", 2*time.Minute, "time limit for correcting them")
+	flags.Uint64Var(&opts.Seed, "seed", 1, "seed of the choice of these ConfigMaps")
+	flags.StringVar(&phases, "phases", strings.Join(allPhases, ","), "phases to measure")
+	flags.DurationVar(&opts.Timeout, "timeout", 30*time.Minute, "time limit of each phase")
 	flags.StringVar(&opts.Binary, "binary", "bin/resource-manager", "the resource-manager to measure")
 	flags.StringVar(&opts.Profile, "profile", "", "`directory` for CPU and memory profiles of the resource-manager; profiling "+
-		"costs, so the figures of such a run are not for the record")
-	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures into")
-	flags.StringVar(&opts.Base, "base", "", "JSON `file` of a run with fewer objects, from which the growth of memory is counted")
-	flags.BoolVar(&opts.Keep, "keep", false, "leave logs and audit log behind")
-	flags.StringVar(&sets, "sets", "", "`directories` of manifests, with commas between them: measures how long one ManagedResource with all of a directory "+
-		"takes to be applied, to lose a fifth, and to be deleted, and nothing else")
-	flags.StringVar(&against, "against", "", "`programs` to measure the sets with by turns, before --binary")
-	flags.IntVar(&opts.Rounds, "rounds", 1, "how often every set is measured")
+		"takes time, so do not publish the figures of such a run")
+	flags.StringVar(&opts.JSON, "json", "", "`file` to write all figures to")
+	flags.StringVar(&opts.Base, "base", "", "JSON `file` of a run with fewer objects, to compute the growth of memory from")
+	flags.BoolVar(&opts.Keep, "keep", false, "keep the logs and the audit log")
+	flags.StringVar(&sets, "sets", "", "`directories` of manifests, separated by commas: measures only how long it takes to apply "+
+		"one ManagedResource with all manifests of a directory, to remove a fifth of them, and to delete it")
+	flags.StringVar(&against, "against", "", "`programs` to measure the sets with in turn, before --binary")
+	flags.IntVar(&opts.Rounds, "rounds", 1, "number of times that every set is measured")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
@@ -108,7 +109,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 func (o options) validate() error {
 	for _, phase := range o.Phases {
 		if !slices.Contains(allPhases, phase) {
-			return fmt.Errorf("--phases: there is no phase %q, only %s", phase, strings.Join(allPhases, ", "))
+			return fmt.Errorf("--phases: unknown phase %q, use some of %s", phase, strings.Join(allPhases, ", "))
 		}
 	}
 	if min(o.ManagedResources, o.Objects, o.Namespaces, o.Workers, o.Rounds, o.Turns) < 1 {
@@ -121,14 +122,14 @@ func listOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-// binaries are the programs that sets are measured with, the one to compare with first.
+// binaries are the programs that sets are measured with. The program to compare with is the first one.
 func (o options) binaries() []string { return append(slices.Clone(o.Against), o.Binary) }
 
 func (o options) wants(phases ...string) bool {
 	return slices.ContainsFunc(phases, func(phase string) bool { return slices.Contains(o.Phases, phase) })
 }
 
-// turns is how often creating and updating are measured: once if there is nothing to compare with.
+// turns is the number of times that creating and updating are measured: once if there is no limit to compare with.
 func (o options) turns() int {
 	if !o.wants(phaseLimit) {
 		return 1

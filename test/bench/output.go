@@ -13,7 +13,7 @@ import (
 
 var header = []string{"figure", "wanted", "measured", "", "gardener-resource-manager", "Flux"}
 
-// publish judges the results and writes them to out, and to the file that was asked for.
+// publish judges the results and writes them to out and to the requested file.
 func (r *results) publish(opts options, base *results, out io.Writer) error {
 	r.Rows = r.report(base)
 	content, err := json.MarshalIndent(r, "", "  ")
@@ -48,7 +48,7 @@ func table(rows []row, markdown bool) string {
 	return measure.Table(lines, markdown)
 }
 
-// details tell where the rows come from.
+// details describe the origin of the rows.
 func (r *results) details(markdown bool) string {
 	var text strings.Builder
 	bullet := ""
@@ -72,19 +72,20 @@ func (r *results) details(markdown bool) string {
 		say("restart: ready after %.1fs, last request after %.1fs: %s", r.Restart.ReadySeconds, r.Restart.IdleSeconds, r.Restart.Requests)
 	}
 	if r.Drift != nil {
-		say("drift: %d of %d ConfigMaps put back: %s", r.Drift.PutBack, r.Drift.Changed, r.Drift.Requests)
+		say("drift: %d of %d ConfigMaps corrected: %s", r.Drift.PutBack, r.Drift.Changed, r.Drift.Requests)
 	}
 	if r.RestBytes > 0 {
-		say("memory at rest: %s, of which Go's heap uses %s", measure.Mebibytes(r.RestBytes), measure.Mebibytes(r.HeapBytes))
+		say("memory at rest: %s, Go's heap in use: %s", measure.Mebibytes(r.RestBytes), measure.Mebibytes(r.HeapBytes))
 	}
-	say("memory at most: %s", measure.Mebibytes(r.PeakBytes))
+	say("peak memory: %s", measure.Mebibytes(r.PeakBytes))
 	if warning := r.warning(); warning != "" {
 		say("%s", warning)
 	}
 	return text.String()
 }
 
-// sayShares prints the shares of the limit of each turn, by the clock and by CPU time, which others who are busy disturb less.
+// sayShares prints the shares of the limit in each turn, by elapsed time and by CPU time. Other busy programs
+// affect the latter less.
 func (r *results) sayShares(say func(string, ...any), name string, limitOf func(limits) phase, measured []phase) {
 	shares, ofCPU := r.shares(limitOf, measured, phase.rate), r.shares(limitOf, measured, phase.rateOfCPU)
 	if len(shares) > 0 {
@@ -108,14 +109,14 @@ func sayPhase(say func(string, ...any), p phase) {
 	if p.Objects > 0 {
 		rates = fmt.Sprintf("%.0f objects/s, %.0f objects per second of CPU, ", p.rate(), p.rateOfCPU())
 	}
-	say("%s: %.1fs, %sCPU: %s; others kept %.2f CPUs busy", p.Name, p.Seconds, rates, measure.CPUText(p.CPUSeconds), p.ForeignCPUs)
+	say("%s: %.1fs, %sCPU: %s; other programs kept %.2f CPUs busy", p.Name, p.Seconds, rates, measure.CPUText(p.CPUSeconds), p.ForeignCPUs)
 }
 
-// warning says what speaks against the figures.
+// warning returns the reasons to doubt the figures.
 func (r *results) warning() string {
 	doubts := slices.Concat(r.doubtsOfShare(createOf, r.Creates), r.doubtsOfShare(updateOf, r.turnUpdates()), r.doubtsOfDrift())
 	if len(doubts) == 0 {
 		return ""
 	}
-	return "WARNING: measure again what is marked with a question mark: " + strings.Join(doubts, "; ")
+	return "WARNING: measure the rows with a question mark again: " + strings.Join(doubts, "; ")
 }

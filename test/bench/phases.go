@@ -9,10 +9,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// profiledByDefault is how long a profile takes that no limit was measured for.
+// profiledByDefault is the duration of a profile if no limit was measured.
 const profiledByDefault = 5 * time.Second
 
-// limit measures what the bare client reaches, and removes what it made.
+// limit measures the bare client, and removes the objects that it created.
 func (b *bench) limit(ctx context.Context) error {
 	limits, err := b.limits(ctx, b.workload(fmt.Sprintf("limit-%d", len(b.results.Limits)+1), limitClass))
 	b.results.Limits = append(b.results.Limits, limits)
@@ -53,8 +53,8 @@ func (b *bench) limits(ctx context.Context, w workload) (limits, error) {
 	return result, b.user.cleanUp(ctx, w)
 }
 
-// checkAudit checks that every request of the bare client is in the audit log, so that none of the resource-manager's is
-// missing there either.
+// checkAudit checks that every request of the bare client is in the audit log. This implies that the log has all
+// requests of the resource-manager, too.
 func (b *bench) checkAudit(patches [][]patch) error {
 	if _, err := b.audit.Read(); err != nil {
 		return err
@@ -64,12 +64,12 @@ func (b *bench) checkAudit(patches [][]patch) error {
 		want += len(patches)
 	}
 	if got := b.audit.Count(func(r measure.Request) bool { return r.Client == measure.AgentPrefix+bareAgent }); got != want {
-		return fmt.Errorf("the audit log holds %d requests of the bare client, which has sent %d", got, want)
+		return fmt.Errorf("the audit log has %d requests of the bare client, which sent %d", got, want)
 	}
 	return nil
 }
 
-// newTurn removes the workload of the last turn, and makes room for the one of the next.
+// newTurn removes the workload of the last turn and prepares the next one.
 func (b *bench) newTurn(ctx context.Context) error {
 	if b.revision > 0 {
 		if err := b.user.cleanUp(ctx, b.managed); err != nil {
@@ -80,22 +80,22 @@ func (b *bench) newTurn(ctx context.Context) error {
 	return b.user.createNamespaces(ctx, b.managed)
 }
 
-// create has the resource-manager create everything.
+// create measures the creation of all objects by the resource-manager.
 func (b *bench) create(ctx context.Context) error {
 	measured, err := b.apply(ctx, phaseCreate, b.results.limit(createOf))
 	b.results.Creates = append(b.results.Creates, measured)
 	return err
 }
 
-// update has the resource-manager update everything.
+// update measures the update of all objects by the resource-manager.
 func (b *bench) update(ctx context.Context) error {
 	measured, err := b.apply(ctx, phaseUpdate, b.results.limit(updateOf))
 	b.results.Updates = append(b.results.Updates, measured)
 	return err
 }
 
-// apply has the resource-manager apply the next revision, and counts its requests. The limit says about how long it takes,
-// for a profile.
+// apply makes the resource-manager apply the next revision, and counts its requests. The limit gives the
+// approximate duration, for a profile.
 func (b *bench) apply(ctx context.Context, name string, limit phase) (phase, error) {
 	b.revision++
 	what, err := prepare(b.managed, b.revision)
@@ -127,7 +127,7 @@ func (b *bench) apply(ctx context.Context, name string, limit phase) (phase, err
 	return measured, b.manager.ProfileMemory(ctx, profile)
 }
 
-// countRequests waits until the resource-manager is done, and counts its requests since the last time.
+// countRequests waits until the resource-manager is idle, and counts its requests since the last call.
 func (b *bench) countRequests(ctx context.Context) (measure.Tally, error) {
 	if err := b.audit.Settle(ctx, owned, managerQuiet, managerMost); err != nil {
 		return nil, err
@@ -136,10 +136,10 @@ func (b *bench) countRequests(ctx context.Context) (measure.Tally, error) {
 	return counted, b.audit.Skip()
 }
 
-// owned are the requests of the resource-manager that count.
+// owned selects the requests of the resource-manager that count.
 func owned(r measure.Request) bool { return r.ByManager() && r.Counts() }
 
-// restart starts the resource-manager with everything there and nothing changed.
+// restart starts the resource-manager with all objects present and unchanged.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.settle(ctx); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (b *bench) restart(ctx context.Context) error {
 	return b.audit.Skip()
 }
 
-// rest watches the resource-manager while nothing happens.
+// rest observes the resource-manager while nothing changes.
 func (b *bench) rest(ctx context.Context) error {
 	if err := b.settle(ctx); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (b *bench) rest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.say("rest: watching for %s", b.options.Rest)
+	b.say("rest: observing for %s", b.options.Rest)
 	if err := sleep(ctx, b.options.Rest); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (b *bench) rest(ctx context.Context) error {
 	return b.manager.ProfileMemory(ctx, phaseRest)
 }
 
-// sleep waits for a time in which nothing has to happen.
+// sleep waits for a duration in which no event is expected.
 func sleep(ctx context.Context, duration time.Duration) error {
 	select {
 	case <-time.After(duration):
@@ -206,7 +206,7 @@ func sleep(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// drift changes ConfigMaps and waits until they are put back.
+// drift changes ConfigMaps and waits until they are corrected.
 func (b *bench) drift(ctx context.Context) error {
 	if err := b.settle(ctx); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (b *bench) drift(ctx context.Context) error {
 	}
 	result := driftOf(measured, times, count, b.options.DriftTimeout)
 	b.results.Drift = result
-	b.say("drift: %d of %d put back", result.PutBack, result.Changed)
+	b.say("drift: %d of %d corrected", result.PutBack, result.Changed)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// What is wanted.
+// The targets.
 const (
 	wantedShare         = 0.85
 	wantedCreate        = 1.4
@@ -24,16 +24,16 @@ const (
 	wantedBytesOfObject = 2 << 10
 )
 
-// row is a line of the report.
+// row is a row of the report.
 type row struct {
 	Figure string `json:"figure"`
 	Wanted string `json:"wanted"`
 	Value  string `json:"value"`
-	// Pass is missing if nothing was measured, or not under the conditions for which it is wanted.
+	// Pass is nil if the figure was not measured, or not under the conditions of its target.
 	Pass *bool `json:"pass,omitempty"`
 	// Doubtful is set if the machine was disturbed.
 	Doubtful bool `json:"doubtful,omitempty"`
-	// Gardener and Flux are figures of gardener-resource-manager and Flux, which are not measured here.
+	// Gardener and Flux are known figures of gardener-resource-manager and Flux. They are not measured here.
 	Gardener string `json:"gardener"`
 	Flux     string `json:"flux"`
 }
@@ -52,14 +52,14 @@ func (r row) mark() string {
 	return mark
 }
 
-// verdict is a value and whether it is good enough.
+// verdict is a value and whether it meets its target.
 type verdict struct {
 	value    string
 	pass     *bool
 	doubtful bool
 }
 
-// notMeasured is the verdict of what was left out.
+// notMeasured is the verdict of an omitted figure.
 var notMeasured = verdict{value: "–"}
 
 func judge(value string, pass bool) verdict { return verdict{value: value, pass: &pass} }
@@ -68,7 +68,7 @@ func atMost(value, most float64) verdict {
 	return judge(fmt.Sprintf("%.2f", value), value <= most)
 }
 
-// report makes the rows.
+// report returns the rows.
 func (r *results) report(base *results) []row {
 	objects := r.Options.total()
 	rest := r.Options.Rest.String()
@@ -82,16 +82,18 @@ func (r *results) report(base *results) []row {
 		line("update: requests per object", "≤ 1.2", perObject(r.Updates, wantedUpdate), "1.81", "4.4"),
 		line("at rest for "+rest+": requests", "0", r.restRequests(), "3,256", "18,676"),
 		line("at rest for "+rest+": own CPU, s", "≤ 0.5", r.restCPU(), "10.9", "111"),
-		line("changed ConfigMap put back, p50, s", "≤ 0.05", r.putBack(func(d *driftResult) *float64 { return d.P50Seconds }, wantedP50), "20.8", "38.9"),
-		line("changed ConfigMap put back, p99, s", "≤ 0.5", r.putBack(func(d *driftResult) *float64 { return d.P99Seconds }, wantedP99), "59.9", "78.1"),
+		line("changed ConfigMap corrected, p50, s", "≤ 0.05",
+			r.putBack(func(d *driftResult) *float64 { return d.P50Seconds }, wantedP50), "20.8", "38.9"),
+		line("changed ConfigMap corrected, p99, s", "≤ 0.5",
+			r.putBack(func(d *driftResult) *float64 { return d.P99Seconds }, wantedP99), "59.9", "78.1"),
 		line("restart, nothing changed: requests", "no write, no get", r.restarted(), "1,513", "> 5,037"),
 		line("delete all: requests per object", "≤ 1.3", perObject(phasesOf(r.Delete), wantedDelete), "3.7", "2.4"),
 		line("resident memory at "+measure.Thousands(objects)+" objects, MiB", "≤ 64 at 3,000", r.resident(), "111", "184"),
-		line("growth of it per object, KiB", "≤ 2", r.growth(base), "", ""),
+		line("growth of resident memory per object, KiB", "≤ 2", r.growth(base), "", ""),
 	}
 }
 
-// turnUpdates are the updates that the limits are measured around.
+// turnUpdates are the updates between two measurements of the limit.
 func (r *results) turnUpdates() []phase { return r.Updates[:min(len(r.Creates), len(r.Updates))] }
 
 func phasesOf(p *phase) []phase {
@@ -101,7 +103,7 @@ func phasesOf(p *phase) []phase {
 	return []phase{*p}
 }
 
-// share judges the median of the shares of the limit that the turns reached.
+// share judges the median of the turns' shares of the limit.
 func (r *results) share(limitOf func(limits) phase, measured []phase) verdict {
 	shares := r.shares(limitOf, measured, phase.rate)
 	if len(shares) == 0 {
@@ -113,7 +115,7 @@ func (r *results) share(limitOf func(limits) phase, measured []phase) verdict {
 	return verdict
 }
 
-// shares returns which part of the limits before and after it each turn reached, by a rate of phases.
+// shares returns the rate of each turn divided by the rate of the limits before and after it.
 func (r *results) shares(limitOf func(limits) phase, measured []phase, rate func(phase) float64) []float64 {
 	var shares []float64
 	for i, turn := range measured {
@@ -134,9 +136,9 @@ func perObject(phases []phase, most float64) verdict {
 	}
 	sum := sumOf(phases)
 	objects := float64(sum.Objects)
-	result := atMost(math.Round(100*float64(sum.Requests.Total())/objects)/100, most) // as it is shown
+	result := atMost(math.Round(100*float64(sum.Requests.Total())/objects)/100, most) // as displayed
 	if health := sum.Requests.Health(); health > 0 {
-		result.value += fmt.Sprintf(", %.2f of it on health", float64(health)/objects)
+		result.value += fmt.Sprintf(", %.2f of them for health", float64(health)/objects)
 	}
 	return result
 }
@@ -157,7 +159,7 @@ func (r *results) restCPU() verdict {
 	return r.judgeRest(fmt.Sprintf("%.2f", cpu), cpu <= wantedRestCPU)
 }
 
-// judgeRest judges only if the rest was long enough for what happens once a minute.
+// judgeRest judges only if the rest was long enough to include events that happen once a minute.
 func (r *results) judgeRest(value string, pass bool) verdict {
 	if r.Options.Rest < wantedRest {
 		return verdict{value: value}
@@ -177,7 +179,8 @@ func (r *results) putBack(of func(*driftResult) *float64, most float64) verdict 
 	return verdict
 }
 
-// restarted judges the requests after a restart: lists, watches and discovery are needed to know what is there.
+// restarted judges the requests after a restart: lists, watches and discovery are needed to read the current
+// state.
 func (r *results) restarted() verdict {
 	if r.Restart == nil {
 		return notMeasured

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// complete returns the results of a run in which all went well.
+// complete returns the results of a successful run.
 func complete() *results {
 	measured := func(name string, seconds float64, requests measure.Tally) phase {
 		return phase{Name: name, Objects: 3000, Seconds: seconds, Requests: requests, CPUSeconds: map[string]float64{"etcd": seconds, "bench": 1}}
@@ -54,7 +54,7 @@ func TestReportOfWhatWasNotMeasured(t *testing.T) {
 			t.Errorf("got %+v", row)
 		}
 	}
-	// Too short a rest, and another number of objects, are measured but not judged.
+	// Too short a rest, or another number of objects, is measured but not judged.
 	other := complete()
 	other.Options.Rest, other.Options.ManagedResources = wantedRest/2, 30
 	for _, row := range other.report(nil) {
@@ -90,7 +90,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := base.growth(large); got.pass != nil {
-		t.Errorf("growth backwards: %+v", got)
+		t.Errorf("negative growth: %+v", got)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestReadBase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := readBase(path); err == nil {
-			t.Errorf("%q is no error", content)
+			t.Errorf("got no error for %q", content)
 		}
 	}
 	if _, err := readBase(path + "x"); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("got no error for a missing file")
 	}
 }
 

@@ -17,18 +17,18 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-// phase is what was measured of one phase.
+// phase holds the measurements of one phase.
 type phase struct {
 	Name    string  `json:"name"`
 	Objects int     `json:"objects"`
 	Seconds float64 `json:"seconds"`
-	// Requests of the resource-manager, by verb and resource.
+	// Requests are the requests of the resource-manager, by verb and resource.
 	Requests measure.Tally `json:"requests,omitempty"`
-	// CPUSeconds is the CPU time of everything that takes part, by program.
+	// CPUSeconds is the CPU time of all involved programs, by program.
 	CPUSeconds map[string]float64 `json:"cpuSeconds"`
 	// ManagerCPUSeconds is the CPU time of the resource-manager.
 	ManagerCPUSeconds float64 `json:"managerCPUSeconds"`
-	// ForeignCPUs is how many CPUs of the machine others have kept busy meanwhile.
+	// ForeignCPUs is the average number of the machine's CPUs that other programs kept busy during the phase.
 	ForeignCPUs float64 `json:"foreignCPUs"`
 
 	started    time.Time
@@ -44,7 +44,7 @@ func (p phase) rate() float64 {
 	return float64(p.Objects) / p.Seconds
 }
 
-// rateOfCPU returns objects per second of CPU time of everything that takes part.
+// rateOfCPU returns objects per second of CPU time of all involved programs.
 func (p phase) rateOfCPU() float64 {
 	var seconds float64
 	for _, cpu := range p.CPUSeconds {
@@ -56,13 +56,13 @@ func (p phase) rateOfCPU() float64 {
 	return float64(p.Objects) / seconds
 }
 
-// limits are what the bare client reaches.
+// limits are the measurements of the bare client.
 type limits struct {
 	Create phase `json:"create"`
 	Update phase `json:"update"`
 }
 
-// restart is a start with everything there and nothing changed.
+// restart is a start with all objects present and unchanged.
 type restart struct {
 	ReadySeconds float64 `json:"readySeconds"`
 	// IdleSeconds is the time until the last request.
@@ -70,12 +70,12 @@ type restart struct {
 	Requests    measure.Tally `json:"requests"`
 }
 
-// driftResult says how soon changed ConfigMaps were put back.
+// driftResult reports how soon changed ConfigMaps were corrected.
 type driftResult struct {
 	phase
 	Changed int `json:"changed"`
 	PutBack int `json:"putBack"`
-	// P50Seconds and P99Seconds are missing if they are more than TimeoutSeconds.
+	// P50Seconds and P99Seconds are nil if they exceed TimeoutSeconds.
 	P50Seconds     *float64 `json:"p50Seconds,omitempty"`
 	P99Seconds     *float64 `json:"p99Seconds,omitempty"`
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
@@ -92,7 +92,7 @@ func driftOf(measured phase, times []time.Duration, changed int, timeout time.Du
 	return result
 }
 
-// results are all that was measured in a run.
+// results are all measurements of a run.
 type results struct {
 	Version    string    `json:"version"`
 	Kubernetes string    `json:"kubernetes"`
@@ -100,7 +100,7 @@ type results struct {
 	Began      time.Time `json:"began"`
 	Options    options   `json:"options"`
 
-	// Limits are measured before and after each of Creates and the one of Updates that follows it.
+	// Limits are measured before and after each of Creates and the update that follows it.
 	Limits  []limits     `json:"limits,omitempty"`
 	Creates []phase      `json:"creates,omitempty"`
 	Updates []phase      `json:"updates,omitempty"`
@@ -109,8 +109,8 @@ type results struct {
 	Drift   *driftResult `json:"drift,omitempty"`
 	Delete  *phase       `json:"delete,omitempty"`
 
-	// RestBytes is the resident memory of the resource-manager after it was at rest, HeapBytes what of it Go's heap uses,
-	// PeakBytes the most that was resident at any time.
+	// RestBytes is the resident memory of the resource-manager after the rest, HeapBytes the part that Go's heap
+	// uses, and PeakBytes the peak of the resident memory.
 	RestBytes int64 `json:"restBytes,omitempty"`
 	HeapBytes int64 `json:"heapBytes,omitempty"`
 	PeakBytes int64 `json:"peakBytes,omitempty"`
@@ -119,9 +119,9 @@ type results struct {
 }
 
 func newResults(ctx context.Context, opts options, cp *controlplane.ControlPlane) (results, error) {
-	version, err := exec.CommandContext(ctx, opts.Binary, "--version").Output() //nolint:gosec // it is what is to be run
+	version, err := exec.CommandContext(ctx, opts.Binary, "--version").Output() //nolint:gosec // the program to measure
 	if err != nil {
-		return results{}, fmt.Errorf("ask %s for its version (make build builds it): %w", opts.Binary, err)
+		return results{}, fmt.Errorf("get the version of %s (make build builds it): %w", opts.Binary, err)
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(measure.WithAgent(cp.Config(), "user"))
 	if err != nil {
@@ -129,7 +129,7 @@ func newResults(ctx context.Context, opts options, cp *controlplane.ControlPlane
 	}
 	kubernetes, err := client.ServerVersion()
 	if err != nil {
-		return results{}, fmt.Errorf("ask for the version of Kubernetes: %w", err)
+		return results{}, fmt.Errorf("get the version of Kubernetes: %w", err)
 	}
 	return results{
 		Version: strings.TrimSpace(string(version)), Kubernetes: kubernetes.String(), CPUs: runtime.NumCPU(),
@@ -137,7 +137,7 @@ func newResults(ctx context.Context, opts options, cp *controlplane.ControlPlane
 	}, nil
 }
 
-// limit returns what the bare client reached over all its runs.
+// limit returns the measurements of the bare client over all its runs.
 func (r *results) limit(of func(limits) phase) phase {
 	var phases []phase
 	for _, limits := range r.Limits {
@@ -150,7 +150,7 @@ func createOf(l limits) phase { return l.Create }
 
 func updateOf(l limits) phase { return l.Update }
 
-// sumOf adds phases up.
+// sumOf adds up phases.
 func sumOf(phases []phase) phase {
 	sum := phase{Requests: measure.Tally{}, CPUSeconds: map[string]float64{}}
 	for _, phase := range phases {
@@ -164,7 +164,7 @@ func sumOf(phases []phase) phase {
 	return sum
 }
 
-// readBase reads the results of a run with fewer objects; nil if there is none.
+// readBase reads the results of a run with fewer objects. It returns nil if the path is empty.
 func readBase(path string) (*results, error) {
 	if path == "" {
 		return nil, nil
@@ -178,7 +178,7 @@ func readBase(path string) (*results, error) {
 		return nil, fmt.Errorf("read --base %s: %w", path, err)
 	}
 	if base.RestBytes == 0 {
-		return nil, errors.New("read --base " + path + ": it holds no memory at rest")
+		return nil, errors.New("read --base " + path + ": the file has no memory at rest")
 	}
 	return base, nil
 }

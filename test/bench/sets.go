@@ -29,22 +29,22 @@ const (
 
 var setPhases = []string{setApply, setShrink, setDelete}
 
-// shrinkBy says which documents a set loses when it shrinks: one of so many.
+// shrinkBy is the divisor for the documents that a shrinking set loses: one of this many.
 const shrinkBy = 5
 
 // set is one ManagedResource with published manifests.
 type set struct {
 	name string
-	// documents are all manifests, remaining those after the set has shrunk.
+	// documents are all manifests. Remaining are those after the set has shrunk.
 	documents, remaining [][]byte
 }
 
-// readSet reads all YAML files of a directory. The set loses every fifth of its objects when it shrinks, not counting Namespaces
-// and CustomResourceDefinitions, which would take others with them.
+// readSet reads all YAML files of a directory. A shrinking set loses every fifth object, not counting Namespaces
+// and CustomResourceDefinitions, because their deletion deletes other objects.
 func readSet(dir string) (set, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err == nil && len(paths) == 0 {
-		err = errors.New("it has no file *.yaml")
+		err = errors.New("the directory has no file *.yaml")
 	}
 	if err != nil {
 		return set{}, fmt.Errorf("read the manifests in %s: %w", dir, err)
@@ -77,7 +77,7 @@ func readSet(dir string) (set, error) {
 	return result, nil
 }
 
-// split returns the documents of a file that are not empty.
+// split returns the documents of a file, without empty ones.
 func split(content []byte) ([][]byte, error) {
 	var documents [][]byte
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
@@ -98,7 +98,8 @@ func split(content []byte) ([][]byte, error) {
 	}
 }
 
-// secretOf returns the Secret with some documents, compressed, as they may be larger than a Secret.
+// secretOf returns the Secret with documents. They are compressed because they may exceed the maximum size of a
+// Secret.
 func secretOf(w workload, documents [][]byte) (*corev1.Secret, error) {
 	var compressed bytes.Buffer
 	writer := brotli.NewWriter(&compressed)
@@ -113,7 +114,7 @@ func secretOf(w workload, documents [][]byte) (*corev1.Secret, error) {
 	}, nil
 }
 
-// setRun is what was measured of one set with one program.
+// setRun holds the measurements of one set with one program.
 type setRun struct {
 	Set     string           `json:"set"`
 	Binary  string           `json:"binary"`
@@ -121,7 +122,7 @@ type setRun struct {
 	Phases  map[string]phase `json:"phases"`
 }
 
-// measureSets applies, shrinks and deletes every set with every program, by turns.
+// measureSets applies, shrinks and deletes every set with every program in turn.
 func (b *bench) measureSets(ctx context.Context) ([]setRun, error) {
 	var sets []set
 	for _, dir := range b.options.Sets {
@@ -153,12 +154,13 @@ func (r setRun) String() string {
 	texts := []string{fmt.Sprintf("%s, %d objects, %s:", r.Set, r.Objects, r.Binary)}
 	for _, name := range setPhases {
 		measured := r.Phases[name]
-		texts = append(texts, fmt.Sprintf("%s %.1fs (CPU %.2fs, %d requests)", name, measured.Seconds, measured.ManagerCPUSeconds, measured.Requests.Total()))
+		texts = append(texts, fmt.Sprintf("%s %.1fs (CPU %.2fs, %d requests)", name,
+			measured.Seconds, measured.ManagerCPUSeconds, measured.Requests.Total()))
 	}
 	return strings.Join(texts, " ")
 }
 
-// measureSet has one program apply one set, lose a fifth of it, and delete the rest.
+// measureSet makes one program apply one set, remove a fifth of it, and delete the rest.
 func (b *bench) measureSet(ctx context.Context, s set, binary string, number int) (_ setRun, err error) {
 	run := setRun{Set: s.name, Binary: binary, Objects: len(s.documents), Phases: map[string]phase{}}
 	w := workload{set: fmt.Sprintf("%s-%d", s.name, number), resources: 1, objects: len(s.documents), namespaces: 1}
@@ -204,7 +206,7 @@ func (b *bench) measureSet(ctx context.Context, s set, binary string, number int
 	return run, nil
 }
 
-// publishSets writes what was measured to out, and to the file that was asked for.
+// publishSets writes the measurements to out and to the requested file.
 func publishSets(runs []setRun, opts options, out io.Writer) error {
 	content, err := json.MarshalIndent(runs, "", "  ")
 	if err != nil {
@@ -223,7 +225,8 @@ func publishSets(runs []setRun, opts options, out io.Writer) error {
 	return err
 }
 
-// setsTable shows the median of every phase for every program, and how much of the first program's time the others take.
+// setsTable prints the median of every phase for every program, and the ratio of the other programs' times to that
+// of the first one.
 func setsTable(runs []setRun, binaries []string) string {
 	var text strings.Builder
 	var names []string

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// inFlight is how many requests the bare client and the user have under way at once: the number at which a local API
-	// server is saturated.
+	// inFlight is the number of concurrent requests of the bare client and of the user: the number that saturates a
+	// local API server.
 	inFlight = 16
 )
 
-// user does what people and their tools do: it writes Secrets and ManagedResources and watches what becomes of them.
+// user acts like a user and their tools: it writes Secrets and ManagedResources and watches their progress.
 type user struct {
 	client client.WithWatch
 }
@@ -42,7 +42,7 @@ func newUser(config *rest.Config) (*user, error) {
 	return &user{client: c}, nil
 }
 
-// forEach calls do for 0…count-1, as many at once as may be in flight. It ends with the first error.
+// forEach calls do for 0…count-1, at most inFlight at a time. It stops at the first error.
 func forEach(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)
@@ -67,14 +67,16 @@ func (u *user) createNamespaces(ctx context.Context, w workload) error {
 	})
 }
 
-// writing are the objects that a user writes for one revision of a workload, made before it is timed.
+// writing are the objects that a user writes for one revision of a workload. They are prepared before the time is
+// measured.
 type writing struct {
 	create           bool
 	secrets          []*corev1.Secret
 	managedResources []*resourcesv1alpha1.ManagedResource
 }
 
-// prepare makes what the user writes: Secrets and ManagedResources at first, Secrets alone to update them.
+// prepare returns the objects that the user writes: Secrets and ManagedResources at first, only Secrets for an
+// update.
 func prepare(w workload, revision int) (writing, error) {
 	result := writing{create: revision == 1}
 	for i := range w.resources {
@@ -88,7 +90,7 @@ func prepare(w workload, revision int) (writing, error) {
 	return result, nil
 }
 
-// write writes one Secret and, the first time, the ManagedResource that names it.
+// write writes one Secret and, for the first revision, the ManagedResource that refers to it.
 func (u *user) write(ctx context.Context, what writing, i int) error {
 	secret, mr := what.secrets[i], what.managedResources[i]
 	if !what.create {
@@ -120,7 +122,8 @@ func (u *user) deleteAll(ctx context.Context, w workload) error {
 	})
 }
 
-// verify checks that every object of a revision lives; with revision 0, that none lives of any.
+// verify checks that every object of a revision exists. For revision 0 it checks that no object of the workload
+// exists.
 func (u *user) verify(ctx context.Context, w workload, revision int) error {
 	selector := client.MatchingLabels{labelSet: w.set, labelRevision: fmt.Sprint(revision)}
 	listed := []client.ListOption{selector}
@@ -138,20 +141,21 @@ func (u *user) verify(ctx context.Context, w workload, revision int) error {
 			return fmt.Errorf("list %s: %w", kind.plural, err)
 		}
 		if got := len(list.Items); got != want {
-			return fmt.Errorf("there are %d %s of revision %d, want %d", got, kind.plural, revision, want)
+			return fmt.Errorf("found %d %s of revision %d, want %d", got, kind.plural, revision, want)
 		}
 	}
 	return nil
 }
 
-// cleanUp deletes a workload without a resource-manager. ReplicaSets and EndpointSlices are left to the garbage collector.
+// cleanUp deletes a workload without a resource-manager. The garbage collector deletes ReplicaSets and
+// EndpointSlices.
 func (u *user) cleanUp(ctx context.Context, w workload) error {
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	err := forEach(ctx, w.resources, func(ctx context.Context, i int) error {
 		return client.IgnoreNotFound(u.client.Patch(ctx, w.managedResource(i), free))
 	})
 	if err != nil {
-		return fmt.Errorf("take the finalizers off ManagedResources: %w", err)
+		return fmt.Errorf("remove the finalizers of ManagedResources: %w", err)
 	}
 	return forEach(ctx, w.namespaces, func(ctx context.Context, i int) error {
 		for _, object := range []client.Object{

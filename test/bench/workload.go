@@ -11,7 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Labels on everything that is written: the workload it belongs to, and how often it was updated.
+// Labels on all written objects: their workload and their revision.
 const (
 	labelSet      = "bench-set"
 	labelRevision = "bench-revision"
@@ -19,9 +19,9 @@ const (
 
 // workload is a number of ManagedResources of one size.
 type workload struct {
-	// set is part of the names of all namespaces, so that workloads do not meet.
+	// set is part of the names of all namespaces and separates workloads.
 	set string
-	// class is that of the ManagedResources.
+	// class is the class of the ManagedResources.
 	class      string
 	resources  int
 	objects    int
@@ -36,7 +36,7 @@ func (w workload) key(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.namespace(i), Name: fmt.Sprintf("mr-%05d", i)}
 }
 
-// managedResource returns the ManagedResource of a number. It names one Secret, which has its own name.
+// managedResource returns the ManagedResource with a number. It refers to one Secret with the same name.
 func (w workload) managedResource(i int) *resourcesv1alpha1.ManagedResource {
 	key := w.key(i)
 	mr := &resourcesv1alpha1.ManagedResource{
@@ -49,7 +49,7 @@ func (w workload) managedResource(i int) *resourcesv1alpha1.ManagedResource {
 	return mr
 }
 
-// secret returns the Secret of a ManagedResource: one key of YAML for each object.
+// secret returns the Secret of a ManagedResource, with one key of YAML for each object.
 func (w workload) secret(i, revision int) (*corev1.Secret, error) {
 	key := w.key(i)
 	secret := &corev1.Secret{
@@ -74,7 +74,7 @@ type object struct {
 	content         map[string]any
 }
 
-// object returns a manifest of a ManagedResource. Every revision changes every object beyond its labels.
+// object returns a manifest of a ManagedResource. Every revision changes every object, not only its labels.
 func (w workload) object(i, j, revision int) object {
 	key := w.key(i)
 	kind := kinds[j%len(kinds)]
@@ -101,7 +101,7 @@ func (w workload) configMaps() []types.NamespacedName {
 	return keys
 }
 
-// count returns how many objects of a kind the workload has.
+// count returns the number of objects of a kind in the workload.
 func (w workload) count(name string) int {
 	count := 0
 	for j := range w.objects {

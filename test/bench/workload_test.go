@@ -85,7 +85,7 @@ func TestBareClientSendsTheLeast(t *testing.T) {
 		}
 		deployment := patches[len(patches)-2].body
 		if !bytes.Contains(deployment, []byte(resourcesv1alpha1.AnnotationOrigin)) || !bytes.Contains(deployment, []byte(resourcesv1alpha1.LabelManagedBy)) {
-			t.Errorf("it is not marked as managed: %s", deployment)
+			t.Errorf("the Deployment is not marked as managed: %s", deployment)
 		}
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// audited is what matters of a line of the audit log.
+// audited has the required fields of a line in the audit log.
 type audited struct {
 	Stage      string
 	Verb       string
 	RequestURI string
 	User       struct{ Username string }
-	// ImpersonatedUser is set if the request was made in somebody else's name.
+	// ImpersonatedUser is set if the request impersonates another user.
 	ImpersonatedUser *struct{ Username string }
 	ObjectRef        *struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
@@ -33,7 +33,7 @@ type audited struct {
 	}
 }
 
-// requestsOf returns the requests of users, so far.
+// requestsOf returns the requests of users so far.
 func requestsOf(tb testing.TB, users ...string) []audited {
 	tb.Helper()
 	file, err := os.Open(shared.Options.AuditLog)
@@ -52,7 +52,8 @@ func requestsOf(tb testing.TB, users ...string) []audited {
 	return requests
 }
 
-// right names a verb for a resource, as "get secrets" or "update certificatesigningrequests.certificates.k8s.io/approval".
+// right names a verb for a resource, for example "get secrets" or "update
+// certificatesigningrequests.certificates.k8s.io/approval".
 func right(verb, group, resource string) string {
 	resource, subresource, has := strings.Cut(resource, "/")
 	if group != "" {
@@ -64,8 +65,8 @@ func right(verb, group, resource string) string {
 	return verb + " " + resource
 }
 
-// checkRights checks that nothing that users asked for was forbidden, and that they used all rights that they have by labelled roles, except
-// for some that a reason is given for.
+// checkRights checks that no request of the users was forbidden, and that they used all rights from labelled
+// roles, except those with a reason.
 func (h *helm) checkRights(unused map[string]string, users ...string) {
 	h.Helper()
 	used := map[string]bool{}
@@ -82,21 +83,21 @@ func (h *helm) checkRights(unused map[string]string, users ...string) {
 		}
 	}
 	if len(used) == 0 {
-		h.Fatalf("there is no request of %v in the audit log", users)
+		h.Fatalf("the audit log has no request of %v", users)
 	}
 	granted := h.granted(users...)
 	for one := range granted {
 		switch verb, what, _ := strings.Cut(one, " "); verb {
-		case "create": // the API server asks for it when an apply creates
+		case "create": // the API server requires it when an apply creates an object
 			used[one] = used[one] || used["patch "+what]
-		case "list": // watches that are streamed from the start ask for no list, which an older API server cannot do
+		case "list": // streamed watches need no list. Older API servers do not support them.
 			used[one] = used[one] || used["watch "+what]
 		}
 	}
 	for _, one := range slices.Sorted(maps.Keys(granted)) {
 		switch reason := reasonFor(unused, one); {
 		case used[one] && reason != "":
-			h.Logf("used, although that is not expected: %s (%s)", one, reason)
+			h.Logf("used unexpectedly: %s (%s)", one, reason)
 		case !used[one] && reason == "":
 			h.Errorf("never used: %s", one)
 		case !used[one]:
@@ -105,15 +106,15 @@ func (h *helm) checkRights(unused map[string]string, users ...string) {
 	}
 	for one := range unused {
 		if !granted[one] && !strings.Contains(one, anyResource) {
-			h.Errorf("there is no such right: %s", one)
+			h.Errorf("this right is not granted: %s", one)
 		}
 	}
 }
 
-// anyResource stands for all resources of a group.
+// anyResource matches all resources of a group.
 const anyResource = " *."
 
-// reasonFor returns why a right is not used; empty if none is given.
+// reasonFor returns why a right is not used, or an empty string.
 func reasonFor(unused map[string]string, right string) string {
 	if reason := unused[right]; reason != "" {
 		return reason
@@ -123,7 +124,7 @@ func reasonFor(unused map[string]string, right string) string {
 	return unused[verb+anyResource+group]
 }
 
-// granted returns the rights that the roles of releases in the namespace bind to users.
+// granted returns the rights that users have from roles of releases in the namespace.
 func (h *helm) granted(users ...string) map[string]bool {
 	h.Helper()
 	rights := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 
 var valuesBlock = regexp.MustCompile("(?s)\n```yaml\n(# values.yaml\n.*?\n)```")
 
-// TestValuesOfTheDocs: the chart can be rendered with all values that docs/installation.md shows.
+// TestValuesOfTheDocs checks that the chart can be rendered with all values in docs/installation.md.
 func TestValuesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root(t), "docs", "installation.md"))

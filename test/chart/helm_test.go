@@ -1,5 +1,5 @@
-// Package chart tests the Helm chart: what it renders, and that the resource-manager has the rights it needs, and no others, when Helm has
-// installed it on a real control plane.
+// Package chart tests the Helm chart: its output, and that the resource-manager has exactly the rights it needs
+// when Helm has installed it on a real control plane.
 package chart
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 
-// shared accepts tokens with the audience of the token requestor, and writes down every request.
+// shared accepts tokens with the audience of the token requestor, and logs every request.
 var shared = controlplane.Shared{Options: controlplane.Options{
 	ControllerManager: true, Scheduler: true, Nodes: 2,
 	APIServerArgs: map[string][]string{"api-audiences": {"https://kubernetes.default.svc.cluster.local", "gardener"}},
@@ -67,7 +67,7 @@ func load(tb testing.TB) *chart.Chart {
 	return loaded
 }
 
-// valuesOf reads values in YAML.
+// valuesOf parses values in YAML.
 func valuesOf(tb testing.TB, text string) map[string]any {
 	tb.Helper()
 	values := map[string]any{}
@@ -75,18 +75,18 @@ func valuesOf(tb testing.TB, text string) map[string]any {
 	return values
 }
 
-// helm installs releases into a namespace.
+// helm installs releases in a namespace.
 type helm struct {
 	testing.TB
 	client    client.Client
 	namespace string
 	config    *action.Configuration
 	chart     *chart.Chart
-	// pagePort is where a resource-manager that was started serves the page, if it does.
+	// pagePort is the port of the page of a started resource-manager. It is 0 if the page is not served.
 	pagePort int
 }
 
-// newHelm returns one for a new namespace, in which Pods have to be restricted.
+// newHelm returns a helm for a new namespace with the restricted Pod security standard.
 func newHelm(t *testing.T) *helm {
 	t.Helper()
 	controlPlane := shared.Get(t)
@@ -101,7 +101,7 @@ func newHelm(t *testing.T) *helm {
 	return &helm{TB: t, client: c, namespace: namespace, config: actions(t, namespace), chart: load(t)}
 }
 
-// actions returns what Helm's commands share.
+// actions returns the common configuration of Helm's commands.
 func actions(tb testing.TB, namespace string) *action.Configuration {
 	tb.Helper()
 	kubeconfig := filepath.Join(shared.Get(tb).Dir(), "kubeconfig")
@@ -116,7 +116,7 @@ func actions(tb testing.TB, namespace string) *action.Configuration {
 func (h *helm) install(name, values string, tune ...func(*action.Install)) error {
 	h.Helper()
 	command := action.NewInstall(h.config)
-	command.ReleaseName, command.Namespace, command.WaitStrategy, command.Timeout = name, h.namespace, kube.HookOnlyStrategy, kit.Patience
+	command.ReleaseName, command.Namespace, command.WaitStrategy, command.Timeout = name, h.namespace, kube.HookOnlyStrategy, kit.WaitTimeout
 	for _, change := range tune {
 		change(command)
 	}
@@ -124,14 +124,15 @@ func (h *helm) install(name, values string, tune ...func(*action.Install)) error
 	return err
 }
 
-// takeOver takes what somebody else has installed, as a definition that an uninstalled release has left.
+// takeOver adopts objects that another release has installed, for example a definition that an uninstalled release
+// left behind.
 func takeOver(command *action.Install) { command.TakeOwnership, command.ForceConflicts = true, true }
 
 // upgrade runs helm upgrade.
 func (h *helm) upgrade(name, values string) error {
 	h.Helper()
 	command := action.NewUpgrade(h.config)
-	command.Namespace, command.WaitStrategy, command.Timeout = h.namespace, kube.HookOnlyStrategy, kit.Patience
+	command.Namespace, command.WaitStrategy, command.Timeout = h.namespace, kube.HookOnlyStrategy, kit.WaitTimeout
 	_, err := command.Run(name, h.chart, valuesOf(h, values))
 	return err
 }
@@ -139,19 +140,19 @@ func (h *helm) upgrade(name, values string) error {
 // rollback runs helm rollback to a revision.
 func (h *helm) rollback(name string, revision int) error {
 	command := action.NewRollback(h.config)
-	command.Version, command.WaitStrategy, command.Timeout = revision, kube.HookOnlyStrategy, kit.Patience
+	command.Version, command.WaitStrategy, command.Timeout = revision, kube.HookOnlyStrategy, kit.WaitTimeout
 	return command.Run(name)
 }
 
 // uninstall runs helm uninstall.
 func (h *helm) uninstall(name string) error {
 	command := action.NewUninstall(h.config)
-	command.WaitStrategy, command.Timeout = kube.HookOnlyStrategy, kit.Patience
+	command.WaitStrategy, command.Timeout = kube.HookOnlyStrategy, kit.WaitTimeout
 	_, err := command.Run(name)
 	return err
 }
 
-// get reads an object; an empty namespace is that of the release.
+// get reads an object. The namespace defaults to that of the release.
 func (h *helm) get(object client.Object, namespace, name string) error {
 	if namespace == "" {
 		namespace = h.namespace
@@ -159,7 +160,7 @@ func (h *helm) get(object client.Object, namespace, name string) error {
 	return h.client.Get(h.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
 }
 
-// configuration returns the configuration file that the chart has made.
+// configuration returns the configuration file that the chart has rendered.
 func (h *helm) configuration() map[string]any {
 	h.Helper()
 	configMap := &corev1.ConfigMap{}
@@ -167,7 +168,7 @@ func (h *helm) configuration() map[string]any {
 	return valuesOf(h, configMap.Data["config.yaml"])
 }
 
-// create creates an object of the namespace, unless it has another one.
+// create creates an object in the namespace, unless the object specifies another one.
 func (h *helm) create(object client.Object) {
 	h.Helper()
 	if object.GetNamespace() == "" {
@@ -204,16 +205,16 @@ func (h *helm) eventuallyIs(name string, conditionType resourcesv1alpha1.Conditi
 	})
 }
 
-// eventuallyGone waits until an object is not there any more.
+// eventuallyGone waits until an object no longer exists.
 func (h *helm) eventuallyGone(object client.Object) {
 	h.Helper()
-	kit.Eventually(h, object.GetName()+" is gone", func() string {
+	kit.Eventually(h, object.GetName()+" is deleted", func() string {
 		err := h.client.Get(h.Context(), client.ObjectKeyFromObject(object), object)
 		if client.IgnoreNotFound(err) != nil {
 			return err.Error()
 		}
 		if err == nil {
-			return "it is there"
+			return "it still exists"
 		}
 		return ""
 	})

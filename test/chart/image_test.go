@@ -12,9 +12,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var long = flag.Bool("chart.long", false, "run the tests that take minutes, too")
+var long = flag.Bool("chart.long", false, "also run the tests that take minutes")
 
-// needsTime skips a test that takes long, unless it is asked for.
+// needsTime skips a long test unless the flag for long tests is set.
 func needsTime(t *testing.T) {
 	t.Helper()
 	if !*long {
@@ -22,8 +22,8 @@ func needsTime(t *testing.T) {
 	}
 }
 
-// TestImage builds the files of the image twice, of sources in two places: all bytes are the same. They are a static program, what it is made
-// of, and the licence.
+// TestImage builds the files of the image twice, from sources in two places, and checks that all bytes are the
+// same. The files are a static program, its components (SBOM), and the licence.
 func TestImage(t *testing.T) {
 	needsTime(t)
 	build := func(sources string) string {
@@ -53,17 +53,17 @@ func TestImage(t *testing.T) {
 	kit.Must(t, err)
 	t.Logf("%s", listed)
 	if lines := strings.Count(string(listed), "\n"); lines != 4 {
-		t.Errorf("there are %d files, want the directory, the program, the SBOM and the licence", lines)
+		t.Errorf("found %d entries, want the directory, the program, the SBOM and the licence", lines)
 	}
 	version, err := exec.Command(filepath.Join(one, "resource-manager"), "--version").CombinedOutput()
 	if err != nil || string(version) != "v0.0.0-test\n" {
-		t.Errorf("the program says %q: %v", version, err)
+		t.Errorf("the output of the program is %q: %v", version, err)
 	}
 	program, err := os.ReadFile(filepath.Join(one, "resource-manager"))
 	kit.Must(t, err)
 	for what, text := range map[string]string{"a path of this machine": root(t), "a dynamic loader": "/lib64/ld-linux"} {
 		if bytes.Contains(program, []byte(text)) {
-			t.Errorf("the program has %s in it: %s", what, text)
+			t.Errorf("the program contains %s: %s", what, text)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// file returns the configuration file of the release; empty without a release.
+// file returns the configuration file of the release, or an empty string without a release.
 func (h *helm) file() string {
 	configMap := &corev1.ConfigMap{}
 	if h.get(configMap, "", manager+"-config") != nil {
@@ -32,7 +32,7 @@ func (h *helm) file() string {
 	return configMap.Data["config.yaml"]
 }
 
-// targetRole returns the rules for the target cluster; none without a release.
+// targetRole returns the rules for the target cluster, or none without a release.
 func (h *helm) targetRole() []rbacv1.PolicyRule {
 	role := &rbacv1.ClusterRole{}
 	if h.client.Get(h.Context(), client.ObjectKey{Name: h.namespace + ":" + manager + ":target"}, role) != nil {
@@ -46,21 +46,22 @@ const (
 	notCollecting = "rbac: {target: {admin: false}}\nreplicas: 3\n"
 )
 
-// TestLifeOfARelease installs, upgrades, rolls back and uninstalls in every order that makes sense. Rights follow the configuration, Pods
-// are replaced when it changes, and the definition of ManagedResources and what they hold stays.
+// TestLifeOfARelease installs, upgrades, rolls back and uninstalls in every sensible order. Rights must follow the
+// configuration, Pods must be replaced when the configuration changes, and the definition of ManagedResources and
+// their objects must be retained.
 func TestLifeOfARelease(t *testing.T) {
 	needsTime(t)
 	h := newHelm(t)
 	const name = "resource-manager"
 	if err := h.upgrade(name, collecting); err == nil {
-		t.Error("something was upgraded that is not installed")
+		t.Error("a release that is not installed was upgraded")
 	}
 	kit.Must(t, h.install(name, collecting, takeOver))
 	kept := h.manage("kept", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: "+h.namespace+"}\n")
 	h.wantRelease("installed", "garbageCollector", 2)
 	first := h.template()
 	if err := h.install(name, collecting); err == nil {
-		t.Error("it was installed twice")
+		t.Error("the release was installed twice")
 	}
 
 	kit.Must(t, h.upgrade(name, notCollecting))
@@ -75,7 +76,7 @@ func TestLifeOfARelease(t *testing.T) {
 	kit.Must(t, h.rollback(name, 1))
 	h.wantRelease("rolled back", "garbageCollector", 2)
 	if got := h.template(); !reflect.DeepEqual(got, first) {
-		t.Errorf("after rolling back the Pods are\n%+v\nwere\n%+v", got, first)
+		t.Errorf("after rolling back the Pods are\n%+v\nwant\n%+v", got, first)
 	}
 	kit.Must(t, h.upgrade(name, notCollecting))
 	h.wantRelease("upgraded after rolling back", "", 3)
@@ -83,28 +84,29 @@ func TestLifeOfARelease(t *testing.T) {
 	for range 2 {
 		kit.Must(t, h.uninstall(name))
 		h.wantUninstalled(kept)
-		kit.Must(t, h.install(name, collecting)) // the definition is still that of this release
+		kit.Must(t, h.install(name, collecting)) // the definition still belongs to this release
 		h.wantRelease("installed again", "garbageCollector", 2)
 	}
 	kit.Must(t, h.rollbackFails(name))
 	kit.Must(t, h.uninstall(name))
 	if err := h.uninstall(name); err == nil {
-		t.Error("it was uninstalled twice")
+		t.Error("the release was uninstalled twice")
 	}
 	h.wantUninstalled(kept)
 }
 
-// rollbackFails tries to roll back to a revision that there is not, which must change nothing.
+// rollbackFails tries to roll back to a revision that does not exist. This must not change anything.
 func (h *helm) rollbackFails(name string) error {
 	h.Helper()
 	if err := h.rollback(name, 17); err == nil {
-		h.Error("it was rolled back to nothing")
+		h.Error("the release was rolled back to a missing revision")
 	}
 	h.wantRelease("not rolled back", "garbageCollector", 2)
 	return nil
 }
 
-// TestDefinitionIsUpgraded: Helm changes the definition of ManagedResources with the chart, and back.
+// TestDefinitionIsUpgraded checks that Helm changes the definition of ManagedResources with the chart, and that a
+// rollback reverts the change.
 func TestDefinitionIsUpgraded(t *testing.T) {
 	needsTime(t)
 	h := newHelm(t)
@@ -142,13 +144,14 @@ func (h *helm) template() *corev1.PodTemplateSpec {
 	return &deployment.Spec.Template
 }
 
-// wantRelease compares a release with what it should be: with a word in the configuration, and the rights that go with it.
+// wantRelease checks a release: its configuration, with or without the word, the corresponding rights, and its
+// replicas.
 func (h *helm) wantRelease(when, word string, replicas int32) {
 	h.Helper()
 	deployment := &appsv1.Deployment{}
 	kit.Must(h, h.get(deployment, "", manager))
 	if *deployment.Spec.Replicas != replicas {
-		h.Errorf("%s: there are %d replicas, want %d", when, *deployment.Spec.Replicas, replicas)
+		h.Errorf("%s: got %d replicas, want %d", when, *deployment.Spec.Replicas, replicas)
 	}
 	if has := strings.Contains(h.file(), "garbageCollector"); has != (word != "") {
 		h.Errorf("%s: the configuration is\n%s", when, h.file())
@@ -172,7 +175,7 @@ func (h *helm) definition() *metav1.PartialObjectMetadata {
 	return definition
 }
 
-// wantUninstalled checks that nothing is left but the definition, and ManagedResources.
+// wantUninstalled checks that only the definition and ManagedResources remain.
 func (h *helm) wantUninstalled(kept *resourcesv1alpha1.ManagedResource) {
 	h.Helper()
 	if h.definition().DeletionTimestamp != nil {
@@ -187,23 +190,23 @@ func (h *helm) wantUninstalled(kept *resourcesv1alpha1.ManagedResource) {
 	for _, list := range []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{}} {
 		kit.Must(h, h.client.List(h.Context(), list, ours, client.InNamespace(h.namespace)))
 		if left := reflect.ValueOf(list).Elem().FieldByName("Items").Len(); left > 0 {
-			h.Errorf("%d objects are left: %+v", left, list)
+			h.Errorf("%d objects remain: %+v", left, list)
 		}
 	}
 	if h.targetRole() != nil {
-		h.Error("the rights for the target cluster are left")
+		h.Error("the rights for the target cluster still exist")
 	}
 }
 
-// TestUpgradeFromGardenerResourceManager installs over what gardener deploys: the Deployment, whose selector cannot be changed, stays and
-// runs other Pods, and so do the objects beside it.
+// TestUpgradeFromGardenerResourceManager installs over the objects that gardener deploys. The Deployment, whose
+// selector is immutable, must be retained and run other Pods. The other objects must be retained, too.
 func TestUpgradeFromGardenerResourceManager(t *testing.T) {
 	needsTime(t)
 	h := newHelm(t)
 	deployment := h.deployUpstream()
 	err := h.install("resource-manager", "crds: {create: false}")
 	if err == nil || !strings.Contains(err.Error(), "ownership") {
-		t.Errorf("it was installed over something without being asked to: %v", err)
+		t.Errorf("the release adopted objects without the option to do so: %v", err)
 	}
 	kit.Must(t, h.install("resource-manager", "", takeOver))
 	t.Cleanup(func() { kit.Must(t, h.uninstall("resource-manager")) })
@@ -211,7 +214,7 @@ func TestUpgradeFromGardenerResourceManager(t *testing.T) {
 	after := &appsv1.Deployment{}
 	kit.Must(t, h.get(after, "", manager))
 	if after.UID != deployment.UID {
-		t.Error("the Deployment was created anew")
+		t.Error("the Deployment was created again")
 	}
 	container := after.Spec.Template.Spec.Containers[0]
 	if len(after.Spec.Template.Spec.Containers) != 1 || container.Image != "resource-manager:dev" ||
@@ -225,7 +228,7 @@ func TestUpgradeFromGardenerResourceManager(t *testing.T) {
 	}
 }
 
-// deployUpstream creates objects in the shape of those of gardener-resource-manager, as a client that updates.
+// deployUpstream creates objects like those of gardener-resource-manager, as a client that uses updates.
 func (h *helm) deployUpstream() *appsv1.Deployment {
 	h.Helper()
 	labels := map[string]string{"app": manager}

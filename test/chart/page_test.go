@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 
-// asHelm is helm, for shells that tests run.
+// asHelm makes this process act as the helm command, for shells that tests run.
 func asHelm() int {
 	kube.ManagedFieldsManager = "helm"
 	command, err := helmcmd.NewRootCmd(os.Stdout, os.Args[1:], helmcmd.SetupLogging)
@@ -28,7 +28,8 @@ func asHelm() int {
 	return 0
 }
 
-// TestInstallationPage runs the commands of docs/installation.md by Helm's own command line and kubectl. Both clusters are one here.
+// TestInstallationPage runs the commands of docs/installation.md with Helm's own command line and kubectl. One
+// cluster is both the source and the target.
 func TestInstallationPage(t *testing.T) {
 	needsTime(t)
 	h := newHelm(t)
@@ -50,10 +51,10 @@ func TestInstallationPage(t *testing.T) {
 	}
 	shell.Run(t, []string{"helm uninstall resource-manager --namespace shoot--foo--bar", "helm uninstall rights --namespace kube-system"})
 
-	h.manage("held", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: garden}\n") // nobody runs who would add a finalizer
+	h.manage("held", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: garden}\n") // no running process would add a finalizer
 	page.Next("Upgrade, roll back, uninstall")
 	if definition := h.anyDefinition(); definition {
-		t.Error("the definition of ManagedResources is left")
+		t.Error("the definition of ManagedResources still exists")
 	}
 
 	before := h.deployUpstream()
@@ -61,7 +62,7 @@ func TestInstallationPage(t *testing.T) {
 	after := &appsv1.Deployment{}
 	kit.Must(t, h.get(after, "", manager))
 	if after.UID != before.UID {
-		t.Error("the Deployment was created anew")
+		t.Error("the Deployment was created again")
 	}
 	h.eventuallyAvailable(manager)
 
@@ -74,7 +75,7 @@ func TestInstallationPage(t *testing.T) {
 	for _, command := range pages.Inline(t, "docs/installation.md") {
 		if command = strings.ReplaceAll(command, "NAME", "elsewhere"); pages.Why(command) == "" && strings.Contains(command, "helm template") {
 			rendered++
-			// A Helm that is released knows a newer Kubernetes than its library.
+			// A released Helm supports a newer Kubernetes than its library.
 			if output := shell.Run(t, []string{command + " --kube-version 1.30"}); !strings.Contains(output, "namespace: elsewhere") {
 				t.Errorf("%s: %s", command, output)
 			}
@@ -86,8 +87,8 @@ func TestInstallationPage(t *testing.T) {
 	shell.Run(t, []string{"kubectl delete -k config/seed"})
 }
 
-// shell returns one in a directory with the chart, config/ and the values of the page, and with a second context for the same cluster.
-// Webhooks are not registered, as nobody answers where they would be.
+// shell returns a shell in a directory with the chart, config/ and the values of the page, and with a second
+// context for the same cluster. Webhooks are not registered, because no server listens at their address.
 func (h *helm) shell(t *testing.T) pages.Shell {
 	t.Helper()
 	directory := t.TempDir()
@@ -118,7 +119,7 @@ func (h *helm) wantImage(image string) {
 	h.eventuallyAvailable(manager)
 }
 
-// anyDefinition tells whether ManagedResources are defined.
+// anyDefinition reports whether ManagedResources are defined.
 func (h *helm) anyDefinition() bool {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

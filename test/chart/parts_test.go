@@ -28,23 +28,23 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// drifts changes a ConfigMap of a ManagedResource, and waits until it is as it was.
+// drifts changes a ConfigMap of a ManagedResource, and waits until the change is reverted.
 func (h *helm) drifts(name string) {
 	h.Helper()
 	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}
 	kit.Change(h, h.client, live, func() { live.Data["key"] = "changed" })
-	kit.Eventually(h, "drift is put back", func() string {
+	kit.Eventually(h, "drift is corrected", func() string {
 		if err := h.get(live, "", name); err != nil {
 			return err.Error()
 		}
 		if live.Data["key"] != "value" {
-			return "it is " + live.Data["key"]
+			return "the value is " + live.Data["key"]
 		}
 		return ""
 	})
 }
 
-// requestsToken asks for a token, and withdraws that: what was made for it goes.
+// requestsToken requests a token, and withdraws the request. The objects created for it must be deleted.
 func (h *helm) requestsToken() {
 	h.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -62,11 +62,11 @@ func (h *helm) requestsToken() {
 			return err.Error()
 		}
 		if len(target.Data["token"]) == 0 {
-			return "it has none"
+			return "the Secret has no token"
 		}
 		return ""
 	})
-	// A label of the ServiceAccount changes, which has it applied again, and the token reviewed.
+	// A changed label of the ServiceAccount triggers another apply and a review of the token.
 	kit.Change(h, h.client, secret, func() {
 		secret.Annotations["serviceaccount.resources.gardener.cloud/labels"] = `{"a":"b"}`
 	})
@@ -76,7 +76,7 @@ func (h *helm) requestsToken() {
 			return err.Error()
 		}
 		if account.Labels["a"] != "b" {
-			return "it does not have it"
+			return "the label is missing"
 		}
 		return ""
 	})
@@ -85,7 +85,8 @@ func (h *helm) requestsToken() {
 	h.eventuallyGone(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "client"}})
 }
 
-// opensNetwork has policies made for a Service, changed, and deleted.
+// opensNetwork creates a Service and changes and deletes it, so that its policies are created, changed and
+// deleted.
 func (h *helm) opensNetwork() {
 	h.Helper()
 	const annotation = "networking.resources.gardener.cloud/from-world-to-ports"
@@ -97,12 +98,12 @@ func (h *helm) opensNetwork() {
 	}
 	h.create(service)
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "ingress-to-shop-from-world"}}
-	kit.EventuallyTrue(h, "there is a policy", func() bool { return h.get(policy, "", policy.Name) == nil })
+	kit.EventuallyTrue(h, "the policy exists", func() bool { return h.get(policy, "", policy.Name) == nil })
 	kit.Must(h, h.client.Delete(h.Context(), service))
 	h.eventuallyGone(policy)
 }
 
-// losesTaint taints a Node as if its critical components were not ready.
+// losesTaint taints a Node as if its critical components were not ready, and waits until the taint is removed.
 func (h *helm) losesTaint(name string) {
 	h.Helper()
 	const taint = "node.gardener.cloud/critical-components-not-ready"
@@ -110,20 +111,20 @@ func (h *helm) losesTaint(name string) {
 	kit.Change(h, h.client, node, func() {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})
 	})
-	kit.Eventually(h, "the taint goes", func() string {
+	kit.Eventually(h, "the taint is removed", func() string {
 		if err := h.client.Get(h.Context(), client.ObjectKey{Name: name}, node); err != nil {
 			return err.Error()
 		}
 		for _, one := range node.Spec.Taints {
 			if one.Key == taint {
-				return "it is there"
+				return "the taint still exists"
 			}
 		}
 		return ""
 	})
 }
 
-// invalidatesToken creates a static token of a ServiceAccount that mounts none.
+// invalidatesToken creates a static token of a ServiceAccount that does not mount tokens.
 func (h *helm) invalidatesToken() {
 	h.Helper()
 	h.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "static"}, AutomountServiceAccountToken: ptr.To(false)})
@@ -137,7 +138,8 @@ func (h *helm) invalidatesToken() {
 	})
 }
 
-// approves has a kubelet ask for a certificate that is denied, as it names an address that its Node does not have.
+// approves requests a certificate for a kubelet. The request is denied, because it contains an address that the
+// Node does not have.
 func (h *helm) approves(node string) {
 	h.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -147,7 +149,7 @@ func (h *helm) approves(node string) {
 	}, key)
 	kit.Must(h, err)
 	config := shared.Get(h).Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated", "system:masters"}} // of whom RBAC asks nothing
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated", "system:masters"}} // RBAC does not apply to this group
 	kubelet, err := client.New(config, client.Options{Scheme: h.client.Scheme()})
 	kit.Must(h, err)
 	request := &certificatesv1.CertificateSigningRequest{
@@ -164,11 +166,11 @@ func (h *helm) approves(node string) {
 	})
 }
 
-// trustsWebhooks waits until the configuration of webhooks says what to trust.
+// trustsWebhooks waits until the webhook configurations have a CA bundle.
 func (h *helm) trustsWebhooks() {
 	h.Helper()
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		kit.Eventually(h, kind+" has what to trust", func() string {
+		kit.Eventually(h, kind+" has a CA bundle", func() string {
 			configuration := &unstructured.Unstructured{}
 			configuration.SetAPIVersion("admissionregistration.k8s.io/v1")
 			configuration.SetKind(kind)
@@ -180,7 +182,7 @@ func (h *helm) trustsWebhooks() {
 			for _, hook := range hooks {
 				fields, is := hook.(map[string]any)
 				if bundle, _, _ := unstructured.NestedString(fields, "clientConfig", "caBundle"); !is || bundle == "" {
-					return "there is no bundle"
+					return "the CA bundle is missing"
 				}
 			}
 			return ""
@@ -188,17 +190,17 @@ func (h *helm) trustsWebhooks() {
 	}
 }
 
-// mendsCertificate breaks the certificate of the webhooks, and waits until there is another one.
+// mendsCertificate breaks the certificate of the webhooks, and waits until it is replaced.
 func (h *helm) mendsCertificate() {
 	h.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: manager + "-webhooks"}}
 	kit.Change(h, h.client, secret, func() { secret.Data["tls.crt"] = []byte("broken") })
-	kit.EventuallyTrue(h, "there is another certificate", func() bool {
+	kit.EventuallyTrue(h, "the certificate is replaced", func() bool {
 		return h.get(secret, "", secret.Name) == nil && string(secret.Data["tls.crt"]) != "broken"
 	})
 }
 
-// eventuallyAvailable waits until the Pods of the Deployment run, which a restricted namespace lets in.
+// eventuallyAvailable waits until the Pods of the Deployment run in the restricted namespace.
 func (h *helm) eventuallyAvailable(name string) {
 	h.Helper()
 	kit.Eventually(h, "the Pods run", func() string {
@@ -213,7 +215,7 @@ func (h *helm) eventuallyAvailable(name string) {
 	})
 }
 
-// showsPage has the page show a ManagedResource to somebody who may see it, and nothing to others.
+// showsPage checks that the page shows a ManagedResource to a permitted user, and nothing to others.
 func (h *helm) showsPage(name string) {
 	h.Helper()
 	page := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

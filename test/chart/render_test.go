@@ -31,8 +31,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestGeneratedFiles: what the chart has of other parts of the repository, the plain YAML below config/, and the table of values are
-// those that make generate writes.
+// TestGeneratedFiles checks that the generated files of the chart, the plain YAML below config/, and the table of
+// values are up to date.
 func TestGeneratedFiles(t *testing.T) {
 	t.Parallel()
 	files, err := generate.All(root(t))
@@ -40,7 +40,7 @@ func TestGeneratedFiles(t *testing.T) {
 	for path, want := range files {
 		got, err := os.ReadFile(filepath.Join(root(t), path))
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what it is made of: run make generate (%v)", path, err)
+			t.Errorf("%s is outdated: run make generate (%v)", path, err)
 		}
 	}
 	for _, directory := range []string{"config/seed", "config/shoot/source", "config/shoot/target"} {
@@ -48,13 +48,13 @@ func TestGeneratedFiles(t *testing.T) {
 		kit.Must(t, err)
 		for _, entry := range entries {
 			if path := directory + "/" + entry.Name(); files[path] == nil {
-				t.Errorf("nothing makes %s any more: remove it", path)
+				t.Errorf("%s is no longer generated: remove it", path)
 			}
 		}
 	}
 }
 
-// objectsOf returns the objects of rendered files.
+// objectsOf returns the objects in rendered files.
 func objectsOf(tb testing.TB, files map[string]string) []*unstructured.Unstructured {
 	tb.Helper()
 	var objects []*unstructured.Unstructured
@@ -87,7 +87,7 @@ func find(objects []*unstructured.Unstructured, kind string) []*unstructured.Uns
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return object.GetKind() != kind })
 }
 
-// configOf returns the configuration file among objects, checked as the resource-manager does.
+// configOf returns the configuration file among objects, validated as the resource-manager does.
 func configOf(tb testing.TB, objects []*unstructured.Unstructured) *configv1alpha1.ResourceManagerConfiguration {
 	tb.Helper()
 	text, _, err := unstructured.NestedString(find(objects, "ConfigMap")[0].Object, "data", "config.yaml")
@@ -99,7 +99,7 @@ func configOf(tb testing.TB, objects []*unstructured.Unstructured) *configv1alph
 	return config
 }
 
-// rulesOf returns what roles allow, in lines: cluster, namespace, and one right.
+// rulesOf returns the rights of roles as lines: cluster, namespace, and one right.
 func rulesOf(tb testing.TB, objects []*unstructured.Unstructured) []string {
 	tb.Helper()
 	var lines []string
@@ -130,8 +130,8 @@ func linesOf(cluster, namespace string, rules []rbacv1.PolicyRule) []string {
 	return lines
 }
 
-// TestRightsAreThoseOfThePackage renders roles for many configurations, and compares them with what the package says of the configuration
-// file that comes with them.
+// TestRightsAreThoseOfThePackage renders roles for many configurations, and compares them with the rights that the
+// package computes from the rendered configuration file.
 func TestRightsAreThoseOfThePackage(t *testing.T) {
 	t.Parallel()
 	loaded, random := load(t), rand.New(rand.NewPCG(1, 2))
@@ -153,7 +153,7 @@ func TestRightsAreThoseOfThePackage(t *testing.T) {
 		slices.Sort(lines)
 		lines = slices.Compact(lines)
 		if got := rulesOf(t, objects); !slices.Equal(got, lines) {
-			t.Fatalf("for %v the chart gives\n%s\nwant\n%s", config, strings.Join(got, "\n"), strings.Join(lines, "\n"))
+			t.Fatalf("for %v the chart grants\n%s\nwant\n%s", config, strings.Join(got, "\n"), strings.Join(lines, "\n"))
 		}
 		most = max(most, len(lines))
 	}
@@ -162,7 +162,7 @@ func TestRightsAreThoseOfThePackage(t *testing.T) {
 	}
 }
 
-// randomConfig returns a configuration with nothing, with everything, or with some parts.
+// randomConfig returns a configuration in which no parts, all parts or some parts are enabled.
 func randomConfig(random *rand.Rand, i int) map[string]any {
 	chance := func() bool { return i == 1 || i > 1 && random.IntN(3) == 0 }
 	namespaces := func() []any {
@@ -209,7 +209,7 @@ func randomConfig(random *rand.Rand, i int) map[string]any {
 	return config
 }
 
-// TestWebhooksAreThoseOfTheTable compares the configurations of webhooks that the chart makes with those of the package.
+// TestWebhooksAreThoseOfTheTable compares the webhook configurations of the chart with those of the package.
 func TestWebhooksAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	loaded, settings := load(t), map[string]any{}
@@ -230,7 +230,7 @@ func TestWebhooksAreThoseOfTheTable(t *testing.T) {
 		validating := webhooks.ValidatingConfiguration(webhooks.Table(), placement, reach)
 		if placement.Shoot {
 			if validating != nil || len(find(objects, "ValidatingWebhookConfiguration")) > 0 {
-				t.Error("a shoot has validating webhooks")
+				t.Error("the chart renders validating webhooks for a shoot")
 			}
 			continue
 		}
@@ -251,7 +251,7 @@ func wantSame[W admissionregistrationv1.MutatingWebhook | admissionregistrationv
 	}
 }
 
-// TestWrongValues: the schema says which value is wrong, and why.
+// TestWrongValues checks that the error of the schema names the wrong value and the reason.
 func TestWrongValues(t *testing.T) {
 	t.Parallel()
 	loaded := load(t)
@@ -273,13 +273,13 @@ func TestWrongValues(t *testing.T) {
 		_, err := generate.Render(loaded, "garden", valuesOf(t, values))
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: the error does not say %q: %v", values, part, err)
+				t.Errorf("%s: the error lacks %q: %v", values, part, err)
 			}
 		}
 	}
 }
 
-// TestServiceMonitor: there is one if it is asked for, and the cluster has the kind.
+// TestServiceMonitor checks that a ServiceMonitor is rendered if it is requested and the cluster has the kind.
 func TestServiceMonitor(t *testing.T) {
 	t.Parallel()
 	loaded, asked := load(t), valuesOf(t, "serviceMonitor: {create: true, labels: {prometheus: main}}")
@@ -288,7 +288,7 @@ func TestServiceMonitor(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if got := find(render(t, loaded, map[string]any{}, kind), "ServiceMonitor"); len(got) != 0 {
-		t.Errorf("without being asked: %v", got)
+		t.Errorf("rendered without a request: %v", got)
 	}
 	files, err := generate.Render(loaded, "garden", asked)
 	kit.Must(t, err)
@@ -297,7 +297,8 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
-// TestPage: there is a port for the page if the configuration has it served, also with nothing but defaults, and for Pods with a label alone.
+// TestPage checks that the page has a port, only for Pods with a label, if the configuration enables it, also with
+// all defaults.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	loaded := load(t)
@@ -305,7 +306,7 @@ func TestPage(t *testing.T) {
 	kit.Must(t, err)
 	for name, content := range without {
 		if strings.Contains(content, "8443") || strings.Contains(content, "name: ui,") {
-			t.Errorf("%s has a port for a page that is not served:\n%s", name, content)
+			t.Errorf("%s has a port for a disabled page:\n%s", name, content)
 		}
 	}
 	for values, port := range map[string]string{"config: {server: {ui: {}}}": "8443", "config: {server: {ui: {bindAddress: 0.0.0.0}}}\nports: {ui: 9443}": "9443"} {
@@ -329,7 +330,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestConfigIsTakenAsItIs: what values say of the configuration is in the file, and a change of it replaces the Pods.
+// TestConfigIsTakenAsItIs checks that the file has the configuration of the values unchanged, and that a change
+// replaces the Pods.
 func TestConfigIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	loaded := load(t)
@@ -351,14 +353,14 @@ func TestConfigIsTakenAsItIs(t *testing.T) {
 	if want := []string{
 		"system:serviceaccount:garden:gardener-operator", "system:serviceaccount:garden:gardenlet", "system:serviceaccount:garden:my-gardener-resource-manager",
 	}; !slices.Equal(allowed, want) {
-		t.Errorf("the users who may delete are %v, not %v", allowed, want)
+		t.Errorf("the users who may delete are %v, want %v", allowed, want)
 	}
 	if checksum(some) == checksum("") || checksum(some) != checksum(some+"\nreplicas: 3") {
-		t.Error("the checksum does not follow the configuration alone")
+		t.Error("the checksum does not depend on exactly the configuration")
 	}
 }
 
-// TestKustomize builds the plain YAML with kustomize, changed by a further kustomization.
+// TestKustomize builds the plain YAML with kustomize, modified by a further kustomization.
 func TestKustomize(t *testing.T) {
 	t.Parallel()
 	for directory, kinds := range map[string][]string{

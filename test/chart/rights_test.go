@@ -49,8 +49,8 @@ func kubeconfig(tb testing.TB, user clientcmdapi.AuthInfo) []byte {
 	return written
 }
 
-// start starts the resource-manager with the configuration of the chart, of which only paths, addresses and the rate of requests are
-// adapted to this machine, and with the token of the chart's ServiceAccount.
+// start starts the resource-manager with the configuration of the chart and with the token of the chart's
+// ServiceAccount. Only paths, addresses and the rate of requests are adapted to this machine.
 func (h *helm) start(targetKubeconfig string) *kit.Process {
 	h.Helper()
 	config := h.configuration()
@@ -86,15 +86,15 @@ func (h *helm) start(targetKubeconfig string) *kit.Process {
 
 // unusedInASeed are the rights that TestRightsOfASeed does not use.
 var unusedInASeed = map[string]string{
-	"get managedresources.resources.gardener.cloud":      "only after a lost answer, or a handover",
+	"get managedresources.resources.gardener.cloud":      "only after a lost response, or a handover",
 	"patch events.events.k8s.io":                         "only when an Event repeats itself",
 	"patch events":                                       "only when an Event repeats itself",
-	"get services":                                       "only if one cannot be watched, or belonged to somebody else",
+	"get services":                                       "only if an object cannot be watched, or belonged to another owner",
 	"get configmaps":                                     "as above",
 	"get deployments.apps":                               "as above",
 	"list pods":                                          "only while a Deployment is rolled out",
-	"approve signers.certificates.k8s.io":                "asked for by the API server itself when a request is approved",
-	"update namespaces/finalizers":                       "asked for by the API server itself, with OwnerReferencesPermissionEnforcement",
+	"approve signers.certificates.k8s.io":                "checked by the API server itself when a request is approved",
+	"update namespaces/finalizers":                       "checked by the API server itself, with OwnerReferencesPermissionEnforcement",
 	"list *.networking.istio.io":                         "Istio is not installed",
 	"watch *.networking.istio.io":                        "Istio is not installed",
 	"create envoyfilters.networking.istio.io":            "Istio is not installed",
@@ -104,14 +104,14 @@ var unusedInASeed = map[string]string{
 	"list statefulsets.apps":                             "as above",
 	"list jobs.batch":                                    "as above",
 	"list cronjobs.batch":                                "as above",
-	"patch statefulsets.apps":                            "no second node comes",
-	"get namespaces":                                     "no workload comes from a namespace that the webhook does not know yet",
-	"get certificatesigningrequests.certificates.k8s.io": "asked for by node agents",
-	"list etcds.druid.gardener.cloud":                    "nobody deletes collections of them",
-	"list *.extensions.gardener.cloud":                   "nobody deletes collections of them",
+	"patch statefulsets.apps":                            "no second node is created",
+	"get namespaces":                                     "no workload is created in a namespace that the webhook has not seen yet",
+	"get certificatesigningrequests.certificates.k8s.io": "only for requests of node agents",
+	"list etcds.druid.gardener.cloud":                    "no client deletes collections of them",
+	"list *.extensions.gardener.cloud":                   "no client deletes collections of them",
 }
 
-// objects are what the ManagedResources of a test hold.
+// objects are the manifests of a test's ManagedResources.
 const objects = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: one, namespace: NS}
@@ -137,7 +137,8 @@ spec:
         securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// seed enables everything but webhooks that API servers would call for all Pods: nobody reaches a Service here.
+// seed enables everything except webhooks that API servers would call for all Pods, because Services are not
+// reachable here.
 const seed = `mode: seed
 rbac:
   target:
@@ -166,8 +167,8 @@ config:
     systemComponentsConfig: {enabled: true}
 `
 
-// TestRightsOfASeed installs the chart, runs the resource-manager with the rights of its ServiceAccount, and has it do what its parts are
-// for: nothing is forbidden to it, and no right is there for nothing.
+// TestRightsOfASeed installs the chart, runs the resource-manager with the rights of its ServiceAccount, and
+// exercises all its parts. No request may be forbidden, and all rights must be used.
 func TestRightsOfASeed(t *testing.T) {
 	h := newHelm(t)
 	kit.Must(t, h.install("resource-manager", seed, takeOver))
@@ -199,20 +200,21 @@ func TestRightsOfASeed(t *testing.T) {
 
 // unusedInAShoot are the rights that TestRightsOfAShoot does not use.
 var unusedInAShoot = map[string]string{
-	"get managedresources.resources.gardener.cloud": "only after a lost answer, or a handover",
-	"create events.events.k8s.io":                   "nothing goes wrong",
+	"get managedresources.resources.gardener.cloud": "only after a lost response, or a handover",
+	"create events.events.k8s.io":                   "nothing fails",
 	"patch events.events.k8s.io":                    "only when an Event repeats itself",
 	"patch events":                                  "only when an Event repeats itself",
 	"list events":                                   "only while something is unhealthy",
 	"list pods":                                     "only while a Deployment is rolled out",
 	"watch pods":                                    "only while a Deployment is rolled out",
-	"get configmaps":                                "only if one cannot be watched, or belonged to somebody else",
+	"get configmaps":                                "only if an object cannot be watched, or belonged to another owner",
 	"get deployments.apps":                          "as above",
-	"create secrets":                                "no token goes to a Secret of the target",
+	"create secrets":                                "no token is written to a Secret of the target",
 }
 
-// TestRightsOfAShoot installs into a source cluster and into a target cluster, which are one here, with a user for each. The token for the
-// target comes from a Secret, and is renewed by the resource-manager's own token requestor.
+// TestRightsOfAShoot installs into a source cluster and a target cluster, which are the same cluster here, with a
+// user for each. The token for the target is in a Secret, and the resource-manager's own token requestor renews
+// it.
 func TestRightsOfAShoot(t *testing.T) {
 	h := newHelm(t)
 	target := newHelm(t)
@@ -244,14 +246,14 @@ target: {tokenSecret: {create: true}, serviceAccount: {namespace: ` + target.nam
 	kit.Must(t, h.client.Delete(t.Context(), mr))
 	h.eventuallyGone(mr)
 	p.Stop()
-	p = h.start(filepath.Join(mounted, "kubeconfig")) // which has the new token alone
+	p = h.start(filepath.Join(mounted, "kubeconfig")) // only the new token is mounted
 	h.manage("again", strings.ReplaceAll(objects, "NS", target.namespace))
 	h.eventuallyIs("again", resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue)
 	p.Stop()
 	h.checkRights(unusedInAShoot, "system:serviceaccount:"+h.namespace+":"+manager, "system:serviceaccount:"+target.namespace+":of-the-shoot")
 }
 
-// mount writes the Secrets of the Deployment's volume into a directory, as a kubelet would.
+// mount writes the Secrets of the Deployment's volume to a directory, as a kubelet would.
 func (h *helm) mount(directory string) {
 	h.Helper()
 	deployment := &appsv1.Deployment{}

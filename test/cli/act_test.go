@@ -29,11 +29,11 @@ func TestSuspendAndResume(t *testing.T) {
 	w.edit(t, namespace, "settings", "red")
 	w.run("diff", "shop", "-n", namespace).says(t, 1, "1 to change", "It is suspended", "~ ConfigMap "+namespace+"/settings", "- colour: red", "+ colour: blue")
 	if colour := w.colour(t, namespace, "settings"); colour != "red" {
-		t.Errorf("the colour is %q: it was put back, or diff has written it", colour)
+		t.Errorf("the colour is %q: it was corrected, or diff wrote it", colour)
 	}
 	w.run("resume", "--all", "-n", namespace, "--wait").says(t, 0, "resumed", "ready")
 	if colour := w.colour(t, namespace, "settings"); colour != "blue" {
-		t.Errorf("it is said to be ready, and the colour is still %q", colour)
+		t.Errorf("the ManagedResource is reported as ready, but the colour is still %q", colour)
 	}
 	w.run("resume", "shop", "-n", namespace).says(t, 0, "is not suspended")
 	w.run("diff", "shop", "-n", namespace).says(t, 0, "1 unchanged")
@@ -49,7 +49,7 @@ func TestReconcile(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, mr))
 	if operation, asked := mr.Annotations[resourcesv1alpha1.AnnotationOperation]; asked {
-		t.Errorf("the operation %q was not taken in, though it is ready", operation)
+		t.Errorf("the operation %q was not processed, although the ManagedResource is ready", operation)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestWait(t *testing.T) {
 	w.run("wait", "-n", "kube-public").says(t, 2, "!no ManagedResource matches")
 }
 
-// TestWaitForWhatIsGoing has the ManagedResource gone as soon as it was read.
+// TestWaitForWhatIsGoing deletes the ManagedResource right after the command has read it.
 func TestWaitForWhatIsGoing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,7 +88,7 @@ func TestWaitForWhatIsGoing(t *testing.T) {
 	}
 }
 
-// TestDiffPredicts checks that what diff says is what happens: what manifests change, create and delete.
+// TestDiffPredicts checks that the result of applying manifests matches the prediction of diff: changes, creations and deletions.
 func TestDiffPredicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,11 +113,11 @@ func TestDiffPredicts(t *testing.T) {
 	w.runCall(call{args: []string{"diff", "shop", "-n", namespace, "-f", "-", "-o", "json"}, in: second}).says(t, 1, `"verb": "delete"`)
 	w.runCall(call{args: []string{"diff", "shop", "-n", namespace, "-f", "-", "-o", "name"}, in: second}).says(t, 1, "Secret "+namespace+"/password\n")
 	if colour := w.colour(t, namespace, "settings"); colour != "blue" {
-		t.Fatalf("the colour is %q: diff has written it", colour)
+		t.Fatalf("the colour is %q: diff wrote it", colour)
 	}
 	revision := w.secretOf(t, namespace, "shop")
 	w.runCall(call{args: []string{"create", "shop", "-n", namespace, "-f", "-", "--wait"}, in: second}).says(t, 0, "changed", "ready")
-	kit.Eventually(t, "it is as diff said", func() string {
+	kit.Eventually(t, "the result matches the prediction of diff", func() string {
 		gone := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "old"}, &corev1.ConfigMap{})
 		if colour := w.colour(t, namespace, "settings"); colour != "green" || gone == nil {
 			return "the colour is " + colour
@@ -137,7 +137,7 @@ func (w *world) secretOf(t *testing.T, namespace, name string) string {
 	return mr.Spec.SecretRefs[0].Name
 }
 
-// TestDiffTakesOver shows what becomes of an object that somebody else applied: fields that are in no manifest go.
+// TestDiffTakesOver shows the result for an object that another client applied: fields that are in no manifest are removed.
 func TestDiffTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,11 +150,11 @@ func TestDiffTakesOver(t *testing.T) {
 	after := &corev1.ConfigMap{}
 	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "settings"}, after))
 	if len(after.Data) != 1 || after.Data["colour"] != "blue" {
-		t.Errorf("it became %v, which diff did not say", after.Data)
+		t.Errorf("the result is %v, which diff did not predict", after.Data)
 	}
 }
 
-// TestDiffPreserves shows that what is left to others from now on stays as it is: the resource-manager gives these fields away
+// TestDiffPreserves shows that fields that are left to others from now on are unchanged. The resource-manager gives up these fields
 // before it applies the rest.
 func TestDiffPreserves(t *testing.T) {
 	t.Parallel()
@@ -178,17 +178,17 @@ spec:
 	out := w.runCall(call{args: []string{"diff", "shop", "-n", namespace, "-f", "-"}, in: second})
 	out.says(t, 1, "1 to change", "- - image: registry.example/main:1", "+ - image: registry.example/main:2", "+ resources.gardener.cloud/preserve-replicas")
 	if strings.Contains(out.out, "replicas: 3") || strings.Contains(out.out, "- replicas") {
-		t.Errorf("the replicas are said to change:\n%s", out.out)
+		t.Errorf("the output predicts a change of the replicas:\n%s", out.out)
 	}
 	w.runCall(call{args: []string{"create", "shop", "-n", namespace, "-f", "-", "--wait"}, in: second}).says(t, 0, "ready")
 	after := &appsv1.Deployment{}
 	kit.Must(t, w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, after))
 	if *after.Spec.Replicas != 1 || after.Spec.Template.Spec.Containers[0].Image != "registry.example/main:2" {
-		t.Errorf("it has %d replicas of %s", *after.Spec.Replicas, after.Spec.Template.Spec.Containers[0].Image)
+		t.Errorf("the Deployment has %d replicas of %s", *after.Spec.Replicas, after.Spec.Template.Spec.Containers[0].Image)
 	}
 }
 
-// TestDiffOfNewKinds shows objects whose namespace and kind come with the same manifests.
+// TestDiffOfNewKinds shows objects whose namespace and kind are defined by the same manifests.
 func TestDiffOfNewKinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -54,7 +54,7 @@ func TestUnknownNames(t *testing.T) {
 	w.run("get", "webshop-app", "-A").says(t, 2, "!names cannot be combined")
 }
 
-// TestReadOnly looks at everything with the rights to get and list alone, and less.
+// TestReadOnly runs all read commands with only the rights to get and list, and with fewer rights.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func (w *world) permit(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 	w.eventually(t, 0, nil, "get", "-n", "garden", "--as", user)
 }
 
-// TestOldServer talks to an API server that knows neither server-side apply nor OpenAPI v3.
+// TestOldServer uses an API server that supports neither server-side apply nor OpenAPI v3.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,7 +132,7 @@ func TestOldServer(t *testing.T) {
 	execute(call{args: at("create", "shop", "-n", namespace, "-f", "-"), in: configMap}).says(t, 2, "!too old for server-side apply")
 }
 
-// TestNarrow checks that nothing is wider than a terminal of 60 columns.
+// TestNarrow checks that no output is wider than a terminal of 60 columns.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -149,7 +149,7 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 		if strings.Contains(out.out, "\x1b") {
-			t.Errorf("%v: there are colours, though it is no terminal", args)
+			t.Errorf("%v: the output has colours, although it is not a terminal", args)
 		}
 	}
 }

@@ -28,15 +28,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 
-// placeholders are what the pages write for what is the reader's own, and what that is here.
+// placeholders are the placeholders in the pages and their values in this test.
 var placeholders = strings.NewReplacer(
 	"NAME -n NAMESPACE", "webshop-app -n garden", "NAMESPACE", "garden", "<namespace>", "garden", "<node>", "node-0",
 	"KIND/OBJECT -n OBJECTS", "deployment/storefront -n webshop", "KIND OBJECT -n OBJECTS", "deployment storefront -n webshop", "watch KIND", "watch deployments",
 	"csr REQUEST", "csr request", "secret SECRET", "secret certificate", "service/shop", "service/storefront -n webshop",
-	"servicemonitors,networkpolicies", "networkpolicies", // there is no Prometheus operator here
+	"servicemonitors,networkpolicies", "networkpolicies", // the test has no Prometheus operator
 )
 
-// TestCommandsOfPages runs what pages tell to type, in blocks and in sentences, on the web shop. It changes nothing that matters to it.
+// TestCommandsOfPages runs the commands of the pages, in blocks and in sentences, on the web shop. They change nothing that matters to it.
 func TestCommandsOfPages(t *testing.T) {
 	w := newWorld(t) // not parallel: it applies the definition of ManagedResources
 	w.run("create", "shop", "-n", "default", "-f", "../../examples/webshop/flags").says(t, 0)
@@ -65,7 +65,7 @@ func TestCommandsOfPages(t *testing.T) {
 			output := shell.Run(t, []string{command})
 			nothing := strings.Contains(output, "No resources found") && !strings.HasPrefix(command, "kubectl get events")
 			if strings.TrimSpace(output) == "" || nothing {
-				t.Errorf("%s: %s says nothing: %q", page, command, output)
+				t.Errorf("%s: %s printed nothing: %q", page, command, output)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// prepare makes what commands look at, and what a web shop does not have.
+// prepare creates the objects that the commands read and that a web shop does not have.
 func (w *world) prepare(t *testing.T) {
 	t.Helper()
 	directory := t.TempDir()
@@ -118,7 +118,7 @@ func (w *world) prepare(t *testing.T) {
 	})
 }
 
-// TestWebshopPage does by hand what examples/webshop/README.md says, with other names, since the web shop is here already.
+// TestWebshopPage runs the commands of examples/webshop/README.md with other names, because the web shop is already installed.
 func TestWebshopPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,13 +18,13 @@ import (
 
 func fieldOwner(name string) client.FieldOwner { return client.FieldOwner(name) }
 
-// TestCreateSplits delivers more than a Secret can hold, and gets the same objects back.
+// TestCreateSplits delivers more data than a Secret can hold, and decodes the same objects.
 func TestCreateSplits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	folder := t.TempDir()
-	const count, size = 4, 450_000 // random bytes, which cannot be compressed
+	const count, size = 4, 450_000 // random bytes, which do not compress
 	for i := range count {
 		random := make([]byte, size)
 		_, _ = rand.Read(random)
@@ -40,7 +40,7 @@ func TestCreateSplits(t *testing.T) {
 	encoded := w.runCall(call{args: []string{"encode", "large", "-n", namespace, "-f", folder}})
 	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: encoded.out})
 	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
-		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+		t.Errorf("encode and decode differ from the delivered manifests (%d and %d bytes)", len(again.out), len(decoded.out))
 	}
 }
 
@@ -53,7 +53,7 @@ func TestEncodeNeedsNoCluster(t *testing.T) {
 	encoded.says(t, 0, "kind: ManagedResource", "immutable: true", "data.yaml.br", "resources.gardener.cloud/garbage-collectable-reference: \"true\"",
 		"reference.resources.gardener.cloud/secret-")
 	if again := execute(call{args: args}); again != encoded {
-		t.Error("equal manifests are encoded in different ways")
+		t.Error("equal manifests are encoded differently")
 	}
 	decoded := execute(call{args: []string{"decode", "-f", "-"}, in: encoded.out})
 	decoded.says(t, 0, "# at index 0 in 'data.yaml.br' in secret 'garden/shop-", "kind: HorizontalPodAutoscaler", "kind: Coupon")
@@ -96,7 +96,7 @@ func TestCreateRefusesBadInput(t *testing.T) {
 	create(strings.ReplaceAll(other, "$NS", namespace), "-f", "-", "--force").says(t, 0, "changed")
 }
 
-// TestCreateFromKustomization delivers a kustomization with a definition and over 1 MiB, and gets the same objects back.
+// TestCreateFromKustomization delivers a kustomization with a definition and more than 1 MiB, and decodes the same objects.
 func TestCreateFromKustomization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,14 +117,14 @@ func TestCreateFromKustomization(t *testing.T) {
 	decoded := w.run("decode", "shop", "-n", namespace, "-o", "json")
 	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: w.run("encode", "shop", "-n", namespace, "-k", folder).out})
 	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
-		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+		t.Errorf("encode and decode differ from the delivered manifests (%d and %d bytes)", len(again.out), len(decoded.out))
 	}
 	w.run("tree", "shop", "-n", namespace).says(t, 0, "ConfigMap "+namespace+"/my-one-", "Present")
 	w.run("diff", "shop", "-n", namespace, "-k", folder).says(t, 0, "4 unchanged")
 	w.run("create", "shop", "-n", namespace, "-k", t.TempDir()).says(t, 2, "!build the kustomization")
 }
 
-// TestCreateFromChart delivers a Helm chart with a definition, one of its objects, and over 1 MiB, and gets the same objects back.
+// TestCreateFromChart delivers a Helm chart with a definition, one of its objects, and more than 1 MiB, and decodes the same objects.
 func TestCreateFromChart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,12 +152,12 @@ func TestCreateFromChart(t *testing.T) {
 	out := w.run(append([]string{"create", "--wait"}, chart...)...)
 	out.says(t, 0, "created (5 objects", "Secrets)", "ready", "!Omitted, because chart hooks are not run: Job prepare (pre-install).")
 	if strings.Contains(out.err, "probe") {
-		t.Errorf("the tests of a chart are told of: %s", out.err)
+		t.Errorf("the output mentions the tests of the chart: %s", out.err)
 	}
 	decoded := w.run("decode", "shop", "-n", namespace, "-o", "json")
 	again := w.runCall(call{args: []string{"decode", "-f", "-", "-o", "json"}, in: w.run(append([]string{"encode"}, chart...)...).out})
 	if decoded.code != 0 || !reflect.DeepEqual(again, decoded) {
-		t.Errorf("encode and decode differ from what was delivered (%d and %d bytes)", len(again.out), len(decoded.out))
+		t.Errorf("encode and decode differ from the delivered manifests (%d and %d bytes)", len(again.out), len(decoded.out))
 	}
 	w.run("decode", "shop", "-n", namespace, "-o", "name").says(t, 0,
 		"gadgets.chart.example.org\n", "/settings\n", "/large-1\n", "/large-2\n", "/shop\n")
@@ -166,14 +166,14 @@ func TestCreateFromChart(t *testing.T) {
 	}
 	w.run(append([]string{"diff"}, chart...)...).says(t, 0, "5 unchanged")
 	w.run(append([]string{"diff", "--brief"}, append(chart, "--set-value", "colour=red")...)...).says(t, 1, "1 to change, 4 unchanged")
-	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!the values for the chart", "!/colour", "!want string")
+	w.run(append([]string{"create"}, append(chart, "--set-value", "colour=7")...)...).says(t, 2, "!invalid values for the chart", "!/colour", "!want string")
 	w.run("create", "shop", "-n", namespace, "--chart", folder).says(t, 2, "!requires Kubernetes >=1.30.0-0", "!--kube-version")
 	w.run("create", "shop", "-n", namespace, "--chart", t.TempDir()).says(t, 2, "!is not a valid chart: Chart.yaml file is missing")
 	w.run("create", "shop", "-n", namespace, "-f", folder).says(t, 2, "!is a Helm chart: use --chart")
 	w.run("create", "shop", "-n", namespace, "-f", folder, "--set-value", "a=b").says(t, 2, "!--set-value requires --chart")
 }
 
-// randomText returns a text that cannot be compressed to less than three quarters.
+// randomText returns a text that does not compress to less than three quarters of its size.
 func randomText() string {
 	content := make([]byte, 600_000)
 	_, _ = rand.Read(content)

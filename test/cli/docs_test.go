@@ -18,20 +18,20 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var update = flag.Bool("update", false, "write what the commands say into the pages")
+var update = flag.Bool("update", false, "write the output of the commands into the pages")
 
-// transcribed pages have transcripts, which are run in this order.
+// transcribed are the pages with transcripts, which are run in this order.
 var transcribed = []string{"../../docs/cli.md", "../../docs/tutorial.md"}
 
-// transcript is a command in the page, and what it says.
+// transcript is a command in the page, and its output.
 type transcript struct{ command, says string }
 
 var consoleBlock = regexp.MustCompile("(?s)```console\n.*?\n```\n")
 
-// TestTranscripts runs every command of docs/cli.md and docs/tutorial.md, in order, and compares what it says with the page. Ages, and
-// what Kubernetes makes up, may differ. `go test ./test/cli -run TestTranscripts -update` writes the pages anew.
+// TestTranscripts runs every command of docs/cli.md and docs/tutorial.md, in order, and compares its output with the page. Ages and
+// values that Kubernetes generates may differ. `go test ./test/cli -run TestTranscripts -update` rewrites the pages.
 func TestTranscripts(t *testing.T) {
-	w := newWorld(t) // not parallel: the other tests, which are, run after it
+	w := newWorld(t) // not parallel: the parallel tests run after it
 	t.Cleanup(func() { w.restore(t) })
 	w.await(t, "garden", "webshop-sale", state.Unhealthy)
 	w.eventually(t, 0, []string{"FailedScheduling", "Unschedulable", "ReplicaSetUpdated", "ResourcesProgressing is True"}, "why", "-n", "garden")
@@ -51,10 +51,10 @@ func (w *world) check(t *testing.T, page string) {
 		for _, each := range transcriptsIn(block) {
 			says := w.settled(t, each)
 			if normal(says) != normal(each.says) && !*update {
-				t.Errorf("$ %s\nsays\n%s\nand the page has\n%s", each.command, says, each.says)
+				t.Errorf("the output of\n$ %s\nis\n%s\nwant, as in the page,\n%s", each.command, says, each.says)
 			}
 			if suspended := suspending.FindStringSubmatch(each.command); suspended != nil {
-				w.await(t, suspended[2], suspended[1], state.Suspended) // a person takes longer than that to go on
+				w.await(t, suspended[2], suspended[1], state.Suspended) // a user takes longer than that to continue
 			}
 			fmt.Fprintf(&result, "$ %s\n%s", each.command, says)
 		}
@@ -65,16 +65,17 @@ func (w *world) check(t *testing.T, page string) {
 	}
 }
 
-// changing matches commands that do something, which is not to be done twice.
+// changing matches commands that change something and must not run twice.
 var changing = regexp.MustCompile(`\bkubectl (label|patch|apply|delete|mr (suspend|resume|reconcile|create|wait))\b`)
 
 var suspending = regexp.MustCompile(`^kubectl mr suspend (\S+) -n (\S+)$`)
 
-// settled returns what a command says. One that only looks is repeated until it says what the page has: a slow machine is not there yet.
+// settled returns the output of a command. A read command is repeated until its output matches the page, because a slow machine takes
+// longer to get there.
 func (w *world) settled(t *testing.T, each transcript) string {
 	t.Helper()
 	says := w.shell(t, each.command)
-	for deadline := time.Now().Add(kit.Patience / 4); !*update && normal(says) != normal(each.says) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(kit.WaitTimeout / 4); !*update && normal(says) != normal(each.says) && time.Now().Before(deadline); {
 		if changing.MatchString(each.command) {
 			break
 		}
@@ -84,7 +85,7 @@ func (w *world) settled(t *testing.T, each transcript) string {
 	return says
 }
 
-// restore has the sale fail again.
+// restore makes the sale fail again.
 func (w *world) restore(t *testing.T) {
 	t.Helper()
 	sale := managedResource("garden", "webshop-sale")
@@ -107,11 +108,11 @@ func transcriptsIn(block string) []transcript {
 	return found
 }
 
-// progress is what is told of what takes over a second.
+// progress matches the progress lines of operations that take over a second.
 var progress = regexp.MustCompile(`(?m)^.* …\n`)
 
-// shell runs a command at the root of the repository: kubectl mr here, kubectl itself as it is. Both outputs are returned, and the
-// exit code if there is one.
+// shell runs a command at the root of the repository. kubectl mr runs in this process, and kubectl itself as a program. It returns both
+// outputs, and the exit code if there is one.
 func (w *world) shell(t *testing.T, command string) string {
 	t.Helper()
 	root := repository(t)
@@ -139,7 +140,7 @@ func repository(t *testing.T) string {
 	return root
 }
 
-// shellIn runs a command with the kubectl of the repository. A failure is part of what is returned.
+// shellIn runs a command with the kubectl of the repository. A failure is part of the returned text.
 func (w *world) shellIn(root, command string) string {
 	shell := exec.CommandContext(context.Background(), "sh", "-c", command)
 	shell.Dir = root
@@ -148,7 +149,8 @@ func (w *world) shellIn(root, command string) string {
 	return string(out)
 }
 
-// fleeting is what differs each time: ages, names of Pods and what they run on, and what Kubernetes' versions word differently.
+// fleeting matches text that differs from run to run: ages, names of Pods and their nodes, and text that differs between versions of
+// Kubernetes.
 var fleeting = []struct {
 	pattern *regexp.Regexp
 	name    string

@@ -40,12 +40,12 @@ import (
 
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}}
 
-// auditLog is that of the shared control plane.
+// auditLog is the audit log of the shared control plane.
 var auditLog = filepath.Join(os.TempDir(), fmt.Sprintf("trellis-cli-audit-%d.log", os.Getpid()))
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // as the program does
+	klog.SetLogger(logr.Discard()) // like the program
 	if pages.Program() != "" {
 		os.Exit(asProgram())
 	}
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asProgram is kubectl mr, or brotli --stdout, for shells that tests run.
+// asProgram runs kubectl mr, or brotli --stdout, for shells that tests start.
 func asProgram() int {
 	if pages.Program() == "brotli" {
 		compressed := brotli.NewWriter(os.Stdout)
@@ -76,14 +76,14 @@ func asProgram() int {
 	return console.ExitCode(err)
 }
 
-// world is what all tests share: the web shop of the demo, and a sale that does not come up.
+// world is the state that all tests share: the web shop of the demo, and a sale that does not start.
 type world struct {
 	controlPlane *controlplane.ControlPlane
 	kubeconfig   string
 	client       client.Client
-	// withoutKind is what get said before the kind ManagedResource was there.
+	// withoutKind is the outcome of get before the kind ManagedResource was defined.
 	withoutKind outcome
-	// topWithoutKind is what top returned then.
+	// topWithoutKind is the error of top before the kind was defined.
 	topWithoutKind error
 }
 
@@ -93,7 +93,7 @@ var theWorld = struct {
 	err error
 }{}
 
-// newWorld returns the world, which the first test that asks for it makes.
+// newWorld returns the world. The first call creates it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	cp := shared.Get(t)
@@ -135,7 +135,7 @@ func makeWorld(t *testing.T, cp *controlplane.ControlPlane) (*world, error) {
 	return w, nil
 }
 
-// startManager starts a resource-manager that lives as long as the control plane.
+// startManager starts a resource-manager that runs as long as the control plane.
 func (w *world) startManager() error {
 	binary, err := kit.Binary()
 	if err != nil {
@@ -169,7 +169,7 @@ server:
 }
 
 func awaitReady(process *controlplane.Process, url string) error {
-	deadline := time.Now().Add(kit.Patience)
+	deadline := time.Now().Add(kit.WaitTimeout)
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for range ticker.C {
@@ -190,13 +190,13 @@ func awaitReady(process *controlplane.Process, url string) error {
 	return nil
 }
 
-// outcome is what a command wrote, and its exit code.
+// outcome is the output of a command, and its exit code.
 type outcome struct {
 	out, err string
 	code     int
 }
 
-// call is a command that is about to be run.
+// call is a command to run.
 type call struct {
 	args  []string
 	in    string
@@ -205,7 +205,7 @@ type call struct {
 	ctx   context.Context
 }
 
-// run runs a command as the program does, with the kubeconfig of the control plane unless another one is named.
+// run runs a command like the program, with the kubeconfig of the control plane unless another one is named.
 func (w *world) run(args ...string) outcome { return w.runCall(call{args: args}) }
 
 func (w *world) runCall(do call) outcome {
@@ -231,8 +231,8 @@ func execute(do call) outcome {
 	return outcome{out.String(), errOut.String(), console.ExitCode(err)}
 }
 
-// says checks the exit code, and that all texts are in what was written to standard output, or to standard error if they begin
-// with "!", with no space after it.
+// says checks the exit code, and that all texts are in the standard output, or in the standard error if they begin with "!" that no
+// space follows.
 func (o outcome) says(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if objection := o.lacks(code, texts...); objection != "" {
@@ -240,7 +240,7 @@ func (o outcome) says(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// lacks says what is wrong with an outcome; empty if nothing is.
+// lacks describes the difference of an outcome from the expected one. It is empty if there is no difference.
 func (o outcome) lacks(code int, texts ...string) string {
 	if o.code != code {
 		return fmt.Sprintf("exit code %d, want %d\n%s%s", o.code, code, o.out, o.err)
@@ -251,13 +251,13 @@ func (o outcome) lacks(code int, texts ...string) string {
 			where, wanted = o.err, rest
 		}
 		if !strings.Contains(squeeze(where), squeeze(wanted)) {
-			return fmt.Sprintf("%q is not in what was written:\n%s%s", wanted, o.out, o.err)
+			return fmt.Sprintf("%q is not in the output:\n%s%s", wanted, o.out, o.err)
 		}
 	}
 	return ""
 }
 
-// squeeze makes one space of several.
+// squeeze replaces several spaces with one.
 func squeeze(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -266,13 +266,13 @@ func squeeze(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// namespace returns a namespace of the test's own.
+// namespace creates a namespace for the test.
 func (w *world) namespace(t *testing.T) string {
 	t.Helper()
 	return kit.NewNamespace(t, w.client, "cli", nil)
 }
 
-// deliver delivers manifests as a ManagedResource, and waits until it is in a state. $NS stands for the namespace.
+// deliver delivers manifests as a ManagedResource, and waits until it is in a state. $NS is replaced by the namespace.
 func (w *world) deliver(t *testing.T, namespace, name string, wanted state.Word, manifests string) {
 	t.Helper()
 	out := w.runCall(call{
@@ -290,7 +290,7 @@ func (w *world) deliverSuspended(t *testing.T, namespace, name, manifests string
 	w.await(t, namespace, name, state.Suspended)
 }
 
-// forget deletes ManagedResources, and waits until they are gone.
+// forget deletes ManagedResources, and waits until they no longer exist.
 func (w *world) forget(t *testing.T, namespace string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -312,13 +312,13 @@ func (w *world) await(t *testing.T, namespace, name string, wanted state.Word) {
 		}
 		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 		if wanted == state.Suspended && applied.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored {
-			return "the resource-manager has not taken in yet that it is suspended"
+			return "the resource-manager has not observed the suspension yet"
 		}
 		return ""
 	})
 }
 
-// eventually runs a command until its outcome is as wanted.
+// eventually runs a command until its outcome is the expected one.
 func (w *world) eventually(t *testing.T, code int, texts []string, args ...string) outcome {
 	t.Helper()
 	var last outcome
@@ -333,14 +333,14 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// edit changes the colour in a ConfigMap as a person does with kubectl edit.
+// edit changes the colour in a ConfigMap like a user of kubectl edit.
 func (w *world) edit(t *testing.T, namespace, name, colour string) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"colour":%q}}`, colour))
 	kit.Must(t, w.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: named(namespace, name)}, patch, client.FieldOwner("kubectl-edit")))
 }
 
-// colour returns the colour in a ConfigMap; empty if there is none.
+// colour returns the colour in a ConfigMap. It is empty if there is none.
 func (w *world) colour(t *testing.T, namespace, name string) string {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}

@@ -25,7 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// fleetWorld is a garden of its own, whose Seed is the cluster of the world.
+// fleetWorld is a separate garden. Its Seed is the cluster of the world.
 type fleetWorld struct {
 	*world
 	t       *testing.T
@@ -47,7 +47,7 @@ func newFleetWorld(t *testing.T) *fleetWorld {
 	started, err := garden.Start(t.Context(), garden.Options{APIServer: server})
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		kit.Must(t, started.KillAPIServer()) // it would wait for watches to end
+		kit.Must(t, started.KillAPIServer()) // a regular stop would wait for watches to end
 		kit.Must(t, started.Stop())
 	})
 	f.gardens = started
@@ -97,7 +97,7 @@ func (f *fleetWorld) declare(name, seed string, profile *corev1beta1.CloudProfil
 	return shoot
 }
 
-// reports writes the status of the Shoot as gardenlet would.
+// reports writes the status of the Shoot like gardenlet.
 func (f *fleetWorld) reports(state corev1beta1.LastOperationState, progress int32, description string, errs ...corev1beta1.LastError) {
 	f.t.Helper()
 	kit.Must(f.t, f.garden.Get(f.t.Context(), client.ObjectKeyFromObject(f.shoot), f.shoot))
@@ -112,7 +112,7 @@ func (f *fleetWorld) reports(state corev1beta1.LastOperationState, progress int3
 	kit.Must(f.t, f.garden.Status().Update(f.t.Context(), f.shoot))
 }
 
-// emit delivers a ConfigMap as a flow does into the namespace garden: with labels.
+// emit delivers a ConfigMap into the namespace garden like a flow: with labels.
 func (f *fleetWorld) emit(flow, name string, owner client.Object) {
 	f.t.Helper()
 	manifest := strings.NewReplacer("$NS", f.technical, "name: settings", "name: "+name).Replace(configMap)
@@ -124,7 +124,7 @@ func (f *fleetWorld) emit(flow, name string, owner client.Object) {
 	f.await(f.t, "garden", name, state.Ready)
 }
 
-// ofSeedClass declares a ManagedResource that the resource-manager of a seed has applied, which this test does not run.
+// ofSeedClass creates a ManagedResource as if the resource-manager of a seed, which this test does not run, had applied it.
 func (f *fleetWorld) ofSeedClass(name, object string) {
 	f.t.Helper()
 	mr := managedResource(f.technical, name)
@@ -149,17 +149,17 @@ func (f *fleetWorld) ofSeedClass(name, object string) {
 	kit.Must(f.t, f.client.Status().Update(f.t.Context(), mr))
 }
 
-// of runs a command with the garden.
+// of runs a command with the kubeconfig of the garden.
 func (f *fleetWorld) of(args ...string) outcome {
 	return f.run(append(args, "--garden-kubeconfig", f.gardenConfig)...)
 }
 
-// completes returns what a shell offers for an argument.
+// completes returns the completions of a shell for an argument.
 func (f *fleetWorld) completes(command, begun string) outcome {
 	return execute(call{args: []string{"__complete", command, "--kubeconfig", f.kubeconfig, "--garden-kubeconfig", f.gardenConfig, begun}})
 }
 
-// TestFleet shows a Shoot and a Seed of a garden that is another cluster, from before the Shoot is scheduled until it is up.
+// TestFleet shows a Shoot and a Seed of a garden in another cluster, from before the Shoot is scheduled until it is created.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleetWorld(t)
@@ -167,11 +167,11 @@ func TestFleet(t *testing.T) {
 	f.of("get", "shoot/garden-dev/ones").says(t, 2, "!Shoot garden-dev/ones not found in the garden", "!did you mean one?")
 	f.of("get", "shoot/default/one").says(t, 2, "!namespace default has no Shoots")
 	f.of("why", "seed/nothing").says(t, 2, "!Seed nothing not found in the garden")
-	f.of("get", "shoot/one").says(t, 2, "!write shoot/NAMESPACE/NAME")
+	f.of("get", "shoot/one").says(t, 2, "!use shoot/NAMESPACE/NAME")
 	f.of("get", "shoot/garden-dev/one", "-w").says(t, 2, "!kubectl mr top shoot/garden-dev/one")
 	f.of("get", "shoot/garden-dev/two").says(t, 0, "Shoot garden-dev/two: no operation has begun", "!is not scheduled yet: spec.seedName is empty")
 	f.of("why", "shoot/garden-dev/three").says(t, 0, "Shoot garden-dev/three on Seed "+f.seed.Name+": no operation has begun",
-		"!has not begun to work on Shoot garden-dev/three", "!kubectl mr get seed/"+f.seed.Name)
+		"!has not begun to reconcile Shoot garden-dev/three", "!kubectl mr get seed/"+f.seed.Name)
 	f.of("top", "shoot/garden-dev/two").says(t, 2, "!top needs a terminal")
 	f.completes("get", "sho").says(t, 0, "shoot/\n")
 	f.completes("get", "shoot/").says(t, 0, "shoot/garden-dev/one\n", "shoot/garden-dev/two\n")
@@ -189,7 +189,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// showsShoot: the Shoot, its ManagedResources in the order in which they come up, and what it fails with.
+// showsShoot checks the output for the Shoot, its ManagedResources in the order in which they are created, and its error.
 func (f *fleetWorld) showsShoot(t *testing.T) {
 	t.Helper()
 	f.emit("shoot", f.technical, f.shoot)
@@ -207,7 +207,7 @@ func (f *fleetWorld) showsShoot(t *testing.T) {
 	var list resourcesv1alpha1.ManagedResourceList
 	kit.Must(t, json.Unmarshal([]byte(f.of("get", "shoot/garden-dev/one", "-o", "json").out), &list))
 	if len(list.Items) != 4 || list.Items[len(list.Items)-1].Name != "later" {
-		t.Errorf("-o json has %d ManagedResources", len(list.Items))
+		t.Errorf("-o json contains %d ManagedResources", len(list.Items))
 	}
 
 	f.of("tree", "shoot/garden-dev/one").says(t, 0, "Shoot garden-dev/one Processing", "step 1", "ManagedResource "+f.technical+"/kube-apiserver Ready",
@@ -239,7 +239,7 @@ func (f *fleetWorld) showsShoot(t *testing.T) {
 	}
 }
 
-// showsTop: the operation goes on above the list, which follows both namespaces.
+// showsTop checks that the operation continues above the list, which follows both namespaces.
 func (f *fleetWorld) showsTop(t *testing.T) {
 	t.Helper()
 	name, _, err := fleet.Parse("shoot/garden-dev/one")
@@ -252,7 +252,7 @@ func (f *fleetWorld) showsTop(t *testing.T) {
 	run.shows("2 Ready", "1 of 2")
 	run.press("q")
 	kit.Must(t, run.ends())
-	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Succeeded, 100 %", "!All ManagedResources behind Shoot garden-dev/one are ready or suspended (2).")
+	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Succeeded, 100 %", "!All ManagedResources of Shoot garden-dev/one are ready or suspended (2).")
 }
 
 func (f *fleetWorld) showsSeed(t *testing.T) {
@@ -260,11 +260,11 @@ func (f *fleetWorld) showsSeed(t *testing.T) {
 	f.of("get", "seed/"+f.seed.Name).says(t, 0, "Seed "+f.seed.Name+": no operation has begun", "!No ManagedResource of Seed "+f.seed.Name+" is in the cluster")
 	f.emit("seed", f.technical+"-seed", f.seed)
 	f.of("get", "seed/"+f.seed.Name).says(t, 0, "garden "+f.technical+"-seed Ready")
-	f.of("tree", "seed/"+f.seed.Name, "--target-kubeconfig", f.gardenConfig).says(t, 0, "ConfigMap "+f.technical+"/"+f.technical+"-seed Present") // in the seed, whatever the flag says
-	f.of("why", "seed/"+f.seed.Name).says(t, 0, "!All ManagedResources behind Seed "+f.seed.Name+" are ready or suspended (1).")
+	f.of("tree", "seed/"+f.seed.Name, "--target-kubeconfig", f.gardenConfig).says(t, 0, "ConfigMap "+f.technical+"/"+f.technical+"-seed Present") // in the seed, regardless of the flag
+	f.of("why", "seed/"+f.seed.Name).says(t, 0, "!All ManagedResources of Seed "+f.seed.Name+" are ready or suspended (1).")
 }
 
-// inOneCluster: where the garden is its own seed, no flag names it.
+// inOneCluster checks that no flag is needed for a garden that is its own seed.
 func (f *fleetWorld) inOneCluster(t *testing.T) {
 	t.Helper()
 	here := func() outcome {

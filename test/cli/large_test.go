@@ -29,9 +29,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var large = flag.Int("large", 0, "measure get and tree with so many ManagedResources of 10 objects each")
+var large = flag.Int("large", 0, "measure get and tree with that many ManagedResources of 10 objects each")
 
-// TestLarge measures how long it takes to look at many ManagedResources, on a control plane of its own without controllers:
+// TestLarge measures how long the read commands take with many ManagedResources, on a separate control plane without controllers:
 // `go test ./test/cli -run TestLarge -large 3000 -v -timeout 1h`.
 func TestLarge(t *testing.T) {
 	if *large == 0 {
@@ -64,7 +64,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// measureTop measures how long it takes until top shows all ManagedResources, and how much memory it keeps.
+// measureTop measures how long top takes until it shows all ManagedResources, and how much memory it retains.
 func measureTop(t *testing.T, kubeconfig string) {
 	t.Helper()
 	heap := func() uint64 {
@@ -94,7 +94,7 @@ func measureTop(t *testing.T, kubeconfig string) {
 	kit.Must(t, run.ends())
 }
 
-// fill creates ManagedResources with their objects, as a resource-manager leaves them behind.
+// fill creates ManagedResources with their objects as a resource-manager leaves them.
 func fill(t *testing.T, c client.Client) {
 	t.Helper()
 	const perNamespace = 10
@@ -151,7 +151,7 @@ func fillOne(t *testing.T, c client.Client, namespace, name string) error {
 	return c.Status().Update(t.Context(), mr)
 }
 
-// objectsOf returns what a component mostly consists of.
+// objectsOf returns the typical objects of a component.
 func objectsOf(namespace, name string) []client.Object {
 	meta := named(namespace, name)
 	labels := map[string]string{"app": name}

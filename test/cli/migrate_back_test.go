@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestMigrateBack leaves ManagedResources to gardener-resource-manager again, which knows no condition Ready.
+// TestMigrateBack returns ManagedResources to gardener-resource-manager, which does not know the condition Ready.
 func TestMigrateBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,7 +38,7 @@ func TestMigrateBack(t *testing.T) {
 	}
 	want := slices.DeleteFunc(resourcesv1alpha1.ConditionTypes(), func(c resourcesv1alpha1.ConditionType) bool { return c == resourcesv1alpha1.Ready })
 	if !slices.Equal(left, want) || mr.Status.ObservedGeneration != mr.Generation {
-		t.Errorf("%v are left, want %v", left, want)
+		t.Errorf("the remaining conditions are %v, want %v", left, want)
 	}
 	w.run("migrate", "--back", "shop", "-n", namespace).says(t, 0, "shop: does not have the condition Ready")
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// migrated are manifests that another tool applied before, with another colour.
+// migrated are manifests that another tool applied before with another colour.
 const migrated = configMap + `---
 apiVersion: v1
 kind: Service
@@ -46,11 +46,11 @@ spec:
 // predecessor is a tool that applies objects.
 type predecessor struct {
 	manager string
-	// labels and annotations are its marks; $NS stands for the namespace.
+	// labels and annotations are its marks. $NS is replaced by the namespace.
 	labels, annotations map[string]string
-	// serverSide says that it applies by server-side apply.
+	// serverSide is whether it uses server-side apply.
 	serverSide bool
-	// says is in what migrate tells.
+	// says is the expected output of migrate.
 	says []string
 }
 
@@ -58,13 +58,13 @@ var predecessors = map[string]predecessor{
 	"gardener-resource-manager": {
 		manager: "gardener-resource-manager", labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"},
 		annotations: map[string]string{"resources.gardener.cloud/origin": "$NS/shop", "resources.gardener.cloud/description": resourcesv1alpha1.Description},
-		says: []string{"1 to change, 2 unchanged; 3 of them currently applied by another tool", "It is suspended", "of gardener-resource-manager (ManagedResource $NS/shop)",
+		says: []string{"1 to change, 2 unchanged; 3 of them currently applied by another tool", "It is suspended", "applied by gardener-resource-manager (ManagedResource $NS/shop)",
 			"kubectl scale deployment gardener-resource-manager -n $NS --replicas 0"},
 	},
 	"Flux": {
 		manager: "kustomize-controller", serverSide: true,
 		labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
-		says: []string{"3 to change; 3 of them currently applied by another tool", "~ Deployment $NS/web, of Flux (Kustomization flux-system/shop)",
+		says: []string{"3 to change; 3 of them currently applied by another tool", "~ Deployment $NS/web, applied by Flux (Kustomization flux-system/shop)",
 			"Kept by kustomize-controller: .spec.replicas", ".metadata.labels.kustomize.toolkit.fluxcd.io/name",
 			"kubectl patch kustomizations.kustomize.toolkit.fluxcd.io shop -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'"},
 	},
@@ -74,20 +74,21 @@ var predecessors = map[string]predecessor{
 			"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": "$NS", "app.kubernetes.io/managed-by": "Helm",
 		},
 		annotations: map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "$NS"},
-		says:        []string{"of Flux (HelmRelease $NS/shop)", "it uninstalls the release"},
+		says:        []string{"applied by Flux (HelmRelease $NS/shop)", "it uninstalls the release"},
 	},
 	"Argo CD": {
 		manager: "argocd-controller",
 		annotations: map[string]string{
 			"argocd.argoproj.io/tracking-id": "shop:v1/ConfigMap:$NS/settings", "kubectl.kubernetes.io/last-applied-configuration": "{}",
 		},
-		says: []string{"of Argo CD (Application shop)", ".metadata.annotations.argocd.argoproj.io/tracking-id",
+		says: []string{"applied by Argo CD (Application shop)", ".metadata.annotations.argocd.argoproj.io/tracking-id",
 			"kubectl patch applications.argoproj.io shop -n argocd --type merge -p '{\"metadata\":{\"finalizers\":null}}'"},
 	},
 }
 
-// TestMigratePredictsTheTakeOver has objects as each predecessor leaves them, asks what a take-over changes, has the resource-manager
-// take them over, and compares what it wrote, by the API server's audit log, and what became of the objects with what was told.
+// TestMigratePredictsTheTakeOver creates objects as each predecessor leaves them, and lets migrate predict the changes of a take-over.
+// Then the resource-manager takes the objects over. The test compares its writes, by the API server's audit log, and the resulting
+// objects with the prediction.
 func TestMigratePredictsTheTakeOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +125,7 @@ func TestMigratePredictsTheTakeOver(t *testing.T) {
 				}
 			}
 			if want := slices.Sorted(keys(foreseen)); !slices.Equal(written, want) {
-				t.Errorf("written\n  %s\nforeseen\n  %s", strings.Join(written, "\n  "), strings.Join(want, "\n  "))
+				t.Errorf("written\n  %s\npredicted\n  %s", strings.Join(written, "\n  "), strings.Join(want, "\n  "))
 			}
 			for name, want := range foreseen {
 				w.checkTaken(t, name, before.manager, left, want)
@@ -133,7 +134,7 @@ func TestMigratePredictsTheTakeOver(t *testing.T) {
 	}
 }
 
-// leave makes objects as a predecessor does, and returns them.
+// leave creates objects like a predecessor, and returns them.
 func (w *world) leave(t *testing.T, before predecessor, namespace, manifests string) []*unstructured.Unstructured {
 	t.Helper()
 	documents, err := pack.Parse("manifests", []byte(manifests))
@@ -158,20 +159,20 @@ func (w *world) leave(t *testing.T, before predecessor, namespace, manifests str
 		}
 		left = append(left, obj)
 	}
-	kit.Eventually(t, "the Deployment has its Pods, and is changed no more", func() string {
+	kit.Eventually(t, "the Deployment has its Pods, and no longer changes", func() string {
 		deployment := &appsv1.Deployment{}
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, deployment); err != nil {
 			return err.Error()
 		}
 		if deployment.Status.AvailableReplicas < 1 {
-			return "there is none"
+			return "it does not exist"
 		}
 		return ""
 	})
 	return left
 }
 
-// leaveManagedResource makes a ManagedResource as gardener-resource-manager leaves it, but suspended.
+// leaveManagedResource creates a ManagedResource as gardener-resource-manager leaves it, except that it is suspended.
 func (w *world) leaveManagedResource(t *testing.T, parcel *pack.Parcel, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, secret := range parcel.Secrets {
@@ -194,7 +195,7 @@ func (w *world) leaveManagedResource(t *testing.T, parcel *pack.Parcel, objects 
 	})
 }
 
-// checkJSON checks what is told to programs.
+// checkJSON checks the JSON output.
 func (w *world) checkJSON(t *testing.T, do call, manager string) {
 	t.Helper()
 	var told struct {
@@ -211,17 +212,17 @@ func (w *world) checkJSON(t *testing.T, do call, manager string) {
 	out := w.runCall(do)
 	kit.Must(t, json.Unmarshal([]byte(out.out), &told))
 	if len(told.ManagedResources) != 1 || len(told.ManagedResources[0].Changes) != 3 || len(told.Predecessors) != 1 || told.Predecessors[0].Objects != 3 {
-		t.Fatalf("told is %s", out.out)
+		t.Fatalf("the output is %s", out.out)
 	}
 	for _, change := range told.ManagedResources[0].Changes {
 		manages := slices.ContainsFunc(change.Managers, func(m struct{ Name string }) bool { return m.Name == manager })
 		if len(change.Owners) != 1 || change.Owners[0].Name != "shop" || !manages || change.Taken == 0 {
-			t.Errorf("told of %s %s is %+v", change.Kind, change.Name, change)
+			t.Errorf("the output for %s %s is %+v", change.Kind, change.Name, change)
 		}
 	}
 }
 
-// foresee returns what the objects of a parcel become.
+// foresee returns the predicted objects of a parcel.
 func (w *world) foresee(t *testing.T, parcel *pack.Parcel) map[string]*unstructured.Unstructured {
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
@@ -238,26 +239,26 @@ func (w *world) foresee(t *testing.T, parcel *pack.Parcel) map[string]*unstructu
 	return foreseen
 }
 
-// checkTaken compares an object with what it was foreseen to become.
+// checkTaken compares an object with its prediction.
 func (w *world) checkTaken(t *testing.T, name, manager string, left []*unstructured.Unstructured, want *unstructured.Unstructured) {
 	t.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
 	kit.Must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(want), live))
 	if got, want := essence(live), essence(want); !reflect.DeepEqual(got, want) {
-		t.Errorf("%s became %v, foreseen was %v", name, got, want)
+		t.Errorf("%s is %v, but the prediction was %v", name, got, want)
 	}
 	if got, want := fieldsOf(t, live, manager), fieldsOf(t, want, manager); got != want {
-		t.Errorf("of %s, %s is left %s, foreseen was %s", name, manager, got, want)
+		t.Errorf("of %s, %s keeps %s, but the prediction was %s", name, manager, got, want)
 	}
 	for _, before := range left {
 		if before.GetKind() == live.GetKind() && before.GetUID() != live.GetUID() {
-			t.Errorf("%s was created anew", name)
+			t.Errorf("%s was recreated", name)
 		}
 	}
 }
 
-// fieldsOf returns the fields of a manager as text, but for the status.
+// fieldsOf returns the fields of a manager as text, except for the status.
 func fieldsOf(t *testing.T, obj *unstructured.Unstructured, manager string) string {
 	t.Helper()
 	var found []string
@@ -287,17 +288,17 @@ func TestMigrateRefusesAndFilters(t *testing.T) {
 	propose := func(args ...string) outcome {
 		return w.runCall(call{args: append([]string{"migrate", "shop", "-n", namespace, "-f", "-"}, args...), in: manifests})
 	}
-	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, of kubectl", "Do not apply the manifests with kubectl again")
+	propose().says(t, 1, "~ ConfigMap "+namespace+"/settings, applied by kubectl", "Do not apply the manifests with kubectl again")
 	propose("--from", "flux").says(t, 0, "no objects")
-	propose("--from", "kubectl", "--brief").says(t, 1, "of kubectl")
+	propose("--from", "kubectl", "--brief").says(t, 1, "by kubectl")
 	propose("--as", "nobody").says(t, 2, "!forbidden")
 	look := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
 	w.permit(t, "onlooker", look)
-	propose("--as", "onlooker").says(t, 1, "of kubectl", "move to the resource-manager", "!without the API server's defaults and webhooks")
+	propose("--as", "onlooker").says(t, 1, "by kubectl", "move to the resource-manager", "!without the API server's defaults and webhooks")
 	w.run("__complete", "migrate", "--from", "").says(t, 0, "argocd\n")
 }
 
-// leaveOne makes an object as kubectl apply does.
+// leaveOne creates an object like kubectl apply.
 func (w *world) leaveOne(t *testing.T, namespace, manifests string) {
 	t.Helper()
 	documents, err := pack.Parse("manifests", []byte(manifests))

@@ -32,23 +32,24 @@ import (
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 
-// obsolete is in manifests that another tool applied, and leaves them after the take-over.
+// obsolete is an annotation in the manifests of the former tool. It is removed from the manifests after the take-over.
 const obsolete = "example.org/obsolete"
 
-// ofAShop are manifests that another tool applied, and that become a ManagedResource.
+// ofAShop are the manifests that another tool applied and that are moved into a ManagedResource.
 var ofAShop = strings.ReplaceAll(migrated, "metadata: {name: web, namespace: $NS}", "metadata: {name: web, namespace: $NS, annotations: {"+obsolete+`: "true"}}`)
 
-// moved is what is compared before and after a take-over.
+// moved is the state that is compared before and after a take-over.
 type moved struct {
 	world     *world
 	namespace string
 	before    map[string]any
 }
 
-// TestMigrationPage does what docs/migration.md says, on objects as each tool leaves them. Nothing is deleted, created anew or restarted,
-// what the tool had applied is the resource-manager's, and goes when it leaves the manifests; and the tool's own object goes without them.
+// TestMigrationPage runs the steps of docs/migration.md on objects as each tool leaves them. No object is deleted, recreated or
+// restarted. The resource-manager owns the fields that the tool applied, and removes them when they are removed from the manifests. The
+// tool's own object is deleted without its objects.
 func TestMigrationPage(t *testing.T) {
-	w := newWorld(t) // not parallel, since it is about the namespace garden
+	w := newWorld(t) // not parallel, because it uses the namespace garden
 	directory := t.TempDir()
 	kit.Must(t, os.Symlink(filepath.Join(repository(t), "config"), filepath.Join(directory, "config")))
 	for folder, namespace := range map[string]string{"legacy": "legacy", "shop": "shop", "forum": "forum"} {
@@ -73,7 +74,7 @@ func TestMigrationPage(t *testing.T) {
 	page.End()
 }
 
-// fromUpstream replaces the image of a Deployment, whose Pods would run the resource-manager that is started here.
+// fromUpstream replaces the image of a Deployment. Its Pods would run the resource-manager that this test starts.
 func (w *world) fromUpstream(t *testing.T, page *pages.Page) {
 	t.Helper()
 	const section, manager = "From gardener-resource-manager", "gardener-resource-manager"
@@ -108,7 +109,7 @@ func (w *world) fromUpstream(t *testing.T, page *pages.Page) {
 	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "example.org/resource-manager:v1.2.3" {
 		t.Errorf("the image is %s", image)
 	}
-	kit.Change(t, w.client, lease, func() { // what its Pod leaves at its end
+	kit.Change(t, w.client, lease, func() { // as its Pod leaves it when it ends
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1)
 	})
 	kit.StartManager(t, w.controlPlane.Kubeconfig(), nil, "leaderElection: {leaderElect: true, resourceNamespace: garden}\ncontrollers: {resourceClass: seed}\n")
@@ -118,10 +119,11 @@ func (w *world) fromUpstream(t *testing.T, page *pages.Page) {
 	}
 	m.taken(t, manager)
 	m.withoutObsolete(t, "legacy", "-f", "-", "--class", "seed", "--force")
-	w.forget(t, "garden", "legacy") // as long as its resource-manager is there
+	w.forget(t, "garden", "legacy") // while its resource-manager runs
 }
 
-// fromKustomization moves what kustomize-controller has applied. What stands for it does what it does when a Kustomization is deleted.
+// fromKustomization moves the objects of kustomize-controller. A simulation does what kustomize-controller does when a Kustomization is
+// deleted.
 func (w *world) fromKustomization(t *testing.T, page *pages.Page) {
 	t.Helper()
 	const section = "A Kustomization"
@@ -131,14 +133,14 @@ func (w *world) fromKustomization(t *testing.T, page *pages.Page) {
 	w.finalize(t, object, left, func(spec map[string]any) bool { return spec["suspend"] == true || spec["prune"] == false })
 	m := w.look(t, "shop")
 	page.Next(section)
-	says(t, page.Next(section), "of Flux (Kustomization flux-system/shop)", "managedresource garden/shop", "ready")
+	says(t, page.Next(section), "applied by Flux (Kustomization flux-system/shop)", "managedresource garden/shop", "ready")
 	m.taken(t, before.manager)
 	says(t, page.Next(section), "Deployment shop/web", "deleted")
 	m.unchanged(t)
 	m.withoutObsolete(t, "shop", "-f", "-")
 }
 
-// fromHelmRelease moves a release that Helm's library has installed, as helm-controller has it do.
+// fromHelmRelease moves a release that Helm's library installed in the same way as for helm-controller.
 func (w *world) fromHelmRelease(t *testing.T, page *pages.Page) {
 	t.Helper()
 	const section = "A HelmRelease"
@@ -159,7 +161,7 @@ func (w *world) fromHelmRelease(t *testing.T, page *pages.Page) {
 	formerly := kube.ManagedFieldsManager
 	kube.ManagedFieldsManager = "helm-controller"
 	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = "blog", "blog", kube.StatusWatcherStrategy, kit.Patience
+	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = "blog", "blog", kube.StatusWatcherStrategy, kit.WaitTimeout
 	_, err = install.Run(loaded, map[string]any{"colour": "blue"})
 	kube.ManagedFieldsManager = formerly
 	kit.Must(t, err)
@@ -175,7 +177,7 @@ func (w *world) fromHelmRelease(t *testing.T, page *pages.Page) {
 	m.withoutObsolete(t, "blog", "-f", "-")
 }
 
-// fromApplication moves what Argo CD has applied.
+// fromApplication moves the objects of Argo CD.
 func (w *world) fromApplication(t *testing.T, page *pages.Page) {
 	t.Helper()
 	const section = "From Argo CD"
@@ -190,7 +192,7 @@ func (w *world) fromApplication(t *testing.T, page *pages.Page) {
 	if _, automated, err := unstructured.NestedMap(object.Object, "spec", "syncPolicy", "automated"); automated || err != nil {
 		t.Errorf("the Application is %v, %v", object.Object["spec"], err)
 	}
-	says(t, page.Next(section), "of Argo CD (Application shop)", "managedresource garden/forum", "ready")
+	says(t, page.Next(section), "applied by Argo CD (Application shop)", "managedresource garden/forum", "ready")
 	m.taken(t, before.manager)
 	says(t, page.Next(section), "Deployment forum/web", "deleted")
 	m.unchanged(t)
@@ -204,7 +206,7 @@ func (w *world) fromApplication(t *testing.T, page *pages.Page) {
 	}
 }
 
-// ofTool creates the object by which a tool knows what it applies.
+// ofTool creates the object in which a tool keeps its configuration.
 func (w *world) ofTool(t *testing.T, group, kind, namespace, name, finalizer, spec string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
@@ -219,7 +221,8 @@ func (w *world) ofTool(t *testing.T, group, kind, namespace, name, finalizer, sp
 	return object
 }
 
-// finalize does in place of a tool what it does when its object is deleted: it deletes what it has applied, unless it is told to spare it.
+// finalize simulates the reaction of a tool to the deletion of its object: it deletes the objects that it applied, unless it is
+// configured to keep them.
 func (w *world) finalize(t *testing.T, object *unstructured.Unstructured, applied []*unstructured.Unstructured, spares func(spec map[string]any) bool) {
 	t.Helper()
 	object = object.DeepCopy()
@@ -248,7 +251,7 @@ func says(t *testing.T, output string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(output, text) {
-			t.Errorf("%q is not in what was written:\n%s", text, output)
+			t.Errorf("%q is not in the output:\n%s", text, output)
 		}
 	}
 }
@@ -261,7 +264,7 @@ func writeFolder(t *testing.T, folder, namespace, manifests string) {
 	}
 }
 
-// look notes what is in a namespace.
+// look records the content of a namespace.
 func (w *world) look(t *testing.T, namespace string) *moved {
 	t.Helper()
 	m := &moved{world: w, namespace: namespace}
@@ -269,7 +272,7 @@ func (w *world) look(t *testing.T, namespace string) *moved {
 	return m
 }
 
-// objects returns what was applied.
+// objects returns the applied objects.
 func (m *moved) objects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured
@@ -283,7 +286,7 @@ func (m *moved) objects(t *testing.T) []*unstructured.Unstructured {
 	return found
 }
 
-// now returns what must stay as it is: which objects there are, what they hold, and which Pods run.
+// now returns the state that must not change: the existing objects, their content, and the running Pods.
 func (m *moved) now(t *testing.T) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -299,21 +302,21 @@ func (m *moved) now(t *testing.T) map[string]any {
 	return all
 }
 
-// unchanged checks that everything is as it was.
+// unchanged checks that nothing has changed.
 func (m *moved) unchanged(t *testing.T) {
 	t.Helper()
 	now := m.now(t)
 	for name, before := range m.before {
 		if now[name] != before {
-			t.Errorf("in %s, %s was\n%v\nand is\n%v", m.namespace, name, before, now[name])
+			t.Errorf("in %s, %s was\n%v\nand now is\n%v", m.namespace, name, before, now[name])
 		}
 	}
 	if len(now) != len(m.before) {
-		t.Errorf("in %s there was\n%v\nand is\n%v", m.namespace, m.before, now)
+		t.Errorf("the content of %s was\n%v\nand now is\n%v", m.namespace, m.before, now)
 	}
 }
 
-// taken checks that a manager has no fields any more but those that are never taken, and that everything is as it was.
+// taken checks that a manager owns no more fields, except for those that are never taken over, and that nothing has changed.
 func (m *moved) taken(t *testing.T, manager string) {
 	t.Helper()
 	m.unchanged(t)
@@ -328,7 +331,7 @@ func (m *moved) taken(t *testing.T, manager string) {
 	}
 }
 
-// withoutObsolete delivers the manifests without something that the former tool applied. It goes.
+// withoutObsolete delivers the manifests without the annotation that the former tool applied, and checks that it is removed.
 func (m *moved) withoutObsolete(t *testing.T, name string, how ...string) {
 	t.Helper()
 	manifests := strings.ReplaceAll(strings.ReplaceAll(ofAShop, "$NS", m.namespace), ", annotations: {"+obsolete+`: "true"}`, "")
@@ -336,13 +339,13 @@ func (m *moved) withoutObsolete(t *testing.T, name string, how ...string) {
 	out.says(t, 0, "ready")
 	for _, object := range m.objects(t) {
 		if _, has := object.GetAnnotations()[obsolete]; has {
-			t.Errorf("%s still has the annotation that left the manifests", object.GetKind())
+			t.Errorf("%s still has the annotation that was removed from the manifests", object.GetKind())
 		}
 	}
 	m.unchanged(t)
 }
 
-// kindOf returns the definition of a kind of another tool, which may hold anything.
+// kindOf returns the definition of a kind of another tool. Its objects may have any content.
 func kindOf(group, kind string) *apiextensionsv1.CustomResourceDefinition {
 	plural := strings.ToLower(kind) + "s"
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -30,13 +30,13 @@ import (
 )
 
 var (
-	manifests = flag.String("manifests", "", "check that diff predicts what is done, on the manifests in this folder")
-	edits     = flag.Int("edits", 20, "how many random edits are made for that")
-	seed      = flag.Uint64("seed", 1, "which edits these are")
+	manifests = flag.String("manifests", "", "check the predictions of diff on the manifests in this folder")
+	edits     = flag.Int("edits", 20, "the number of random edits for this check")
+	seed      = flag.Uint64("seed", 1, "the seed of the random edits")
 )
 
-// TestDiffPredictsWhatIsWritten edits objects of real manifests at random, by hand, and checks against the API server's audit log
-// that the resource-manager then writes exactly those objects that diff said it would, and makes of them exactly what diff said:
+// TestDiffPredictsWhatIsWritten edits objects of real manifests at random. It checks against the API server's audit log that the
+// resource-manager then writes exactly the objects that diff predicted, with exactly the predicted result:
 // `go test ./test/cli -run TestDiffPredictsWhatIsWritten -manifests PATH -v`.
 func TestDiffPredictsWhatIsWritten(t *testing.T) {
 	if *manifests == "" {
@@ -68,7 +68,7 @@ func TestDiffPredictsWhatIsWritten(t *testing.T) {
 	predicted := predict(t, w, mr)
 	before := lines(t, audit)
 	w.run("resume", "real", "-n", "default").says(t, 0, "resumed")
-	kit.Eventually(t, "nothing differs any more", func() string { return w.run("diff", "real", "-n", "default", "--brief").lacks(0) })
+	kit.Eventually(t, "diff finds no differences", func() string { return w.run("diff", "real", "-n", "default", "--brief").lacks(0) })
 	written := writtenSince(t, audit, before)
 	if names := slices.Sorted(keys(predicted)); !slices.Equal(names, written) {
 		t.Errorf("predicted\n  %s\nwritten\n  %s\nedited\n  %s", strings.Join(names, "\n  "), strings.Join(written, "\n  "), strings.Join(edited, "\n  "))
@@ -78,7 +78,7 @@ func TestDiffPredictsWhatIsWritten(t *testing.T) {
 		live.SetGroupVersionKind(want.GroupVersionKind())
 		kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(want), live))
 		if got, want := essence(live), essence(want); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s became %v, predicted was %v", name, got, want)
+			t.Errorf("%s is %v, but the prediction was %v", name, got, want)
 		}
 	}
 	t.Logf("%d edits of %d objects; %d objects predicted and written", len(edited), len(mr.Status.Resources), len(written))
@@ -94,7 +94,7 @@ func keys(objects map[string]*unstructured.Unstructured) func(yield func(string)
 	}
 }
 
-// essence is an object without what the API server sets, and without what controllers report.
+// essence returns an object without the fields that the API server sets, and without those that controllers report.
 func essence(obj *unstructured.Unstructured) map[string]any {
 	content := obj.DeepCopy().Object
 	delete(content, "status")
@@ -104,13 +104,13 @@ func essence(obj *unstructured.Unstructured) map[string]any {
 	if content["kind"] == "Deployment" {
 		unstructured.RemoveNestedField(content, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	}
-	for _, created := range []string{"clusterIP", "clusterIPs"} { // allocated anew for a Service that is created again
+	for _, created := range []string{"clusterIP", "clusterIPs"} { // a Service that is created again gets new ones
 		unstructured.RemoveNestedField(content, "spec", created)
 	}
 	return content
 }
 
-// predict returns what diff says the objects become that it says change.
+// predict returns the result that diff predicts for the objects that it reports as changed.
 func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[string]*unstructured.Unstructured {
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
@@ -134,7 +134,7 @@ func predict(t *testing.T, w *world, mr *resourcesv1alpha1.ManagedResource) map[
 	return predicted
 }
 
-// editAtRandom changes, adds and deletes things in random objects as people do, and returns what it did.
+// editAtRandom changes, adds and deletes content of random objects like users, and returns descriptions of the edits.
 func (w *world) editAtRandom(t *testing.T, mr *resourcesv1alpha1.ManagedResource) []string {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*seed, 0))
@@ -176,7 +176,7 @@ func (w *world) editOne(ctx context.Context, random *rand.Rand, obj *unstructure
 	return "edit " + paths[i] + " of", w.client.Patch(ctx, obj, client.MergeFrom(before), client.FieldOwner("kubectl-edit"))
 }
 
-// collect gathers a change for each value in a field.
+// collect collects a change for each value in a field.
 func collect(random *rand.Rand, parent map[string]any, field, path string, changes *[]func(), paths *[]string) {
 	add := func(change func()) { *changes, *paths = append(*changes, change), append(*paths, path) }
 	switch value := parent[field].(type) {
@@ -239,7 +239,7 @@ func entriesSince(t *testing.T, file string, skip int) []auditEntry {
 	return entries[min(skip, len(entries)):]
 }
 
-// writtenSince returns the objects that the resource-manager wrote.
+// writtenSince returns the objects that the resource-manager wrote after the first skip entries of the audit log.
 func writtenSince(t *testing.T, file string, skip int) []string {
 	t.Helper()
 	var names []string
@@ -264,7 +264,7 @@ func writtenSince(t *testing.T, file string, skip int) []string {
 	return slices.Compact(names)
 }
 
-// kindOfResource returns the kind of a resource in lower case, as Kubernetes names resources after kinds.
+// kindOfResource returns the kind of a resource in lower case, by the naming convention of Kubernetes.
 func kindOfResource(resource string) string {
 	switch {
 	case strings.HasSuffix(resource, "ies"):

@@ -19,7 +19,7 @@ kind: ConfigMap
 metadata: {name: held, namespace: $NS, finalizers: [example.org/hold]}
 `
 
-// TestDiffOfADeletion shows what becomes of the objects of a ManagedResource that is being deleted.
+// TestDiffOfADeletion shows the prediction for the objects of a ManagedResource that is being deleted.
 func TestDiffOfADeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,7 @@ spec:
   template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: shop, image: example.org/shop}]}}
 `
 
-// TestDiffOfACreation shows what is sent for once only, and what nothing is done for yet.
+// TestDiffOfACreation shows fields that are applied only on creation, and changes that are still waiting.
 func TestDiffOfACreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

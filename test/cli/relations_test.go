@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestEncodeRelations writes what a ManagedResource waits for, and what it does with fields and finalizers, as YAML.
+// TestEncodeRelations writes the dependencies of a ManagedResource and its options for fields and finalizers as YAML.
 func TestEncodeRelations(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -27,15 +27,15 @@ func TestEncodeRelations(t *testing.T) {
 	)
 	encode("--delete-after", "").says(t, 0, "deleteAfter: []\n")
 	if out := encode().out; strings.Contains(out, "deleteAfter") || strings.Contains(out, "dependsOn") || strings.Contains(out, "driftDetection") {
-		t.Errorf("fields are written that were not asked for:\n%s", out)
+		t.Errorf("the output contains fields that were not requested:\n%s", out)
 	}
-	encode("--depends-on", "base:Ready").says(t, 2, `!--depends-on: the dependency "base:Ready" has "Ready"`)
+	encode("--depends-on", "base:Ready").says(t, 2, `!--depends-on: the dependency "base:Ready" has an invalid "Ready"`)
 	encode("--delete-after", "base:Healthy").says(t, 2, `!--delete-after: "base:Healthy" is not the name of a ManagedResource`)
 	encode("--only-on-change", "spec").says(t, 2, `!--only-on-change: "spec" does not name a field`)
 	encode("--finalize-deletion-after", "-1h").says(t, 2, "!--finalize-deletion-after is -1h0m0s: it must be positive")
 }
 
-// TestRelations shows them in get, tree and why, while a ManagedResource waits, and while a deletion does.
+// TestRelations shows the relations in get, tree and why while a ManagedResource waits, and while a deletion waits.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,15 +50,15 @@ func TestRelations(t *testing.T) {
 	}).says(t, 0)
 	w.await(t, namespace, "shop", state.Waiting)
 	w.run("get", "-n", namespace, "-o", "wide").says(t, 0, "DEPENDS ON", "base:RolledOut:Creation")
-	dependency := "depends on " + namespace + "/base Failed must be applied, healthy and rolled out; changes after the creation do not wait"
+	dependency := "depends on " + namespace + "/base Failed must be applied, healthy and rolled out; changes after the creation do not wait for it"
 	w.run("tree", "-n", namespace).says(t, 0, dependency, "is deleted after "+namespace+"/jobs")
-	w.run("tree", "shop", "-n", namespace, "-o", "wide").says(t, 0, "sends only with changes ConfigMap:/metadata/annotations/example.org~1run",
-		"removes finalizers 1h0m0s after its deletion has begun")
+	w.run("tree", "shop", "-n", namespace, "-o", "wide").says(t, 0, "sends only on changes ConfigMap:/metadata/annotations/example.org~1run",
+		"removes finalizers 1h0m0s after its deletion begins")
 	w.run("tree", "shop", "-n", namespace, "-o", "json").says(t, 0, `"until": "RolledOut"`, `"deletedAfter": [`)
 	w.run("why", "shop", "-n", namespace).says(t, 0, "ManagedResource "+namespace+"/shop is Waiting",
-		"Depends on "+namespace+"/base, which must be applied, healthy and rolled out; changes after the creation do not wait. It is Failed.",
-		"Is deleted after "+namespace+"/jobs.", "Sends only with changes: ConfigMap:/metadata/annotations/example.org~1run",
-		"Removes the finalizers of its objects 1h0m0s after its deletion has begun.", "ManagedResource "+namespace+"/base is Failed")
+		"Depends on "+namespace+"/base, which must be applied, healthy and rolled out; changes after the creation do not wait for it. It is Failed.",
+		"Is deleted after "+namespace+"/jobs.", "Sends only on changes: ConfigMap:/metadata/annotations/example.org~1run",
+		"Removes the finalizers of its objects 1h0m0s after its deletion begins.", "ManagedResource "+namespace+"/base is Failed")
 
 	// base has no deleteAfter: its deletion waits for shop.
 	kit.Must(t, w.client.Delete(t.Context(), managedResource(namespace, "base")))

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// program builds kubectl-mr once, for what needs a process: signals and a terminal.
+// program builds kubectl-mr once, for tests that need a process: signals and a terminal.
 var program = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/kubectl-mr") })
 
 func kubectlMR(t *testing.T) string {
@@ -42,12 +42,12 @@ type pty struct {
 	written       bytes.Buffer
 }
 
-// newPty starts kubectl mr on a terminal of its own of 60 columns and 20 rows.
+// newPty starts kubectl mr on its own terminal of 60 columns and 20 rows.
 func (w *world) newPty(t *testing.T, environment []string, args ...string) *pty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("there are no pseudo terminals here: %v", err)
+		t.Skipf("pseudo terminals are not available: %v", err)
 	}
 	kit.Must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
@@ -100,7 +100,7 @@ func (p *pty) press(t *testing.T, keys string) {
 	kit.Must(t, err)
 }
 
-// shows waits until a text was written to the terminal.
+// shows waits until a text is written to the terminal.
 func (p *pty) shows(t *testing.T, text string) {
 	t.Helper()
 	kit.Eventually(t, text, func() string {
@@ -111,20 +111,20 @@ func (p *pty) shows(t *testing.T, text string) {
 	})
 }
 
-// ends waits for the end, and checks that the terminal is as it was.
+// ends waits for the end of the process, and checks that the terminal is restored.
 func (p *pty) ends(t *testing.T, code int) {
 	t.Helper()
 	err := p.command.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || p.command.ProcessState.ExitCode() != code {
-		t.Errorf("it ended with %v, want exit code %d:\n%q", err, code, p.text())
+		t.Errorf("the process ended with %v, want exit code %d:\n%q", err, code, p.text())
 	}
 	if after := p.mode(t); after != p.before {
-		t.Errorf("the terminal is not as it was: %+v, before %+v", after, p.before)
+		t.Errorf("the terminal is not restored: it is %+v, was %+v", after, p.before)
 	}
 }
 
-// Sequences of xterm: its second screen, taken and given back.
+// Sequences of xterm that enter and leave its alternate screen.
 const (
 	secondScreen = "\x1b[?1049h"
 	firstScreen  = "\x1b[?1049l"
@@ -132,7 +132,7 @@ const (
 
 var colour = regexp.MustCompile(`\x1b\[[0-9;]*(3[0-7]|38;5;\d+)m`)
 
-// TestTopOnTerminal runs the program on a terminal of 60 columns, and ends it in all ways.
+// TestTopOnTerminal runs the program on a terminal of 60 columns, and ends it in all possible ways.
 func TestTopOnTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,7 +156,7 @@ func TestTopOnTerminal(t *testing.T) {
 			p.shows(t, secondScreen)
 			p.shows(t, "Unhealthy")
 			if during := p.mode(t); during == p.before {
-				t.Error("the terminal is not taken while it runs")
+				t.Error("the program does not use the terminal while it runs")
 			}
 			p.press(t, "\r")
 			p.shows(t, "Esc back")
@@ -169,7 +169,7 @@ func TestTopOnTerminal(t *testing.T) {
 			p.ends(t, test.code)
 			kit.Eventually(t, "the first screen", func() string {
 				if written := p.text(); strings.LastIndex(written, firstScreen) < strings.LastIndex(written, secondScreen) {
-					return fmt.Sprintf("the first screen is not there again: %q", written)
+					return fmt.Sprintf("the first screen is not restored: %q", written)
 				}
 				return ""
 			})
@@ -193,7 +193,7 @@ func TestTopOnTerminal(t *testing.T) {
 	}
 }
 
-// normalScreen is normal for lines that are cut to the width of a screen: where they are depends on how wide ages are.
+// normalScreen is normal for lines that are cut at the width of a screen. The cut depends on the width of the ages.
 func normalScreen(text string) string {
 	const certain = 60
 	lines := strings.Split(normal(text), "\n")
@@ -207,8 +207,7 @@ func normalScreen(text string) string {
 
 var topBlock = regexp.MustCompile("(?s)```text top([^\n]*)\n(.*?)```\n")
 
-// TestTopInTmux drives top in tmux by the keys of docs/cli.md, and compares what is on the screen with the page, as
-// TestTranscripts does.
+// TestTopInTmux drives top in tmux by the keys of docs/cli.md, and compares the screen with the page in the same way as TestTranscripts.
 func TestTopInTmux(t *testing.T) {
 	tmux, err := exec.LookPath("tmux")
 	if err != nil {
@@ -244,23 +243,23 @@ func TestTopInTmux(t *testing.T) {
 			run("send-keys", key)
 		}
 		var last string
-		patience := kit.Patience / 4
+		timeout := kit.WaitTimeout / 4
 		if *update {
-			patience = kit.Patience / 12
+			timeout = kit.WaitTimeout / 12
 		}
-		for deadline := time.Now().Add(patience); ; <-time.After(200 * time.Millisecond) {
+		for deadline := time.Now().Add(timeout); ; <-time.After(200 * time.Millisecond) {
 			last = screen()
 			if !*update && normalScreen(last) == normalScreen(block[2]) || time.Now().After(deadline) {
 				break
 			}
 		}
 		if normalScreen(last) != normalScreen(block[2]) && !*update {
-			t.Errorf("after the keys%s it shows\n%s\nand docs/cli.md has\n%s", block[1], last, block[2])
+			t.Errorf("after the keys%s the screen shows\n%s\nwant, as in docs/cli.md,\n%s", block[1], last, block[2])
 		}
 		screens = append(screens, last)
 	}
 	if len(screens) == 0 {
-		t.Error("docs/cli.md has no screens")
+		t.Error("docs/cli.md contains no screens")
 	}
 	if *update {
 		written := topBlock.ReplaceAllStringFunc(string(content), func(block string) string {

@@ -29,10 +29,10 @@ import (
 type simulated struct {
 	tcell.SimulationScreen
 	mu sync.Mutex
-	// text is what it shows; begun and givenBack count how often it was taken and given back.
+	// text is the content of the screen. begun and givenBack count how often the terminal was initialized and released.
 	text             string
 	begun, givenBack int
-	// fails has it panic when it is drawn on.
+	// fails makes it panic when it is drawn on.
 	fails bool
 }
 
@@ -78,11 +78,11 @@ func (s *simulated) shown() string {
 type topRun struct {
 	*simulated
 	t *testing.T
-	// ended has what it returned, or why it panicked.
+	// ended receives the error of top, or its panic as an error.
 	ended chan error
 }
 
-// startTop runs top on a terminal in memory. The context ends it.
+// startTop runs top on a terminal in memory until the context is cancelled.
 func (w *world) startTop(ctx context.Context, t *testing.T, o top.Options, tune func(*console.Console), args ...string) *topRun {
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, "v0.0.0-test")
@@ -137,14 +137,14 @@ func (r *topRun) shows(texts ...string) {
 	})
 }
 
-// ends waits until top has ended and given the terminal back.
+// ends waits until top has ended and released the terminal.
 func (r *topRun) ends() error {
 	r.t.Helper()
 	err := <-r.ended
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begun != r.givenBack {
-		r.t.Errorf("the terminal was taken %d times and given back %d times", r.begun, r.givenBack)
+		r.t.Errorf("the terminal was initialized %d times and released %d times", r.begun, r.givenBack)
 	}
 	return err
 }
@@ -154,7 +154,7 @@ kind: Nothing
 metadata: {name: nothing, namespace: $NS}
 `
 
-// TestTop watches ManagedResources come and change, and acts on one.
+// TestTop watches ManagedResources that are created and changed, and acts on one.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -201,7 +201,7 @@ func (w *world) host() string {
 	return strings.TrimSuffix(strings.TrimPrefix(w.controlPlane.Config().Host, "https://"), "/")
 }
 
-// TestTopFollowsARollout opens a ManagedResource and closes nothing: what its Pods say comes by itself.
+// TestTopFollowsARollout opens a ManagedResource and leaves it open. The status of its Pods appears by itself.
 func TestTopFollowsARollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -209,7 +209,7 @@ func TestTopFollowsARollout(t *testing.T) {
 	run := w.startTop(ctx, t, top.Options{Choice: console.Choice{AllNamespaces: true}}, nil)
 	run.shows("ManagedResources in all namespaces")
 	run.press("/webshop-sale", tcell.KeyEnter)
-	run.shows("webshop-sale", "Unhealthy", "1 of 1") // with its class between, if other tests have ManagedResources of another one
+	run.shows("webshop-sale", "Unhealthy", "1 of 1") // with its class in between, if other tests have ManagedResources of another class
 	run.press(tcell.KeyEnter)
 	run.shows("Deployment webshop/sale is Unhealthy", "FailedScheduling")
 	run.press(tcell.KeyEnd)
@@ -250,7 +250,7 @@ func TestTopPermissions(t *testing.T) {
 	w.run("top", "webshop-app").says(t, 2, "!kubectl mr get webshop-app -w")
 }
 
-// TestTopWithoutConnection breaks the connection, and mends it.
+// TestTopWithoutConnection breaks the connection, and restores it.
 func TestTopWithoutConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -267,7 +267,7 @@ func TestTopWithoutConnection(t *testing.T) {
 	kit.Must(t, run.ends())
 }
 
-// wire forwards connections, and can be cut.
+// wire forwards connections and can be cut.
 type wire struct {
 	address, to string
 	mu          sync.Mutex
@@ -321,7 +321,7 @@ func (w *wire) cut() {
 	w.open = nil
 }
 
-// TestTopPanics has the terminal given back when something panics: where it is drawn, and elsewhere.
+// TestTopPanics checks that the terminal is released after a panic, in the drawing code and elsewhere.
 func TestTopPanics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -331,7 +331,7 @@ func TestTopPanics(t *testing.T) {
 	run.fails = true
 	run.mu.Unlock()
 	if err := run.ends(); kit.TextOf(err) != "panic: the terminal broke" {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("top ended with %v", err)
 	}
 	run = w.startTop(t.Context(), t, top.Options{}, func(c *console.Console) {
 		c.Wrap = func(config *rest.Config) *rest.Config {
@@ -347,6 +347,6 @@ func TestTopPanics(t *testing.T) {
 		}
 	}, "-n", "garden")
 	if err := run.ends(); !strings.HasPrefix(kit.TextOf(err), "panic: the watch broke") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("top ended with %v", err)
 	}
 }

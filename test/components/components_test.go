@@ -1,4 +1,4 @@
-// Package components tests on a real API server what the components emit.
+// Package components tests the objects of components on a real API server.
 package components
 
 import (
@@ -27,8 +27,8 @@ var shared controlplane.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-// TestObjectsAreAccepted: the API server accepts all objects of all components as they are in the golden files, and knows all of their fields.
-// Nothing is stored, so that the registered webhooks are not called.
+// TestObjectsAreAccepted checks that the API server accepts all objects of all components in the golden files, and knows
+// all of their fields. Nothing is stored, so that the registered webhooks are not called.
 func TestObjectsAreAccepted(t *testing.T) {
 	c := connectTo(t, shared.Get(t).Config())
 	files, err := filepath.Glob("../../pkg/component/*/testdata/*.yaml")
@@ -49,7 +49,7 @@ func TestObjectsAreAccepted(t *testing.T) {
 	}
 }
 
-// connectTo defines the kinds that components have objects of, as a seed has them.
+// connectTo defines the kinds of the components' objects, as in a seed.
 func connectTo(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	definitions, err := crds.Objects(crds.Values{Groups: []crds.Group{
@@ -69,7 +69,7 @@ func connectTo(t *testing.T, config *rest.Config) client.Client {
 		text.Write(content)
 	}
 	kit.Must(t, os.WriteFile(path, text.Bytes(), 0o600))
-	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{path}, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{path}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	kit.Must(t, err)

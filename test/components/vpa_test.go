@@ -33,13 +33,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/build"
 )
 
-var withPrograms = flag.Bool("components.programs", false, "build the programs of components (minutes the first time), and run them")
+var withPrograms = flag.Bool("components.programs", false, "build the programs of components (the first build takes minutes), and run them")
 
-// TestVerticalPodAutoscaler: the programs accept their arguments, are healthy, and do their work with the rights that the component gives
-// them: a Pod is created with the requests that are recommended.
+// TestVerticalPodAutoscaler checks that the programs accept their arguments, are healthy, and work with the permissions of
+// the component: a Pod is created with the recommended requests.
 func TestVerticalPodAutoscaler(t *testing.T) {
 	if !*withPrograms {
-		t.Skip("it builds three programs: run it with -components.programs")
+		t.Skip("builds three programs: run it with -components.programs")
 	}
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
@@ -67,14 +67,15 @@ func TestVerticalPodAutoscaler(t *testing.T) {
 	kit.EventuallyWithin(t, time.Minute, "a new Pod has the recommended requests", func() string { return requestsOfNewPod(t, c) })
 	for _, log := range logs {
 		if text := log.String(); strings.Contains(text, "forbidden") {
-			t.Errorf("a program lacks rights:\n%s", text)
+			t.Errorf("a program lacks permissions:\n%s", text)
 		}
 	}
 }
 
 const namespace = "garden"
 
-// installScaler applies the component without what needs nodes, and returns its Deployments. Its webhook is reached at a port of this machine.
+// installScaler applies the component without the objects that need nodes, and returns its Deployments. Its webhook is
+// served at a port of this machine.
 func installScaler(t *testing.T, c client.Client, bundle []byte, port int) []*appsv1.Deployment {
 	t.Helper()
 	objects, err := vpa.Objects(vpa.Values{
@@ -91,7 +92,7 @@ func installScaler(t *testing.T, c client.Client, bundle []byte, port int) []*ap
 			object.Webhooks[0].ClientConfig.Service = nil
 			object.Webhooks[0].ClientConfig.URL = ptr.To(fmt.Sprintf("https://127.0.0.1:%d/", port))
 		case *unstructured.Unstructured:
-			continue // an autoscaler of a program that has no Pods here
+			continue // an autoscaler of a program without Pods in this test
 		}
 		kit.Must(t, c.Create(t.Context(), object))
 	}
@@ -112,7 +113,7 @@ func accessOf(t *testing.T, config *rest.Config, c client.Client, account string
 	return path
 }
 
-// argumentsFor are those of a Deployment's container, with the files and ports of this machine.
+// argumentsFor returns the arguments of a Deployment's container, with the files and ports of this machine.
 func argumentsFor(deployment *appsv1.Deployment, certificates string, server, metrics int) []string {
 	here := map[string]string{
 		"--tls-cert-file": filepath.Join(certificates, "tls.crt"), "--tls-private-key": filepath.Join(certificates, "tls.key"),
@@ -128,7 +129,7 @@ func argumentsFor(deployment *appsv1.Deployment, certificates string, server, me
 	return arguments
 }
 
-// output is what a process writes.
+// output records the output of a process.
 type output struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -146,7 +147,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs a program until the end of the test.
+// start runs a program until the test ends.
 func start(t *testing.T, program string, arguments ...string) *output {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -157,7 +158,7 @@ func start(t *testing.T, program string, arguments ...string) *output {
 	kit.Must(t, command.Start())
 	t.Cleanup(func() {
 		stop()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // the process was killed
 		if t.Failed() {
 			t.Logf("%s:\n%s", filepath.Base(program), log)
 		}
@@ -182,7 +183,7 @@ func objectionTo(t *testing.T, port int) string {
 
 var labels = map[string]string{"app": "web"}
 
-// recommend creates a Deployment with an autoscaler that recommends something, as if the recommender had had metrics.
+// recommend creates a Deployment with an autoscaler that has a recommendation, as if the recommender had received metrics.
 func recommend(t *testing.T, c client.Client) {
 	t.Helper()
 	kit.Must(t, c.Create(t.Context(), &appsv1.Deployment{
@@ -205,7 +206,8 @@ func recommend(t *testing.T, c client.Client) {
 	}
 }
 
-// requestsOfNewPod deletes the Pods of the Deployment unless one has the requests that are recommended, and says what they have.
+// requestsOfNewPod checks the requests of the Deployment's Pods. Unless one has the recommended requests, it deletes all
+// Pods and returns their requests.
 func requestsOfNewPod(t *testing.T, c client.Client) string {
 	t.Helper()
 	pods := &corev1.PodList{}

@@ -1,4 +1,4 @@
-// Package controllermanager tests the program of the controller-manager on a garden with its real API server.
+// Package controllermanager tests the controller-manager's program with a garden that has a real API server.
 package controllermanager
 
 import (
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 // binary builds the program once and returns its path.
 var binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/controller-manager") })
 
-// fixture is a garden. The controller-manager has the rights that its chart gives, and no others.
+// fixture is a garden. The controller-manager has only the permissions that its chart grants.
 type fixture struct {
 	*testing.T
 	plane          *garden.Garden
@@ -71,7 +71,7 @@ func newFixture(t *testing.T) *fixture {
 	f.plane, err = garden.Start(t.Context(), garden.Options{APIServer: server, ControlPlane: controlplane.Options{AuditLog: f.audit}})
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		kit.Must(t, f.plane.KillAPIServer()) // it would wait for watches to end
+		kit.Must(t, f.plane.KillAPIServer()) // a graceful stop would wait for watches to end
 		kit.Must(t, f.plane.Stop())
 	})
 	t.Cleanup(func() {
@@ -90,7 +90,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// applyChart applies the rights and the ServiceAccount of the chart.
+// applyChart applies the ServiceAccount and the RBAC objects of the chart.
 func (f *fixture) applyChart() {
 	f.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -142,7 +142,7 @@ server:
 `, file, health, metrics), 0o600))
 }
 
-// start starts the program and waits until it is ready and leads.
+// start starts the program and waits until it is ready and has become the leader.
 func (f *fixture) start() {
 	f.Helper()
 	path, err := binary()
@@ -171,7 +171,7 @@ func (f *fixture) delete(object client.Object) {
 	kit.Must(f, f.client.Delete(f.Context(), object))
 }
 
-// exists reads an object, and reports whether there is one.
+// exists reads an object, and reports whether it exists.
 func (f *fixture) exists(object client.Object) bool {
 	f.Helper()
 	err := f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object)
@@ -182,7 +182,7 @@ func (f *fixture) exists(object client.Object) bool {
 	return true
 }
 
-// example returns the object of an example.
+// example reads an object from an example.
 func example[T any](f *fixture, name string, into *T) *T {
 	f.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -193,7 +193,7 @@ func example[T any](f *fixture, name string, into *T) *T {
 	return into
 }
 
-// installations returns those of the Seed by the names of their registrations.
+// installations returns the installations of the Seed by the names of their registrations.
 func (f *fixture) installations() map[string]*corev1beta1.ControllerInstallation {
 	f.Helper()
 	var list corev1beta1.ControllerInstallationList
@@ -205,11 +205,11 @@ func (f *fixture) installations() map[string]*corev1beta1.ControllerInstallation
 	return found
 }
 
-// eventuallyInstalled waits until these registrations are installed in the Seed, and no others.
+// eventuallyInstalled waits until exactly these registrations are installed in the Seed.
 func (f *fixture) eventuallyInstalled(names ...string) {
 	f.Helper()
 	slices.Sort(names)
-	kit.Eventually(f, fmt.Sprintf("%q are installed", names), func() string {
+	kit.Eventually(f, fmt.Sprintf("exactly %q are installed", names), func() string {
 		var found []string
 		for name := range f.installations() {
 			found = append(found, name)
@@ -222,8 +222,8 @@ func (f *fixture) eventuallyInstalled(names ...string) {
 	})
 }
 
-// requests returns what the program has sent since the first lines of the audit log, sorted, without its leases and watches, and how many
-// lines there are.
+// requests returns the program's requests after the first lines of the audit log, without watches and requests for its
+// lease, and the number of lines in the log.
 func (f *fixture) requests(skip int) (found []auditv1.Event, lines int) {
 	f.Helper()
 	file, err := os.Open(f.audit)
@@ -235,7 +235,7 @@ func (f *fixture) requests(skip int) (found []auditv1.Event, lines int) {
 		lines++
 		var event auditv1.Event
 		if json.Unmarshal(scanner.Bytes(), &event) != nil {
-			continue // the last line is being written
+			continue // the last line is not complete yet
 		}
 		if lines > skip && event.User.Username == user && event.Stage == auditv1.StageResponseComplete && event.ObjectRef != nil &&
 			event.ObjectRef.Resource != "leases" && event.Verb != "watch" {
@@ -246,7 +246,7 @@ func (f *fixture) requests(skip int) (found []auditv1.Event, lines int) {
 	return found, lines
 }
 
-// described returns what occurs of the requests, sorted.
+// described returns the distinct verbs and resources of the requests, sorted.
 func described(events []auditv1.Event) []string {
 	var texts []string
 	for _, event := range events {
@@ -256,12 +256,13 @@ func described(events []auditv1.Event) []string {
 	return slices.Compact(texts)
 }
 
-// withoutEvents leaves out Events: one that follows another one too soon is sent again ten seconds later.
+// withoutEvents removes requests for Events. An Event that follows another one too soon is sent ten seconds later.
 func withoutEvents(events []auditv1.Event) []auditv1.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(event auditv1.Event) bool { return event.ObjectRef.Resource == "events" })
 }
 
-// quiet waits until the leader has renewed its lease some times and has sent nothing else meanwhile, and returns the lines of the audit log.
+// quiet waits until the leader has renewed its lease several times without sending other requests, and returns the number
+// of lines in the audit log.
 func (f *fixture) quiet() int {
 	f.Helper()
 	const renewals = 2
@@ -279,7 +280,7 @@ func (f *fixture) quiet() int {
 	return lines
 }
 
-// renewed returns when the lease of the leader was renewed.
+// renewed returns the time of the leader's last lease renewal.
 func (f *fixture) renewed() time.Time {
 	f.Helper()
 	lease := &unstructured.Unstructured{}

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestInstallations leads extensions from their registration to their end. The steps follow each other.
+// TestInstallations runs extensions through their life cycle from registration to removal. The steps depend on each other.
 func TestInstallations(t *testing.T) {
 	f := newFixture(t)
 	f.start()
@@ -60,7 +60,7 @@ func (f *fixture) register(name string, change func(*corev1beta1.ControllerRegis
 	return registration
 }
 
-// registers: a Seed gets what it needs for itself, and the objects get finalizers.
+// registers checks that the extensions that a Seed itself needs are installed, and that the objects get finalizers.
 func (f *fixture) registers() {
 	seed := example(f, "seed.yaml", &corev1beta1.Seed{})
 	f.create(seed)
@@ -76,11 +76,11 @@ func (f *fixture) registers() {
 	for object, finalizer := range map[client.Object]string{
 		seed: constants.FinalizerControllerRegistration, registration: constants.FinalizerControllerRegistration, deployment: constants.FinalizerControllerDeployment,
 	} {
-		kit.EventuallyTrue(f, "the finalizer "+finalizer, func() bool { return f.exists(object) && controllerutil.ContainsFinalizer(object, finalizer) })
+		kit.EventuallyTrue(f, "the object has the finalizer "+finalizer, func() bool { return f.exists(object) && controllerutil.ContainsFinalizer(object, finalizer) })
 	}
 }
 
-// servesShoot: what a Shoot needs is installed as far as it is registered, and the Event names the rest.
+// servesShoot checks that registered extensions that a Shoot needs are installed, and that an Event names the missing ones.
 func (f *fixture) servesShoot() {
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}})
 	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
@@ -90,7 +90,7 @@ func (f *fixture) servesShoot() {
 	f.eventuallyInstalled("provider", "network")
 	f.register("others", nil, "OperatingSystemConfig/linux", "ContainerRuntime/sandbox", "Extension/shoot-dns-service")
 	f.eventuallyInstalled("provider", "network", "others")
-	kit.Eventually(f, "an Event names what is missing", func() string {
+	kit.Eventually(f, "an Event names the missing extensions", func() string {
 		var events corev1.EventList
 		kit.Must(f, f.client.List(f.Context(), &events))
 		for _, event := range events.Items {
@@ -98,11 +98,11 @@ func (f *fixture) servesShoot() {
 				return ""
 			}
 		}
-		return "it does not exist"
+		return "no Event found"
 	})
 }
 
-// labelsShoot: the label of the Shoot follows its status, and is corrected.
+// labelsShoot checks that the label of the Shoot follows its status, and that manual changes of the label are reverted.
 func (f *fixture) labelsShoot() {
 	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
 	eventually := func(value string) {
@@ -121,7 +121,8 @@ func (f *fixture) labelsShoot() {
 	eventually("unhealthy")
 }
 
-// keepsReferences: what a deployment names cannot be deleted while it does. What has not the role that it needs is not kept.
+// keepsReferences checks that an object that a deployment references cannot be deleted. An object without the required role
+// is not protected.
 func (f *fixture) keepsReferences() {
 	meta := func(name, role string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{constants.LabelGardenRole: role}}
@@ -144,13 +145,13 @@ func (f *fixture) keepsReferences() {
 		return f.exists(object) && controllerutil.ContainsFinalizer(object, constants.FinalizerReferenceProtection)
 	}
 	for _, object := range []client.Object{pull, bundle, values} {
-		kit.EventuallyTrue(f, object.GetName()+" is kept", func() bool { return kept(object) })
+		kit.EventuallyTrue(f, object.GetName()+" is protected", func() bool { return kept(object) })
 	}
 	if kept(wrong) {
-		f.Error("a Secret is kept that the deployment cannot use")
+		f.Error("a Secret that the deployment cannot use is protected")
 	}
 	f.delete(pull)
-	kit.Eventually(f, "an Event names who refers to the Secret", func() string {
+	kit.Eventually(f, "an Event names the deployment that references the Secret", func() string {
 		var events corev1.EventList
 		kit.Must(f, f.client.List(f.Context(), &events, client.InNamespace("garden")))
 		for _, event := range events.Items {
@@ -158,20 +159,21 @@ func (f *fixture) keepsReferences() {
 				return ""
 			}
 		}
-		return "it does not exist"
+		return "no Event found"
 	})
 	if !kept(pull) {
-		f.Error("the pull secret is gone while a deployment names it")
+		f.Error("the pull secret is released although a deployment references it")
 	}
 	kit.Change(f, f.client, deployment, func() { deployment.Helm.OCIRepository.PullSecretRef = nil })
-	kit.EventuallyTrue(f, "the pull secret is gone", func() bool { return !f.exists(pull) })
+	kit.EventuallyTrue(f, "the pull secret is deleted", func() bool { return !f.exists(pull) })
 	kit.Change(f, f.client, bundle, func() { bundle.Labels = nil })
-	kit.EventuallyTrue(f, "what has lost its role is released", func() bool { return f.exists(bundle) && !kept(bundle) })
+	kit.EventuallyTrue(f, "the Secret without its role is released", func() bool { return f.exists(bundle) && !kept(bundle) })
 	f.delete(deployment)
-	kit.EventuallyTrue(f, "what nothing names is released", func() bool { return f.exists(values) && !kept(values) })
+	kit.EventuallyTrue(f, "the unreferenced ConfigMap is released", func() bool { return f.exists(values) && !kept(values) })
 }
 
-// sumsUpExtensions: the condition of the Seed follows those of its installations, and others do not change it.
+// sumsUpExtensions checks that the Seed's condition follows the conditions of its installations, and that other conditions
+// do not affect it.
 func (f *fixture) sumsUpExtensions() {
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
 	eventually := func(want, text string) {
@@ -186,7 +188,7 @@ func (f *fixture) sumsUpExtensions() {
 			return fmt.Sprintf("the conditions are %+v", seed.Status.Conditions)
 		})
 	}
-	eventually("NotAllExtensionsInstalled", "network (gardenlet has not looked at it yet)")
+	eventually("NotAllExtensionsInstalled", "network (gardenlet has not observed it yet)")
 	gardenlet := client.StrategicMergeFrom(seed.DeepCopy())
 	seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
 		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "GardenletReady", Message: "it works", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
@@ -212,7 +214,8 @@ func (f *fixture) sumsUpExtensions() {
 	}
 }
 
-// reports does what the gardenlet does for an installation that is installed: it reports its conditions, and whether it is healthy.
+// reports simulates gardenlet for an installed extension: it reports the conditions of the installation, and whether it is
+// healthy.
 func (f *fixture) reports(installation *corev1beta1.ControllerInstallation, healthy corev1beta1.ConditionStatus) {
 	f.Helper()
 	installation.Status.Conditions = nil
@@ -227,7 +230,7 @@ func (f *fixture) reports(installation *corev1beta1.ControllerInstallation, heal
 	kit.Must(f, f.client.Status().Update(f.Context(), installation))
 }
 
-// followsChanges: an installation follows its deployment, and not the status of its Seed.
+// followsChanges checks that an installation follows changes of its deployment, but not of the status of its Seed.
 func (f *fixture) followsChanges() {
 	before := f.installations()["network"]
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
@@ -250,7 +253,7 @@ func (f *fixture) followsChanges() {
 	}
 }
 
-// keepsPolicies: Always, AlwaysExceptNoShoots and a selector.
+// keepsPolicies checks the policies Always and AlwaysExceptNoShoots, and a seed selector.
 func (f *fixture) keepsPolicies() {
 	with := func(policy corev1beta1.ControllerDeploymentPolicy, key string) func(*corev1beta1.ControllerRegistration) {
 		return func(r *corev1beta1.ControllerRegistration) {
@@ -279,13 +282,13 @@ func (f *fixture) rests() {
 	}
 }
 
-// restarts: a program that starts again has nothing to write.
+// restarts checks that the program writes nothing after a restart if nothing has changed.
 func (f *fixture) restarts() {
-	kit.Must(f, f.process.Stop(kit.Patience))
+	kit.Must(f, f.process.Stop(kit.WaitTimeout))
 	_, lines := f.requests(0)
 	before := f.renewed()
 	f.start()
-	kit.EventuallyTrue(f, "it leads", func() bool { return f.renewed().After(before) })
+	kit.EventuallyTrue(f, "the controller-manager leads", func() bool { return f.renewed().After(before) })
 	f.quiet()
 	sent, _ := f.requests(lines)
 	for _, request := range described(withoutEvents(sent)) {
@@ -295,7 +298,7 @@ func (f *fixture) restarts() {
 	}
 }
 
-// isRequired does what the gardenlet does for an installation: it has a finalizer, and says whether extension objects exist.
+// isRequired simulates gardenlet for an installation: it adds a finalizer, and reports whether extension objects exist.
 func (f *fixture) isRequired(name string, status corev1beta1.ConditionStatus) *corev1beta1.ControllerInstallation {
 	f.Helper()
 	i := f.installations()[name]
@@ -308,7 +311,7 @@ func (f *fixture) isRequired(name string, status corev1beta1.ConditionStatus) *c
 	return i
 }
 
-// uninstalls: installations go when the Shoot has gone and extension objects do not exist any more.
+// uninstalls checks that installations are deleted when the Shoot and its extension objects no longer exist.
 func (f *fixture) uninstalls() {
 	network := f.isRequired("network", corev1beta1.ConditionTrue)
 	others := f.isRequired("others", corev1beta1.ConditionFalse)
@@ -322,7 +325,7 @@ func (f *fixture) uninstalls() {
 	kit.Change(f, f.client, others, func() { others.Finalizers = nil })
 	f.eventuallyInstalled("provider", "network", "always")
 	if f.exists(network); network.DeletionTimestamp != nil {
-		f.Error("the installation of the network is being deleted though extension objects exist")
+		f.Error("the installation of the network is being deleted although extension objects exist")
 	}
 	f.isRequired("network", corev1beta1.ConditionFalse)
 	kit.EventuallyTrue(f, "the installation of the network is being deleted", func() bool { return f.exists(network) && network.DeletionTimestamp != nil })
@@ -330,7 +333,8 @@ func (f *fixture) uninstalls() {
 	f.eventuallyInstalled("provider", "always")
 }
 
-// deletesRegistration: a registration stays while it is installed, and its deployment while it is named.
+// deletesRegistration checks that a registration is kept as long as it is installed, and its deployment as long as it is
+// referenced.
 func (f *fixture) deletesRegistration() {
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider"}}
 	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "always"}}
@@ -338,7 +342,7 @@ func (f *fixture) deletesRegistration() {
 	f.delete(registration)
 	f.quiet()
 	if !f.exists(registration) || !f.exists(deployment) {
-		f.Fatal("a registration that is installed, or a deployment that is named, has gone")
+		f.Fatal("an installed registration or a referenced deployment was deleted")
 	}
 	f.eventuallyInstalled("provider", "always")
 	always := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "always"}}
@@ -346,10 +350,11 @@ func (f *fixture) deletesRegistration() {
 	kit.Change(f, f.client, always, func() { always.Spec.Deployment.Policy = ptr.To(corev1beta1.ControllerDeploymentPolicyOnDemand) })
 	f.eventuallyInstalled("provider")
 	f.delete(always)
-	kit.EventuallyTrue(f, "the registration and its deployment are gone", func() bool { return !f.exists(always) && !f.exists(deployment) })
+	kit.EventuallyTrue(f, "the registration and its deployment are deleted", func() bool { return !f.exists(always) && !f.exists(deployment) })
 }
 
-// deletesSeed: the last installation goes with the Seed, and what refers to it is released.
+// deletesSeed checks that the last installation is deleted with the Seed, and that the objects that it refers to are
+// released.
 func (f *fixture) deletesSeed() {
 	provider := f.isRequired("provider", corev1beta1.ConditionFalse)
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
@@ -360,14 +365,14 @@ func (f *fixture) deletesSeed() {
 	f.delete(seed)
 	kit.EventuallyTrue(f, "the last installation is being deleted", func() bool { return f.exists(provider) && provider.DeletionTimestamp != nil })
 	if !f.exists(seed) {
-		f.Fatal("the Seed has gone before its installations")
+		f.Fatal("the Seed was deleted before its installations")
 	}
 	kit.Change(f, f.client, provider, func() { provider.Finalizers = nil })
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider"}}
-	kit.EventuallyTrue(f, "the Seed and the registration are gone", func() bool { return !f.exists(seed) && !f.exists(registration) })
+	kit.EventuallyTrue(f, "the Seed and the registration are deleted", func() bool { return !f.exists(seed) && !f.exists(registration) })
 }
 
-// sendsWhatItMay holds all requests against what the program is allowed to write.
+// sendsWhatItMay compares all requests with the writes that the program may send.
 func (f *fixture) sendsWhatItMay() {
 	allowed := []string{
 		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
@@ -380,10 +385,10 @@ func (f *fixture) sendsWhatItMay() {
 			f.Errorf("%s is not allowed by the rule", request)
 		}
 	}
-	f.Logf("sent: %q", described(events))
+	f.Logf("requests: %q", described(events))
 	for _, event := range events {
 		if event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
-			f.Errorf("it lacks a right: %s %s", event.Verb, event.RequestURI)
+			f.Errorf("the program lacks a permission: %s %s", event.Verb, event.RequestURI)
 		}
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestShootSecrets: the gardenlet of a Seed may read the Secrets that Shoots of that Seed name, by their names, and no others. The steps follow each other.
+// TestShootSecrets checks that the gardenlet of a Seed may read exactly the Secrets that Shoots of that Seed reference, by
+// name. The steps depend on each other.
 func TestShootSecrets(t *testing.T) {
 	f := newFixture(t)
 	s := &shootSecrets{fixture: f}
@@ -41,10 +42,10 @@ func TestShootSecrets(t *testing.T) {
 	sent, _ := f.requests(0)
 	for _, event := range sent {
 		if event.ObjectRef.Resource == "secrets" && event.Verb != "list" {
-			t.Errorf("it sent %s secrets/%s", event.Verb, event.ObjectRef.Name)
+			t.Errorf("the controller-manager sent %s secrets/%s", event.Verb, event.ObjectRef.Name)
 		}
 		if event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
-			t.Errorf("it may not %s %s", event.Verb, event.ObjectRef.Resource)
+			t.Errorf("the controller-manager lacks the permission to %s %s", event.Verb, event.ObjectRef.Resource)
 		}
 	}
 }
@@ -59,7 +60,7 @@ const (
 	roleName = "gardener.cloud:system:seed:" + seedName + ":shoot-secrets"
 )
 
-// prepare creates a namespace with Secrets, and a Shoot that names one of them.
+// prepare creates a namespace with Secrets, and a Shoot that references one of them.
 func (s *shootSecrets) prepare() {
 	s.Helper()
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project}})
@@ -74,7 +75,7 @@ func (s *shootSecrets) prepare() {
 	s.create(s.shoot)
 }
 
-// names has the Shoot name a Secret.
+// names makes the Shoot reference a Secret.
 func (s *shootSecrets) names(secret string) {
 	if s.shoot.Spec.Kubernetes.KubeAPIServer == nil {
 		s.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
@@ -84,7 +85,8 @@ func (s *shootSecrets) names(secret string) {
 	server.AdmissionPlugins = []corev1beta1.AdmissionPlugin{{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: ptr.To(secret)}}
 }
 
-// mayRead waits until the gardenlets of the Seed, and of another one, may read these Secrets, by their names, and no others.
+// mayRead waits until the gardenlet of the Seed may read exactly these Secrets, by name, and checks that the gardenlet of
+// another Seed may read none.
 func (s *shootSecrets) mayRead(want ...string) {
 	s.Helper()
 	kit.Eventually(s, fmt.Sprintf("the gardenlet may read %q", want), func() string {
@@ -98,7 +100,7 @@ func (s *shootSecrets) mayRead(want ...string) {
 	}
 }
 
-// readable returns the Secrets that the gardenlet of a Seed can list by their names, as it watches them.
+// readable returns the Secrets that the gardenlet of a Seed can list by name, as it watches them.
 func (s *shootSecrets) readable(seed string) []string {
 	s.Helper()
 	config := s.plane.Config()
@@ -126,7 +128,7 @@ func (s *shootSecrets) readable(seed string) []string {
 
 func (s *shootSecrets) declared() { s.mayRead("named") }
 
-// changedByHand: what is changed or deleted by hand comes back.
+// changedByHand checks that manual changes and deletions of the permissions are reverted.
 func (s *shootSecrets) changedByHand() {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: roleName}}
 	kit.Must(s, s.client.Get(s.Context(), client.ObjectKeyFromObject(role), role))
@@ -136,7 +138,7 @@ func (s *shootSecrets) changedByHand() {
 	s.delete(binding)
 	s.mayRead("named")
 	s.delete(binding)
-	s.create(&rbacv1.RoleBinding{ // it refers to another Role, which cannot be changed
+	s.create(&rbacv1.RoleBinding{ // it refers to another Role, and this reference is immutable
 		ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: roleName, Labels: map[string]string{constants.LabelGardenRole: "shoot-secrets"}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "other"},
 	})
@@ -149,7 +151,7 @@ func (s *shootSecrets) changed() {
 	s.mayRead("later")
 }
 
-// deleted: with the last Shoot that names Secrets, the rights go.
+// deleted checks that the permissions are deleted with the last Shoot that references Secrets.
 func (s *shootSecrets) deleted() {
 	s.exists(s.shoot)
 	kit.Change(s, s.client, s.shoot, func() {

@@ -43,7 +43,7 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 		return fmt.Errorf("%w\nthe end of the log of etcd:\n%s\nthe end of the log of kube-apiserver:\n%s",
 			err, tail(cp.path("etcd.log")), tail(cp.path("kube-apiserver.log")))
 	}
-	// Certificates for webhooks, in a temporary directory that the watchdog does not know. Nobody uses them.
+	// Certificates for webhooks, in a temporary directory that the watchdog does not know. They are not used.
 	if err := environment.WebhookInstallOptions.Cleanup(); err != nil {
 		return fmt.Errorf("removing the unused certificates: %w", err)
 	}
@@ -70,7 +70,7 @@ func (cp *ControlPlane) configureEtcd(environment *envtest.Environment) (*os.Fil
 	if err != nil {
 		return nil, err
 	}
-	dataDir := cp.path("etcd") // the watchdog knows etcd by it
+	dataDir := cp.path("etcd") // the watchdog identifies etcd by it
 	path, log, err := cp.prepareProgram("etcd", dataDir)
 	if err != nil {
 		return nil, err
@@ -86,11 +86,11 @@ func (cp *ControlPlane) configureEtcd(environment *envtest.Environment) (*os.Fil
 
 func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*os.File, error) {
 	flags := environment.ControlPlane.GetAPIServer().Configure()
-	// Nobody ever dials this address (RFC 5737), but it has to be told: the default is that of the
-	// machine's default route, which a machine need not have, and loopback is no valid endpoint.
+	// This address (RFC 5737) is never dialed, but the flag is required. Its default is the address of the machine's default
+	// route, which might not exist, and loopback is not a valid endpoint.
 	flags.Set("advertise-address", "192.0.2.1")
 	if cp.options.ControllerManager {
-		// Envtest disables the admission of service accounts, which nobody would create without it.
+		// Envtest disables the admission of service accounts, which are not created without kube-controller-manager.
 		flags.Disable("disable-admission-plugins")
 	}
 	if cp.options.AuditLog != "" {
@@ -102,7 +102,7 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*o
 		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 			return nil, fmt.Errorf("writing the audit policy: %w", err)
 		}
-		// A size of 0 disables the rotation, so that every request is in the one file.
+		// A size of 0 disables the rotation, so that all requests are in one file.
 		flags.Set("audit-policy-file", policy).Set("audit-log-path", auditLog).Set("audit-log-maxsize", "0")
 	}
 	for name, values := range cp.options.APIServerArgs {
@@ -113,7 +113,7 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*o
 	if err != nil {
 		return nil, err
 	}
-	certDir := cp.path("certs") // the watchdog knows kube-apiserver by it
+	certDir := cp.path("certs") // the watchdog identifies kube-apiserver by it
 	path, log, err := cp.prepareProgram("kube-apiserver", certDir)
 	if err != nil {
 		return nil, err
@@ -124,13 +124,13 @@ func (cp *ControlPlane) configureAPIServer(environment *envtest.Environment) (*o
 	return log, nil
 }
 
-// prepareProgram finds a program, makes its directory and opens its log.
+// prepareProgram finds a program, creates its directory and opens its log.
 func (cp *ControlPlane) prepareProgram(name, dir string) (path string, log *os.File, err error) {
 	if path, err = cp.binaries.find(name); err != nil {
 		return "", nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("making the directory of %s: %w", name, err)
+		return "", nil, fmt.Errorf("creating the directory of %s: %w", name, err)
 	}
 	if log, err = os.Create(cp.path(name + ".log")); err != nil {
 		return "", nil, fmt.Errorf("opening the log of %s: %w", name, err)
@@ -140,7 +140,7 @@ func (cp *ControlPlane) prepareProgram(name, dir string) (path string, log *os.F
 
 func (cp *ControlPlane) path(name string) string { return filepath.Join(cp.dir, name) }
 
-// remaining is the time that the context leaves, at most the given duration.
+// remaining returns the time until the deadline of the context, limited to most.
 func remaining(ctx context.Context, most time.Duration) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return max(min(time.Until(deadline), most), time.Millisecond)

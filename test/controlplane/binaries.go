@@ -14,7 +14,7 @@ const (
 	assetsEnv  = "KUBEBUILDER_ASSETS"
 )
 
-// RepositoryRoot is the directory of Trellis' go.mod, looked for from the working directory upwards.
+// RepositoryRoot returns the directory with the go.mod of this module, which is the working directory or one above it.
 func RepositoryRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -34,7 +34,7 @@ func RepositoryRoot() (string, error) {
 	}
 }
 
-// binaries knows where the control plane's programs are.
+// binaries finds the programs of the control plane.
 type binaries struct {
 	dirs []string
 }

@@ -19,7 +19,7 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
-// startComponents starts the clients of kube-apiserver that were asked for, without waiting for them.
+// startComponents starts the requested clients of kube-apiserver, without waiting for them.
 func (cp *ControlPlane) startComponents() error {
 	type component struct {
 		name   string
@@ -55,7 +55,8 @@ func (cp *ControlPlane) startComponents() error {
 	return nil
 }
 
-// controllerManagerArgs lets kube-controller-manager work as fast as it can, alone and unserved.
+// controllerManagerArgs makes kube-controller-manager work as fast as possible, without leader election and without a
+// server.
 func (cp *ControlPlane) controllerManagerArgs() []string {
 	args := []string{
 		"--kubeconfig=" + cp.path("kubeconfig"),
@@ -63,14 +64,14 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 		"--secure-port=0",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
-		// Tokens and the root certificate of service accounts. Envtest makes the key.
+		// Tokens and the root certificate of service accounts. Envtest creates the key.
 		"--service-account-private-key-file=" + cp.path("certs/sa-signer.key"),
 		"--root-ca-file=" + cp.path("certs/ca.crt"),
-		// Nodes are to be usable at once, and to stay so on a machine that is busy or was suspended.
+		// Nodes must be usable immediately, and stay usable on a machine that is busy or was suspended.
 		"--node-monitor-period=1s",
 		"--node-monitor-grace-period=10m",
 		"--node-startup-grace-period=10m",
-		// Nobody should have to wait 30s for an HPA to look again.
+		// Do not wait 30s until an HPA is evaluated again.
 		"--horizontal-pod-autoscaler-sync-period=2s",
 	}
 	for _, kind := range []string{
@@ -82,7 +83,7 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 	return append(args, cp.options.ControllerManagerArgs...)
 }
 
-// stageArgs tell kwok how nodes and pods come to life.
+// stageArgs configures how kwok makes nodes and Pods ready.
 func (cp *ControlPlane) stageArgs() ([]string, error) {
 	if cp.options.Nodes == 0 {
 		return nil, nil
@@ -100,7 +101,7 @@ func (cp *ControlPlane) stageArgs() ([]string, error) {
 		file := filepath.Join(dir, entry.Name())
 		if cp.options.AvailableAtOnce && entry.Name() == readyStage {
 			if file, err = cp.backdate(file); err != nil {
-				return nil, fmt.Errorf("date the readiness of Pods back: %w", err)
+				return nil, fmt.Errorf("backdate the readiness of Pods: %w", err)
 			}
 		}
 		args = append(args, "--config="+file)
@@ -111,7 +112,7 @@ func (cp *ControlPlane) stageArgs() ([]string, error) {
 // readyStage is the file of the stage in which Pods become ready.
 const readyStage = "pod-ready.yaml"
 
-// backdate writes a copy of a stage of kwok whose conditions hold since a time long ago, and returns its path.
+// backdate writes a copy of a kwok stage with transition times in the distant past, and returns its path.
 func (cp *ControlPlane) backdate(stage string) (string, error) {
 	content, err := os.ReadFile(stage)
 	if err != nil {
@@ -122,20 +123,22 @@ func (cp *ControlPlane) backdate(stage string) (string, error) {
 		return "", fmt.Errorf("%s has no %s%s", stage, field, now)
 	}
 	path := cp.path(readyStage)
-	return path, os.WriteFile(path, bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo)), 0o600) //nolint:gosec // a path of this test
+	content = bytes.ReplaceAll(content, []byte(field+now), []byte(field+longAgo))
+	return path, os.WriteFile(path, content, 0o600) //nolint:gosec // a path of this test
 }
 
-// awaitControllerManager waits for what a pod in the default namespace needs of it.
+// awaitControllerManager waits for the objects that a Pod in the default namespace needs.
 func (cp *ControlPlane) awaitControllerManager(ctx context.Context) error {
-	return cp.await(ctx, "the service account and root certificate of the namespace default", func(ctx context.Context, c client.Client) error {
-		return errors.Join(
-			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}),
-			c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}),
-		)
-	})
+	return cp.await(ctx, "the service account and root certificate of the namespace default",
+		func(ctx context.Context, c client.Client) error {
+			return errors.Join(
+				c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}),
+				c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}),
+			)
+		})
 }
 
-// createNodes creates the simulated nodes and waits until pods can be scheduled to them.
+// createNodes creates the simulated nodes and waits until Pods can be scheduled to them.
 func (cp *ControlPlane) createNodes(ctx context.Context) error {
 	c, err := cp.client()
 	if err != nil {
@@ -168,9 +171,9 @@ func (cp *ControlPlane) createNodes(ctx context.Context) error {
 	})
 }
 
-// checkNode says why a node is not ready for pods.
+// checkNode returns an error if a node is not ready for Pods.
 func (cp *ControlPlane) checkNode(node *corev1.Node) error {
-	// Only kube-controller-manager takes the taints of new nodes away.
+	// Only kube-controller-manager removes the taints of new nodes.
 	if cp.options.ControllerManager && len(node.Spec.Taints) > 0 {
 		return fmt.Errorf("the Node %s is tainted: %v", node.Name, node.Spec.Taints)
 	}
@@ -182,7 +185,7 @@ func (cp *ControlPlane) checkNode(node *corev1.Node) error {
 	return fmt.Errorf("the Node %s is not ready", node.Name)
 }
 
-// await polls until the check has nothing to object to. It ends early when a process has ended.
+// await polls until the check returns no error. It returns early if a process has ended.
 func (cp *ControlPlane) await(ctx context.Context, what string, check func(context.Context, client.Client) error) error {
 	c, err := cp.client()
 	if err != nil {
@@ -205,12 +208,12 @@ func (cp *ControlPlane) await(ctx context.Context, what string, check func(conte
 func (cp *ControlPlane) client() (client.Client, error) {
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return c, nil
 }
 
-// checkProcesses says which of the control plane's own programs has ended.
+// checkProcesses returns an error if one of the control plane's own programs has ended.
 func (cp *ControlPlane) checkProcesses() error {
 	cp.mutex.Lock()
 	defer cp.mutex.Unlock()

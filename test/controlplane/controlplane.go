@@ -18,39 +18,39 @@ import (
 const (
 	startTimeout   = 3 * time.Minute
 	programTimeout = time.Minute
-	// stopGrace is what processes get that others started with StartProcess.
+	// stopGrace is the grace period of processes that were started with StartProcess.
 	stopGrace = 10 * time.Second
 )
 
-// Options say what a control plane consists of, beside etcd and kube-apiserver.
+// Options define the components of a control plane in addition to etcd and kube-apiserver.
 type Options struct {
-	// ControllerManager runs kube-controller-manager: service accounts, garbage collection, namespace
-	// deletion, workloads. With it, kube-apiserver admits service accounts into pods, as it usually does.
+	// ControllerManager runs kube-controller-manager: service accounts, garbage collection, namespace deletion, workloads.
+	// kube-apiserver then admits service accounts into Pods, as usual.
 	ControllerManager bool
 	// Scheduler runs kube-scheduler.
 	Scheduler bool
-	// Nodes is the number of simulated nodes (node-0, node-1, …). Pods bound to them become Ready, pods
-	// of Jobs succeed. Pods get there with Scheduler and, as new nodes are tainted until
-	// kube-controller-manager has seen them Ready, ControllerManager.
+	// Nodes is the number of simulated nodes (node-0, node-1, …). Pods bound to them become Ready, and Pods of Jobs succeed.
+	// Scheduling requires Scheduler and ControllerManager, because new nodes are tainted until kube-controller-manager
+	// observes that they are Ready.
 	Nodes int
-	// AvailableAtOnce dates the readiness of simulated Pods back, so that no minReadySeconds delays a roll-out.
+	// AvailableAtOnce backdates the readiness of simulated Pods, so that minReadySeconds does not delay a rollout.
 	AvailableAtOnce bool
 
-	// Dir keeps data, certificates, logs and the kubeconfig, and is left behind by Stop. It cannot be
-	// used twice. By default a temporary directory is used and removed.
+	// Dir contains data, certificates, logs and the kubeconfig. Stop does not remove it. It cannot be used twice. The
+	// default is a temporary directory, which Stop removes.
 	Dir string
-	// APIServerArgs are further flags of kube-apiserver, without dashes. They replace default values; nil leaves a flag out.
+	// APIServerArgs are additional flags of kube-apiserver, without dashes. They replace default values. Nil removes a flag.
 	APIServerArgs map[string][]string
-	// EtcdArgs are further flags of etcd, like APIServerArgs.
+	// EtcdArgs are additional flags of etcd, like APIServerArgs.
 	EtcdArgs map[string][]string
-	// ControllerManagerArgs are further arguments of kube-controller-manager, with dashes. They come last, and so
-	// replace the ones before.
+	// ControllerManagerArgs are additional arguments of kube-controller-manager, with dashes. They come last and therefore
+	// override the previous ones.
 	ControllerManagerArgs []string
-	// AuditLog is a file that kube-apiserver logs one line (JSON) into for every request, two for
-	// watches and other long ones (stages ResponseStarted and ResponseComplete, same auditID).
+	// AuditLog is a file to which kube-apiserver logs one JSON line for each request, and two for watches and other long
+	// requests (stages ResponseStarted and ResponseComplete with the same auditID).
 	AuditLog string
 
-	// Log is told about progress, by default nobody is.
+	// Log receives progress messages. By default, they are discarded.
 	Log io.Writer
 }
 
@@ -69,8 +69,8 @@ type ControlPlane struct {
 	stop      func() error
 }
 
-// Start starts a control plane and waits until it can be used. The context bounds the start only: the
-// control plane runs until Stop is called or this process ends.
+// Start starts a control plane and waits until it is usable. The context limits only the start. The control plane runs
+// until Stop is called or this process ends.
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -104,7 +104,7 @@ func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	return cp, nil
 }
 
-// prepare finds the programs, makes the directory and sets the watchdog over it.
+// prepare finds the programs, creates the directory and starts the watchdog.
 func prepare(options Options) (*ControlPlane, error) {
 	if options.Log == nil {
 		options.Log = io.Discard
@@ -117,7 +117,7 @@ func prepare(options Options) (*ControlPlane, error) {
 	cp.stop = sync.OnceValue(cp.stopAll)
 
 	if cp.dir, err = makeDir(options.Dir); err != nil {
-		return nil, fmt.Errorf("making its directory: %w", err)
+		return nil, fmt.Errorf("creating its directory: %w", err)
 	}
 	if cp.watchdog, err = startWatchdog(cp.dir, options.Dir == ""); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func makeDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// step runs one step of the start and reports how long it took.
+// step runs a step of the start and logs its duration.
 func (cp *ControlPlane) step(ctx context.Context, name string, run func(context.Context) error) error {
 	start := time.Now()
 	if err := run(ctx); err != nil {
@@ -157,10 +157,10 @@ func (cp *ControlPlane) step(ctx context.Context, name string, run func(context.
 // Config returns a copy of an administrator's client configuration, without client-side throttling.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.config) }
 
-// Kubeconfig returns the same access as a file's content. The file is also at [ControlPlane.Dir]/kubeconfig.
+// Kubeconfig returns the content of a kubeconfig with the same access. The file is also at [ControlPlane.Dir]/kubeconfig.
 func (cp *ControlPlane) Kubeconfig() []byte { return slices.Clone(cp.kubeconfig) }
 
-// Dir is where data, certificates, logs and the kubeconfig are.
+// Dir returns the directory of data, certificates, logs and the kubeconfig.
 func (cp *ControlPlane) Dir() string { return cp.dir }
 
 // Stop stops everything and removes the temporary directory. Further calls do nothing.
@@ -174,7 +174,7 @@ func (cp *ControlPlane) stopAll() error {
 	var errs []error
 	for _, process := range slices.Backward(processes) {
 		if process.component {
-			// It has no state to save, but whoever used the control plane should know if it had ended.
+			// It has no state to save, but the caller should learn if it ended early.
 			errs = append(errs, process.Err(), process.Stop(0))
 			continue
 		}

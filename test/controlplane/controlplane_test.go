@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func TestServerVersionIsThePinnedOne(t *testing.T) {
 	cp := shared.Get(t)
 	if os.Getenv(assetsEnv) != "" {
-		t.Skipf("%s decides about the version", assetsEnv)
+		t.Skipf("%s determines the version", assetsEnv)
 	}
 	goMod, err := os.ReadFile("binaries/go.mod")
 	if err != nil {
@@ -196,10 +196,10 @@ func TestDirAuditLogAndArguments(t *testing.T) {
 	select {
 	case <-process.Done():
 	default:
-		t.Error("Stop left a process behind")
+		t.Error("a process runs after Stop")
 	}
 	if audited := auditedRequests(t, auditLog, "audited"); audited == 0 {
-		t.Error("the audit log holds no request of this test")
+		t.Error("the audit log has no request of this test")
 	}
 	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "already holds the data") {
 		t.Errorf("a start in a used directory: %v", err)
@@ -264,10 +264,10 @@ func auditedRequests(t *testing.T, path, userAgent string) int {
 
 func eventuallyGone(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil {
-			return fmt.Errorf("it is still there: %v", object)
+			return fmt.Errorf("it still exists: %v", object)
 		}
 		return client.IgnoreNotFound(err)
 	})

@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// EtcdURL is where etcd serves its clients, over HTTP.
+// EtcdURL returns the URL at which etcd serves clients over HTTP.
 func (cp *ControlPlane) EtcdURL() *url.URL {
 	address := *cp.environment.ControlPlane.Etcd.URL
 	return &address
 }
 
-// APIServer is a further kube-apiserver of a control plane.
+// APIServer is an additional kube-apiserver of a control plane.
 type APIServer struct {
 	cp      *ControlPlane
 	process *Process
@@ -31,9 +31,9 @@ type APIServer struct {
 	port    int
 }
 
-// StartAPIServer starts a further kube-apiserver, which has the data and the users of the first one and ends with the control plane.
-// It asks for etcd at a URL, which may be that of a proxy in front of [ControlPlane.EtcdURL]. Args are further flags, as in
-// [Options]. It returns when the server is ready.
+// StartAPIServer starts an additional kube-apiserver, which shares data and users with the first one and ends with the
+// control plane. It connects to etcd at a URL, which may be the URL of a proxy in front of [ControlPlane.EtcdURL]. args
+// are additional flags, as in [Options]. It returns when the server is ready.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context, name string, etcd *url.URL, args map[string][]string) (*APIServer, error) {
 	path, err := cp.binaries.find("kube-apiserver")
 	if err != nil {
@@ -57,7 +57,8 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context, name string, etcd *u
 	return server, nil
 }
 
-// furtherFlags are those that a further kube-apiserver shares with the first one, as envtest has set them, and its own.
+// furtherFlags returns the flags that envtest set for the first kube-apiserver and an additional one shares, and its own
+// flags.
 func (cp *ControlPlane) furtherFlags(name string, etcd *url.URL, port int) map[string][]string {
 	serving := &cp.environment.ControlPlane.GetAPIServer().SecureServing
 	flags := map[string][]string{
@@ -65,7 +66,7 @@ func (cp *ControlPlane) furtherFlags(name string, etcd *url.URL, port int) map[s
 		"secure-port":                      {strconv.Itoa(port)},
 		"bind-address":                     {serving.Address},
 		"advertise-address":                {"192.0.2.1"}, // see configureAPIServer
-		"endpoint-reconciler-type":         {"none"},      // the address is that of the first one
+		"endpoint-reconciler-type":         {"none"},      // the address belongs to the first one
 		"cert-dir":                         {cp.path(name + "-certs")},
 		"tls-cert-file":                    {cp.path("certs/apiserver.crt")},
 		"tls-private-key-file":             {cp.path("certs/apiserver.key")},
@@ -83,7 +84,7 @@ func (cp *ControlPlane) furtherFlags(name string, etcd *url.URL, port int) map[s
 	return flags
 }
 
-// Restart starts the server at its address, again if it was killed before, and waits until it is ready.
+// Restart starts the server at its address, also after it was killed, and waits until it is ready.
 func (s *APIServer) Restart(ctx context.Context) error {
 	var err error
 	if s.process, err = s.cp.start(&Process{name: s.name, component: true}, s.path, s.args); err != nil {
@@ -107,7 +108,7 @@ func (s *APIServer) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the server at once, as if its machine had failed.
+// Kill kills the server immediately, as if its machine had failed.
 func (s *APIServer) Kill() error {
 	s.cp.mutex.Lock()
 	s.cp.processes = slices.DeleteFunc(s.cp.processes, func(p *Process) bool { return p == s.process })
@@ -115,7 +116,7 @@ func (s *APIServer) Kill() error {
 	return s.process.Stop(0)
 }
 
-// Config returns a client configuration like that of [ControlPlane.Config], for this server.
+// Config returns a client configuration for this server, like [ControlPlane.Config].
 func (s *APIServer) Config() *rest.Config {
 	config := s.cp.Config()
 	config.Host = net.JoinHostPort(s.cp.environment.ControlPlane.GetAPIServer().Address, strconv.Itoa(s.port))

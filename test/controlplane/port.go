@@ -10,23 +10,24 @@ import (
 	"sync"
 )
 
-// Ports that FreePort returns. Systems give none of them to connections (Linux begins at 32768, others at 49152 as RFC 6335 says), so that
-// no connection has the port by the time the program listens, or while it is restarted.
+// The ports that FreePort returns. Operating systems do not assign them to outgoing connections (Linux begins at 32768,
+// others at 49152 as in RFC 6335), so that no connection takes the port before the program listens, or during a restart.
 const (
 	firstPort = 15000
 	lastPort  = 29999
 	portTries = 100
 )
 
-// taken are the ports that were tried, those that were returned with the UDP socket that keeps them.
+// taken are the ports that were tried. For returned ports, the value is the UDP socket that reserves them.
 var taken sync.Map
 
-// FreePort returns a free port of loopback, for the control plane or a program beside it, and each port once. Until this process ends, it keeps the UDP
-// port of the same number, so that tests in other processes do not choose it before the program listens.
+// FreePort returns a free port of loopback for the control plane or a program next to it. It returns each port only once.
+// It holds the UDP port of the same number until this process ends, so that tests in other processes do not choose it
+// before the program listens.
 func FreePort() (int, error) {
 	var errs []error
 	for range portTries {
-		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // not secret, but other than that of a process beside
+		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // not secret, but different from that of a concurrent process
 		if _, was := taken.LoadOrStore(port, true); was {
 			continue
 		}
@@ -40,7 +41,7 @@ func FreePort() (int, error) {
 			err = listener.Close()
 		}
 		if err == nil {
-			taken.Store(port, kept) // it is closed when nothing refers to it
+			taken.Store(port, kept) // an unreferenced socket would be closed
 			return port, nil
 		}
 		errs = append(errs, err, kept.Close())
@@ -48,7 +49,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("no free port from %d to %d in %d tries: %w", firstPort, lastPort, portTries, errors.Join(errs...))
 }
 
-// freeURL returns the URL of a server that may listen on a free port.
+// freeURL returns the URL of a server on a free port.
 func freeURL() (*url.URL, error) {
 	port, err := FreePort()
 	return &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFreePort has many ports returned, of which somebody listens on some.
+// TestFreePort requests many ports while other sockets listen on some of them.
 func TestFreePort(t *testing.T) {
 	var ports []int
 	for range 100 {
@@ -17,7 +17,7 @@ func TestFreePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if slices.Contains(ports, port) || port < firstPort || port > lastPort {
-			t.Errorf("port %d, after %v", port, ports)
+			t.Errorf("got port %d after %v", port, ports)
 		}
 		ports = append(ports, port)
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

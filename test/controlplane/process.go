@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// logTail is how much of a log an error shows.
+// logTail is how many bytes of a log an error contains.
 const logTail = 2048
 
-// Process is a program that was started beside the API server. It ends with the control plane at the
-// latest.
+// Process is a program that runs next to the API server. It ends with the control plane at the latest.
 type Process struct {
 	name      string
 	component bool // one of the control plane's own
@@ -26,9 +25,9 @@ type Process struct {
 	err       error // set before done is closed
 }
 
-// StartProcess starts a program whose output goes to <name>.log in [ControlPlane.Dir]. It is stopped
-// with the control plane, the last one first; on Linux also when this process is killed. It gets the
-// environment of this process without variables that name another cluster.
+// StartProcess starts a program whose output goes to <name>.log in [ControlPlane.Dir]. The control plane stops it, the
+// last one first. On Linux, it also ends when this process is killed. It gets the environment of this process without
+// variables that refer to another cluster.
 func (cp *ControlPlane) StartProcess(name, path string, args ...string) (*Process, error) {
 	return cp.start(&Process{name: name}, path, args)
 }
@@ -59,18 +58,18 @@ func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process,
 	return p, nil
 }
 
-// namesCluster tells whether a variable would lead a program to a cluster that is none of a test's business.
+// namesCluster reports whether a variable refers to a cluster outside of the test.
 func namesCluster(variable string) bool {
 	return strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "TARGET_KUBECONFIG=")
 }
 
-// PID is the process ID.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the process ended, nil while it runs.
+// Err returns how the process ended, or nil while it runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -84,8 +83,8 @@ func (p *Process) Err() error {
 	}
 }
 
-// Stop asks the process to end, and kills it if it has not ended after the grace period; with a grace
-// period of 0 it is killed at once. Stopping a process that has ended already does nothing.
+// Stop asks the process to end, and kills it after the grace period. A grace period of 0 kills it immediately. Stopping a
+// process that has already ended does nothing.
 func (p *Process) Stop(grace time.Duration) error {
 	if grace > 0 {
 		if err := p.signal(syscall.SIGTERM); err != nil {
@@ -111,7 +110,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// tail returns the last lines of a file, or why it cannot be read.
+// tail returns the last lines of a file, or the error if it cannot be read.
 func tail(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

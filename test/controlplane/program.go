@@ -10,15 +10,16 @@ import (
 	"path/filepath"
 )
 
-// coverEnv is the directory in which processes write what they ran of the statements below cmd and pkg, as make coverage asks for. They do so when they end
-// by themselves.
+// coverEnv is the directory in which processes record the covered statements below cmd and pkg, for make coverage. They
+// do so when they exit on their own.
 const coverEnv = "PROCESSES_COVERDIR"
 
-// Covered reports whether programs are built so that they write what they ran of the statements.
+// Covered reports whether programs are built with coverage.
 func Covered() bool { return os.Getenv(coverEnv) != "" }
 
-// BuildProgram builds a program of this repository, for example "./cmd/gardenlet", into bin/test, and returns its path. Its version is v0.0.0-test. Packages
-// are tested at once: each builds its own copy and moves it to the common place in one step. A copy that is up to date is not linked again.
+// BuildProgram builds a program of this repository, for example "./cmd/gardenlet", into bin/test, and returns its path.
+// Its version is v0.0.0-test. Packages are tested concurrently: each builds its own copy and moves it to the common path
+// atomically. An up-to-date copy is not linked again.
 func BuildProgram(source string) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -33,7 +34,7 @@ func BuildProgram(source string) (string, error) {
 	if err := os.Link(path, own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	defer os.Remove(own) //nolint:errcheck // it is there only after an error
+	defer os.Remove(own) //nolint:errcheck // it exists only after an error
 	arguments := []string{"build", "-C", root, "-buildvcs=false", "-ldflags", "-X main.version=v0.0.0-test", "-o", own}
 	if Covered() {
 		arguments = append(arguments, "-cover", "-covermode=atomic", "-coverpkg=./cmd/...,./pkg/...")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Shared is one control plane for all tests of a package. It is started by the first test that asks
-// for it, so that a run of tests that need none stays quick.
+// Shared is one control plane for all tests of a package. The first test that requests it starts it, so that a run
+// of tests without a control plane is fast.
 //
 //	var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
 //
@@ -47,7 +47,7 @@ func (s *Shared) Get(tb testing.TB) *ControlPlane {
 	if testing.Short() {
 		tb.Skip("needs a control plane, which -short excludes")
 	}
-	// Not the test's own context, since the control plane outlives the test.
+	// Do not use the test's own context, because the control plane outlives the test.
 	s.once.Do(func() { s.controlPlane, s.err = Start(context.Background(), s.Options) })
 	if s.err != nil {
 		tb.Fatal(s.err)

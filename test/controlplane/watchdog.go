@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// markerEnv names the environment variable by which the watchdog knows the processes of a control
-// plane. Its value is the control plane's directory with a slash behind it.
+// markerEnv is the environment variable by which the watchdog identifies the processes of a control plane. Its value is
+// the directory of the control plane with a trailing slash.
 const markerEnv = "TRELLIS_CONTROL_PLANE"
 
 const watchdogTimeout = 15 * time.Second
@@ -19,8 +19,8 @@ const watchdogTimeout = 15 * time.Second
 //go:embed watchdog.sh
 var watchdogScript string
 
-// watchdog is a shell that waits until this process closes a pipe, or dies, which closes it too. Then
-// it kills what is left of the control plane and, if told so, removes its directory.
+// watchdog is a shell that waits until this process closes a pipe. The pipe also closes if this process dies. The
+// watchdog then kills the remaining processes of the control plane and optionally removes its directory.
 type watchdog struct {
 	command *exec.Cmd
 	pipe    io.Closer
@@ -31,8 +31,8 @@ func startWatchdog(dir string, remove bool) (*watchdog, error) {
 	if remove {
 		action = "remove"
 	}
-	// A process of its own session gets neither Ctrl-C nor the hang-up of the terminal. It is bound to
-	// no context, since it must outlive this process.
+	// A process in its own session gets neither Ctrl-C nor the hang-up of the terminal. It has no context, because it must
+	// outlive this process.
 	command := exec.Command("sh", "-c", watchdogScript, "controlplane-watchdog", dir, action) //nolint:noctx // see above
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -46,7 +46,7 @@ func startWatchdog(dir string, remove bool) (*watchdog, error) {
 	return &watchdog{command: command, pipe: pipe}, nil
 }
 
-// release lets the watchdog do its work and waits for it.
+// release makes the watchdog clean up, and waits for it.
 func (w *watchdog) release() error {
 	timer := time.AfterFunc(watchdogTimeout, func() { _ = w.command.Process.Kill() })
 	defer timer.Stop()

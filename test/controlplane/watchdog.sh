@@ -1,13 +1,13 @@
-# Cleans up after a control plane when the process that started it is gone, however it went.
-# Standard input is a pipe whose only writing end that process holds; nothing is ever written to it.
+# Cleans up after a control plane when the process that started it has ended for any reason.
+# Standard input is a pipe whose only write end that process holds. Nothing is ever written to it.
 #
 # $1  directory of the control plane
-# $2  "remove" if that directory is to be removed, too
+# $2  "remove" to also remove that directory
 dir=$1
 trap '' HUP INT TERM
 
-# The programs are known by what they were started with, not by process IDs that somebody would have
-# to report in time: etcd and kube-apiserver by an argument, the others by an environment variable.
+# The programs are identified by their arguments and environment, not by process IDs, which would have
+# to be reported in time: etcd and kube-apiserver by an argument, the others by an environment variable.
 processes() {
 	printf '%s\n' "--data-dir=$dir/etcd" "--cert-dir=$dir/certs" "TRELLIS_CONTROL_PLANE=$dir/" |
 		grep -lF -f - /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | sort -u

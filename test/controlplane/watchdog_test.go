@@ -17,7 +17,7 @@ import (
 
 const helperStarted = "started"
 
-// helper starts a control plane, says so and hangs.
+// helper starts a control plane, reports that, and hangs.
 func helper() {
 	err := func() error {
 		cp, err := Start(context.Background(), Options{ControllerManager: true, Scheduler: true, Nodes: 1})
@@ -34,7 +34,7 @@ func helper() {
 	os.Exit(1)
 }
 
-// A process that is killed, be it early or late, leaves no process and no directory behind.
+// TestKilled checks that a killed process leaves no process and no directory behind, whenever it is killed.
 func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the watchdog finds processes on Linux only")
@@ -50,7 +50,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("directories %v, error %v", dirs, err)
 		}
 		if got := len(processesOf(t, temp)); got != 7 {
-			t.Fatalf("%d processes run, want 7, of them one watchdog", got)
+			t.Fatalf("%d processes run, want 7, including one watchdog", got)
 		}
 		kill()
 		eventuallyNothingLeft(t, temp)
@@ -71,7 +71,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// startHelper starts the helper process, with its own temporary directory, and if asked waits for its control plane.
+// startHelper starts the helper process with its own temporary directory. If wait is set, it waits for the control
+// plane.
 func startHelper(t *testing.T, temp string, wait bool) (kill func()) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
@@ -89,7 +90,7 @@ func startHelper(t *testing.T, temp string, wait bool) (kill func()) {
 		if err := command.Process.Kill(); err != nil { // SIGKILL
 			t.Fatal(err)
 		}
-		_ = command.Wait() // always says "signal: killed"
+		_ = command.Wait() // the error is always "signal: killed"
 	}
 	if !wait {
 		return kill
@@ -104,7 +105,7 @@ func startHelper(t *testing.T, temp string, wait bool) (kill func()) {
 	return nil
 }
 
-// processesOf returns the command lines of the processes that work under the directory, the watchdog included.
+// processesOf returns the command lines of the processes that use the directory, including the watchdog.
 func processesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -113,7 +114,7 @@ func processesOf(t *testing.T, dir string) []string {
 	}
 	var found []string
 	for _, path := range paths {
-		commandLine, _ := os.ReadFile(path) // a process that is gone is none of them
+		commandLine, _ := os.ReadFile(path) // the content is empty if the process has ended
 		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
 		_, isHelper := strings.CutPrefix(string(commandLine), os.Args[0])
 		if !isHelper && strings.Contains(string(commandLine)+string(environment), dir) {
@@ -125,7 +126,7 @@ func processesOf(t *testing.T, dir string) []string {
 
 func eventuallyNothingLeft(t *testing.T, temp string) {
 	t.Helper()
-	eventually(t, "no process and no directory is left", func(context.Context) error {
+	eventually(t, "no process and no directory remains", func(context.Context) error {
 		if left := processesOf(t, temp); len(left) > 0 {
 			return fmt.Errorf("processes %q", left)
 		}

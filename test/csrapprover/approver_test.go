@@ -24,7 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// approver is one of which every step is made by the test. It has no more rights than it needs.
+// approver is a reconciler that the test calls. It has only the rights that it needs.
 type approver struct {
 	*fixture
 	*csrapprover.Reconciler
@@ -33,11 +33,11 @@ type approver struct {
 	registry *prometheus.Registry
 
 	mu sync.Mutex
-	// before is called before each request, and may answer instead of the API server.
+	// before is called before each request and may answer in place of the API server.
 	before func(*http.Request) (*http.Response, error)
 }
 
-// approverConfig is how an approver reaches the cluster.
+// approverConfig returns the approver's connection to the cluster.
 func (f *fixture) approverConfig(requests *kit.Requests) *rest.Config {
 	config := shared.Get(f).Config()
 	config.QPS = -1
@@ -46,7 +46,7 @@ func (f *fixture) approverConfig(requests *kit.Requests) *rest.Config {
 	return config
 }
 
-// newApprover returns an approver that checks against Machines if it is to.
+// newApprover returns an approver. withMachines is whether it checks requests against Machines.
 func (f *fixture) newApprover(withMachines bool) *approver {
 	f.Helper()
 	a := &approver{fixture: f, requests: &kit.Requests{}, recorder: events.NewFakeRecorder(100), registry: prometheus.NewRegistry()}
@@ -84,14 +84,14 @@ func (f *fixture) newMachines(config *rest.Config) *csrapprover.Machines {
 	return machines
 }
 
-// intercept sets what is called before each request.
+// intercept sets the function that is called before each request.
 func (a *approver) intercept(before func(*http.Request) (*http.Response, error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.before = before
 }
 
-// failing has the requests of which method and path contain a text fail.
+// failing makes the requests fail whose method and path contain a text.
 func (a *approver) failing(text string) {
 	a.intercept(func(request *http.Request) (*http.Response, error) {
 		if strings.Contains(request.Method+" "+request.URL.Path, text) {
@@ -101,12 +101,12 @@ func (a *approver) failing(text string) {
 	})
 }
 
-// try decides about a request, or does not.
+// try reconciles a request, and returns the result and the error.
 func (a *approver) try(name string) (reconcile.Result, error) {
 	return a.Reconcile(a.ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 }
 
-// decide has a request decided about, and returns the decision.
+// decide reconciles a request, and returns the decision.
 func (a *approver) decide(name string) string {
 	a.Helper()
 	result, err := a.try(name)
@@ -117,7 +117,7 @@ func (a *approver) decide(name string) string {
 	return a.decision(name)
 }
 
-// wantDecision checks how the decision begins and, for a denial, what its reason contains.
+// wantDecision checks the beginning of the decision and, for a denial, the text of its reason.
 func (a *approver) wantDecision(d demand, begin, why string) {
 	a.Helper()
 	got := a.decide(a.request(d))
@@ -133,7 +133,7 @@ const (
 	deniedClient    = "Denied RequestDenied: Denying gardener-node-agent certificate CSR ("
 )
 
-// metric returns the sum of a counter over all its labels, or of those that have a value.
+// metric returns the sum of a counter over all series, or over the series with the given label values.
 func (a *approver) metric(name string, labels ...string) (sum float64) {
 	a.Helper()
 	return metricOf(a.T, a.registry, name, labels...)
@@ -164,7 +164,7 @@ func metricOf(t *testing.T, registry *prometheus.Registry, name string, labels .
 	return sum
 }
 
-// runManager runs an approver in a manager, wired as the program wires it, until the test ends.
+// runManager runs an approver in a manager, wired in the same way as the program, until the test ends.
 func (f *fixture) runManager(concurrentSyncs int) (*kit.Requests, *prometheus.Registry) {
 	f.Helper()
 	requests, registry := &kit.Requests{}, prometheus.NewRegistry()

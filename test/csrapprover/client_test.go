@@ -25,7 +25,7 @@ func (f *fixture) bootstrapToken(id, machine string) demand {
 	return d
 }
 
-// TestNodeAgentBootstraps with a real bootstrap token: a Machine without a Node gets a certificate, one that is in use does not.
+// TestNodeAgentBootstraps uses a real bootstrap token. A Machine without a Node gets a certificate, a Machine with a Node does not.
 func TestNodeAgentBootstraps(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -34,7 +34,7 @@ func TestNodeAgentBootstraps(t *testing.T) {
 	f.machine(fresh, "")
 	d := f.bootstrapToken("a1b2c3", fresh)
 	var name string
-	kit.Eventually(t, "the API server knows the bootstrap token", func() string {
+	kit.Eventually(t, "the API server accepts the bootstrap token", func() string {
 		csr, err := f.tryRequest(d)
 		name = csr.Name
 		return kit.TextOf(err)
@@ -47,14 +47,14 @@ func TestNodeAgentBootstraps(t *testing.T) {
 	labelled := f.name("labelled")
 	machine := f.machine(labelled, f.name("later"))
 	d.template.Subject.CommonName = "gardener.cloud:node-agent:machine:" + labelled
-	a.wantDecision(d, approvedClient, "") // the label is there before the Node
+	a.wantDecision(d, approvedClient, "") // the label is set before the Node exists
 	f.nodeWith(f.name("later"))
 	a.wantDecision(d, deniedClient, `the Machine "`+labelled+`" already has the Node "`+f.name("later")+`"`)
 	kit.Must(t, f.client.Delete(f.ctx, machine))
 	a.wantDecision(d, deniedClient, `Machine "`+labelled+`" does not exist`)
 }
 
-// TestNodeAgentRenews its own certificate, whatever its Node, and no other one.
+// TestNodeAgentRenews checks that a node agent can renew its own certificate, with or without a Node, and no other certificate.
 func TestNodeAgentRenews(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -67,7 +67,7 @@ func TestNodeAgentRenews(t *testing.T) {
 	}
 	f.issued(name, d, x509.ExtKeyUsageClientAuth)
 	if a.metric("certificate_requests_decided_total", "node-agent", "approved", "passed") != 1 {
-		t.Error("the metrics do not tell of it")
+		t.Error("the metrics do not count the approvals")
 	}
 	_, other := f.joined("other")
 	d.template.Subject.CommonName = "gardener.cloud:node-agent:machine:" + other
@@ -75,7 +75,7 @@ func TestNodeAgentRenews(t *testing.T) {
 	a.wantDecision(f.renewal(f.name("nobody")), deniedClient, `Machine "`+f.name("nobody")+`" does not exist`)
 }
 
-// TestNodeAgentMigrates from its ServiceAccount, if its Machine has a Node.
+// TestNodeAgentMigrates checks the migration from the ServiceAccount, which requires that the Machine has a Node.
 func TestNodeAgentMigrates(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -96,7 +96,7 @@ func TestNodeAgentMigrates(t *testing.T) {
 	a.wantDecision(d, deniedClient, "may not request it")
 }
 
-// TestNodeAgentWithoutMachines: without a namespace of Machines, a Machine is named like its Node.
+// TestNodeAgentWithoutMachines checks that without a namespace of Machines, a Machine has the name of its Node.
 func TestNodeAgentWithoutMachines(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -106,7 +106,7 @@ func TestNodeAgentWithoutMachines(t *testing.T) {
 	a.wantDecision(f.bootstrap(f.node("node")), deniedClient, `already has the Node "`+f.name("node")+`"`)
 }
 
-// TestNodeAgentIsDenied violates every other condition once.
+// TestNodeAgentIsDenied violates each of the other conditions once.
 func TestNodeAgentIsDenied(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -146,11 +146,11 @@ func TestNodeAgentIsDenied(t *testing.T) {
 		})
 	}
 	if denied := a.metric("certificate_requests_decided_total", "node-agent", "denied"); denied != 17 {
-		t.Errorf("the metrics tell of %g denied ones", denied)
+		t.Errorf("the metrics count %g denied requests", denied)
 	}
 }
 
-// TestGardenadmConnects a self-hosted shoot with a bootstrap token.
+// TestGardenadmConnects connects a self-hosted shoot with a bootstrap token.
 func TestGardenadmConnects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestNothingIsDecidedWithoutFacts: an answer that is missing, or is none of an API server, leads to no decision; the next try does.
+// TestNothingIsDecidedWithoutFacts checks that a missing or invalid answer of the API server leads to no decision, and that the next
+// attempt decides.
 func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -58,7 +59,7 @@ func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 			}
 			a.intercept(nil)
 			if got := f.decision(request); got != "" {
-				t.Errorf("decided without knowing: %s", got)
+				t.Errorf("decided without the facts: %s", got)
 			}
 			if got := a.decide(request); got != test.end {
 				t.Error(got)
@@ -67,7 +68,7 @@ func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 	}
 }
 
-// frozen is a body that shows nothing more once it is told so.
+// frozen is a response body that returns no more data once its ice channel is closed.
 type frozen struct {
 	io.ReadCloser
 	ice    <-chan struct{}
@@ -91,12 +92,12 @@ func (f *frozen) Close() error {
 	return f.ReadCloser.Close()
 }
 
-// TestStaleViewDecidesNothing: the watch of Machines is behind. What is decided is right all the same.
+// TestStaleViewDecidesNothing checks that the decisions are correct although the watch of Machines is behind.
 func TestStaleViewDecidesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.newApprover(true)
-	// The view: a Machine each of "moved", "gone" and "kept", none of "new".
+	// The view has one Machine each for "moved", "gone" and "kept", and no Machine for "new".
 	movedNode, movedMachine := f.joined("moved")
 	goneNode, goneMachine := f.joined("gone")
 	keptNode, _ := f.joined("kept")
@@ -126,7 +127,7 @@ func TestStaleViewDecidesNothing(t *testing.T) {
 		}
 		return false
 	}
-	// As soon as the view is there, nobody has to search.
+	// Once the view is filled, no search is needed.
 	kit.EventuallyTrue(t, "the view is used", func() bool {
 		requests.Forget()
 		return a.decide(f.request(f.serving(keptNode))) == approvedServing && !listed()
@@ -143,11 +144,11 @@ func TestStaleViewDecidesNothing(t *testing.T) {
 	a.wantDecision(f.serving(newNode), approvedServing, "")
 	a.wantDecision(f.serving(goneNode), deniedServing, "has 0 Machines")
 	if !listed() {
-		t.Error("nobody searched, so that the view was not behind")
+		t.Error("no search was sent, so the view was not behind")
 	}
 }
 
-// TestDecidedMeanwhile: somebody else decides between the look and the decision. Theirs stands.
+// TestDecidedMeanwhile checks that the decision of another client between the read and the write is kept.
 func TestDecidedMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -189,6 +190,6 @@ func TestDecidedMeanwhile(t *testing.T) {
 		return nil, nil
 	})
 	if result, err := a.try(request); err != nil || !result.IsZero() {
-		t.Errorf("deleted meanwhile: %+v, %v", result, err)
+		t.Errorf("the result for a request that was deleted meanwhile is %+v, %v", result, err)
 	}
 }

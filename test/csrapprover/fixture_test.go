@@ -1,4 +1,4 @@
-// Package csrapprover tests the approver of certificate requests on a real API server, with the real signer of
+// Package csrapprover tests the approver of CertificateSigningRequests on a real API server, with the real signer of
 // kube-controller-manager.
 package csrapprover
 
@@ -36,7 +36,7 @@ import (
 const (
 	// machineNamespace is the namespace of the Machines.
 	machineNamespace = "shoot--project--name"
-	// approverUser is who the approver is.
+	// approverUser is the user of the approver.
 	approverUser = "approver"
 )
 
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	directory, err := os.MkdirTemp("", "csrapprover-")
 	if err == nil {
-		defer os.RemoveAll(directory) //nolint:errcheck // it is a temporary directory
+		defer os.RemoveAll(directory) //nolint:errcheck // a temporary directory
 		authority, err = newAuthority(directory)
 	}
 	if err != nil {
@@ -109,13 +109,13 @@ func (a *certificateAuthority) args() []string {
 	return []string{"--cluster-signing-cert-file=" + a.certFile, "--cluster-signing-key-file=" + a.keyFile}
 }
 
-// fixture is a test. Nobody approves anything, unless it runs an approver.
+// fixture is a test. No client approves requests unless the test runs an approver.
 type fixture struct {
 	*testing.T
 	ctx context.Context
-	// client is the administrator's.
+	// client has the rights of an administrator.
 	client client.Client
-	// id begins the names of this test.
+	// id is the prefix of this test's names.
 	id string
 }
 
@@ -139,14 +139,14 @@ func newScheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// prepare makes what all tests need: Machines, and the rights of the approver and of those who ask.
+// prepare creates the objects that all tests need: Machines, and the rights of the approver and of the requesting users.
 func (f *fixture) prepare() {
 	f.Helper()
 	f.defineMachines()
 	kit.Must(f, f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}))
 	f.grant("requests-certificates", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"},
 		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get"))
-	// These are the rights that docs/csr-approver.md names.
+	// The rights that docs/csr-approver.md names.
 	signers := rule("certificates.k8s.io", "signers", "approve")
 	signers.ResourceNames = []string{"kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client"}
 	f.grant("approver", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: approverUser},
@@ -169,7 +169,7 @@ func (f *fixture) grant(name string, to rbacv1.Subject, rules ...rbacv1.PolicyRu
 	}))
 }
 
-// name returns a name of this test alone.
+// name returns a name that only this test uses.
 func (f *fixture) name(text string) string { return f.id + "-" + text }
 
 // defineMachines defines the kind Machine.

@@ -32,16 +32,17 @@ func (f *fixture) machineNamed(name string) *unstructured.Unstructured {
 	return machine
 }
 
-// TestMachinesAppearAtRunTime: without the kind Machine, the manager runs and nothing is decided that needs it; once it is defined,
-// everything is. Tests that are not parallel come first, one after the other, so that no other one misses the kind.
+// TestMachinesAppearAtRunTime checks that without the kind Machine, the manager runs but decides nothing that needs Machines. Once the
+// kind is defined, it decides everything. Tests that are not parallel run first, one after the other, so that the kind exists for all
+// other tests.
 func TestMachinesAppearAtRunTime(t *testing.T) {
 	f := newFixture(t)
 	kit.Must(t, f.client.Delete(f.ctx, machineDefinition()))
-	kit.EventuallyTrue(t, "the kind Machine is gone", func() bool {
+	kit.EventuallyTrue(t, "the kind Machine no longer exists", func() bool {
 		return apierrors.IsNotFound(f.client.Get(f.ctx, client.ObjectKeyFromObject(machineDefinition()), machineDefinition()))
 	})
 	defined := sync.OnceFunc(f.defineMachines)
-	t.Cleanup(defined) // for the other tests, whatever becomes of this one
+	t.Cleanup(defined) // for the other tests, even if this one fails
 	requests, _ := f.runManager(1)
 	node := f.node("node")
 	serving, agent := f.request(f.serving(node)), f.request(f.bootstrap(f.name("machine")))
@@ -51,27 +52,27 @@ func TestMachinesAppearAtRunTime(t *testing.T) {
 	tried := func(suffix string) bool {
 		return slices.ContainsFunc(requests.Single(), func(sent kit.Request) bool { return strings.HasSuffix(sent.Path, suffix) })
 	}
-	kit.EventuallyTrue(t, "the request that needs no Machine is approved, and Machines are asked for", func() bool {
+	kit.EventuallyTrue(t, "the request that needs no Machine is approved, and Machines are requested", func() bool {
 		return f.decision(connection) == approvedClient && tried("/machines") && tried("/machines/"+f.name("machine"))
 	})
 	if got := f.decision(serving) + f.decision(agent); got != "" {
-		t.Errorf("decided without knowing Machines: %s", got)
+		t.Errorf("decided without Machines: %s", got)
 	}
 	defined()
-	// What waits may be looked at before there are any Machines, and is denied then.
-	kit.EventuallyTrue(t, "what waited is decided", func() bool { return f.decision(serving) != "" && f.decision(agent) != "" })
+	// Waiting requests might be reconciled before any Machine exists, and are denied then.
+	kit.EventuallyTrue(t, "the waiting requests are decided", func() bool { return f.decision(serving) != "" && f.decision(agent) != "" })
 	f.machine(f.name("machine"), node)
 	f.machine(f.name("idle"), "")
 	again, idle := f.request(f.serving(node)), f.request(f.bootstrap(f.name("idle")))
 	kit.Eventually(t, "with Machines, requests are approved", func() string {
 		if got := f.decision(again) + f.decision(idle); got != approvedServing+approvedClient {
-			return "decided is " + got
+			return "the decisions are " + got
 		}
 		return ""
 	})
 }
 
-// TestManyRequests prints how many requests are decided in a second, and what each costs, for example with
+// TestManyRequests prints the number of decisions per second and the cost of each, for example with
 // go test ./test/csrapprover -run TestManyRequests -v -csr.count=3000
 func TestManyRequests(t *testing.T) {
 	f := newFixture(t)
@@ -93,10 +94,10 @@ func TestManyRequests(t *testing.T) {
 		return int(metricOf(t, registry, "certificate_requests_decided_total", "approved")) >= len(names)
 	})
 	took := time.Since(started)
-	for _, name := range names { // what others left undecided counted, too
+	for _, name := range names { // undecided requests of other tests counted too
 		kit.Eventually(t, name+" is approved", func() string {
 			if got := f.decision(name); got != approvedServing && got != approvedClient {
-				return "decided is " + got
+				return "the decision is " + got
 			}
 			return ""
 		})
@@ -117,15 +118,15 @@ func TestManyRequests(t *testing.T) {
 	t.Logf("%d requests decided in %s with concurrentSyncs %d: %.0f per second; for each %.2f reads and %.2f writes; %d searches for Machines, %d lists of requests",
 		len(names), took.Round(time.Millisecond), *concurrentSyncs, float64(len(names))/took.Seconds(),
 		float64(reads)/float64(len(names)), float64(writes)/float64(len(names)), searches, lists)
-	// A Node and a Machine for a kubelet, a Machine for a node agent: 4 reads for 3 requests. Until the view of Machines is there,
-	// the API server searches instead. What other tests left undecided is decided, too.
+	// A kubelet takes a read of a Node and of a Machine, each of the two node agents a read of a Machine: 4 reads for 3 requests. Until
+	// the view of Machines is filled, the API server searches instead. Undecided requests of other tests are decided too.
 	others := 20
 	if writes > len(names)+others || reads+searches > 4*count+others || lists > 1 || requests.Watched("/nodes") {
 		t.Errorf("%d writes, %d reads, %d searches, %d lists", writes, reads, searches, lists)
 	}
 }
 
-// each calls a function for the numbers below count, some at a time.
+// each calls a function for the numbers below count, several at a time.
 func each(workers, count int, do func(int)) {
 	numbers := make(chan int)
 	var group sync.WaitGroup
@@ -143,7 +144,7 @@ func each(workers, count int, do func(int)) {
 	group.Wait()
 }
 
-// TestBinaryApprovesIfEnabled: the configuration enables the approver, restricted namespaces or not.
+// TestBinaryApprovesIfEnabled checks that the configuration enables the approver, with and without restricted namespaces.
 func TestBinaryApprovesIfEnabled(t *testing.T) {
 	f := newFixture(t)
 	kit.DefineManagedResources(t, shared.Get(t).Config())
@@ -151,9 +152,9 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 		return kit.StartManager(t, shared.Get(t).Kubeconfig(), []string{"default"}, "controllers: {csrApprover: "+settings+"}\n")
 	}
 	off := start("{}")
-	kit.EventuallyTrue(t, "the controllers of one that is not enabled run", func() bool { return strings.Count(off.Written.String(), "Starting workers") == 2 })
+	kit.EventuallyTrue(t, "the controllers of a resource-manager without the approver run", func() bool { return strings.Count(off.Written.String(), "Starting workers") == 2 })
 	if _, body := off.Get(off.Metrics, "/metrics"); strings.Contains(body, "resource_manager_certificate") || strings.Contains(off.Written.String(), "csr-approver") {
-		t.Error("it runs although it is not enabled")
+		t.Error("the approver runs although it is not enabled")
 	}
 	off.Stop()
 
@@ -161,7 +162,7 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 	node, machine := f.joined("node")
 	alone := f.node("alone")
 	good, agent, bad := f.request(f.serving(node)), f.request(f.renewal(machine)), f.request(f.serving(alone))
-	kit.Eventually(t, "all are decided", func() string {
+	kit.Eventually(t, "all requests are decided", func() string {
 		got := []string{f.decision(good), f.decision(agent), f.decision(bad)}
 		if got[0] == approvedServing && got[1] == approvedClient && strings.HasPrefix(got[2], deniedServing) {
 			return ""
@@ -179,7 +180,7 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 		}
 		return fmt.Sprintf("%d other Events", len(list.Items))
 	})
-	kit.Eventually(t, "the metrics tell", func() string {
+	kit.Eventually(t, "the metrics count the decisions", func() string {
 		_, body := p.Get(p.Metrics, "/metrics")
 		for _, want := range []string{
 			`resource_manager_certificate_requests_decided_total{decision="approved",reason="passed",request="kubelet-serving"} 1`,
@@ -188,13 +189,13 @@ func TestBinaryApprovesIfEnabled(t *testing.T) {
 			`resource_manager_certificate_request_decision_age_seconds_count{request="gardenadm"} 0`,
 		} {
 			if !strings.Contains(body, want) {
-				return "no " + want
+				return "missing: " + want
 			}
 		}
 		return ""
 	})
 	log := p.Written.String()
 	if !strings.Contains(log, `"worker count":3`) || !strings.Contains(log, "Decided a CertificateSigningRequest") {
-		t.Error("the log does not tell what was done")
+		t.Error("the log does not contain the decisions")
 	}
 }

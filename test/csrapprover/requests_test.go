@@ -23,11 +23,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// demand is a request for a certificate, and who asks.
+// demand is a request for a certificate and the requesting user.
 type demand struct {
 	signer, user string
 	groups       []string
-	// token is the bearer token of the user; without one the user is impersonated.
+	// token is the bearer token of the user. Without one, the user is impersonated.
 	token    string
 	template x509.CertificateRequest
 	usages   []certificatesv1.KeyUsage
@@ -51,7 +51,7 @@ var rsaKey = sync.OnceValue(func() crypto.Signer {
 	return key
 })
 
-// serving is what the kubelet of a Node asks for that f.node made.
+// serving returns the demand of the kubelet of a Node that f.node created.
 func (f *fixture) serving(node string) demand {
 	user := "system:node:" + node
 	return demand{
@@ -64,7 +64,7 @@ func (f *fixture) serving(node string) demand {
 	}
 }
 
-// renewal is what the node agent of a Machine asks for when its certificate expires soon.
+// renewal returns the demand of a Machine's node agent whose certificate expires soon.
 func (f *fixture) renewal(machine string) demand {
 	user := "gardener.cloud:node-agent:machine:" + machine
 	return demand{
@@ -74,7 +74,7 @@ func (f *fixture) renewal(machine string) demand {
 	}
 }
 
-// bootstrap is what a new node agent asks for.
+// bootstrap returns the demand of a new node agent.
 func (f *fixture) bootstrap(machine string) demand {
 	d := f.renewal(machine)
 	d.user, d.groups = "system:bootstrap:abcdef", []string{"system:bootstrappers"}
@@ -113,7 +113,7 @@ func (f *fixture) tryRequest(d demand) (*certificatesv1.CertificateSigningReques
 	return csr, user.Create(f.ctx, csr)
 }
 
-// node creates a Node with the addresses that f.serving asks for.
+// node creates a Node with the addresses that f.serving requests.
 func (f *fixture) node(text string) string {
 	f.Helper()
 	name := f.name(text)
@@ -131,7 +131,7 @@ func (f *fixture) nodeWith(name string, addresses ...corev1.NodeAddress) {
 	kit.Must(f, f.client.Status().Patch(f.ctx, node, client.MergeFrom(original)))
 }
 
-// machine creates a Machine; node is the value of its label, empty for none.
+// machine creates a Machine. node is the value of its label. If it is empty, the Machine has no label.
 func (f *fixture) machine(name, node string) *unstructured.Unstructured {
 	f.Helper()
 	machine := &unstructured.Unstructured{}
@@ -162,7 +162,7 @@ func (f *fixture) read(name string) *certificatesv1.CertificateSigningRequest {
 	return csr
 }
 
-// decision returns "<type> <reason>: <message>" of the decision about a request, nothing if there is none.
+// decision returns the decision about a request as "<type> <reason>: <message>". It is empty if there is none.
 func (f *fixture) decision(name string) string {
 	f.Helper()
 	text := ""
@@ -178,8 +178,8 @@ func (f *fixture) decision(name string) string {
 	return text
 }
 
-// issued waits for the certificate of a request and verifies it: signed by the cluster, with the subject and key that were asked
-// for, and for a usage.
+// issued waits for the certificate of a request and verifies that the cluster has signed it, that it has the requested subject and key,
+// and that it is valid for a usage.
 func (f *fixture) issued(name string, d demand, usage x509.ExtKeyUsage) *x509.Certificate {
 	f.Helper()
 	var csr *certificatesv1.CertificateSigningRequest

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestServingCertificateIsIssued: a kubelet gets a certificate that the cluster's authority signed, for the addresses of its Node.
+// TestServingCertificateIsIssued checks that a kubelet gets a certificate of the cluster's authority for the addresses of its Node.
 func TestServingCertificateIsIssued(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -32,15 +32,15 @@ func TestServingCertificateIsIssued(t *testing.T) {
 		kit.Must(t, certificate.VerifyHostname(host))
 	}
 	if a.metric("certificate_requests_decided_total", "kubelet-serving", "approved", "passed") != 1 || a.metric("certificate_request_decision_age_seconds", "kubelet-serving") != 1 {
-		t.Error("the metrics do not tell of it")
+		t.Error("the metrics do not count the approval")
 	}
 	a.requests.Forget()
 	if got := a.decide(name); got != approvedServing || len(a.requests.All()) != 1 {
-		t.Errorf("what is decided is worked on once more: %s, %v", got, a.requests.All())
+		t.Errorf("a decided request is processed again: %s, %v", got, a.requests.All())
 	}
 }
 
-// TestServingWithoutMachines: without a namespace of Machines, the Node is enough.
+// TestServingWithoutMachines checks that without a namespace of Machines, the Node is sufficient.
 func TestServingWithoutMachines(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -99,11 +99,11 @@ func TestServingIsDenied(t *testing.T) {
 		})
 	}
 	if denied := a.metric("certificate_requests_decided_total", "denied"); denied != 23 || a.metric("certificate_requests_decided_total", "approved") != 0 {
-		t.Errorf("the metrics tell of %g denied ones", denied)
+		t.Errorf("the metrics count %g denied requests", denied)
 	}
 }
 
-// TestServingNeedsNodeAndMachine: what is wrong is in the clusters, not in the request.
+// TestServingNeedsNodeAndMachine checks denials for reasons in the clusters, not in the request.
 func TestServingNeedsNodeAndMachine(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -113,18 +113,18 @@ func TestServingNeedsNodeAndMachine(t *testing.T) {
 	a.wantDecision(f.serving(missing), deniedServing, `Node "`+missing+`" does not exist`)
 	alone := f.node("alone")
 	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 0 Machines (none)`)
-	f.machine(alone, "") // not the name counts, but the label
+	f.machine(alone, "") // the label counts, not the name
 	a.wantDecision(f.serving(alone), deniedServing, `has 0 Machines`)
 	f.machine(f.name("first"), alone)
 	a.wantDecision(f.serving(alone), approvedServing, "")
 	f.machine(f.name("second"), alone)
 	a.wantDecision(f.serving(alone), deniedServing, `the Node "`+alone+`" has 2 Machines ("`+f.name("first")+`", "`+f.name("second")+`"); it must have exactly one`)
-	long := f.name(strings.Repeat("x", 80)) // no label can have it
+	long := f.name(strings.Repeat("x", 80)) // too long for a label
 	f.nodeWith(long, corev1.NodeAddress{Type: corev1.NodeHostName, Address: long}, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: long + ".internal"})
 	a.wantDecision(f.serving(long), deniedServing, "has 0 Machines")
 }
 
-// TestServingAddresses: the alternative names are those that a kubelet asks for, given the addresses of its Node.
+// TestServingAddresses checks that the alternative names are those that a kubelet requests for the addresses of its Node.
 func TestServingAddresses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -161,7 +161,7 @@ func TestServingAddresses(t *testing.T) {
 	}
 }
 
-// TestDeniedKubeletHasAnEvent: whoever wonders about "kubectl logs" looks at the Node.
+// TestDeniedKubeletHasAnEvent checks that the Node has an Event, because it is where users investigate failures of "kubectl logs".
 func TestDeniedKubeletHasAnEvent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -177,11 +177,11 @@ func TestDeniedKubeletHasAnEvent(t *testing.T) {
 	a.decide(f.request(d))
 	a.wantDecision(f.renewal(f.name("nobody")), deniedClient, "")
 	if len(a.recorder.Events) != 0 {
-		t.Error("there is an Event for what is no Node, or no serving certificate")
+		t.Error("an Event was recorded without a Node, or for another certificate")
 	}
 }
 
-// TestOthersAreLeftAlone: requests of other signers, for other common names, and decided ones are not written.
+// TestOthersAreLeftAlone checks that requests of other signers or for other common names, and decided requests, are not written.
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -207,7 +207,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		if got := a.decide(request); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
-		if sent := a.requests.All(); len(sent) != 1 { // the request itself was read
+		if sent := a.requests.All(); len(sent) != 1 { // only the request itself is read
 			t.Errorf("%s: sent %v", name, sent)
 		}
 	}
@@ -221,14 +221,15 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		t.Error(got)
 	}
 	if _, err := a.try("gone"); err != nil {
-		t.Errorf("a request that is gone: %v", err)
+		t.Errorf("the error for a request that does not exist is %v", err)
 	}
 	if slices.ContainsFunc(a.requests.All(), func(sent kit.Request) bool { return sent.Method != http.MethodGet }) {
 		t.Errorf("sent %v", a.requests.All())
 	}
 }
 
-// TestUnreadableRequestsAreNotAdmitted: what cannot be parsed, or was not signed with its key, does not come past the API server.
+// TestUnreadableRequestsAreNotAdmitted checks that the API server rejects requests that cannot be parsed or that were not signed with
+// their key.
 func TestUnreadableRequestsAreNotAdmitted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

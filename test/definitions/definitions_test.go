@@ -36,14 +36,14 @@ func connect(t *testing.T) (client.Client, *discovery.DiscoveryClient) {
 	for _, directory := range directories {
 		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	kit.Must(t, err)
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict), discovery.NewDiscoveryClientForConfigOrDie(config)
 }
 
-// TestResources holds what the API server serves against what Gardener's does.
+// TestResources compares the resources that the API server serves with Gardener's.
 func TestResources(t *testing.T) {
 	_, server := connect(t)
 	_, lists, err := server.ServerGroupsAndResources()
@@ -102,7 +102,7 @@ func example(t *testing.T, path string) *unstructured.Unstructured {
 	return object
 }
 
-// TestExamplesKeepAllFields creates each example, with strict checks, and compares what the API server has stored of it.
+// TestExamplesKeepAllFields creates each example with strict validation, and compares it with the stored object.
 func TestExamplesKeepAllFields(t *testing.T) {
 	c, _ := connect(t)
 	for _, directory := range directories {
@@ -115,7 +115,7 @@ func TestExamplesKeepAllFields(t *testing.T) {
 				ensureNamespace(t, c, object.GetNamespace())
 				kit.Must(t, c.Create(t.Context(), object))
 				if lost := missing("spec", want.Object["spec"], object.Object["spec"]); len(lost) > 0 {
-					t.Errorf("the API server has not stored %v", lost)
+					t.Errorf("the API server did not store %v", lost)
 				}
 				kit.Must(t, c.Delete(t.Context(), object))
 			})
@@ -132,7 +132,7 @@ func ensureNamespace(t *testing.T, c client.Client, name string) {
 	kit.Must(t, client.IgnoreAlreadyExists(err))
 }
 
-// missing returns the paths of values that are not in a stored object.
+// missing returns the paths of values that a stored object lacks.
 func missing(path string, want, got any) []string {
 	switch wanted := want.(type) {
 	case map[string]any:
@@ -162,7 +162,8 @@ func missing(path string, want, got any) []string {
 	return nil
 }
 
-// TestRules: the API server rejects each change, to the example or to what is stored of it, and names the field.
+// TestRules checks that the API server rejects each change of an example, or of the stored example, and that the error
+// names the field.
 func TestRules(t *testing.T) {
 	c, _ := connect(t)
 	for _, test := range []struct {
@@ -291,13 +292,13 @@ func TestRules(t *testing.T) {
 				err = c.Create(t.Context(), object)
 			}
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want that the object is invalid because of %s", err, test.want)
+				t.Errorf("error %v, want an Invalid error that contains %s", err, test.want)
 			}
 		})
 	}
 }
 
-// TestAllowedChanges: rules about changes do not reject those that are meant.
+// TestAllowedChanges checks that rules about changes accept the intended changes.
 func TestAllowedChanges(t *testing.T) {
 	c, _ := connect(t)
 	for _, test := range []struct {
@@ -322,7 +323,7 @@ func TestAllowedChanges(t *testing.T) {
 	}
 }
 
-// TestEtcdIsScaled writes the number of members by the subresource scale.
+// TestEtcdIsScaled sets the number of members through the subresource scale.
 func TestEtcdIsScaled(t *testing.T) {
 	c, _ := connect(t)
 	etcd := example(t, "druid/etcd.yaml")

@@ -19,7 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestBinary starts the program: it elects a leader, serves its state and its metrics, and works. A wrong configuration is an error.
+// TestBinary starts the program. It elects a leader, serves its health and its metrics, and reconciles. It rejects a wrong
+// configuration.
 func TestBinary(t *testing.T) {
 	w := newWorld(t)
 	program, err := controlplane.BuildProgram("./cmd/etcd-operator")
@@ -55,18 +56,18 @@ server: {healthProbes: {bindAddress: 127.0.0.1, port: %d}, metrics: {bindAddress
 		return status == http.StatusOK
 	})
 	if status, _ := get(t.Context(), health, "/healthz"); status != http.StatusOK {
-		t.Errorf("/healthz answers %d", status)
+		t.Errorf("/healthz responds %d", status)
 	}
 	w.declare(withTLS)
-	kit.EventuallyTrue(t, "the Etcd is carried out", func() bool {
+	kit.EventuallyTrue(t, "the Etcd is reconciled", func() bool {
 		return sets.New(w.etcd().Finalizers...).Has(etcd.Finalizer) && w.etcd().Status.ObservedGeneration != nil
 	})
 	if _, body := get(t.Context(), metrics, "/metrics"); !strings.Contains(body, `controller_runtime_reconcile_total{controller="etcd"`) {
-		t.Error("there are no metrics of the controller")
+		t.Error("the metrics of the controller are missing")
 	}
 }
 
-// get asks a server on this machine. The status is 0 if it does not answer.
+// get sends a request to a server on this machine. The status is 0 if the server does not respond.
 func get(ctx context.Context, port int, path string) (status int, body string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -79,6 +80,6 @@ func get(ctx context.Context, port int, path string) (status int, body string) {
 		return 0, err.Error()
 	}
 	defer func() { _ = response.Body.Close() }()
-	content, _ := io.ReadAll(io.LimitReader(response.Body, 1<<22)) // what cannot be read is missed by the caller
+	content, _ := io.ReadAll(io.LimitReader(response.Body, 1<<22)) // the caller detects an incomplete response
 	return response.StatusCode, string(content)
 }

@@ -1,4 +1,4 @@
-// Package etcd tries the operator of etcd on a real control plane, and members as real processes.
+// Package etcd tests the etcd operator on a real control plane, and members as real processes.
 package etcd
 
 import (
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, w.cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{filepath.Join(root, "config", "crd", "druid")}})
+	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "druid")}})
 	kit.Must(t, err)
 	w.client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
 	kit.Must(t, err)
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// startOperator runs the operator, with the requests that it sends, until the returned function is called.
+// startOperator runs the operator and records its requests, until the returned function is called.
 func (w *world) startOperator(version string) (requests *kit.Requests, stop func()) {
 	w.Helper()
 	requests = &kit.Requests{}
@@ -107,7 +107,7 @@ func (w *world) declare(change func(*druidv1alpha1.Etcd)) {
 	kit.Must(w, w.client.Create(w.Context(), e))
 }
 
-// change changes the Etcd and asks for the change to be carried out.
+// change changes the Etcd and requests its reconciliation.
 func (w *world) change(change func(*druidv1alpha1.Etcd)) {
 	w.Helper()
 	e := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -146,7 +146,7 @@ func (w *world) condition(kind druidv1alpha1.ConditionType) string {
 	return "absent"
 }
 
-// eventually waits until a condition of the Etcd begins with a text.
+// eventually waits until a condition of the Etcd starts with a text.
 func (w *world) eventually(kind druidv1alpha1.ConditionType, begin string) {
 	w.Helper()
 	kit.Eventually(w, "the condition "+string(kind)+" is "+begin, func() string {

@@ -28,7 +28,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// volumes creates what the claims of members are bound to.
+// volumes creates the volumes that the claims of members are bound to.
 func (w *world) volumes(count int) {
 	w.Helper()
 	for i := range count {
@@ -40,7 +40,8 @@ func (w *world) volumes(count int) {
 	}
 }
 
-// answer renews the Leases of the members whose Pods are ready, as members do, until the test ends. The Pods are simulated.
+// answer simulates the members of simulated Pods until the test ends: it renews the Leases of the members whose Pods are
+// ready.
 func (w *world) answer() {
 	done := make(chan struct{})
 	ctx := w.Context()
@@ -81,7 +82,7 @@ func (w *world) answerOnce() {
 		after.Spec.HolderIdentity = ptr.To(lease.Holder{ID: pod.Name[len(pod.Name)-1:], ClusterID: "c1", Leader: strings.HasSuffix(pod.Name, "-0")}.String())
 		if before.Spec.RenewTime == nil || time.Since(before.Spec.RenewTime.Time) > 10*time.Second || !sameLease(before, after) {
 			after.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now()))
-			_ = w.client.Patch(w.Context(), after, client.MergeFrom(before)) // the next round repeats it
+			_ = w.client.Patch(w.Context(), after, client.MergeFrom(before)) // the next round retries it
 		}
 	}
 }
@@ -94,15 +95,15 @@ func hasVolume(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
 
-// carriedOut waits until the Etcd is as gardenlet waits for it.
+// carriedOut waits until the Etcd meets all conditions that gardenlet waits for.
 func (w *world) carriedOut() {
 	w.Helper()
-	kit.Eventually(w, "the Etcd is carried out", func() string {
+	kit.Eventually(w, "the Etcd is reconciled", func() string {
 		e := w.etcd()
 		status := e.Status
 		switch {
 		case e.Annotations[etcd.AnnotationOperation] != "":
-			return "the annotation is still there"
+			return "the operation annotation still exists"
 		case status.ObservedGeneration == nil || *status.ObservedGeneration != e.Generation:
 			return fmt.Sprintf("generation %d, observed %v", e.Generation, ptr.Deref(status.ObservedGeneration, -1))
 		case len(status.LastErrors) > 0:
@@ -129,7 +130,7 @@ func (w *world) statefulSet() *appsv1.StatefulSet {
 	return set
 }
 
-// TestLife leads an Etcd through its life, with a resource-manager and simulated Pods.
+// TestLife runs an Etcd through its life cycle with a resource-manager and simulated Pods.
 func TestLife(t *testing.T) {
 	w := newWorld(t)
 	w.volumes(3)
@@ -145,7 +146,7 @@ func TestLife(t *testing.T) {
 	w.backupIsNotActive()
 	w.children(1)
 
-	// One to three members, with certificates for peers: the first member gets them before others join.
+	// From one to three members, with peer certificates: the first member gets them before others join.
 	stop()
 	requests, stop := w.startOperator("v1")
 	w.quiet(requests)
@@ -163,7 +164,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("status: %+v", e.Status)
 	}
 
-	// A change is not carried out before it is asked for, and not while it is suspended.
+	// A change is not applied until its reconciliation is requested, and not while reconciliation is suspended.
 	e := w.etcd()
 	kit.Change(t, w.client, e, func() {
 		e.Spec.Annotations = map[string]string{"a": "b"}
@@ -173,13 +174,13 @@ func TestLife(t *testing.T) {
 	kit.Change(t, w.client, e, func() { e.Annotations[etcd.AnnotationOperation] = etcd.OperationReconcile })
 	w.quiet(requests)
 	if set := w.statefulSet(); set.Spec.Template.Annotations["a"] != "" {
-		t.Error("a change was carried out while it was suspended")
+		t.Error("a change was applied while reconciliation was suspended")
 	}
 	kit.Change(t, w.client, e, func() { delete(e.Annotations, etcd.AnnotationSuspend) })
 	w.rolled()
 	w.carriedOut()
 
-	// A new version of the operator replaces no members by itself.
+	// A new version of the operator alone does not replace members.
 	stop()
 	requests, stop = w.startOperator("v2")
 	w.quiet(requests)
@@ -194,31 +195,31 @@ func TestLife(t *testing.T) {
 	w.change(func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 })
 	w.carriedOut()
 
-	// What was deleted by hand comes back.
+	// Objects that are deleted by hand are created again.
 	kit.Must(t, w.client.Delete(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1ObjectMeta(w.namespace, name+"-members")}))
-	kit.EventuallyTrue(t, "the ManagedResource is back", func() bool {
+	kit.EventuallyTrue(t, "the ManagedResource is created again", func() bool {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		return w.get(mr, name+"-members") && mr.DeletionTimestamp == nil
 	})
 	w.carriedOut()
 
 	kit.Must(t, w.client.Delete(t.Context(), w.etcd()))
-	kit.EventuallyTrue(t, "the Etcd is gone", func() bool { return w.etcd() == nil })
+	kit.EventuallyTrue(t, "the Etcd is deleted", func() bool { return w.etcd() == nil })
 	w.nothingLeft()
 	stop()
 	for _, sent := range [][]string{writes(first), writes(rest), writes(requests)} {
 		for _, request := range sent {
 			if !allowed.MatchString(request) {
-				t.Errorf("the operator writes %s", request)
+				t.Errorf("the operator writes to %s", request)
 			}
 		}
 	}
 }
 
-// allowed is what the operator may write.
+// allowed matches the objects that the operator may write.
 var allowed = regexp.MustCompile(`/(secrets|managedresources|leases|events|etcds)(/[^/]+(/status)?)?$`)
 
-// sendsNothing sees the members renew their Leases, and the operator send nothing.
+// sendsNothing checks that the operator sends nothing while the members renew their Leases.
 func (w *world) sendsNothing(requests *kit.Requests) {
 	w.Helper()
 	before, renewed := len(requests.Single()), w.member(0).Renewed
@@ -228,7 +229,7 @@ func (w *world) sendsNothing(requests *kit.Requests) {
 	}
 }
 
-// rolled sees the members replaced from the last to the first: the partition goes down by one each time.
+// rolled checks that the members are replaced from the last to the first: the partition decreases by one each time.
 func (w *world) rolled() {
 	w.Helper()
 	seen := []int32{3}
@@ -253,7 +254,7 @@ func (w *world) rolled() {
 	}
 }
 
-// children are the objects of the Etcd: their labels and their owner.
+// children checks the labels and owners of the Etcd's objects.
 func (w *world) children(replicas int32) {
 	w.Helper()
 	for wanted, object := range map[string]client.Object{
@@ -272,7 +273,7 @@ func (w *world) children(replicas int32) {
 		}
 	}
 	if got := *w.statefulSet().Spec.Replicas; got != replicas {
-		w.Errorf("there are %d replicas, want %d", got, replicas)
+		w.Errorf("the StatefulSet has %d replicas, want %d", got, replicas)
 	}
 }
 
@@ -281,14 +282,15 @@ func (w *world) backupIsNotActive() {
 	if text := w.condition(druidv1alpha1.ConditionTypeBackupReady); !strings.HasPrefix(text, "False BackupNotActive") {
 		w.Errorf("the condition BackupReady is %s", text)
 	}
-	kit.EventuallyTrue(w, "an Event says so", func() bool {
+	kit.EventuallyTrue(w, "an Event reports BackupNotActive", func() bool {
 		var events corev1.EventList
 		kit.Must(w, w.client.List(w.Context(), &events, client.InNamespace(w.namespace)))
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "BackupNotActive" })
 	})
 }
 
-// nothingLeft looks for what the operator and its ManagedResource have made. Volumes stay, as with etcd-druid.
+// nothingLeft checks that the objects of the operator and of its ManagedResource are deleted. Volumes are kept, as with
+// etcd-druid.
 func (w *world) nothingLeft() {
 	w.Helper()
 	for _, list := range []client.ObjectList{
@@ -317,14 +319,14 @@ func (w *world) nothingLeft() {
 	var claims corev1.PersistentVolumeClaimList
 	kit.Must(w, w.client.List(w.Context(), &claims, client.InNamespace(w.namespace)))
 	if len(claims.Items) != 3 {
-		w.Errorf("there are %d claims of volumes, want 3", len(claims.Items))
+		w.Errorf("found %d claims of volumes, want 3", len(claims.Items))
 	}
 }
 
-// writes returns the requests that change something.
+// writes returns the requests that change objects.
 func writes(requests *kit.Requests) []string { return requests.Writes() }
 
-// quiet waits until the operator has sent nothing for a while.
+// quiet waits until the operator has sent nothing for some time.
 func (w *world) quiet(requests *kit.Requests) {
 	w.Helper()
 	steady := kit.Steady(1500 * time.Millisecond)

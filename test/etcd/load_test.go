@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// load writes keys until it is stopped, and remembers those whose write was acknowledged.
+// load writes keys until it is stopped, and records the acknowledged ones.
 type load struct {
 	site *site
 	stop context.CancelFunc
@@ -27,7 +27,7 @@ type load struct {
 
 const writers = 4
 
-// startLoad begins to write by all members, whether they run or not.
+// startLoad starts writers to all members, running or not.
 func (s *site) startLoad() *load {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -59,7 +59,7 @@ func (l *load) write(ctx context.Context, client *clientv3.Client, writer int) {
 	}
 }
 
-// count returns how many writes were acknowledged.
+// count returns the number of acknowledged writes.
 func (l *load) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *load) end() {
 	l.done.Wait()
 }
 
-// verify ends the load, and reads everything that was acknowledged.
+// verify stops the load, and reads all acknowledged keys.
 func (l *load) verify() {
 	l.site.Helper()
 	l.end()
@@ -100,6 +100,6 @@ func (l *load) verify() {
 	if lost > 0 || len(l.acknowledged) == 0 {
 		l.site.Errorf("%d of %d acknowledged writes are lost", lost, len(l.acknowledged))
 	}
-	l.site.Logf("%d writes acknowledged, %d lost, %d failed and were not repeated; longest time without an acknowledged one: %s",
+	l.site.Logf("%d writes acknowledged, %d lost, %d failed and were not retried; longest time without an acknowledged write: %s",
 		len(l.acknowledged), lost, l.failed, l.longest.Round(time.Millisecond))
 }

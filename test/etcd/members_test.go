@@ -21,13 +21,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// withTLS declares the certificates of clients.
+// withTLS declares the client certificates.
 func withTLS(e *druidv1alpha1.Etcd) {
 	e.Spec.ETCD.ClientURLTLS = certificatesOf("ca-etcd", "etcd-server")
 	e.Spec.ETCD.ClientURLTLS.ClientTLSSecretRef.Name = "etcd-client"
 }
 
-// member returns what the Lease of a member says.
+// member returns the content of a member's Lease.
 func (w *world) member(ordinal int32) lease.Member {
 	w.Helper()
 	l := &coordinationv1.Lease{}
@@ -35,7 +35,7 @@ func (w *world) member(ordinal int32) lease.Member {
 	return lease.Read(l)
 }
 
-// leader returns the ordinal of the member that leads.
+// leader returns the ordinal of the leader.
 func (w *world) leader() int32 {
 	w.Helper()
 	var found int32 = -1
@@ -50,7 +50,7 @@ func (w *world) leader() int32 {
 	return found
 }
 
-// watchQuorum notes each reason of the condition Ready, until it is stopped.
+// watchQuorum records each reason of the condition Ready until the returned function is called.
 func (w *world) watchQuorum() (stop func() []string) {
 	w.Helper()
 	watching, err := client.NewWithWatch(w.cp.Config(), client.Options{Scheme: w.scheme})
@@ -80,8 +80,8 @@ func (w *world) watchQuorum() (stop func() []string) {
 	}
 }
 
-// TestThreeMembers: under write load, a cluster grows from one member to three, loses the processes and the volumes of members, is rolled, and
-// is defragmented. No acknowledged write is lost, and there is always a majority.
+// TestThreeMembers runs a cluster under write load. It grows from one member to three, loses the processes and the volumes
+// of members, is rolled out, and is defragmented. No acknowledged write is lost, and a majority always exists.
 func TestThreeMembers(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(w, 3)
@@ -94,7 +94,7 @@ func TestThreeMembers(t *testing.T) {
 	l := s.startLoad()
 	l.goesOn()
 
-	// One to three: the first member gets the certificates for peers, then the others join.
+	// From one to three members: the first member gets the peer certificates, then the others join.
 	w.change(func(e *druidv1alpha1.Etcd) {
 		e.Spec.Replicas, e.Spec.ETCD.PeerURLTLS = 3, certificatesOf("ca-etcd-peer", "etcd-peer")
 	})
@@ -103,21 +103,21 @@ func TestThreeMembers(t *testing.T) {
 	}
 	s.members[0].stop()
 	s.members[0].start()
-	kit.EventuallyTrue(t, "the first member uses certificates for peers", func() bool { return w.member(0).TLS })
+	kit.EventuallyTrue(t, "the first member uses peer certificates", func() bool { return w.member(0).TLS })
 	s.members[1].start()
 	s.members[2].start()
 	w.eventually(druidv1alpha1.ConditionTypeAllMembersReady, "True")
 	quorum := w.watchQuorum()
 	l.goesOn()
 
-	// A process is killed: the leader's.
+	// The process of the leader is killed.
 	leader := w.leader()
 	s.members[leader].kill()
 	l.goesOn()
 	s.members[leader].start()
 	s.members[leader].eventuallyReady()
 
-	// Volumes are lost, one after the other: that of the member that formed the cluster, too.
+	// Volumes are lost one after the other, including that of the member that formed the cluster.
 	for _, i := range []int32{0, 2} {
 		before := w.member(i).Holder.ID
 		s.members[i].kill()
@@ -132,7 +132,7 @@ func TestThreeMembers(t *testing.T) {
 		l.goesOn()
 	}
 
-	// All are rolled, as the controller of StatefulSets does it.
+	// All members are replaced in the order of the StatefulSet controller.
 	for _, i := range []int{2, 1, 0} {
 		s.members[i].stop()
 		s.members[i].start()
@@ -154,7 +154,7 @@ func TestThreeMembers(t *testing.T) {
 	w.eventually(druidv1alpha1.ConditionTypeClusterIDMismatch, "False")
 }
 
-// TestKilledWhileItJoins: a member that has lost its data is killed at each step of its way back, and comes back all the same.
+// TestKilledWhileItJoins kills a member that has lost its data at each step of rejoining. It always rejoins.
 func TestKilledWhileItJoins(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(w, 3)
@@ -166,7 +166,7 @@ func TestKilledWhileItJoins(t *testing.T) {
 	})
 	for _, p := range s.members {
 		p.peerURL = strings.Replace(p.peerURL, "http:", "https:", 1)
-		p.start() // all at once, as the StatefulSet does
+		p.start() // concurrently, as the StatefulSet does
 	}
 	w.eventually(druidv1alpha1.ConditionTypeAllMembersReady, "True")
 	l := s.startLoad()
@@ -177,7 +177,7 @@ func TestKilledWhileItJoins(t *testing.T) {
 	}
 	for name, reached := range map[string]func() func() bool{
 		"before it is removed": func() func() bool { return func() bool { return p.ready() != "" } },
-		"after it is removed":  func() func() bool { return logged("Removing the member") },
+		"after it is removed":  func() func() bool { return logged("Removing the previous instance of this member") },
 		"after it is added":    func() func() bool { return logged("Starting etcd") },
 		"as a learner with data": func() func() bool {
 			return func() bool {
@@ -211,12 +211,12 @@ func TestKilledWhileItJoins(t *testing.T) {
 	}
 }
 
-// defragmented has all members defragmented once.
+// defragmented defragments all members once.
 func (w *world) defragmented() {
 	w.Helper()
 	leader := etcd.MemberName(name, w.leader())
 	w.change(func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.DefragmentationSchedule = ptr.To("* * * * *") })
-	kit.Eventually(w, "all members are defragmented, and the ledger says so", func() string {
+	kit.Eventually(w, "all members are defragmented, and the ledger contains the task", func() string {
 		var asked []string
 		for i := range int32(3) {
 			m := w.member(i)
@@ -233,14 +233,15 @@ func (w *world) defragmented() {
 		ledger := &corev1.Secret{}
 		if !w.get(ledger, etcd.LedgerKey(client.ObjectKey{Namespace: w.namespace, Name: name}).Name) ||
 			!strings.Contains(string(ledger.Data["ledger.json"]), etcd.TaskDefragment) {
-			return "the ledger does not say so"
+			return "the ledger does not contain the task"
 		}
 		return ""
 	})
 	w.change(func(e *druidv1alpha1.Etcd) { e.Spec.ETCD.DefragmentationSchedule = nil })
 }
 
-// TestLostVolumeOfTheOnlyMember: the data are gone, and that is said; an empty cluster takes their place only when the loss is accepted.
+// TestLostVolumeOfTheOnlyMember checks that the loss of all data is reported, and that an empty cluster replaces them only
+// after a user accepts the loss.
 func TestLostVolumeOfTheOnlyMember(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(w, 1)
@@ -255,22 +256,22 @@ func TestLostVolumeOfTheOnlyMember(t *testing.T) {
 	kit.Must(t, err)
 	first := w.member(0).Holder.ClusterID
 
-	for range 2 { // also when the operator begins without memory, and the Lease was deleted
+	for range 2 { // also after a restart of the operator and a deletion of the Lease
 		p.kill()
 		p.lose()
 		p.start()
-		kit.EventuallyTrue(t, "the member says that its data are lost", func() bool { return strings.Contains(p.ready(), "DataLost") })
+		kit.EventuallyTrue(t, "the member reports that its data are lost", func() bool { return strings.Contains(p.ready(), "DataLost") })
 		w.eventually(druidv1alpha1.ConditionTypeReady, "False DataLost")
 		if files, _ := filepath.Glob(filepath.Join(p.directory, "new.etcd", "*")); len(files) > 0 {
-			t.Errorf("there are the files %v", files)
+			t.Errorf("a new cluster has the files %v", files)
 		}
 		p.kill()
 		stop()
 		kit.Must(t, w.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1ObjectMeta(w.namespace, p.name)}))
-		_, stop = w.startOperator("v1") // it stops with the test
+		_, stop = w.startOperator("v1") // stopped at the end of the test
 	}
 	p.start()
-	kit.EventuallyTrue(t, "the Lease says that the data are lost", func() bool { return w.member(0).State.Reason == lease.ReasonDataLost })
+	kit.EventuallyTrue(t, "the Lease reports that the data are lost", func() bool { return w.member(0).State.Reason == lease.ReasonDataLost })
 	w.eventually(druidv1alpha1.ConditionTypeReady, "False DataLost")
 	e := w.etcd()
 	if !slices.ContainsFunc(e.Status.LastErrors, func(err druidv1alpha1.LastError) bool {
@@ -282,15 +283,16 @@ func TestLostVolumeOfTheOnlyMember(t *testing.T) {
 	p.eventuallyReady()
 	w.eventually(druidv1alpha1.ConditionTypeReady, "True Quorate")
 	if second := w.member(0).Holder.ClusterID; second == first {
-		t.Errorf("the new cluster has the identifier %s of the old one", second)
+		t.Errorf("the new cluster has the old identifier %s", second)
 	}
 	p.kill()
 	p.lose()
-	p.start() // the annotation is still there, and is for the other cluster
+	p.start() // the annotation still exists, but names the previous cluster
 	w.eventually(druidv1alpha1.ConditionTypeReady, "False DataLost")
 }
 
-// TestWithoutAPIServer: a member that has data starts without the API server, which may be the one that it serves. One without data waits.
+// TestWithoutAPIServer checks that a member with data starts without the API server, which may be the one that it serves. A
+// member without data waits.
 func TestWithoutAPIServer(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(w, 1)
@@ -303,9 +305,9 @@ func TestWithoutAPIServer(t *testing.T) {
 
 	p := s.members[0]
 	p.startWith(file)
-	kit.EventuallyTrue(t, "the member says that it waits", func() bool { return strings.Contains(p.ready(), "connection refused") })
+	kit.EventuallyTrue(t, "the member reports why it waits", func() bool { return strings.Contains(p.ready(), "connection refused") })
 	if files, _ := filepath.Glob(filepath.Join(p.directory, "new.etcd", "*")); len(files) > 0 {
-		t.Errorf("there are the files %v", files)
+		t.Errorf("a new cluster has the files %v", files)
 	}
 	p.kill()
 	p.start()
@@ -314,10 +316,12 @@ func TestWithoutAPIServer(t *testing.T) {
 	p.startWith(file)
 	p.eventuallyReady()
 	p.kill()
-	// Before the Lease says that the cluster was formed, the loss of its data would not be noticed.
+	// Until the Lease records that the cluster was formed, a loss of its data would not be detected.
 	kit.Must(t, os.Remove(filepath.Join(p.directory, "member.json")))
 	p.startWith(file)
-	kit.EventuallyTrue(t, "the member is not ready", func() bool { return strings.Contains(p.ready(), "the Lease does not say yet") })
+	kit.EventuallyTrue(t, "the member is not ready", func() bool {
+		return strings.Contains(p.ready(), "the Lease does not record the creation of the cluster yet")
+	})
 }
 
 func hostOf(w *world) string { return w.cp.Config().Host }

@@ -36,7 +36,7 @@ import (
 // memberBinary builds the program of members once.
 var memberBinary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/etcd-member") })
 
-// site is where members run as processes, in place of Pods.
+// site runs members as processes instead of Pods.
 type site struct {
 	*world
 	certificates, kubeconfig string
@@ -83,7 +83,7 @@ func lastLines(text string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// issue makes an authority, and one certificate that serves as that of servers, clients and peers.
+// issue creates an authority, and one certificate that servers, clients and peers use.
 func (s *site) issue() {
 	s.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -114,7 +114,7 @@ func (s *site) issue() {
 
 func (s *site) file(name string) string { return filepath.Join(s.certificates, name) }
 
-// configure writes the files that a member has from its ConfigMap.
+// configure writes the files that a member would get from its ConfigMap.
 func (p *process) configure(kubeconfig string) string {
 	p.site.Helper()
 	directory := p.site.TempDir()
@@ -171,7 +171,7 @@ func (p *process) kill() {
 	p.command = nil
 }
 
-// stop asks the program to end, as the kubelet does.
+// stop terminates the program gracefully, as the kubelet does.
 func (p *process) stop() {
 	p.site.Helper()
 	kit.Must(p.site, p.command.Process.Signal(syscall.SIGTERM))
@@ -179,7 +179,7 @@ func (p *process) stop() {
 	p.command = nil
 }
 
-// lose removes the data of the member, as a new volume does.
+// lose removes the data of the member, as if it had a new volume.
 func (p *process) lose() {
 	p.site.Helper()
 	kit.Must(p.site, os.RemoveAll(p.directory))
@@ -207,7 +207,7 @@ func (p *process) eventuallyReady() {
 	kit.Eventually(p.site, p.name+" is ready", p.ready)
 }
 
-// connect returns a client of members.
+// connect returns a client for members.
 func (s *site) connect(members ...*process) *clientv3.Client {
 	s.Helper()
 	var endpoints []string

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// checked is an actuator that asks the infrastructure whether the configuration is right.
+// checked is an actuator that validates the configuration against the infrastructure.
 type checked struct {
 	actuator[*extensionsv1alpha1.Infrastructure]
 }
@@ -32,8 +32,9 @@ func (c checked) Validate(_ context.Context, object *extensionsv1alpha1.Infrastr
 	return nil
 }
 
-// TestLeftAlone: the objects of a Shoot that has failed, or that users have ignored, are left alone until that changes. What an operation waits
-// for brings the object back. A configuration that the infrastructure does not know is an error for users.
+// TestLeftAlone checks that the objects of failed or ignored Shoots are not reconciled until that changes. An event of a
+// source that an operation waits for triggers a reconcile. A configuration that the infrastructure rejects is reported as a
+// configuration problem of the user.
 func TestLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	const shoot, barrier = "shoot--dev--alone", "shoot--dev--barrier"
@@ -84,12 +85,12 @@ func TestLeftAlone(t *testing.T) {
 		w.changeShoot(shoot, test.resume)
 		w.eventually(object, "Reconcile Succeeded")
 		if more := made.of(object)[before:]; !slices.Equal(more, []string{"Reconcile"}) {
-			t.Errorf("the calls afterwards are %v", more)
+			t.Errorf("the calls after that are %v", more)
 		}
 	}
 
 	w.ask(object, constants.OperationReconcile, settings{Wait: "the router is being created"})
-	kit.Eventually(t, "the object says what it waits for", func() string {
+	kit.Eventually(t, "the object reports what it waits for", func() string {
 		kit.Must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		if last := object.Status.LastOperation; last.Description != "The router is being created" || last.Progress != 50 {
 			return last.Description
@@ -98,7 +99,7 @@ func TestLeftAlone(t *testing.T) {
 	})
 	before := len(made.of(object))
 	changes <- event.GenericEvent{Object: object}
-	kit.EventuallyTrue(t, "the source brings the object back", func() bool { return len(made.of(object)) > before })
+	kit.EventuallyTrue(t, "the source triggers a reconcile", func() bool { return len(made.of(object)) > before })
 
 	kit.Change(t, w.client, object, func() { object.Labels = map[string]string{"network": "unknown"} })
 	w.ask(object, constants.OperationReconcile, settings{})

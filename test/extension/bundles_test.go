@@ -29,7 +29,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// planOf has a ConfigMap in the Shoot, and one in the seed that needs it. Fail is the name of an object that no API server accepts.
+// planOf returns a plan with a ConfigMap in the Shoot, and one in the seed that depends on it. If Fail is set, it makes the
+// name of the ConfigMap in the Shoot invalid.
 func planOf(_ context.Context, object *extensionsv1alpha1.Network, _ *extension.Cluster) (flow.Plan, error) {
 	var set settings
 	if err := json.Unmarshal(object.Spec.ProviderConfig.Raw, &set); err != nil {
@@ -47,7 +48,8 @@ func planOf(_ context.Context, object *extensionsv1alpha1.Network, _ *extension.
 	return flow.Plan{Bundles: []flow.Bundle{shoot, seed}}, nil
 }
 
-// deploys runs an extension that deploys bundles, until the returned function is called.
+// deploys runs an extension that deploys bundles until the returned function is called. It returns the extension's
+// requests.
 func (w *world) deploys() (manager.Manager, *kit.Requests, func()) {
 	w.Helper()
 	mgr, requests := w.manager()
@@ -63,7 +65,7 @@ func (w *world) deploys() (manager.Manager, *kit.Requests, func()) {
 	return mgr, requests, kit.Run(w, mgr)
 }
 
-// applies runs the resource-manager of a class in a namespace, until the returned function is called.
+// applies runs the resource-manager of a class in a namespace until the returned function is called.
 func (w *world) applies(class, namespace string) (stop func()) {
 	w.Helper()
 	parts, err := inprocess.ResourceManager{
@@ -81,7 +83,7 @@ func (w *world) network(namespace string) *extensionsv1alpha1.Network {
 	return network
 }
 
-// texts returns what the ConfigMaps of an extension say.
+// texts returns the contents of an extension's ConfigMaps.
 func (w *world) texts(namespace string) string {
 	w.Helper()
 	var found []string
@@ -96,8 +98,8 @@ func (w *world) texts(namespace string) string {
 	return strings.Join(found, ", ")
 }
 
-// TestBundles: the health of what an extension deploys decides the last operation. A migration keeps what is in the Shoot, a deletion nothing,
-// and a forced one waits for no resource-manager of the Shoot.
+// TestBundles checks that the health of an extension's objects determines the last operation. A migration keeps the objects
+// in the Shoot. A deletion deletes all objects. A forced deletion does not wait for the Shoot's resource-manager.
 func TestBundles(t *testing.T) {
 	w := newWorld(t)
 	const shoot = "shoot--dev--bundles"
@@ -117,7 +119,7 @@ func TestBundles(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got := w.texts(shoot); got != want {
-			t.Errorf("there are %q, want %q", got, want)
+			t.Errorf("the ConfigMaps are %q, want %q", got, want)
 		}
 	}
 	start("hello")
@@ -175,7 +177,8 @@ func (w *world) eventuallyCondition(network *extensionsv1alpha1.Network, want co
 	})
 }
 
-// restOfBundles checks that nothing is sent at rest, and nothing written after a restart. It leaves another process of the extension running.
+// restOfBundles checks that no requests are sent at rest, and that nothing is written after a restart. It leaves another
+// process of the extension running.
 func (w *world) restOfBundles(mgr manager.Manager, requests *kit.Requests, network *extensionsv1alpha1.Network, stop func()) {
 	w.Helper()
 	w.quiet(requests)

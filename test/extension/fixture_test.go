@@ -1,4 +1,4 @@
-// Package extension tries the library for authors of extensions on a real API server.
+// Package extension tests the library for authors of extensions on a real API server.
 package extension
 
 import (
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// world is a cluster in which extensions run.
+// world is a cluster for extensions.
 type world struct {
 	*testing.T
 	cp     *controlplane.ControlPlane
@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	w.root, err = controlplane.RepositoryRoot()
 	kit.Must(t, err)
 	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{
-		MaxTime: kit.Patience, Paths: []string{filepath.Join(w.root, "config", "crd", "extensions")}, ErrorIfPathMissing: true,
+		MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(w.root, "config", "crd", "extensions")}, ErrorIfPathMissing: true,
 	})
 	kit.Must(t, err)
 	w.client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// manager returns a manager, with the requests that it sends.
+// manager returns a manager and the requests that it sends.
 func (w *world) manager() (manager.Manager, *kit.Requests) {
 	w.Helper()
 	requests := &kit.Requests{}
@@ -88,12 +88,12 @@ func (w *world) manager() (manager.Manager, *kit.Requests) {
 	return mgr, requests
 }
 
-// quickly tries again soon, so that tests do not wait.
+// quickly returns a rate limiter with short delays, so that tests do not wait for retries.
 func quickly() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, time.Second)
 }
 
-// settings are what the configuration of an object has the actuator do.
+// settings control the actuator. They are the provider configuration of an object.
 type settings struct {
 	Text string                `json:"text,omitempty"`
 	Fail string                `json:"fail,omitempty"`
@@ -101,7 +101,7 @@ type settings struct {
 	Wait string                `json:"wait,omitempty"`
 }
 
-// calls are those of actuators, by namespace and name of the object.
+// calls records the calls of actuators by kind, namespace and name of the object.
 type calls struct {
 	mu   sync.Mutex
 	made map[string][]string
@@ -123,7 +123,7 @@ func (c *calls) of(object extensionsv1alpha1.Object) []string {
 	return slices.Clone(c.made[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(object))])
 }
 
-// actuator does what the configuration of the object says.
+// actuator acts according to the provider configuration of the object.
 type actuator[T extensionsv1alpha1.Object] struct{ *calls }
 
 func (a actuator[T]) act(method string, object T, cluster *extension.Cluster) (extension.Result, error) {
@@ -135,7 +135,7 @@ func (a actuator[T]) act(method string, object T, cluster *extension.Cluster) (e
 		}
 	}
 	if _, bucket := any(object).(*extensionsv1alpha1.BackupBucket); !bucket && cluster == nil && method != "Delete" {
-		return extension.Result{}, errors.New("there is no Cluster")
+		return extension.Result{}, errors.New("the Cluster does not exist")
 	}
 	if err := extension.SetProviderStatus(object, map[string]string{"text": set.Text, "by": method}); err != nil {
 		return extension.Result{}, err
@@ -177,7 +177,7 @@ func (a actuator[T]) Restore(_ context.Context, object T, cluster *extension.Clu
 	return a.act("Restore", object, cluster)
 }
 
-// read fills an object from the example of its kind, for a Shoot of this test.
+// read reads the example of a kind into an object of a Shoot of this test.
 func (w *world) read(file, shoot string, object client.Object) {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.root, "examples", "fleet", "extensions", file+".yaml"))
@@ -215,13 +215,13 @@ func (w *world) changeShoot(name string, change func(*corev1beta1.Shoot)) {
 	})
 }
 
-// configure sets what the actuator does, without asking for it.
+// configure sets the actuator's settings without requesting an operation.
 func configure(object extensionsv1alpha1.Object, set settings) {
-	raw, _ := json.Marshal(set) // texts can always be encoded
+	raw, _ := json.Marshal(set) // strings can always be encoded
 	object.GetExtensionSpec().ProviderConfig = &runtime.RawExtension{Raw: raw}
 }
 
-// ask asks for an operation with a configuration.
+// ask requests an operation with a configuration.
 func (w *world) ask(object extensionsv1alpha1.Object, operation string, set settings) {
 	w.Helper()
 	kit.Change(w, w.client, object, func() {
@@ -230,7 +230,7 @@ func (w *world) ask(object extensionsv1alpha1.Object, operation string, set sett
 	})
 }
 
-// eventually waits until the last operation is "<type> <state>", nothing is asked any more and the generation was observed.
+// eventually waits until the last operation is "<type> <state>", no operation is requested and the generation was observed.
 func (w *world) eventually(object extensionsv1alpha1.Object, want string) {
 	w.Helper()
 	kit.Eventually(w, fmt.Sprintf("%T %s reports %s", object, object.GetName(), want), func() string {
@@ -241,7 +241,7 @@ func (w *world) eventually(object extensionsv1alpha1.Object, want string) {
 			return fmt.Sprintf("last operation %+v, last error %+v", last, status.LastError)
 		}
 		if last.State == corev1beta1.LastOperationStateSucceeded && object.GetAnnotations()[constants.AnnotationGardenerOperation] != "" {
-			return "the operation is still asked for"
+			return "the operation is still requested"
 		}
 		return ""
 	})
@@ -249,7 +249,7 @@ func (w *world) eventually(object extensionsv1alpha1.Object, want string) {
 
 func (w *world) eventuallyGone(object client.Object) {
 	w.Helper()
-	kit.Eventually(w, fmt.Sprintf("%T %s is gone", object, object.GetName()), func() string {
+	kit.Eventually(w, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func() string {
 		err := w.client.Get(w.Context(), client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return ""
@@ -258,7 +258,7 @@ func (w *world) eventuallyGone(object client.Object) {
 	})
 }
 
-// quiet waits until nothing is sent for a while.
+// quiet waits until no requests have been sent for some time.
 func (w *world) quiet(requests *kit.Requests) {
 	w.Helper()
 	kit.Quiet(w, requests)

@@ -23,15 +23,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// life leads an object of a kind through its life.
+// life runs an object of a kind through its life cycle.
 type life struct {
 	name string
 	add  func(*world, manager.Manager, *calls)
-	// lead creates an object in a Shoot, leads it, and returns one that is at rest.
+	// lead creates an object in a Shoot, runs it through its life cycle, and returns an object at rest.
 	lead func(w *world, calls *calls, shoot string) extensionsv1alpha1.Object
 }
 
-// of returns the life of a kind. The finalizer is that after extensions.gardener.cloud/.
+// of returns the life cycle of a kind. The finalizer is the part after extensions.gardener.cloud/.
 func of[T extensionsv1alpha1.Object](file, finalizer, ofType string, newObject func() T) life {
 	return life{
 		name: file,
@@ -45,7 +45,7 @@ func of[T extensionsv1alpha1.Object](file, finalizer, ofType string, newObject f
 			object := newObject()
 			w.read(file, shoot, object)
 			if object.GetNamespace() != "" {
-				object.SetNamespace(shoot) // that of a self-hosted Shoot is kube-system
+				object.SetNamespace(shoot) // replaces kube-system of a self-hosted Shoot
 			}
 			w.lead(calls, object, shoot, constants.PrefixExtensionFinalizer+finalizer)
 			return object
@@ -72,8 +72,8 @@ func lives() []life {
 	}
 }
 
-// TestLife leads an object of each kind through its life: created, updated, failed on purpose, migrated, restored, deleted, and deleted by
-// force. At the end one of each is at rest, and no request is sent, not even after a restart.
+// TestLife runs an object of each kind through its life cycle: created, updated, failed, migrated, restored, deleted, and
+// deleted by force. At the end, one object of each kind is at rest, and no requests are sent, even after a restart.
 func TestLife(t *testing.T) {
 	w := newWorld(t)
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 	w.atRest(mgr, requests, resting)
 }
 
-// atRest checks that nothing is sent for changes that ask for nothing, once the caches have shown them.
+// atRest checks that changes that do not request an operation cause no requests once the caches contain them.
 func (w *world) atRest(mgr manager.Manager, requests *kit.Requests, resting []extensionsv1alpha1.Object) {
 	w.Helper()
 	requests.Forget()
@@ -162,7 +162,7 @@ func (w *world) lead(calls *calls, object extensionsv1alpha1.Object, shoot, fina
 	w.eventually(object, "Reconcile Succeeded")
 	w.checkAnswer(object, "third", finalizer)
 
-	// Migrated: the object goes, what it stands for stays.
+	// Migrated: the object is deleted, the infrastructure that it represents is kept.
 	w.ask(object, constants.OperationMigrate, settings{Text: "third"})
 	w.eventually(object, "Migrate Succeeded")
 	kit.EventuallyTrue(w, "the migrated object is released", func() bool {
@@ -173,14 +173,14 @@ func (w *world) lead(calls *calls, object extensionsv1alpha1.Object, shoot, fina
 	kit.Must(w, w.client.Delete(w.Context(), object))
 	w.eventuallyGone(object)
 	if made := calls.of(object); slices.Contains(made, "Delete") || !slices.Contains(made, "Migrate") {
-		w.Errorf("migrated by the calls %v", made)
+		w.Errorf("the calls of the migration are %v", made)
 	}
 
 	object = w.restored(calls, example, finalizer)
 	kit.Must(w, w.client.Delete(w.Context(), object))
 	w.eventuallyGone(object)
 	if made := calls.of(object); made[len(made)-1] != "Delete" {
-		w.Errorf("deleted by the calls %v", made)
+		w.Errorf("the calls of the deletion are %v", made)
 	}
 	w.checkSecret(secret)
 
@@ -188,7 +188,7 @@ func (w *world) lead(calls *calls, object extensionsv1alpha1.Object, shoot, fina
 	w.atLast(example)
 }
 
-// credentials creates the Secret that an object refers to; nil if it refers to none.
+// credentials creates the Secret that an object refers to. It returns nil if the object refers to none.
 func (w *world) credentials(object extensionsv1alpha1.Object, shoot string) *corev1.Secret {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot, Name: "cloudprovider"}}
@@ -210,7 +210,7 @@ func (w *world) credentials(object extensionsv1alpha1.Object, shoot string) *cor
 	return secret
 }
 
-// checkSecret checks the finalizers of a Secret, if there is one.
+// checkSecret checks the finalizers of a Secret. The Secret may be nil.
 func (w *world) checkSecret(secret *corev1.Secret, finalizers ...string) {
 	w.Helper()
 	if secret == nil {
@@ -237,7 +237,8 @@ func (w *world) checkAnswer(object extensionsv1alpha1.Object, text, finalizer st
 	}
 }
 
-// failsOnPurpose has operations fail, with a code that the actuator adds, and with one that the text decides.
+// failsOnPurpose makes operations fail, once with a code that the actuator adds, and once with a code derived from the
+// text.
 func (w *world) failsOnPurpose(object extensionsv1alpha1.Object) {
 	w.Helper()
 	for _, test := range []struct {
@@ -275,7 +276,7 @@ func (w *world) restored(calls *calls, example runtime.Object, finalizer string)
 	w.eventually(object, "Restore Succeeded")
 	w.checkAnswer(object, "restored", finalizer)
 	if made := calls.of(object)[before:]; !slices.Equal(made, []string{"Restore"}) {
-		w.Errorf("restored by the calls %v", made)
+		w.Errorf("the calls of the restoration are %v", made)
 	}
 	return object
 }
@@ -284,12 +285,13 @@ func copyOf(w *world, object runtime.Object) extensionsv1alpha1.Object {
 	w.Helper()
 	copied, is := object.DeepCopyObject().(extensionsv1alpha1.Object)
 	if !is {
-		w.Fatalf("%T is no object of an extension", object)
+		w.Fatalf("%T is not an extension object", object)
 	}
 	return copied
 }
 
-// deletedByForce deletes an object of a Shoot whose deletion users force. A bucket belongs to no Shoot: the object itself says so.
+// deletedByForce deletes an object of a Shoot whose deletion a user forces. A bucket does not belong to a Shoot, so it is
+// annotated itself.
 func (w *world) deletedByForce(calls *calls, example runtime.Object, shoot string) {
 	w.Helper()
 	object := w.atLast(example)
@@ -309,11 +311,11 @@ func (w *world) deletedByForce(calls *calls, example runtime.Object, shoot strin
 	w.eventuallyGone(object)
 	w.changeShoot(shoot, func(shoot *corev1beta1.Shoot) { shoot.DeletionTimestamp, shoot.Annotations = nil, nil })
 	if made := calls.of(object)[before:]; !slices.Contains(made, "ForceDelete") {
-		w.Errorf("deleted by force by the calls %v", made)
+		w.Errorf("the calls of the forced deletion are %v", made)
 	}
 }
 
-// atLast creates an object once more, and leaves it at rest.
+// atLast creates an object again, and leaves it at rest.
 func (w *world) atLast(example runtime.Object) extensionsv1alpha1.Object {
 	w.Helper()
 	object := copyOf(w, example)

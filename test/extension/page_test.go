@@ -33,7 +33,7 @@ import (
 
 const guide = "docs/writing-extensions.md"
 
-// resourceManagers runs those of the seed and of the Shoot, which are the same cluster.
+// resourceManagers runs the resource-managers of the seed and of the Shoot, which are the same cluster.
 func (w *world) resourceManagers() {
 	w.Helper()
 	for _, class := range []string{bundles.ClassSeed, resourcesv1alpha1.DefaultClass} {
@@ -43,7 +43,7 @@ func (w *world) resourceManagers() {
 	}
 }
 
-// TestWritingExtensions follows docs/writing-extensions.md. The extension runs with the rights that its chart gives it.
+// TestWritingExtensions follows docs/writing-extensions.md. The extension runs with the permissions of its chart.
 func TestWritingExtensions(t *testing.T) {
 	w := newWorld(t)
 	w.codeOfTheGuide()
@@ -63,14 +63,14 @@ func TestWritingExtensions(t *testing.T) {
 	has(t, page.Next("Try it"), `["ERR_CONFIGURATION_PROBLEM"]`, `unknown field "txet"`)
 	has(t, page.Next("Try it"), "good morning", "extension-greeting")
 	if left := page.Next("Try it"); strings.Contains(left, "NAME") {
-		t.Errorf("after the deletion there is %s", left)
+		t.Errorf("after the deletion, the output is %s", left)
 	}
 	page.Next("Register it")
 	w.registration()
 	page.End()
 }
 
-// describe logs what the extension and the resource-managers report, for failures.
+// describe logs the status of the extension's objects and ManagedResources, for failures.
 func (w *world) describe() {
 	w.Helper()
 	var extensions extensionsv1alpha1.ExtensionList
@@ -89,14 +89,14 @@ func has(t *testing.T, output string, wanted ...string) {
 	t.Helper()
 	for _, text := range wanted {
 		if !strings.Contains(output, text) {
-			t.Errorf("%q is not in %s", text, output)
+			t.Errorf("the text %q is missing in %s", text, output)
 		}
 	}
 }
 
 var goBlock = regexp.MustCompile("(?s)\n```go\n(.*?)```")
 
-// codeOfTheGuide checks that the code of the page is that of the example.
+// codeOfTheGuide checks that the code on the page equals the code of the example.
 func (w *world) codeOfTheGuide() {
 	w.Helper()
 	page, err := os.ReadFile(filepath.Join(w.root, guide))
@@ -109,16 +109,16 @@ func (w *world) codeOfTheGuide() {
 	}
 	found := goBlock.FindAllSubmatch(page, -1)
 	if len(found) < 3 {
-		w.Errorf("the page has %d blocks of code", len(found))
+		w.Errorf("the page has only %d code blocks", len(found))
 	}
 	for _, block := range found {
 		if !bytes.Contains(code, block[1]) {
-			w.Errorf("the example does not have %s", block[1])
+			w.Errorf("the example does not contain %s", block[1])
 		}
 	}
 }
 
-// startGreeting runs the program as the page says, with the rights of the chart.
+// startGreeting runs the program with the command of the page and the permissions of the chart.
 func (w *world) startGreeting() {
 	w.Helper()
 	var commands []string
@@ -130,7 +130,7 @@ func (w *world) startGreeting() {
 		}
 	}
 	if len(commands) != 1 {
-		w.Fatalf("the page starts the extension by %q", commands)
+		w.Fatalf("the page starts the extension with %q, want one command", commands)
 	}
 	arguments := strings.Fields(commands[0])
 	command := exec.CommandContext(w.Context(), filepath.Join(w.root, arguments[0]), arguments[1:]...)
@@ -143,15 +143,15 @@ func (w *world) startGreeting() {
 	w.Cleanup(func() {
 		_ = command.Wait() // the context of the test has ended
 		if strings.Contains(output.String(), "forbidden") {
-			w.Errorf("the chart lacks rights: %s", output.String())
+			w.Errorf("the chart lacks permissions: %s", output.String())
 		}
 		if w.Failed() {
-			w.Logf("the extension has said: %s", output.String())
+			w.Logf("output of the extension: %s", output.String())
 		}
 	})
 }
 
-// rightsOfTheChart applies the rights that the chart has, and returns a kubeconfig of its service account.
+// rightsOfTheChart applies the RBAC objects of the chart, and returns the path of a kubeconfig for its ServiceAccount.
 func (w *world) rightsOfTheChart() string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.root, "examples", "extension", "chart", "templates", "rbac.yaml"))
@@ -178,7 +178,7 @@ func (w *world) rightsOfTheChart() string {
 	return file
 }
 
-// registration checks what the page has written: objects of the garden, with the chart.
+// registration checks the file that the page's commands have written: objects of the garden, with the chart.
 func (w *world) registration() {
 	w.Helper()
 	file := filepath.Join(w.root, "bin", "greeting-registration.yaml")
@@ -190,7 +190,7 @@ func (w *world) registration() {
 	kit.Must(w, yaml.UnmarshalStrict(first, deployment))
 	kit.Must(w, yaml.UnmarshalStrict(second, registration))
 	if deployment.Helm == nil || !bytes.HasPrefix(deployment.Helm.RawChart, []byte{0x1f, 0x8b}) {
-		w.Errorf("the chart is no archive: %+v", deployment.Helm)
+		w.Errorf("the chart is not an archive: %+v", deployment.Helm)
 	}
 	if !slices.ContainsFunc(registration.Spec.Resources, func(one corev1beta1.ControllerResource) bool {
 		return one.Kind == "Extension" && one.Type == "greeting"

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// cloud is an infrastructure with a cloud-controller-manager of its own.
+// cloud simulates an infrastructure with its own cloud-controller-manager.
 type cloud struct{ controlplane.NoEnsurer }
 
 func external(deployment *appsv1.Deployment) error {
@@ -64,7 +64,7 @@ func (cloud) KubeletCloudProviderConfig(context.Context, controlplane.Context, s
 	return "[Global]\n", nil
 }
 
-// exposure annotates the Service for the load balancers of the infrastructure.
+// exposure annotates the Service for the infrastructure's load balancers.
 type exposure struct{ controlplane.NoEnsurer }
 
 func (exposure) EnsureKubeAPIServerService(_ context.Context, _ controlplane.Context, wanted, _ *corev1.Service) error {
@@ -92,7 +92,7 @@ func (w *world) startWebhooks() (stop func()) {
 	})
 	kit.Must(w, err)
 	stop = kit.Run(w, mgr)
-	kit.Eventually(w, "the webhooks are registered, and the API server knows their authority", func() string {
+	kit.Eventually(w, "the webhooks are registered, and the API server trusts their authority", func() string {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		if err := w.client.Get(w.Context(), client.ObjectKey{Name: configurationName}, configuration); err != nil {
 			return err.Error()
@@ -154,7 +154,7 @@ spec: {selector: {app: kube-apiserver}, ports: [{port: 443}]}
 	}
 }
 
-// eventuallyApplied waits until the condition ResourcesApplied has a status and names something.
+// eventuallyApplied waits until the condition ResourcesApplied has a status and its message contains a text.
 func (w *world) eventuallyApplied(namespace string, status resourcesv1alpha1.ConditionStatus, names string) {
 	w.Helper()
 	kit.Eventually(w, fmt.Sprintf("ResourcesApplied is %s and names %q", status, names), func() string {
@@ -184,8 +184,9 @@ func (w *world) images(namespace string) map[string]string {
 	return images
 }
 
-// TestControlPlaneWebhook: three Deployments of a Shoot get a flag, and the Service an annotation. Without the webhook nothing of the control
-// plane is written, and the condition of the ManagedResource names it; other namespaces go on.
+// TestControlPlaneWebhook checks that three Deployments of a Shoot get a flag, and the Service an annotation. Without the
+// webhook, no part of the control plane is written, and the condition of the ManagedResource names the webhook. Other
+// namespaces are not affected.
 func TestControlPlaneWebhook(t *testing.T) {
 	w := newWorld(t)
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: extensionNamespace}})
@@ -238,7 +239,8 @@ func TestControlPlaneWebhook(t *testing.T) {
 	stop()
 }
 
-// repaired deletes the configuration by hand, without which the webhooks would fail open.
+// repaired deletes the webhook configuration by hand. It is created again, because control planes would be written
+// unchanged without it.
 func (w *world) repaired() {
 	w.Helper()
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -258,7 +260,7 @@ func (w *world) repaired() {
 	})
 }
 
-// nodes checks what becomes of the configuration of nodes.
+// nodes checks the changes of the configuration of nodes.
 func (w *world) nodes(shoot string) {
 	w.Helper()
 	config := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{

@@ -31,16 +31,17 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// runLabel marks the certificate requests of a run, which are of no namespace.
+// runLabel marks the certificate requests of a run. They are cluster-scoped.
 const runLabel = "faults-run"
 
-// certificates are requests for certificates, with what has to become of each: "Approved", "Denied", or nothing.
+// certificates are certificate requests with the expected decision for each: "Approved", "Denied", or empty for
+// none.
 type certificates struct {
 	*ground
 	wanted map[string]string
 }
 
-// newCertificates has requests come that are to be approved, to be denied, and left alone.
+// newCertificates creates requests to approve, to deny, and to leave undecided.
 func newCertificates(g *ground) errand {
 	c := &certificates{g, map[string]string{
 		g.namespace + "-kubelet": "Approved", g.namespace + "-stranger": "Denied", g.namespace + "-agent": "Approved",
@@ -54,7 +55,7 @@ func newCertificates(g *ground) errand {
 func (c *certificates) run(ctx context.Context, l *life) error {
 	config := c.controlPlane.Config()
 	config.Wrap(l.wrap)
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // which the witness can read
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // formats that the witness can read
 	options := managerOptions(c.client.Scheme())
 	options.Cache.ByObject = map[client.Object]cache.ByObject{
 		&certificatesv1.CertificateSigningRequest{}: {Label: labels.Set{runLabel: c.namespace}.AsSelector(), Transform: csrapprover.Reduce},
@@ -77,7 +78,7 @@ func (c *certificates) run(ctx context.Context, l *life) error {
 	return mgr.Start(ctx)
 }
 
-// given makes a Node and its Machine.
+// given creates a Node and its Machine.
 func (c *certificates) given() {
 	c.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
@@ -115,7 +116,7 @@ func (c *certificates) change() {
 	c.request("other-signer", agent, agents, "example.org/signer", usages, of(agent, agents))
 }
 
-// request creates a request of a user. The one that is decided by hand is so before anybody sees it.
+// request creates a request of a user. The one decided by hand is decided before a controller sees it.
 func (c *certificates) request(name, user, group, signer string, usages []certificatesv1.KeyUsage, template x509.CertificateRequest) {
 	c.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -147,7 +148,7 @@ func (c *certificates) request(name, user, group, signer string, usages []certif
 	}
 }
 
-// decisions returns what was decided about each request, with the message.
+// decisions returns the decisions about each request, with their messages.
 func (c *certificates) decisions() map[string][]string {
 	c.Helper()
 	list := &certificatesv1.CertificateSigningRequestList{}
@@ -162,7 +163,7 @@ func (c *certificates) decisions() map[string][]string {
 	return decisions
 }
 
-// objections tells about which requests it is not decided as it has to be.
+// objections returns the requests whose decision differs from the expected one.
 func (c *certificates) objections() []string {
 	c.Helper()
 	var objections []string
@@ -191,13 +192,13 @@ func (c *certificates) picture() string {
 	return strings.Join(lines, "\n")
 }
 
-// attest checks that nothing is decided in another way than it has to be, not even for an instant: a decision is final.
+// attest checks that no request is ever decided differently from what is expected: a decision is final.
 func (c *certificates) attest(sent call, body []byte) {
 	switch {
 	case sent.resource == "events":
 		return
 	case sent.resource != "certificatesigningrequests" || sent.subresource != "approval":
-		c.violate("%s is no decision", sent)
+		c.violate("%s is not a decision", sent)
 		return
 	}
 	var csr certificatesv1.CertificateSigningRequest
@@ -206,7 +207,7 @@ func (c *certificates) attest(sent call, body []byte) {
 	}
 	for _, condition := range csr.Status.Conditions {
 		if want := c.wanted[sent.name]; string(condition.Type) != want || condition.Reason == "ByHand" {
-			c.violate("%s says %s, want %q", sent, condition.Type, want)
+			c.violate("%s decides %s, want %q", sent, condition.Type, want)
 		}
 	}
 	if len(csr.Status.Conditions) != 1 || csr.ResourceVersion == "" {

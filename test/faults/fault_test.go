@@ -17,27 +17,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// errCrashed is what a process that is no more gets, so that it stops.
+// errCrashed is the error of all calls of a crashed process. It makes the process stop.
 var errCrashed = errors.New("the resource-manager has crashed")
 
-// fault is what goes wrong with one call.
+// fault describes how one call fails.
 type fault struct {
 	name string
-	// ofWritesOnly marks the faults that a call which changes nothing cannot have, or cannot tell from another one.
+	// ofWritesOnly marks the faults that do not apply to reads, or that a read cannot distinguish from another fault.
 	ofWritesOnly bool
-	// carriedOut says that the API server carries out the call.
+	// carriedOut is set if the API server executes the call.
 	carriedOut bool
-	// crashes ends the resource-manager.
+	// crashes is set if the fault stops the resource-manager.
 	crashes bool
-	// meanwhile is what somebody does by hand to the object that is applied, before the answer comes; nil for nothing.
+	// meanwhile changes the applied object by hand before the response arrives. It is nil for no change.
 	meanwhile func(*http.Request) (*http.Request, error)
-	// recreates says that the object has to be created anew after that.
+	// recreates is set if the object has to be created again after that.
 	recreates bool
-	// answer makes what is received, of what the API server answered if the call is carried out.
+	// answer makes the response that the client receives, from that of the API server if the call is executed.
 	answer func(*http.Request, *http.Response) (*http.Response, error)
 }
 
-// allFaults returns every fault. Short runs take one after the other.
+// allFaults returns every fault. Short runs use them in turn.
 func allFaults() []fault {
 	return []fault{
 		{name: "crash-after", ofWritesOnly: true, carriedOut: true, crashes: true, answer: withError(errCrashed)},
@@ -55,15 +55,15 @@ func allFaults() []fault {
 	}
 }
 
-// faultsOf returns the faults that a call can have.
+// faultsOf returns the faults that are possible for a call.
 func faultsOf(c call) []fault {
 	return slices.DeleteFunc(allFaults(), func(f fault) bool {
-		// What has lost the labels of its flow belongs to others: the flow reports it and leaves it alone.
+		// An object without the labels of its flow belongs to another owner: the flow reports it and does not touch it.
 		return f.ofWritesOnly && c.reads() || f.meanwhile != nil && (!c.appliesSimple() || c.emits() && !f.recreates)
 	})
 }
 
-// Errors as Go's own transport has them.
+// Errors as returned by Go's own transport.
 var (
 	errTimeout = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	errReset   = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
@@ -100,12 +100,13 @@ func deletion(applied *http.Request) (*http.Request, error) {
 	return byHand(applied, http.MethodDelete, "")
 }
 
-// removalOfLabels takes all labels off the object of a request, so that no watch for a label shows it any more.
+// removalOfLabels removes all labels from the object of a request, so that no watch with a label selector shows it
+// any more.
 func removalOfLabels(applied *http.Request) (*http.Request, error) {
 	return byHand(applied, http.MethodPatch, `{"metadata":{"labels":null}}`)
 }
 
-// byHand returns a request to the object of another one.
+// byHand returns a request for the object of another request.
 func byHand(applied *http.Request, method, body string) (*http.Request, error) {
 	url := *applied.URL
 	url.RawQuery = "fieldManager=kubectl-edit"
@@ -117,7 +118,7 @@ func byHand(applied *http.Request, method, body string) (*http.Request, error) {
 	return request, nil
 }
 
-// brokenOff returns the first half of an answer, and then an error.
+// brokenOff returns the first half of a response, and then an error.
 func brokenOff(_ *http.Request, response *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {

@@ -47,7 +47,7 @@ func TestSitesHaveNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfShootsLifeAreTheSame has no digits in names that differ between runs.
+// TestNamesOfShootsLifeAreTheSame checks that the names of sites contain no digits that differ between runs.
 func TestNamesOfShootsLifeAreTheSame(t *testing.T) {
 	for name, want := range map[string]string{
 		"ca-client": "ca-client", "ca-client-0a1b2c3d": "ca-client-DIGITS", "ca-client-0a1b2c3d-4e5f6": "ca-client-DIGITS",
@@ -87,7 +87,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 				return response.StatusCode, string(text), err
 			}
 			if status, _, err := ask(); status != http.StatusOK || err != nil {
-				t.Fatalf("the first call: %d %v", status, err)
+				t.Fatalf("the first call: status %d, error %v", status, err)
 			}
 			status, body, err := ask()
 			checkFault(t, fault.name, status, body, err)
@@ -98,10 +98,10 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 				}
 			}
 			if got := served.Load(); got != want {
-				t.Errorf("%d requests have come, want %d", got, want)
+				t.Errorf("%d requests were received, want %d", got, want)
 			}
 			if status, _, err = ask(); (err == nil && status == http.StatusOK) == fault.crashes {
-				t.Errorf("the third call: %d %v", status, err)
+				t.Errorf("the third call: status %d, error %v", status, err)
 			}
 			if visited, injected := l.visited(), l.injected(l.plans[0]); !injected || !slices.Contains(visited, here) {
 				t.Errorf("injected: %t at %v", injected, visited)
@@ -122,7 +122,7 @@ func TestFaultsOfOneRun(t *testing.T) {
 			met = append(met, fault.name)
 		}
 	}
-	// Of reads that are repeated, the first two alone fail.
+	// Only the first two repeated reads fail.
 	if !slices.Equal(met, []string{"sooner"}) || l.injected(plans[0]) || !l.injected(plans[1]) {
 		t.Errorf("reads meet %v", met)
 	}
@@ -139,7 +139,7 @@ func TestFaultsOfOneRun(t *testing.T) {
 	}
 }
 
-// TestSpread has the faults of a run far from each other, and all of them in some run.
+// TestSpread checks that the faults of a run are far from each other and that each fault is part of a run.
 func TestSpread(t *testing.T) {
 	var plans []*plan
 	for i := range 7 {
@@ -154,14 +154,14 @@ func TestSpread(t *testing.T) {
 		got = append(got, sites)
 	}
 	if want := [][]int{{0, 3, 6}, {1, 4}, {2, 5}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("the runs have the sites %v, want %v", got, want)
+		t.Errorf("the sites of the runs are %v, want %v", got, want)
 	}
 	if got := spread(nil, 3); len(got) != 0 {
-		t.Errorf("there are runs without a fault: %v", got)
+		t.Errorf("some runs have no fault: %v", got)
 	}
 }
 
-// checkFault checks what a client gets of a fault.
+// checkFault checks the response of a client that a fault was injected into.
 func checkFault(t *testing.T, name string, status int, body string, err error) {
 	t.Helper()
 	kind, number, _ := strings.Cut(name, "-")
@@ -172,7 +172,7 @@ func checkFault(t *testing.T, name string, status int, body string, err error) {
 		}
 	case "deleted", "unlabelled":
 		if status != http.StatusOK || body != "what was asked for" || err != nil {
-			t.Errorf("the answer is %d %s %v, want that to the call", status, body, err)
+			t.Errorf("the response is %d %s %v, want the response of the API server", status, body, err)
 		}
 	case "timeout":
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -184,12 +184,12 @@ func checkFault(t *testing.T, name string, status int, body string, err error) {
 		}
 	default:
 		if fmt.Sprint(status) != number || !strings.Contains(body, `"kind":"Status"`) || err != nil {
-			t.Errorf("the answer is %d %s %v, want %s", status, body, err, number)
+			t.Errorf("the response is %d %s %v, want %s", status, body, err, number)
 		}
 	}
 }
 
-// TestLossIsNoticed does by hand what must not happen, and checks that it is found.
+// TestLossIsNoticed makes forbidden changes by hand and checks that each is found.
 func TestLossIsNoticed(t *testing.T) {
 	t.Parallel()
 	one, two := configMap("one", "1"), configMap("two", "1")
@@ -207,7 +207,7 @@ func TestLossIsNoticed(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"a write to what is not ours", func() { patch("of-a-person", `{"data": {"more": "x"}}`) }, "of-a-person of others was touched"},
+		{"a write to what is not ours", func() { patch("of-a-person", `{"data": {"more": "x"}}`) }, "of-a-person of another owner was changed"},
 		{"another value", func() { patch("one", `{"data": {"key": "2"}}`) }, "one: data is map[key:2"},
 		{"another label", func() { patch("two", `{"metadata": {"labels": {"more": "x"}}}`) }, "differs from that of a run without a fault"},
 		{"an inventory that is too small", func() {
@@ -218,7 +218,7 @@ func TestLossIsNoticed(t *testing.T) {
 			orphan := w.configMap("orphan")
 			orphan.Annotations = map[string]string{resourcesv1alpha1.AnnotationOrigin: w.class() + ":" + w.namespace + "/gone"}
 			kit.Must(t, w.client.Create(t.Context(), orphan))
-		}, "orphan is not wanted, and there"},
+		}, "orphan exists, but is not wanted"},
 		{"an object of its name", func() {
 			kit.Must(t, w.client.Delete(t.Context(), w.configMap("one")))
 			again := w.wanted(w.then)[keyOf(w.objects(w.then)["a"][0])]
@@ -230,7 +230,7 @@ func TestLossIsNoticed(t *testing.T) {
 			b := w.managedResource("b")
 			kit.Must(t, w.client.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 			kit.Must(t, w.client.Delete(t.Context(), b))
-		}, "there are 1 ManagedResources, want 2"},
+		}, "found 1 ManagedResources, want 2"},
 	} {
 		damage.do()
 		if findings := strings.Join(w.findings(undisturbed), "\n"); !strings.Contains(findings, damage.want) {
@@ -239,7 +239,7 @@ func TestLossIsNoticed(t *testing.T) {
 	}
 }
 
-// TestLossOnTheWayIsNoticed shows the witness calls that must not be made.
+// TestLossOnTheWayIsNoticed passes forbidden calls to the witness.
 func TestLossOnTheWayIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, scenario{
@@ -266,7 +266,7 @@ func TestLossOnTheWayIsNoticed(t *testing.T) {
 	}{
 		{object("patch", "one"), apply("one"), ""},
 		{object("patch", "two"), apply("two"), "before it is in the inventory"},
-		{object("delete", "one"), preconditions, "deletes what is wanted"},
+		{object("delete", "one"), preconditions, "deletes a wanted object"},
 		{object("delete", "two"), preconditions, ""},
 		{object("delete", "two"), `{}`, "deletes without preconditions"},
 		{object("deletecollection", ""), preconditions, "deletes more than one object"},
@@ -292,18 +292,18 @@ func TestLossOnTheWayIsNoticed(t *testing.T) {
 	}
 }
 
-// TestTooMuchIsNoticed shows the witness of network policies policies that allow too much.
+// TestTooMuchIsNoticed passes NetworkPolicies that allow too much to the witness.
 func TestTooMuchIsNoticed(t *testing.T) {
 	const pods = `"podSelector":{"matchLabels":{"app":"web"}}`
 	for spec, want := range map[string]string{
 		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080}]}]}`:                   "",
 		`{` + pods + `,"egress":[{"to":[{` + pods + `}],"ports":[{"port":8080}]}]}`:                      "",
-		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8081}]}]}`:                   "it is for other ports",
-		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080,"endPort":9000}]}]}`:    "it is for other ports",
-		`{` + pods + `,"ingress":[{"from":[{` + pods + `}]}]}`:                                           "it is for other ports",
-		`{` + pods + `,"ingress":[{"ports":[{"port":8080}]}]}`:                                           "it is for everybody",
-		`{` + pods + `,"egress":[{"to":[{"podSelector":{}}],"ports":[{"port":8080}]}]}`:                  "it is for all Pods",
-		`{` + pods + `,"ingress":[{"from":[{"ipBlock":{"cidr":"0.0.0.0/0"}}],"ports":[{"port":8080}]}]}`: "it is for all Pods",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8081}]}]}`:                   "it allows other ports",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080,"endPort":9000}]}]}`:    "it allows other ports",
+		`{` + pods + `,"ingress":[{"from":[{` + pods + `}]}]}`:                                           "it allows other ports",
+		`{` + pods + `,"ingress":[{"ports":[{"port":8080}]}]}`:                                           "it allows everyone",
+		`{` + pods + `,"egress":[{"to":[{"podSelector":{}}],"ports":[{"port":8080}]}]}`:                  "it allows all Pods",
+		`{` + pods + `,"ingress":[{"from":[{"ipBlock":{"cidr":"0.0.0.0/0"}}],"ports":[{"port":8080}]}]}`: "it allows all Pods",
 		`{"podSelector":{},"ingress":[{"from":[{` + pods + `}],"ports":[{"port":8080}]}]}`:               "it selects all Pods",
 	} {
 		var policy networkingv1.NetworkPolicy
@@ -314,7 +314,8 @@ func TestTooMuchIsNoticed(t *testing.T) {
 	}
 }
 
-// TestChoiceOfTheShortRun: it has each kind of call once, and a full run all that is enumerated.
+// TestChoiceOfTheShortRun checks that a short run has each kind of call once, and a full run every enumerated
+// site.
 func TestChoiceOfTheShortRun(t *testing.T) {
 	get, write := call{verb: "get", resource: "secrets", name: "a"}, call{verb: "patch", resource: "configmaps", name: "one"}
 	chosen := chosenOf(map[string][]site{
@@ -322,7 +323,7 @@ func TestChoiceOfTheShortRun(t *testing.T) {
 		"large": {{get, 1}, {write, 1}, {get, 2}, {write, 2}, {call{verb: "watch", resource: "secrets"}, 1}},
 	})
 	if want := []string{"large/get_secrets_a_1/crash-before", "large/patch_configmaps_one_1/timeout-after"}; !slices.Equal(chosen, want) {
-		t.Errorf("chosen are %v, want %v", chosen, want)
+		t.Errorf("the chosen runs are %v, want %v", chosen, want)
 	}
 	plans := plansFor([]site{{get, 1}, {write, 1}, {get, 3}}, map[string][]string{"patch_configmaps_one_1": {"reset", "crash-after"}}, false)
 	if len(plans) != 1 || plans[0].site.call != write || len(plans[0].faults) != 2 {

@@ -1,4 +1,4 @@
-// Package faults injects one fault into each call that the resource-manager makes, and checks that nothing is lost.
+// Package faults injects one fault into each call of the resource-manager and checks that no object is lost.
 package faults
 
 import (
@@ -15,9 +15,9 @@ import (
 
 var (
 	full     = flag.Bool("faults.full", false, "inject every fault at every call of every scenario, and print a table")
-	resume   = flag.String("faults.resume", "", "a file of runs that have passed, which are not made again; those that pass are added")
-	together = flag.Int("faults.together", 1, "how many faults a run of a long scenario meets, one after the other")
-	choose   = flag.String("faults.choose", "", "write the runs of the short run into a file")
+	resume   = flag.String("faults.resume", "", "a file with the runs that passed; they are not repeated, and further ones are added")
+	together = flag.Int("faults.together", 1, "the number of faults in a run of a long scenario, one after the other")
+	choose   = flag.String("faults.choose", "", "write the names of the runs of the short run to a file")
 )
 
 func TestMain(m *testing.M) {
@@ -28,23 +28,24 @@ func TestMain(m *testing.M) {
 
 // trial is one run of a scenario.
 type trial interface {
-	// newLine returns the clients of all controllers of the run, which meet the faults of plans.
+	// newLine returns the clients of all controllers of the run. It injects the faults of plans.
 	newLine(plans ...*plan) *line
-	// play runs the scenario until all is as it has to be, and stops the controllers then.
+	// play runs the scenario until the expected state is reached, and then stops the controllers.
 	play(l *line)
-	// verify checks what has to hold when nothing runs any more; undisturbed is the snapshot of a run without a fault.
+	// verify checks the final state after all processes have stopped. Undisturbed is the snapshot of a run without a
+	// fault.
 	verify(undisturbed string)
-	// snapshot tells what is there at the end of a run, without what differs between runs.
+	// snapshot describes the final state of a run, without details that differ between runs.
 	snapshot() string
 }
 
-// subject is a scenario of which runs can be begun.
+// subject is a scenario and creates its runs.
 type subject struct {
 	name  string
 	begin func(*testing.T) trial
-	// hasty has things change while others are being done, so that no call is sure to come.
+	// hasty means that changes overlap with reconciliations, so that no call is certain.
 	hasty bool
-	// long has enough calls for several faults in one run, far from each other.
+	// long means that the scenario has enough calls for several faults in one run, far from each other.
 	long bool
 }
 
@@ -75,8 +76,8 @@ func subjects() []subject {
 	}, hasty: true, long: true})
 }
 
-// TestFaults runs each scenario without a fault, and then once for each fault at each of its calls, or those of the short run. The name
-// of a run is "<scenario>/<call>/<fault>", so that a run can be repeated by its name.
+// TestFaults runs each scenario without a fault, and then once for each fault at each of its calls, or at those of
+// the short run. The name of a run is "<scenario>/<call>/<fault>", so that a single run can be repeated.
 func TestFaults(t *testing.T) {
 	results := newTable(t)
 	chosen := shortRun(t)
@@ -89,7 +90,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			visited, undisturbed := s.undisturbed(t)
 			if *choose != "" {
-				again, _ := s.undisturbed(t) // what does not come in every run is no choice
+				again, _ := s.undisturbed(t) // a call that not every run makes cannot be chosen
 				visited = slices.DeleteFunc(visited, func(here site) bool { return !slices.Contains(again, here) })
 			}
 			runs := plansFor(visited, chosen[s.name], *full)
@@ -116,7 +117,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// undisturbed runs the scenario without a fault, and returns the sites it comes by and what is there in the end.
+// undisturbed runs the scenario without a fault. It returns the visited sites and the final state.
 func (s subject) undisturbed(t *testing.T) (visited []site, outcome string) {
 	t.Helper()
 	r := s.begin(t)
@@ -126,8 +127,8 @@ func (s subject) undisturbed(t *testing.T) (visited []site, outcome string) {
 	return l.visited(), r.snapshot()
 }
 
-// disturbedTogether runs the scenario with several faults in each run. Those of a run are as far from each other as they can be. The first calls of each
-// object are disturbed first.
+// disturbedTogether runs the scenario with several faults in each run, as far from each other as possible. The
+// first calls for each object are disturbed first.
 func (s subject) disturbedTogether(t *testing.T, runs []disturbance, undisturbed string, results *table) {
 	t.Helper()
 	open := map[bool][]*plan{}
@@ -173,7 +174,7 @@ func (s subject) disturbed(t *testing.T, plans []*plan, undisturbed string, resu
 	r.verify(undisturbed)
 	for _, p := range plans {
 		if !l.injected(p) && p.site.certain() && !s.hasty {
-			t.Error("the call did not come, so that there was no fault")
+			t.Error("the call was not made, so no fault was injected")
 		}
 	}
 }

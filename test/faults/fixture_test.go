@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// ground is a namespace for one run of a scenario, as source and as target, and what was seen in it.
+// ground is a namespace for one run of a scenario, as source and as target, and the violations seen in it.
 type ground struct {
 	*testing.T
 	controlPlane *controlplane.ControlPlane
@@ -33,7 +33,7 @@ type ground struct {
 	violations []string
 }
 
-// shared accepts the audience of the tokens of the token requestor, as the API servers of Gardener's clusters do.
+// shared accepts the audience of the token requestor's tokens, as the API servers of Gardener's clusters do.
 var shared = controlplane.Shared{Options: controlplane.Options{APIServerArgs: map[string][]string{
 	"api-audiences": {"https://kubernetes.default.svc.cluster.local", "gardener"},
 }}}
@@ -50,7 +50,7 @@ func newGround(t *testing.T) *ground {
 	config.QPS = -1
 	prepared.Do(func() {
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-			Paths: []string{"../../config/crd", "testdata/machines.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.Patience,
+			Paths: []string{"../../config/crd", "testdata/machines.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout,
 		})
 		kit.Must(t, err)
 		admin, err := client.New(config, client.Options{Scheme: scheme})
@@ -62,7 +62,7 @@ func newGround(t *testing.T) *ground {
 	return &ground{T: t, controlPlane: cp, client: c, namespace: kit.NewNamespace(t, c, "faults", nil)}
 }
 
-// allowCertificateRequests lets everybody ask for certificates.
+// allowCertificateRequests allows all users to request certificates.
 func allowCertificateRequests(t *testing.T, admin client.Client) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "requests-certificates"}
@@ -75,17 +75,18 @@ func allowCertificateRequests(t *testing.T, admin client.Client) {
 	}))
 }
 
-// placeholder stands for the namespace of a run in manifests, and in the names of sites.
+// placeholder replaces the namespace of a run in manifests and in the names of sites.
 const placeholder = "NAMESPACE"
 
 func (g *ground) fill(text string) string { return strings.ReplaceAll(text, placeholder, g.namespace) }
 
-// newLine returns the clients of all controllers of the run. Further pairs are texts that differ between runs, and what stands for them.
+// newLine returns the clients of all controllers of the run. Further pairs are texts that differ between runs, and
+// their replacements.
 func (g *ground) newLine(plans []*plan, witness func(call, []byte), pairs ...string) *line {
 	return &line{rename: strings.NewReplacer(append([]string{g.namespace, placeholder}, pairs...)...), plans: plans, witness: witness}
 }
 
-// violate notes that something happened that must not happen at any time.
+// violate records a violation of an invariant.
 func (g *ground) violate(format string, arguments ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,15 +99,17 @@ func (g *ground) violated() []string {
 	return slices.Clone(g.violations)
 }
 
-// always is a context for what has to be known though the test has ended meanwhile.
+// always is a context for checks that have to complete even if the test has ended.
 func (g *ground) always() context.Context { return context.WithoutCancel(g.Context()) }
 
-// spareStarts is how often a process may be started in a run beside once for each fault, which ends it once, or keeps it from starting once.
+// spareStarts is how often a process may be started in a run, in addition to once for each fault. A fault stops
+// the process once or prevents one start.
 const spareStarts = 2
 
-// keepRunning runs processes, one after the other, as a Deployment would: when one has ended, for whatever reason, the next one is
-// started. By tells those of one from those of another one in the names of sites, and is empty if there is but one. The returned
-// function stops the present one, which finishes what it is about, and returns when nothing of it is left.
+// keepRunning runs processes one after the other, as a Deployment would: when one ends, for any reason, the next
+// one starts. By distinguishes their calls from those of other processes in the names of sites. It is empty if
+// only one runs. The returned function stops the current process, lets it finish its work, and returns when it has
+// stopped completely.
 func (g *ground) keepRunning(l *line, by string, run func(context.Context, *life) error) (stop func()) {
 	ctx, cancel := context.WithCancel(g.always())
 	done := make(chan error, 1)
@@ -114,7 +117,7 @@ func (g *ground) keepRunning(l *line, by string, run func(context.Context, *life
 		var err error
 		for starts := 0; ctx.Err() == nil; starts++ {
 			if starts == spareStarts+len(l.plans) {
-				done <- errors.Join(errors.New("it ends again and again"), err)
+				done <- errors.Join(errors.New("the process ends repeatedly"), err)
 				return
 			}
 			life := l.newLife(by)
@@ -131,7 +134,7 @@ func (g *ground) keepRunning(l *line, by string, run func(context.Context, *life
 			if err != nil {
 				g.Error(err)
 			}
-		case <-time.After(kit.Patience):
+		case <-time.After(kit.WaitTimeout):
 			g.Error("the resource-manager does not stop")
 		}
 	})
@@ -147,8 +150,8 @@ func runLife(ctx context.Context, l *life, run func(context.Context, *life) erro
 	return run(ctx, l)
 }
 
-// eventually waits until nothing is objected to.
+// eventually waits until objections returns none.
 func (g *ground) eventually(objections func() []string) {
 	g.Helper()
-	kit.Eventually(g, "all is as it has to be", func() string { return strings.Join(objections(), "; ") })
+	kit.Eventually(g, "the expected state is reached", func() string { return strings.Join(objections(), "; ") })
 }

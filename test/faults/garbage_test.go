@@ -41,14 +41,14 @@ func addCollector(mgr manager.Manager, config *rest.Config, namespace string, by
 	}))
 }
 
-// garbage is a namespace with ConfigMaps and Secrets of which some are in use.
+// garbage is a namespace with ConfigMaps and Secrets. Some of them are in use.
 type garbage struct {
 	*ground
-	// stays are the versions of the objects that nobody may delete, by resource and name.
+	// stays maps the objects that must not be deleted, by resource and name, to their versions.
 	stays map[string]string
 }
 
-// newGarbage has a Deployment refer to other objects than before, while there is garbage.
+// newGarbage changes the references of a Deployment while garbage exists.
 func newGarbage(g *ground) errand {
 	b := &garbage{g, map[string]string{}}
 	return errand{
@@ -69,7 +69,7 @@ func newGarbage(g *ground) errand {
 	}
 }
 
-// given makes objects in use, and one that is none of the collector's business.
+// given creates objects in use, and one that the collector must ignore.
 func (b *garbage) given() {
 	b.Helper()
 	b.deploy("secret-former", "configmap-always", "secret-always")
@@ -85,7 +85,7 @@ func (b *garbage) given() {
 	}
 }
 
-// change has what was in use be garbage, and makes more of it.
+// change turns objects in use into garbage, and creates more garbage.
 func (b *garbage) change() {
 	b.Helper()
 	for _, name := range []string{"garbage-1", "garbage-2"} {
@@ -106,7 +106,7 @@ func (b *garbage) create(name string, collectable bool) {
 	kit.Must(b, b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: *meta.DeepCopy()}))
 }
 
-// deploy creates two Deployments, the first of which has references.
+// deploy creates two Deployments. The first one has references.
 func (b *garbage) deploy(used ...string) {
 	b.Helper()
 	for _, name := range []string{"web", "holder"} {
@@ -155,28 +155,28 @@ func (b *garbage) names() []string {
 	return names
 }
 
-// objections tells what is there that nothing refers to, and what is not as it was though something does.
+// objections returns the unreferenced objects that exist, and the referenced objects that were changed or deleted.
 func (b *garbage) objections() []string {
 	b.Helper()
 	var objections []string
 	versions := b.versions()
 	for name, version := range b.stays {
 		if versions[name] != version {
-			objections = append(objections, fmt.Sprintf("%s was %s and is %q", name, version, versions[name]))
+			objections = append(objections, fmt.Sprintf("%s had the version %s and has %q", name, version, versions[name]))
 		}
 		delete(versions, name)
 	}
 	for name := range versions {
-		objections = append(objections, name+" is there, and nothing refers to it")
+		objections = append(objections, name+" exists, but is unreferenced")
 	}
 	slices.Sort(objections)
 	return objections
 }
 
-// attest checks that nothing is deleted but what is garbage, as it was found.
+// attest checks that only garbage is deleted, in the version that was found.
 func (b *garbage) attest(c call, body []byte) {
 	if c.verb != "delete" {
-		b.violate("%s is no deletion", c)
+		b.violate("%s is not a deletion", c)
 		return
 	}
 	var options metav1.DeleteOptions
@@ -185,6 +185,6 @@ func (b *garbage) attest(c call, body []byte) {
 		b.violate("%s deletes without preconditions: %s", c, body)
 	}
 	if _, stays := b.stays[c.resource+"/"+c.name]; stays {
-		b.violate("%s deletes what is in use", c)
+		b.violate("%s deletes an object in use", c)
 	}
 }

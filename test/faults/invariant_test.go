@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// key names an object.
+// key identifies an object.
 type key struct {
 	schema.GroupVersionKind
 	namespace, name string
@@ -35,7 +35,7 @@ func keyOf(obj *unstructured.Unstructured) key {
 	return key{obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName()}
 }
 
-// wanted is an object that is declared, and by which ManagedResource.
+// wanted is a declared object and the ManagedResource that declares it.
 type wanted struct {
 	*unstructured.Unstructured
 	by string
@@ -70,8 +70,8 @@ func (w *world) kinds() []schema.GroupVersionKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// ours returns the objects that the resource-manager has made: those whose origin says so, with or without the label, and those with
-// the label that are not among the objects of others.
+// ours returns the objects that the resource-manager created: those with its origin annotation, with or without
+// the label, and those with the label that are not among the objects of others.
 func (w *world) ours() (map[key]*unstructured.Unstructured, error) {
 	w.Helper()
 	ours := map[key]*unstructured.Unstructured{}
@@ -84,7 +84,7 @@ func (w *world) ours() (map[key]*unstructured.Unstructured, error) {
 		}
 		err := w.client.List(w.Context(), list, selection...)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue // without a definition there are none
+			continue // the definition does not exist, so no objects exist
 		}
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (w *world) isOurs(obj metav1.Object) bool {
 	return found && origin.ClusterID == w.class() || obj.GetLabels()[resourcesv1alpha1.LabelManagedBy] == w.class()
 }
 
-// objections tells what of a state is not so.
+// objections returns the differences between the cluster and a state.
 func (w *world) objections(s state) []string {
 	w.Helper()
 	if err := w.rollOut(); err != nil {
@@ -128,7 +128,7 @@ func (w *world) objections(s state) []string {
 	}
 	for k, obj := range ours {
 		if _, is := all[k]; !is && !slices.Contains(w.left, k.name) {
-			objections = append(objections, fmt.Sprintf("%s is not wanted, and there; deleted at %v", k, obj.GetDeletionTimestamp()))
+			objections = append(objections, fmt.Sprintf("%s exists, but is not wanted; deletion timestamp %v", k, obj.GetDeletionTimestamp()))
 		}
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
@@ -138,21 +138,21 @@ func (w *world) objections(s state) []string {
 	for i := range list.Items {
 		objections = append(objections, objectionsTo(&list.Items[i], all)...)
 		if inputs, replaced := w.outdated[list.Items[i].Name]; replaced && list.Items[i].Status.AppliedInputs == inputs {
-			objections = append(objections, list.Items[i].Name+" is not concluded since its Secret was changed")
+			objections = append(objections, list.Items[i].Name+" was not reconciled since its Secret changed")
 		}
 		if manifests, is := s[list.Items[i].Name]; is && ptr.Deref(list.Items[i].Status.SecretsDataChecksum, "") != w.checksum(manifests) {
-			objections = append(objections, list.Items[i].Name+" is concluded with other manifests")
+			objections = append(objections, list.Items[i].Name+" was reconciled with other manifests")
 		}
 	}
 	if len(list.Items) != len(s) {
-		objections = append(objections, fmt.Sprintf("there are %d ManagedResources, want %d", len(list.Items), len(s)))
+		objections = append(objections, fmt.Sprintf("found %d ManagedResources, want %d", len(list.Items), len(s)))
 	}
 	slices.Sort(objections)
 	return objections
 }
 
-// differs compares an object with its manifest: nothing that is declared may be different, nothing else may be in data, and it has to
-// have its marks.
+// differs compares an object with its manifest. All declared fields must be equal, data must have no other keys,
+// and the object must have its marks.
 func (w *world) differs(want wanted, got *unstructured.Unstructured) string {
 	if got.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
@@ -193,7 +193,7 @@ func encoded(texts any) any {
 	return data
 }
 
-// within tells whether everything in one value is in another one, which may have more fields.
+// within reports whether everything in one value is also in another one, which may have more fields.
 func within(part, whole any) bool {
 	switch part := part.(type) {
 	case map[string]any:
@@ -222,13 +222,13 @@ func within(part, whole any) bool {
 	return fmt.Sprint(part) == fmt.Sprint(whole) // numbers have one of two types
 }
 
-// checksum returns that of the Secret that holds manifests.
+// checksum returns the checksum of the Secret that holds manifests.
 func (w *world) checksum(manifests []string) string {
 	w.Helper()
 	return manifestpkg.Checksum([]*corev1.Secret{{Data: w.data(manifests)}})
 }
 
-// objectionsTo tells what of a ManagedResource is not as it is when all is well.
+// objectionsTo returns the differences between a ManagedResource and a healthy, fully reconciled one.
 func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []string {
 	if mr.DeletionTimestamp != nil {
 		return []string{mr.Name + " is being deleted: " + fmt.Sprint(mr.Status.Resources)}
@@ -236,7 +236,7 @@ func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []s
 	var objections []string
 	if mr.Status.ObservedGeneration != mr.Generation || mr.Status.AppliedInputs == "" ||
 		!slices.Equal(mr.Finalizers, []string{resourcesv1alpha1.FinalizerOf(*mr.Spec.Class)}) {
-		objections = append(objections, fmt.Sprintf("%s is not concluded: observed %d of %d, inputs %q, finalizers %v", mr.Name,
+		objections = append(objections, fmt.Sprintf("%s is not fully reconciled: observed %d of %d, inputs %q, finalizers %v", mr.Name,
 			mr.Status.ObservedGeneration, mr.Generation, mr.Status.AppliedInputs, mr.Finalizers))
 	}
 	for conditionType, want := range map[resourcesv1alpha1.ConditionType]string{
@@ -270,7 +270,7 @@ func entryKey(entry resourcesv1alpha1.ObjectReference) key {
 	return key{schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), entry.Namespace, entry.Name}
 }
 
-// verify checks what has to hold when nothing runs any more.
+// verify checks the final state after all processes have stopped.
 func (w *world) verify(undisturbed string) {
 	w.Helper()
 	for _, finding := range w.findings(undisturbed) {
@@ -278,8 +278,9 @@ func (w *world) verify(undisturbed string) {
 	}
 }
 
-// findings tells what is not as it has to be: the state, what must not have changed, what was seen on the way, and whether all is as
-// after a run without a fault, unless that is empty.
+// findings returns all violations: differences from the declared state, changes of objects that must not change,
+// violations recorded during the run, and differences from the outcome of a run without a fault. An empty
+// undisturbed skips the last check.
 func (w *world) findings(undisturbed string) []string {
 	w.Helper()
 	findings := append(w.objections(w.then), w.violated()...)
@@ -288,22 +289,22 @@ func (w *world) findings(undisturbed string) []string {
 		after.SetGroupVersionKind(before.GroupVersionKind())
 		err := w.client.Get(w.Context(), client.ObjectKeyFromObject(before), after)
 		if err != nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
-			findings = append(findings, fmt.Sprintf("%s of others was touched: %v %v", keyOf(before), err, after.Object))
+			findings = append(findings, fmt.Sprintf("%s of another owner was changed: %v %v", keyOf(before), err, after.Object))
 		}
 	}
 	uids := w.uids()
 	for k, before := range w.kept {
 		if after := uids[k]; before != after && !w.deletedByHand(k) {
-			findings = append(findings, fmt.Sprintf("%s had the UID %s and has %q", k, before, after))
+			findings = append(findings, fmt.Sprintf("%s had the UID %s before and has the UID %q now", k, before, after))
 		}
 	}
 	for k, before := range w.leftBehind {
 		if obj := w.read(k); (obj == nil || string(obj.UID) != before) && !w.deletedByHand(k) {
-			findings = append(findings, fmt.Sprintf("%s was to stay with the UID %s, and is %v", k, before, obj))
+			findings = append(findings, fmt.Sprintf("%s should have been retained with the UID %s, but is %v", k, before, obj))
 		}
 	}
 	if w.recreated != nil {
-		undisturbed = "" // what others had of the object is gone
+		undisturbed = "" // the fields that other managers had set are lost
 	}
 	if got := w.snapshot(); undisturbed != "" && got != undisturbed {
 		findings = append(findings, "the outcome differs from that of a run without a fault:\n"+got+"\nwithout a fault:\n"+undisturbed)
@@ -311,10 +312,10 @@ func (w *world) findings(undisturbed string) []string {
 	return findings
 }
 
-// deletedByHand tells whether the fault of the run has an object deleted by somebody.
+// deletedByHand reports whether the fault of the run deletes an object by hand.
 func (w *world) deletedByHand(k key) bool { return w.recreated != nil && k.isOf(*w.recreated) }
 
-// snapshot tells what is there at the end of a run, without what differs between runs.
+// snapshot describes the final state of a run, without details that differ between runs.
 func (w *world) snapshot() string {
 	w.Helper()
 	ours, err := w.ours()

@@ -7,19 +7,20 @@ import (
 	"testing"
 )
 
-// errand is a scenario of another controller than that of ManagedResources, in one run. It keeps what it has to know of the run.
+// errand is a scenario of a controller other than that of ManagedResources, in one run. It holds the state of the
+// run.
 type errand struct {
 	// run runs the controller, wired as the program wires it.
 	run func(context.Context, *life) error
-	// pairs are texts that differ between runs beside the namespace, and what stands for them.
+	// pairs are texts that differ between runs, in addition to the namespace, and their replacements.
 	pairs []string
-	// given makes what is there before the change, which change makes.
+	// given creates the state before the change, and change makes the change.
 	given, change func()
-	// before tells what of what is given is not so yet, and after the same of the change.
+	// before returns the objections to the state before the change, and after those to the state after it.
 	before, after func() []string
-	// attest looks at a call that writes, before the API server carries it out.
+	// attest checks a call that writes before the API server executes it.
 	attest func(call, []byte)
-	// picture tells what is there at the end of a run, without what differs between runs.
+	// picture describes the final state of a run, without details that differ between runs.
 	picture func() string
 }
 
@@ -37,7 +38,7 @@ func newJob(t *testing.T, begin func(*ground) errand) *job {
 
 func (j *job) newLine(plans ...*plan) *line { return j.ground.newLine(plans, j.attest, j.pairs...) }
 
-// play runs the errand until all is as it has to be, and stops the controller.
+// play runs the errand until the expected state is reached, and stops the controller.
 func (j *job) play(l *line) {
 	j.Helper()
 	j.given()
@@ -49,7 +50,7 @@ func (j *job) play(l *line) {
 	stop()
 }
 
-// verify checks what has to hold when nothing runs any more.
+// verify checks the final state after all processes have stopped.
 func (j *job) verify(undisturbed string) {
 	j.Helper()
 	for _, finding := range append(j.after(), j.violated()...) {
@@ -63,7 +64,7 @@ func (j *job) verify(undisturbed string) {
 func (j *job) snapshot() string {
 	text := strings.NewReplacer(append([]string{j.namespace, placeholder}, j.pairs...)...).Replace(j.picture())
 	lines := strings.Split(text, "\n")
-	slices.Sort(lines) // their order was that of the names that were replaced
+	slices.Sort(lines) // they are sorted by the names that were replaced
 	return strings.Join(lines, "\n")
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// startManagers runs a resource-manager, and one of the new class if there are ManagedResources that get it.
+// startManagers runs a resource-manager, and one of the new class if ManagedResources move to that class.
 func (w *world) startManagers(l *line) (stop func()) {
 	first := w.keepRunning(l, "", w.manager(w.class()))
 	if len(w.reclassed) == 0 {
@@ -22,8 +22,8 @@ func (w *world) startManagers(l *line) (stop func()) {
 	return func() { first(); second() }
 }
 
-// manager returns a resource-manager of a class, wired as the program wires it. It ends what it has begun: nothing may change any more
-// when it has stopped. When it crashes, everything fails at once.
+// manager returns a resource-manager of a class, wired as the program wires it. When stopped, it finishes the
+// current reconciliations, so that nothing changes after it has stopped. When it crashes, all calls fail at once.
 func (w *world) manager(class string) func(context.Context, *life) error {
 	return func(ctx context.Context, l *life) error {
 		config := w.controlPlane.Config()
@@ -44,7 +44,8 @@ func (w *world) manager(class string) func(context.Context, *life) error {
 	}
 }
 
-// managerOptions are those of a manager of which a process may have many, and that ends what it has begun.
+// managerOptions are the options of a manager that can run many times in a process and that finishes its current
+// reconciliations when stopped.
 func managerOptions(scheme *runtime.Scheme) manager.Options {
 	options := kit.ManagerOptions(scheme)
 	options.GracefulShutdownTimeout = ptr.To(time.Duration(-1))

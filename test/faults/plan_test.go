@@ -13,37 +13,37 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// disturbance is a site and the faults for it, one run for each.
+// disturbance is a site and the faults to inject there, one run for each.
 type disturbance struct {
 	site   site
 	faults []fault
 }
 
-// remembered are the runs that have found a defect. They are part of the short run.
+// remembered lists the runs that found a defect. They are part of the short run.
 var remembered = []string{
 	// The objects stayed claimed, and the other ManagedResource waited for them.
 	"move-back/patch_managedresources.status_b_1/timeout-after",
-	// The object was in no inventory until the other ManagedResource tried again.
+	// The object was in no inventory until the other ManagedResource was retried.
 	"move-back/patch_managedresources.status_a_1/failed-500",
-	// The first ManagedResource had the objects again and did not apply them, though the other one had.
+	// The first ManagedResource owned the objects again and did not apply them, although the other one had.
 	"flap/patch_managedresources.status_b_1/timeout-before",
-	// The replacement was not tried again: the error said that the update was invalid, as well.
+	// The replacement was not retried: the error also said that the update was invalid.
 	"replace/delete_configmaps_fixed_1/failed-500",
 	"replace/delete_configmaps_fixed_1/timeout-before",
-	// What was applied in between was not recorded, and stayed.
+	// An object that was applied in between was not recorded, and was retained.
 	"revert/patch_managedresources.status_a_1/failed-500",
-	// The answer came after the news of the deletion, and the object was held to be there for ever.
+	// The response arrived after the watch event of the deletion, and the object was considered existing forever.
 	"update/patch_configmaps_one_1/deleted-after",
 	"update/patch_secrets_secret_1/unlabelled-after",
 }
 
-// short.txt has the other runs of the short run: one for each place where calls are made, in as few scenarios as will do, and by turns with
-// each fault.
+// short.txt lists the other runs of the short run: one for each place that makes calls, in as few scenarios as
+// possible, with the faults in turn.
 //
 //go:embed testdata/short.txt
 var shortRuns string
 
-// shortRun returns the runs of the short run, by scenario and site the names of faults.
+// shortRun returns the runs of the short run: the names of faults by scenario and site.
 func shortRun(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	chosen := map[string]map[string][]string{}
@@ -60,7 +60,7 @@ func shortRun(t *testing.T) map[string]map[string][]string {
 	return chosen
 }
 
-// plansFor returns what is injected where in a scenario: every fault at every site, or what is chosen.
+// plansFor returns the faults to inject in a scenario: every fault at every site, or only the chosen ones.
 func plansFor(visited []site, chosen map[string][]string, full bool) []disturbance {
 	var plans []disturbance
 	for _, site := range visited {
@@ -78,7 +78,8 @@ func plansFor(visited []site, chosen map[string][]string, full bool) []disturban
 	return plans
 }
 
-// spread deals plans, in the order of their sites, to as few runs as will do with a number of plans for each: those of a run are far from each other.
+// spread distributes plans, in the order of their sites, over as few runs as possible with a maximum number of
+// plans for each. The sites of one run are far from each other.
 func spread(plans []*plan, each int) [][]*plan {
 	runs := make([][]*plan, (len(plans)+each-1)/each)
 	for i, p := range plans {
@@ -87,7 +88,8 @@ func spread(plans []*plan, each int) [][]*plan {
 	return runs
 }
 
-// chosenOf returns the runs of a short run: for each place one site, with another fault for each, in as few scenarios as will do.
+// chosenOf returns the runs of a short run: one site for each place that makes calls, with the faults in turn, in
+// as few scenarios as possible.
 func chosenOf(visited map[string][]site) []string {
 	open := map[string]bool{}
 	for _, sites := range visited {

@@ -24,15 +24,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// policies is a namespace with Services, and another one whose Pods may talk to some of them.
+// policies is a namespace with Services, and a second one whose Pods may talk to some of them.
 type policies struct {
 	*ground
 	other string
-	// wanted are the policies that there have to be, "<namespace>/<name>".
+	// wanted are the required policies, "<namespace>/<name>".
 	wanted []string
 }
 
-// newPolicies has Services come, go and change their ports and who may talk to them.
+// newPolicies creates and deletes Services and changes their ports and permitted peers.
 func newPolicies(g *ground) errand {
 	g.Helper()
 	p := &policies{ground: g, other: kit.NewNamespace(g, g.client, "faults", nil)}
@@ -101,7 +101,7 @@ func (p *policies) change() {
 	p.service("new", 7070, p.peer())
 }
 
-// peer are the annotations of a Service that Pods of the other namespace may talk to.
+// peer returns the annotations of a Service that Pods of the other namespace may talk to.
 func (p *policies) peer() map[string]string {
 	return map[string]string{"networking.resources.gardener.cloud/namespace-selectors": fmt.Sprintf(`[{"matchLabels":{%q:%q}}]`,
 		corev1.LabelMetadataName, p.other)}
@@ -149,7 +149,7 @@ func (p *policies) live() map[string]networkingv1.NetworkPolicy {
 	return live
 }
 
-// objections tells which policies are missing, and which are there and should not be.
+// objections returns the missing and the unwanted policies.
 func (p *policies) objections() []string {
 	p.Helper()
 	live := p.live()
@@ -163,7 +163,7 @@ func (p *policies) objections() []string {
 		delete(live, name)
 	}
 	for name := range live {
-		objections = append(objections, name+" is there, and should not be")
+		objections = append(objections, name+" exists, but is not wanted")
 	}
 	slices.Sort(objections)
 	return objections
@@ -181,11 +181,12 @@ func (p *policies) picture() string {
 	return strings.Join(lines, "\n")
 }
 
-// attest checks that each policy which is written allows what its name says and nothing else, and that none is deleted which is wanted.
+// attest checks that each written policy allows exactly the traffic in its name, and that no wanted policy is
+// deleted.
 func (p *policies) attest(c call, body []byte) {
 	if c.resource != "networkpolicies" {
 		if c.resource != "events" {
-			p.violate("%s is no write of a policy", c)
+			p.violate("%s is not a write of a policy", c)
 		}
 		return
 	}
@@ -195,7 +196,7 @@ func (p *policies) attest(c call, body []byte) {
 	var policy networkingv1.NetworkPolicy
 	switch err := json.Unmarshal(body, &policy); {
 	case c.verb == "delete" && wanted:
-		p.violate("%s deletes what is wanted", c)
+		p.violate("%s deletes a wanted policy", c)
 	case c.verb == "delete" || c.verb == "patch" && strings.HasPrefix(string(body), "["): // or takes over fields
 	case err != nil:
 		p.violate("%s: %v", c, err)
@@ -206,7 +207,7 @@ func (p *policies) attest(c call, body []byte) {
 	}
 }
 
-// wider tells what a policy allows that its name does not say.
+// wider returns what a policy allows beyond its name.
 func wider(policy *networkingv1.NetworkPolicy) []string {
 	var wrong []string
 	name, _, _ := strings.Cut(policy.Name, "-from-")
@@ -216,15 +217,15 @@ func wider(policy *networkingv1.NetworkPolicy) []string {
 	}
 	check := func(peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 		if len(peers) == 0 {
-			wrong = append(wrong, "it is for everybody")
+			wrong = append(wrong, "it allows everyone")
 		}
 		for _, peer := range peers {
 			if peer.IPBlock != nil || peer.PodSelector == nil || len(peer.PodSelector.MatchLabels)+len(peer.PodSelector.MatchExpressions) == 0 {
-				wrong = append(wrong, "it is for all Pods")
+				wrong = append(wrong, "it allows all Pods")
 			}
 		}
 		if len(ports) != 1 || ports[0].Port == nil || ports[0].Port.IntValue() != port || ports[0].EndPort != nil {
-			wrong = append(wrong, "it is for other ports")
+			wrong = append(wrong, "it allows other ports")
 		}
 	}
 	for _, rule := range policy.Spec.Ingress {

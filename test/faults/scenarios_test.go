@@ -9,15 +9,15 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Delays of pruning. Where nothing moves it is soon. Where something does, the other ManagedResource must have time enough to ask for
-// it, on any machine and after any fault.
+// Delays of pruning: soon where no object moves. Where one does, the other ManagedResource needs enough time
+// to claim it, on any machine and after any fault.
 const (
 	soon = 100 * time.Millisecond
 	late = 15 * time.Second
 )
 
-// changes are the scenarios of what may become of the manifests of ManagedResources. None of their objects is brought to life by another
-// controller, so that the calls are the same in every run.
+// changes are the scenarios of changed manifests of ManagedResources. No other controller acts on their objects,
+// so that the calls are the same in every run.
 func changes() []scenario {
 	all := []string{
 		configMap("one", "1"), configMap("two", "1"), secret("secret", "1"), serviceAccount("account"), role("role", "get"),
@@ -27,7 +27,8 @@ func changes() []scenario {
 		configMap("one", "2"), configMap("two", "1"), secret("secret", "2"), serviceAccount("account"), role("role", "list"),
 		roleBinding("binding"), service("service", 81), definition, coupon("coupon", 20), configMap("three", "1"),
 	}
-	// The first ManagedResource by name is changed first: it loses objects before the second one gets them, or the other way round.
+	// The first ManagedResource by name is changed first: it loses objects before the second one gets them, or the
+	// other way round.
 	before := []string{configMap("one", "1"), secret("moved", "1"), configMap("moved", "1")}
 	other, left := []string{configMap("two", "1")}, []string{configMap("one", "1")}
 	moved := []string{configMap("two", "1"), secret("moved", "1"), configMap("moved", "2")}
@@ -52,7 +53,7 @@ func changes() []scenario {
 		{name: "flap", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": before, "b": other}, pruneDelay: late},
 		{name: "give-up", given: state{"a": before, "b": other}, through: state{"a": left, "b": moved}, then: state{"a": left, "b": other}, pruneDelay: soon},
 		{
-			// Both states have the same fields, so that nothing but values shows which of them was applied.
+			// Both states have the same fields, so that only values show which of them was applied.
 			name: "revert", given: state{"a": {role("role", "get"), service("service", 80)}},
 			through: state{"a": {role("role", "list"), service("service", 81)}}, then: state{"a": {role("role", "get"), service("service", 80)}}, pruneDelay: soon,
 		},

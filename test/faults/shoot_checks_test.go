@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// bundles are the ManagedResources that a control plane consists of. The last one does not exist while the Shoot hibernates.
+// bundles are the ManagedResources of a control plane. The last one does not exist while the Shoot hibernates.
 var bundles = []string{
 	"etcd-events", "etcd-main", "gardener-resource-manager", "kube-apiserver", "kube-apiserver-service", "kube-controller-manager", "shoot-access",
 	"shoot-core-cluster-identity", "shoot-core-gardener-resource-manager", "shoot-core-gardeneraccess", "shoot-core-kube-controller-manager",
@@ -29,7 +29,8 @@ var bundles = []string{
 
 const bundleScaling = "kube-apiserver-scaling"
 
-// unfinished says what of an operation has not ended as it has to: no ManagedResource is lost, no key has changed, and what has to be stored is.
+// unfinished returns the objections to the result of an operation: lost ManagedResources, changed keys, and data
+// that was not saved.
 func (s *shootLife) unfinished(asleep bool) []string {
 	s.Helper()
 	shoot := s.shoot()
@@ -44,12 +45,12 @@ func (s *shootLife) unfinished(asleep bool) []string {
 		}
 	}
 	if len(shoot.Status.Conditions) == 0 {
-		objections = append(objections, "there are no conditions")
+		objections = append(objections, "no conditions found")
 	}
 	return objections
 }
 
-// missing says which ManagedResources do not exist, or are not settled, and which should not exist.
+// missing returns the ManagedResources that do not exist or are not settled, and those that should not exist.
 func (s *shootLife) missing(asleep bool) []string {
 	s.Helper()
 	var objections []string
@@ -59,7 +60,7 @@ func (s *shootLife) missing(asleep bool) []string {
 	}
 	for _, mr := range s.managedResources() {
 		if !wanted[mr.Name] || mr.DeletionTimestamp != nil || mr.Status.ObservedGeneration != mr.Generation {
-			objections = append(objections, "ManagedResource "+mr.Name+" is not wanted, or not settled")
+			objections = append(objections, "ManagedResource "+mr.Name+" is unwanted or not settled")
 		}
 		wanted[mr.Name] = false
 	}
@@ -79,7 +80,8 @@ func (s *shootLife) generated() []corev1.Secret {
 	return list.Items
 }
 
-// changedKeys says which of the Secrets that the control plane had when it was created are not what they were. The first call remembers them.
+// changedKeys returns the Secrets of the control plane that have changed since its creation. The first call
+// records them.
 func (s *shootLife) changedKeys() []string {
 	s.Helper()
 	present := map[string]map[string][]byte{}
@@ -92,13 +94,13 @@ func (s *shootLife) changedKeys() []string {
 	var objections []string
 	for name, data := range s.keys {
 		if !equality.Semantic.DeepEqual(present[name], data) {
-			objections = append(objections, "Secret "+name+" was generated again, or is lost")
+			objections = append(objections, "Secret "+name+" was generated again or is lost")
 		}
 	}
 	return objections
 }
 
-// unsaved says which Secrets the ShootState and the garden lack, or have with other data.
+// unsaved returns the Secrets that are missing from the ShootState or the garden, or that differ there.
 func (s *shootLife) unsaved() []string {
 	s.Helper()
 	state := &corev1beta1.ShootState{}
@@ -115,7 +117,7 @@ func (s *shootLife) unsaved() []string {
 	var authority []byte
 	for _, secret := range s.generated() {
 		if secret.Labels[constants.LabelSecretsManagerPersist] == "true" && !equality.Semantic.DeepEqual(stored[secret.Name], secret.Data) {
-			objections = append(objections, "the ShootState does not have Secret "+secret.Name)
+			objections = append(objections, "the ShootState lacks Secret "+secret.Name)
 		}
 		if secret.Labels[constants.LabelSecretsManagerName] == constants.SecretNameCAClient && secret.Labels[constants.LabelSecretsManagerBundleFor] == "" {
 			authority = secret.Data[secrets.KeyCACert]
@@ -124,12 +126,12 @@ func (s *shootLife) unsaved() []string {
 	published := &corev1beta1.InternalSecret{}
 	err = s.garden.Get(s.always(), client.ObjectKey{Namespace: s.projectNamespace, Name: shootName + constants.SuffixCAClient}, published)
 	if err != nil || string(published.Data[constants.KeyCACert]) != string(authority) {
-		objections = append(objections, fmt.Sprintf("the garden does not have the authority of clients: %v", err))
+		objections = append(objections, fmt.Sprintf("the garden lacks the client CA or has another one: %v", err))
 	}
 	return objections
 }
 
-// left says what is left of a Shoot that was deleted.
+// left returns the remains of a deleted Shoot.
 func (s *shootLife) left() []string {
 	s.Helper()
 	if shoot := s.shoot(); shoot != nil {
@@ -137,24 +139,24 @@ func (s *shootLife) left() []string {
 	}
 	var objections []string
 	for _, mr := range s.managedResources() {
-		objections = append(objections, "ManagedResource "+mr.Name+" is left")
+		objections = append(objections, "ManagedResource "+mr.Name+" still exists")
 	}
 	var manifests corev1.SecretList
 	s.list(s.client, &manifests, client.InNamespace(s.namespace))
 	for _, secret := range slices.Concat(manifests.Items, s.generated()) {
-		objections = append(objections, "Secret "+secret.Name+" is left")
+		objections = append(objections, "Secret "+secret.Name+" still exists")
 	}
 	if s.found(s.client, client.ObjectKey{Name: s.technical}, &corev1.Namespace{}) {
-		objections = append(objections, "the namespace of the control plane is left")
+		objections = append(objections, "the namespace of the control plane still exists")
 	}
 	if s.found(s.garden, client.ObjectKey{Namespace: s.projectNamespace, Name: shootName}, &corev1beta1.ShootState{}) {
-		objections = append(objections, "the ShootState is left")
+		objections = append(objections, "the ShootState still exists")
 	}
 	return objections
 }
 
-// picture says what exists, without what differs between runs: if the answer to the last write of a creation is lost, or a call fails after it, the operation
-// that follows is still the creation, or is not any more.
+// picture describes the existing objects, without details that differ between runs. If the response to the last
+// write of a creation is lost, or a later call fails, the next operation might or might not be the creation.
 func (s *shootLife) picture() []string {
 	s.Helper()
 	var lines []string
@@ -172,26 +174,26 @@ func (s *shootLife) picture() []string {
 	return lines
 }
 
-// attest looks at each write before it is carried out: a crash could come right after it.
+// attest checks each write before it is executed: a crash can follow directly.
 func (s *shootLife) attest(c call, body []byte) {
 	managed, ofControlPlane := c.by == "" && c.resource == "managedresources", c.by == "" && c.namespace == s.technical
 	switch {
 	case managed && c.verb == "patch" && c.subresource == "":
 		s.attestBundle(c, body)
 	case managed && c.verb == "delete" && !s.deleting.Load() && c.name != bundleScaling:
-		s.violate("%s deletes what is wanted", c)
+		s.violate("%s deletes a wanted object", c)
 	case ofControlPlane && c.resource == "secrets" && c.verb == "create":
 		s.attestSecret(c, body)
 	case ofControlPlane && c.resource == "secrets" && c.verb == "delete" && !s.deleting.Load():
 		s.attestUnused(c)
 	case c.by == "garden" && c.resource == "shoots" && c.verb == "patch" && c.subresource == "" && s.deleting.Load() && strings.Contains(string(body), `"finalizers"`):
 		for _, mr := range s.managedResources() {
-			s.violate("the Shoot is let go while ManagedResource %s exists", mr.Name)
+			s.violate("the finalizer of the Shoot is removed while ManagedResource %s exists", mr.Name)
 		}
 	}
 }
 
-// attestBundle checks that a ManagedResource names Secrets that exist.
+// attestBundle checks that a ManagedResource refers to existing Secrets.
 func (s *shootLife) attestBundle(c call, body []byte) {
 	var mr resourcesv1alpha1.ManagedResource
 	if err := json.Unmarshal(body, &mr); err != nil {
@@ -199,12 +201,12 @@ func (s *shootLife) attestBundle(c call, body []byte) {
 	}
 	for _, reference := range mr.Spec.SecretRefs {
 		if err := s.client.Get(s.always(), client.ObjectKey{Namespace: c.namespace, Name: reference.Name}, &corev1.Secret{}); err != nil {
-			s.violate("ManagedResource %s is to name a Secret that cannot be read: %v", c.name, err)
+			s.violate("ManagedResource %s would refer to an unreadable Secret: %v", c.name, err)
 		}
 	}
 }
 
-// attestSecret checks that nothing is generated that exists.
+// attestSecret checks that no existing Secret is generated again.
 func (s *shootLife) attestSecret(c call, body []byte) {
 	object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	secret, is := object.(*corev1.Secret)
@@ -219,17 +221,17 @@ func (s *shootLife) attestSecret(c call, body []byte) {
 	for _, present := range s.generated() {
 		same := present.Labels[constants.LabelSecretsManagerName] == name &&
 			present.Labels[constants.LabelSecretsManagerBundleFor] == secret.Labels[constants.LabelSecretsManagerBundleFor]
-		if same && present.Name != secret.Name { // one of the same name is not overwritten
-			s.violate("%s generates %s again, which exists as %s", c, secret.Name, present.Name)
+		if same && present.Name != secret.Name { // one with the same name is not overwritten
+			s.violate("%s generates %s again, although it exists as %s", c, secret.Name, present.Name)
 		}
 	}
 }
 
-// attestUnused checks that a Secret is not deleted that the control plane had when it was created.
+// attestUnused checks that no Secret of the control plane since its creation is deleted.
 func (s *shootLife) attestUnused(c call) {
 	for _, secret := range s.generated() {
 		if secret.Name == c.name {
-			s.violate("%s deletes what was generated for the control plane", c)
+			s.violate("%s deletes a Secret that was generated for the control plane", c)
 		}
 	}
 }

@@ -36,10 +36,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// gardens has the garden of all Shoots.
+// gardens provides the garden of all Shoots.
 var gardens garden.Shared
 
-// fleet is what all runs of the scenario "shoot" have in common beside the seed, which is the control plane of all scenarios.
+// fleet holds the state that all runs of the scenario "shoot" share, next to the seed. The seed is the control
+// plane of all scenarios.
 type fleet struct {
 	gardens *garden.Garden
 	garden  client.Client
@@ -54,7 +55,7 @@ var theFleet struct {
 	err   error
 }
 
-// newFleet returns the garden and the cluster of Shoots. The first run starts them.
+// newFleet returns the garden and the API server of Shoots. The first run starts them.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	started, seed := gardens.Get(t), shared.Get(t)
@@ -73,7 +74,8 @@ func newFleet(t *testing.T) *fleet {
 	return theFleet.fleet
 }
 
-// prepare makes a client of the garden, and what all Shoots refer to. The directory gets the list of images.
+// prepare creates a client of the garden and the objects that all Shoots refer to. It writes the image list to the
+// directory.
 func (f *fleet) prepare(t *testing.T, directory string) error {
 	t.Helper()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -116,7 +118,7 @@ func readExample(name string, into client.Object) error {
 	return yaml.UnmarshalStrict([]byte(first), into)
 }
 
-// prepareGarden declares the Project of the run and a Seed that is ready.
+// prepareGarden creates the Project of the run and a ready Seed.
 func (s *shootLife) prepareGarden() {
 	s.Helper()
 	kit.Must(s, s.garden.Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -124,7 +126,7 @@ func (s *shootLife) prepareGarden() {
 	}}))
 	seed := &corev1beta1.Seed{}
 	kit.Must(s, readExample("seed", seed))
-	seed.Name, seed.Spec.DNS.Internal.Type = s.project, corev1beta1.DNSUnmanaged // so that no extension is needed
+	seed.Name, seed.Spec.DNS.Internal.Type = s.project, corev1beta1.DNSUnmanaged // no extension is needed
 	seed.Spec.Backup, seed.Spec.Taints, seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.AccessRestrictions = nil, nil, nil, nil, nil
 	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: s.project}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To(s.projectNamespace)}}
 	for _, object := range []client.Object{project, seed} {
@@ -140,7 +142,8 @@ func (s *shootLife) prepareGarden() {
 	kit.Must(s, s.garden.Status().Update(s.Context(), seed))
 }
 
-// serveCluster serves the API server of the Shoot, with the certificate that gardenlet has generated for it. What is sent there passes the line, too.
+// serveCluster serves the API server of the Shoot with the certificate that gardenlet generated for it. Requests
+// sent there pass the line, too.
 func (s *shootLife) serveCluster() {
 	s.Helper()
 	next, err := rest.TransportFor(s.cluster)
@@ -156,7 +159,7 @@ func (s *shootLife) serveCluster() {
 			}
 			return present.of("cluster").wrap(next).RoundTrip(request)
 		}),
-		// Clients see what ends without an answer.
+		// Clients see that the response is cut off.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	})
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate}
@@ -165,7 +168,7 @@ func (s *shootLife) serveCluster() {
 	s.address = server.URL
 }
 
-// certificate returns that of the API server of the Shoot.
+// certificate returns the certificate of the API server of the Shoot.
 func (s *shootLife) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	var list corev1.SecretList
 	named := client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretServer}
@@ -173,20 +176,21 @@ func (s *shootLife) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 		return nil, err
 	}
 	if len(list.Items) != 1 {
-		return nil, fmt.Errorf("there are %d certificates of the API server", len(list.Items))
+		return nil, fmt.Errorf("found %d certificates of the API server, want one", len(list.Items))
 	}
 	pair, err := tls.X509KeyPair(list.Items[0].Data[corev1.TLSCertKey], list.Items[0].Data[corev1.TLSPrivateKeyKey])
 	return &pair, err
 }
 
-// digits are those that end the names of Secrets: of the content, and of a time; and those of Events: of a time.
+// digits match the end of the names of Secrets (hash of the content, and a time) and of Events (a time).
 var digits = regexp.MustCompile(`(-[0-9a-f]{8}(-[0-9a-f]{5})?|\.[0-9a-f]{16})$`)
 
 func withoutDigits(name string) string { return digits.ReplaceAllString(name, "-DIGITS") }
 
-// tolerate notes an error of a stand-in, unless an object has changed or gone meanwhile: the next look finds it.
+// tolerate records an error of a fake, unless the object was changed or deleted concurrently. The next check
+// handles that.
 func (s *shootLife) tolerate(err error) {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		s.violate("a stand-in: %v", err)
+		s.violate("a fake failed: %v", err)
 	}
 }

@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// maxManifests is the size of the manifests in a Secret, in bytes, after decompression.
+	// maxManifests is the maximum size of the manifests in a Secret, in bytes, after decompression.
 	maxManifests = 16 << 20
-	// tokensValid is for how long a token is valid that the stand-in of the resource-manager requests.
+	// tokensValid is the lifetime of the tokens that the fake resource-manager requests.
 	tokensValid = 12 * time.Hour
 )
 
-// standIn does what the resource-managers of the seed and of the Shoot would. Of the objects of the seed it applies those alone that gardenlet reads.
+// standIn does the work of the resource-managers of the seed and of the Shoot. In the seed it applies only the
+// objects that gardenlet reads.
 func (s *shootLife) standIn() {
 	s.Helper()
 	for _, mr := range s.managedResources() {
@@ -36,7 +37,7 @@ func (s *shootLife) standIn() {
 	}
 }
 
-// managedResources returns those of the Shoot.
+// managedResources returns the ManagedResources of the Shoot.
 func (s *shootLife) managedResources() []resourcesv1alpha1.ManagedResource {
 	s.Helper()
 	var all []resourcesv1alpha1.ManagedResource
@@ -48,7 +49,7 @@ func (s *shootLife) managedResources() []resourcesv1alpha1.ManagedResource {
 	return all
 }
 
-// apply takes a ManagedResource over, applies its objects and reports that all is well.
+// apply adopts a ManagedResource, applies its objects and reports it as healthy.
 func (s *shootLife) apply(mr *resourcesv1alpha1.ManagedResource) {
 	s.Helper()
 	if !slices.Contains(mr.Finalizers, constants.FinalizerResourceManager) {
@@ -76,17 +77,17 @@ func (s *shootLife) apply(mr *resourcesv1alpha1.ManagedResource) {
 	s.tolerate(s.client.Status().Update(s.always(), mr))
 }
 
-// contents returns the objects of a ManagedResource that the stand-in applies.
+// contents returns the objects of a ManagedResource that the fake resource-manager applies.
 func (s *shootLife) contents(mr *resourcesv1alpha1.ManagedResource) []*unstructured.Unstructured {
 	s.Helper()
 	if ptr.Deref(mr.Spec.Class, "") == "" {
-		return nil // they are in the cluster of the Shoot
+		return nil // they belong to the cluster of the Shoot
 	}
 	var applied []*unstructured.Unstructured
 	for _, reference := range mr.Spec.SecretRefs {
 		secret := &corev1.Secret{}
 		if err := s.client.Get(s.always(), client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, secret); err != nil {
-			s.violate("ManagedResource %s names a Secret that cannot be read: %v", mr.Name, err)
+			s.violate("ManagedResource %s refers to an unreadable Secret: %v", mr.Name, err)
 			continue
 		}
 		objects, err := manifestsecret.Read(secret, maxManifests)
@@ -100,7 +101,8 @@ func (s *shootLife) contents(mr *resourcesv1alpha1.ManagedResource) []*unstructu
 	return applied
 }
 
-// release deletes the objects of a ManagedResource, and lets it go when they are gone.
+// release deletes the objects of a ManagedResource and removes its finalizer. The deletion of a namespace among
+// them has to complete first.
 func (s *shootLife) release(mr *resourcesv1alpha1.ManagedResource) {
 	s.Helper()
 	for _, object := range s.contents(mr) {
@@ -117,8 +119,9 @@ func (s *shootLife) release(mr *resourcesv1alpha1.ManagedResource) {
 	s.tolerate(s.client.Patch(s.always(), mr, before))
 }
 
-// deleteNamespace takes a step of the deletion of that of the control plane, as the controllers of the seed would: what is in it goes when nothing can
-// be created any more. It reports whether the namespace is gone.
+// deleteNamespace performs one step of the deletion of the control plane's namespace, as the controllers of the
+// seed would: it deletes the contents once no object can be created there any more. It reports whether the
+// namespace is deleted.
 func (s *shootLife) deleteNamespace() bool {
 	s.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.technical}}

@@ -31,38 +31,44 @@ const (
 	shootName = "one"
 	// shootWriter is the field manager of gardenlet.
 	shootWriter = "gardenlet"
-	// shootNamespace stands for the namespace of the control plane, and for the ManagedResource of that name, in the names of sites.
+	// shootNamespace replaces the namespace of the control plane, and the ManagedResource of that name, in the names
+	// of sites.
 	shootNamespace = "TECHNICAL"
 	shootVersion   = "1.37.1"
-	// shootPatience is how long a step of the life of a Shoot may take: several things are tried again after a fault, one after the other.
-	shootPatience = 2 * kit.Patience
-	// healthEvery is how often the API server of the Shoot is asked for its health: a question that fails is repeated that soon.
+	// shootPatience is the time limit of a step in the life of a Shoot. Several operations are retried one after the
+	// other after a fault.
+	shootPatience = 2 * kit.WaitTimeout
+	// healthEvery is how often the health of the Shoot's API server is checked. A failed check is repeated after this
+	// time.
 	healthEvery = time.Second
 )
 
-// shootIdentity is that of gardenlet.
+// shootIdentity is the identity of gardenlet.
 var shootIdentity = corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"}
 
-// shootLife is a run of the scenario "shoot": gardenlet creates the control plane of a Shoot, changes it, has it hibernate and wake up, and deletes it.
-// The garden, the seed and the cluster of the Shoot have real API servers. Stand-ins do the work of the resource-managers.
+// shootLife is a run of the scenario "shoot": gardenlet creates the control plane of a Shoot, changes it,
+// hibernates and wakes it up, and deletes it. The garden, the seed and the cluster of the Shoot have real API
+// servers. Fakes do the work of the resource-managers.
 type shootLife struct {
 	*ground
 	*fleet
 	// project is the name of the Project, projectNamespace its namespace in the garden, and technical the namespace of the control plane.
 	project, projectNamespace, technical string
-	// address is that of the API server of the Shoot.
+	// address is the address of the Shoot's API server.
 	address string
-	// current is the gardenlet that runs, whose requests arrive at that address.
+	// current is the running gardenlet. Its requests arrive at that address.
 	current atomic.Pointer[life]
 	// deleting is set once the Shoot is deleted.
 	deleting atomic.Bool
 
-	// keys are the Secrets that were generated for the control plane, once it has been created. Only the test's own goroutine uses them.
+	// keys are the Secrets that were generated for the control plane. It is set after the creation. Only the test's
+	// own goroutine uses it.
 	keys     map[string]map[string][]byte
 	pictures []string
 }
 
-// shootStep is a part of the life of a Shoot. It ends when the Shoot reports that the operation has succeeded, and nothing is objected to.
+// shootStep is a step in the life of a Shoot. It ends when the Shoot reports that the operation succeeded and no
+// check has an objection.
 type shootStep struct {
 	name       string
 	change     func()
@@ -79,14 +85,15 @@ func newShootLife(t *testing.T) *shootLife {
 	return s
 }
 
-// newLine returns the clients of gardenlet. The names of Secrets and Events end with digits that differ between runs.
+// newLine returns the clients of gardenlet. The names of Secrets and Events end with digits that differ between
+// runs.
 func (s *shootLife) newLine(plans ...*plan) *line {
 	l := s.ground.newLine(plans, s.attest, s.technical, shootNamespace, s.projectNamespace, "PROJECT-NAMESPACE", s.project, "PROJECT")
 	l.shorten = withoutDigits
 	return l
 }
 
-// play leads the Shoot through its life. The start of gardenlet is a part of it.
+// play runs all steps of the Shoot's life, beginning with the start of gardenlet.
 func (s *shootLife) play(l *line) {
 	s.Helper()
 	l.begin()
@@ -155,7 +162,7 @@ func (s *shootLife) run(ctx context.Context, l *life) error {
 	return mgr.Start(ctx)
 }
 
-// gardenOptions are those of gardenlet's cache of the garden, without what other runs have there.
+// gardenOptions are the options of gardenlet's garden cache, restricted to the objects of this run.
 func (s *shootLife) gardenOptions(o *cluster.Options) {
 	named := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
@@ -169,7 +176,7 @@ func (s *shootLife) gardenOptions(o *cluster.Options) {
 	o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}, &corev1beta1.ShootState{}}}
 }
 
-// shoot returns the Shoot; nil if it does not exist.
+// shoot returns the Shoot, or nil if it does not exist.
 func (s *shootLife) shoot() *corev1beta1.Shoot {
 	s.Helper()
 	shoot := &corev1beta1.Shoot{}
@@ -205,7 +212,7 @@ func (s *shootLife) createShoot() {
 			Kubernetes: corev1beta1.Kubernetes{Version: shootVersion}, Provider: corev1beta1.Provider{Type: "local"},
 		},
 	}
-	// The garden's API server learns of the Project and the Seed a moment later.
+	// The API server of the garden sees the Project and the Seed with a short delay.
 	kit.Eventually(s, "the Shoot can be created", func() string { return kit.TextOf(s.garden.Create(s.Context(), shoot.DeepCopy())) })
 }
 
@@ -219,7 +226,7 @@ func (s *shootLife) deleteShoot() {
 	kit.Must(s, s.garden.Delete(s.Context(), shoot))
 }
 
-// verify checks what has to hold when nothing runs any more.
+// verify checks the final state after all processes have stopped.
 func (s *shootLife) verify(undisturbed string) {
 	s.Helper()
 	for _, finding := range slices.Concat(s.left(), s.violated()) {
@@ -232,7 +239,7 @@ func (s *shootLife) verify(undisturbed string) {
 
 func (s *shootLife) snapshot() string { return strings.Join(s.pictures, "\n") }
 
-// note keeps a picture of what a step has led to.
+// note records the state after a step.
 func (s *shootLife) note(step string) {
 	s.Helper()
 	s.Logf("step %s has ended", step)

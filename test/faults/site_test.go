@@ -11,7 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// call is what a request asks for: one of the verbs of Kubernetes' authorization, and of what.
+// call describes a request: one of the verbs of Kubernetes' authorization, and the resource.
 type call struct {
 	verb        string
 	group       string
@@ -19,13 +19,14 @@ type call struct {
 	subresource string
 	namespace   string
 	name        string
-	// writer is the field manager, if it is not that of the controller of ManagedResources.
+	// writer is the field manager, if it is not that of the ManagedResource controller.
 	writer string
-	// by is the resource-manager that makes the call, if there is more than one, or the API server that is called, if it is not that of the seed.
+	// by is the resource-manager that makes the call, if several run, or the called API server, if it is not that of
+	// the seed.
 	by string
 }
 
-// callOf takes a request apart. Discovery and whatever else is no resource has the path as its name.
+// callOf parses a request. For discovery and other requests without a resource, the name is the path.
 func callOf(method string, target *url.URL) call {
 	c := call{writer: target.Query().Get("fieldManager")}
 	if c.writer == resourcesv1alpha1.FieldManager {
@@ -64,11 +65,11 @@ func verbOf(method, name string, target *url.URL) string {
 	}[method]
 }
 
-// reads tells whether the call changes nothing.
+// reads reports whether the call changes nothing.
 func (c call) reads() bool { return slices.Contains([]string{"get", "list", "watch"}, c.verb) }
 
-// appliesSimple tells whether the call applies an object that is the same again after somebody has deleted it: all but those of which
-// others depend, or that somebody else has changed.
+// appliesSimple reports whether the call applies an object that can be restored completely after a deletion by
+// hand. It excludes objects that other objects depend on and objects that another client has changed.
 func (c call) appliesSimple() bool {
 	if c.emits() {
 		return true
@@ -82,8 +83,8 @@ func (c call) emits() bool {
 	return c.verb == "patch" && c.resource == "managedresources" && c.subresource == "" && (c.writer == sitesWriter || c.writer == shootWriter && c.name != shootNamespace)
 }
 
-// kind names the call without the object, for example "patch_managedresources.status", or "new.patch_managedresources.status" if it is
-// one of the resource-manager "new".
+// kind names the call without the object, for example "patch_managedresources.status". Calls of the
+// resource-manager "new" have the prefix "new.".
 func (c call) kind() string {
 	resource := c.resource
 	for _, part := range []string{c.subresource, strings.TrimPrefix(c.writer, resourcesv1alpha1.FieldManager+"-")} {
@@ -105,24 +106,25 @@ func (c call) String() string {
 	return c.kind() + "_" + c.name
 }
 
-// site is one call of a scenario. Sites of the same name in two runs of the scenario are the same call.
+// site is one call of a scenario. Sites with the same name in two runs of the scenario are the same call.
 type site struct {
 	call
-	// occurrence counts the same calls of a scenario, from 1.
+	// occurrence counts equal calls of a scenario, from 1.
 	occurrence int
 }
 
-// String names the site. It has no slash and no blank, so that it can be a part of the name of a test.
+// String names the site. The name has no slash and no blank, so that it can be a part of a test's name.
 func (s site) String() string { return fmt.Sprintf("%s_%d", s.call, s.occurrence) }
 
-// polls is how often the same read is a site of its own. What is read more often is read until something has happened, as often as
-// the machine is slow.
+// polls is the number of times that the same read counts as a separate site. Further reads poll until something
+// has happened. Their number depends on the speed of the machine.
 const polls = 2
 
-// enumerated tells whether faults are injected at a site. Watches have faults of other kinds.
+// enumerated reports whether faults are injected at a site. Watches have their own kinds of faults.
 func (s site) enumerated() bool { return s.verb != "watch" && (!s.reads() || s.occurrence <= polls) }
 
-// place names where in the resource-manager a call is made, as far as that can be told: all objects in manifests are treated alike.
+// place names the code of the resource-manager that makes a call, as far as it is known. All objects in manifests
+// are treated alike.
 func (s site) place() string {
 	c := s.call
 	c.by = ""
@@ -135,8 +137,8 @@ func (s site) place() string {
 	return c.kind()
 }
 
-// certain tells whether every run has the site: the first write to an object of the target. What is read, recorded and told depends on
-// the order in which watches bring their news.
+// certain reports whether every run has the site. This holds for the first write to an object of the target.
+// Reads, records and reports depend on the order in which watch events arrive.
 func (s site) certain() bool {
 	return !s.reads() && s.occurrence == 1 && s.verb != "create" && s.resource != "managedresources"
 }

@@ -29,10 +29,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// sites is a namespace with a site of the example flow. The resource-manager is a stand-in that says that all is well.
+// sites is a namespace with a site of the example flow. A fake resource-manager reports everything as healthy.
 type sites struct {
 	*ground
-	// beginning is set if the site is created in the scenario, and ending if it is deleted; otherwise it is changed.
+	// beginning is set if the scenario creates the site, and ending if it deletes it. Otherwise the scenario changes
+	// it.
 	beginning, ending bool
 	scheme            *runtime.Scheme
 }
@@ -49,7 +50,7 @@ func newSites(beginning, ending bool) func(*ground) errand {
 	return func(g *ground) errand {
 		networksDefined.Do(func() {
 			_, err := envtest.InstallCRDs(g.controlPlane.Config(), envtest.CRDInstallOptions{
-				Paths: []string{"../../config/crd/extensions/extensions.gardener.cloud_infrastructures.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.Patience,
+				Paths: []string{"../../config/crd/extensions/extensions.gardener.cloud_infrastructures.yaml"}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout,
 			})
 			kit.Must(g, err)
 		})
@@ -98,7 +99,7 @@ func (s *sites) site() *corev1.ConfigMap {
 	}
 }
 
-// names returns the names of the Secrets of each bundle, which differ between runs, and what stands for them.
+// names returns the names of the Secrets of each bundle, which differ between runs, and their replacements.
 func (s *sites) names() []string {
 	var pairs []string
 	for _, version := range []string{"1", "2"} {
@@ -145,7 +146,7 @@ func (s *sites) given() {
 	kit.Must(s, s.client.Create(s.Context(), s.site()))
 }
 
-// change creates a site, changes it, or ends it.
+// change creates, changes or deletes a site.
 func (s *sites) change() {
 	s.Helper()
 	site := s.site()
@@ -163,8 +164,8 @@ func (s *sites) change() {
 	kit.Change(s, s.client, site, func() { site.Data["zones"], site.Data["message"] = "2", "2" })
 }
 
-// objections says what is not yet as it should be. It does the part of the resource-manager and of the extension on the way: both go on
-// while the flow does, and make no calls that count.
+// objections returns the differences from the expected state. It also does the work of the resource-manager and of
+// the extension: both run while the flow does, and their calls do not count.
 func (s *sites) objections(version string, ended bool) []string {
 	s.standIn(version)
 	var objections []string
@@ -177,7 +178,7 @@ func (s *sites) objections(version string, ended bool) []string {
 			objections = append(objections, "the site exists: "+site.Annotations[example.AnnotationReport])
 		}
 		for i := range list.Items {
-			objections = append(objections, "left "+list.Items[i].Name)
+			objections = append(objections, "still exists: "+list.Items[i].Name)
 		}
 		return objections
 	}
@@ -220,7 +221,7 @@ func (s *sites) namesOf(version string) []string {
 	return names
 }
 
-// standIn does what the resource-manager would, and the extension.
+// standIn does the work of the resource-manager and of the extension.
 func (s *sites) standIn(version string) {
 	var list resourcesv1alpha1.ManagedResourceList
 	kit.Must(s, s.client.List(s.always(), &list, client.InNamespace(s.namespace)))
@@ -243,7 +244,7 @@ func (s *sites) standIn(version string) {
 	}
 }
 
-// applyNetwork makes the extension object what the flow asks for now, and answers.
+// applyNetwork updates the extension object to what the flow requests, and reports success.
 func (s *sites) applyNetwork(version string) {
 	network := s.answered(version, 0)
 	err := s.client.Get(s.always(), client.ObjectKeyFromObject(network), network)
@@ -262,14 +263,15 @@ func (s *sites) applyNetwork(version string) {
 	s.tolerate(s.client.Status().Update(s.always(), network))
 }
 
-// tolerate passes over what has changed or gone meanwhile: the next look finds it.
+// tolerate ignores objects that were changed or deleted concurrently. The next check handles them.
 func (s *sites) tolerate(err error) {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		s.violate("the stand-in: %v", err)
+		s.violate("the fake failed: %v", err)
 	}
 }
 
-// attest holds at each write that nothing is lost: a ManagedResource names Secrets that exist already, and is deleted only with its site.
+// attest checks at each write that no object is lost: a ManagedResource refers to existing Secrets, and is deleted
+// only with its site.
 func (s *sites) attest(c call, body []byte) {
 	switch {
 	case c.resource == "managedresources" && c.verb == "delete" && !s.ending:
@@ -281,18 +283,18 @@ func (s *sites) attest(c call, body []byte) {
 		}
 		for _, reference := range mr.Spec.SecretRefs {
 			if err := s.client.Get(s.always(), client.ObjectKey{Namespace: s.namespace, Name: reference.Name}, &corev1.Secret{}); err != nil {
-				s.violate("ManagedResource %s is to name a Secret that cannot be read: %v", c.name, err)
+				s.violate("ManagedResource %s would refer to an unreadable Secret: %v", c.name, err)
 			}
 		}
 	case c.resource == "configmaps" && c.name == "site" && c.verb == "patch" && strings.Contains(string(body), `"finalizers":null`):
 		var left resourcesv1alpha1.ManagedResourceList
 		if err := s.client.List(s.always(), &left, client.InNamespace(s.namespace)); err != nil || len(left.Items) > 0 {
-			s.violate("the site is let go while %d ManagedResources are left (%v)", len(left.Items), err)
+			s.violate("the finalizer of the site is removed while %d ManagedResources exist (%v)", len(left.Items), err)
 		}
 	}
 }
 
-// picture tells which bundles there are, and of what.
+// picture describes the existing bundles and their Secrets.
 func (s *sites) picture() string {
 	var list resourcesv1alpha1.ManagedResourceList
 	kit.Must(s, s.client.List(s.always(), &list, client.InNamespace(s.namespace)))

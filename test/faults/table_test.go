@@ -15,13 +15,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// progressEvery is after how many runs a full run tells how far it is.
+// progressEvery is the number of runs after which a full run prints its progress.
 const progressEvery = 25
 
-// callMissed is behind a run in the journal whose call did not come.
+// callMissed follows the name of a run in the journal if its call was not made.
 const callMissed = " without its call"
 
-// row is what the table tells of a scenario.
+// row holds the results of a scenario.
 type row struct {
 	name          string
 	calls, sites  int
@@ -29,15 +29,15 @@ type row struct {
 	missed        int
 }
 
-// table is what became of the runs.
+// table holds the results of all runs.
 type table struct {
 	mu   sync.Mutex
 	rows []*row
-	// kinds has the runs by the kind of their call, over all scenarios.
+	// kinds holds the results by the kind of the call, over all scenarios.
 	kinds map[string]*row
-	// expected and done count runs; those that have passed need not be made again. Visited are the sites of scenarios.
+	// expected and done count runs. Runs that passed before are not repeated. Visited are the sites of scenarios.
 	expected, done int
-	// passed tells of each run whether its call came.
+	// passed records for each run whether its call was made.
 	passed  map[string]bool
 	visited map[string][]site
 	journal *os.File
@@ -60,7 +60,7 @@ func newTable(t *testing.T) *table {
 	return b
 }
 
-// open reads which runs have passed, and keeps the file open for more.
+// open reads the runs that passed, and keeps the file open to append further ones.
 func (b *table) open(t *testing.T, path string) {
 	t.Helper()
 	var err error
@@ -89,7 +89,7 @@ func (b *table) of(scenario string) *row {
 	return r
 }
 
-// expect notes the calls of a scenario, and which runs are going to be made.
+// expect records the calls of a scenario and its planned runs.
 func (b *table) expect(scenario string, visited []site, runs []disturbance) {
 	r := b.of(scenario)
 	b.mu.Lock()
@@ -106,7 +106,7 @@ func (b *table) expect(scenario string, visited []site, runs []disturbance) {
 	}
 }
 
-// ofKind returns the row of the kind of a call. The caller holds the lock.
+// ofKind returns the row for the kind of a call. The caller holds the lock.
 func (b *table) ofKind(here site) *row {
 	kind := here.kind()
 	if b.kinds[kind] == nil {
@@ -115,7 +115,7 @@ func (b *table) ofKind(here site) *row {
 	return b.kinds[kind]
 }
 
-// passedBefore tells whether a run has passed before, and counts it then.
+// passedBefore reports whether a run has passed before, and counts it if so.
 func (b *table) passedBefore(t *testing.T, scenario string, here site, fault string) bool {
 	t.Helper()
 	b.mu.Lock()
@@ -132,8 +132,8 @@ func nameOf(scenario string, here site, fault string) string {
 	return fmt.Sprintf("%s/%s/%s", scenario, here, fault)
 }
 
-// count notes a run that has ended. Alone says that it had no other fault: if it had, another fault may be why the call did not come, and the run
-// is to be made again.
+// count records a run that has ended. Alone means that it had no other fault. Otherwise another fault might be the
+// reason why the call was not made, and the run is repeated.
 func (b *table) count(t *testing.T, scenario string, here site, fault string, injected, alone bool) {
 	t.Helper()
 	r, name := b.of(scenario), nameOf(scenario, here, fault)
@@ -160,7 +160,7 @@ func (b *table) count(t *testing.T, scenario string, here site, fault string, in
 	}
 }
 
-// note writes into the journal that a run has passed, unless it is there.
+// note writes to the journal that a run has passed, unless the journal has it.
 func (b *table) note(t *testing.T, name string) {
 	t.Helper()
 	run, missed := strings.CutSuffix(name, callMissed)
@@ -173,14 +173,15 @@ func (b *table) note(t *testing.T, name string) {
 	}
 }
 
-// print prints runs, and violations behind a slash, by scenario and fault, and in a full run by the kind of the call and fault, too.
+// print prints the number of runs, followed by a slash and the number of violations, by scenario and fault. A full
+// run also prints them by the kind of the call and fault.
 func (b *table) print(t *testing.T) {
 	t.Helper()
 	if !*full {
 		b.printRows(t, t.Output(), "scenario", b.rows)
 		return
 	}
-	// which is shown though all is well
+	// printed even if all runs pass
 	b.printRows(t, os.Stdout, "scenario", b.rows)
 	kinds := slices.SortedFunc(maps.Values(b.kinds), func(a, b *row) int { return strings.Compare(a.name, b.name) })
 	fmt.Println()
@@ -194,11 +195,11 @@ func (b *table) printRows(t *testing.T, output io.Writer, what string, rows []*r
 	for _, fault := range allFaults() {
 		header = append(header, fault.name)
 	}
-	fmt.Fprintln(writer, strings.Join(append(header, "runs", "call did not come", "violations"), "\t"))
+	fmt.Fprintln(writer, strings.Join(append(header, "runs", "call not made", "violations"), "\t"))
 	total := &row{name: "all", runs: map[string]int{}, failing: map[string]int{}}
 	for _, r := range rows {
 		if r.calls == 0 {
-			continue // it was not asked for
+			continue // not selected by -run
 		}
 		r.print(writer)
 		total.calls, total.sites, total.missed = total.calls+r.calls, total.sites+r.sites, total.missed+r.missed

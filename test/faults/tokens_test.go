@@ -28,14 +28,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// tokens are Secrets that ask for tokens, of the ServiceAccounts of their names: "plain" has it under a key, "kubeconfig" in a kubeconfig,
-// and "synced" has it copied to the Secret "target".
+// tokens are Secrets that request tokens of the ServiceAccounts with their names: "plain" receives it under a key,
+// "kubeconfig" in a kubeconfig, and the token of "synced" is copied to the Secret "target".
 type tokens struct {
 	*ground
-	// wanted are the Secrets that have to have tokens, and former the tokens that they must not have any more.
+	// wanted are the Secrets that must have tokens, and former the tokens that they must no longer have.
 	wanted []string
 	former map[string]string
-	// going may be deleted once the Secret is gone that is named: "<resource>/<name>".
+	// going maps objects, "<resource>/<name>", that may be deleted to the Secret that must be deleted first.
 	going map[string]string
 }
 
@@ -47,7 +47,7 @@ func (t *tokens) errand() errand {
 	return errand{run: t.run, given: t.ask, before: t.objections, after: t.objections, attest: t.attest, picture: t.picture}
 }
 
-// newTokens has Secrets ask for tokens.
+// newTokens creates Secrets that request tokens.
 func newTokens(g *ground) errand {
 	t := beginTokens(g)
 	e := t.errand()
@@ -55,7 +55,7 @@ func newTokens(g *ground) errand {
 	return e
 }
 
-// newRenewal has tokens be due.
+// newRenewal makes tokens due for renewal.
 func newRenewal(g *ground) errand {
 	t := beginTokens(g)
 	e := t.errand()
@@ -75,7 +75,7 @@ func newRenewal(g *ground) errand {
 	return e
 }
 
-// newTokenEnd has Secrets go that asked for tokens.
+// newTokenEnd deletes Secrets that requested tokens.
 func newTokenEnd(g *ground) errand {
 	t := beginTokens(g)
 	e := t.errand()
@@ -130,7 +130,7 @@ func (t *tokens) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: name}}
 }
 
-// ask creates the Secrets that ask for tokens.
+// ask creates the Secrets that request tokens.
 func (t *tokens) ask() {
 	t.Helper()
 	for _, name := range t.wanted {
@@ -153,7 +153,7 @@ func (t *tokens) ask() {
 	}
 }
 
-// token returns the token that a Secret has asked for, nothing if it has none.
+// token returns the token that a Secret has requested, or an empty string.
 func (t *tokens) token(name string) string {
 	carrier := t.secret(name)
 	if name == "synced" {
@@ -161,7 +161,7 @@ func (t *tokens) token(name string) string {
 	}
 	if err := t.client.Get(t.always(), client.ObjectKeyFromObject(carrier), carrier); err != nil {
 		if !apierrors.IsNotFound(err) {
-			t.violate("could not read Secret %s: %v", carrier.Name, err)
+			t.violate("cannot read Secret %s: %v", carrier.Name, err)
 		}
 		return ""
 	}
@@ -179,7 +179,8 @@ func tokenIn(data map[string][]byte) string {
 	return string(data["token"])
 }
 
-// objections tells which tokens are missing or not valid, which are no new ones, and what has not been cleaned up.
+// objections returns the tokens that are missing, invalid or not renewed, and the objects that were not cleaned
+// up.
 func (t *tokens) objections() []string {
 	t.Helper()
 	var objections []string
@@ -190,13 +191,13 @@ func (t *tokens) objections() []string {
 	}
 	for _, name := range t.names() {
 		if _, goes := t.going[name]; goes {
-			objections = append(objections, name+" is there, and nobody asks for it")
+			objections = append(objections, name+" exists, but no Secret requests it")
 		}
 	}
 	return objections
 }
 
-// wrong tells what is wrong with the token that a Secret has asked for.
+// wrong describes the problem with the token that a Secret has requested.
 func (t *tokens) wrong(name string) string {
 	source, token := t.secret(name), t.token(name)
 	kit.Must(t, t.client.Get(t.Context(), client.ObjectKeyFromObject(source), source))
@@ -204,23 +205,23 @@ func (t *tokens) wrong(name string) string {
 	expires := expiry(token)
 	switch {
 	case token == "":
-		return "there is no token"
+		return "no token found"
 	case token == t.former[name]:
-		return "the token is the one that was due"
+		return "the token was not renewed"
 	case err != nil || renewal.Before(time.Now()) || !renewal.Before(expires):
-		return fmt.Sprintf("it is renewed at %s and expires at %s: %v", renewal, expires, err)
+		return fmt.Sprintf("the token is due for renewal at %s and expires at %s: %v", renewal, expires, err)
 	case name == "synced" && tokenIn(source.Data) != "":
-		return "the source has the token, too"
+		return "the source also has the token"
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{"gardener"}}}
 	kit.Must(t, t.client.Create(t.Context(), review))
 	if want := "system:serviceaccount:" + t.namespace + ":" + name; !review.Status.Authenticated || review.Status.User.Username != want {
-		return fmt.Sprintf("the API server takes the token for that of %q, %s", review.Status.User.Username, review.Status.Error)
+		return fmt.Sprintf("the API server authenticates the token as %q, %s", review.Status.User.Username, review.Status.Error)
 	}
 	return ""
 }
 
-// expiry returns when a token expires, the zero time if it is none.
+// expiry returns when a token expires, or the zero time if it is not a token.
 func expiry(token string) time.Time {
 	parts := strings.Split(token, ".")
 	var claims struct {
@@ -265,8 +266,8 @@ func (t *tokens) picture() string {
 	return strings.Join(lines, "\n")
 }
 
-// attest checks that no token is taken away that is in use, that no Secret says that its token is new while it has the former one, and
-// that nothing is deleted that somebody asks for.
+// attest checks that no token in use is removed, that no Secret reports a renewal while it has the former token,
+// and that no requested object is deleted.
 func (t *tokens) attest(c call, body []byte) {
 	t.mu.Lock()
 	former, source := t.former[c.name], t.going[c.resource+"/"+c.name]
@@ -274,7 +275,7 @@ func (t *tokens) attest(c call, body []byte) {
 	switch {
 	case c.verb == "delete":
 		if source == "" || t.exists(source) {
-			t.violate("%s deletes what %q asks for", c, source)
+			t.violate("%s deletes the object that %q requests", c, source)
 		}
 	case c.resource == "secrets" && c.verb == "patch":
 		t.attestSecret(c, body, former)
@@ -303,20 +304,20 @@ func (t *tokens) attestSecret(c call, body []byte, former string) {
 	token := tokenIn(data)
 	switch {
 	case patch.Metadata.ResourceVersion == "":
-		t.violate("%s writes whatever is there", c)
+		t.violate("%s writes unconditionally", c)
 	case c.name == "synced":
 		if now := t.token("synced"); renewed && (now == "" || now == former) {
-			t.violate("%s says that the token is new, and it is not", c)
+			t.violate("%s reports a renewal, but the token is not new", c)
 		}
 	case (hasToken || hasKubeconfig || renewed) && (expiry(token).IsZero() || token == former):
-		t.violate("%s writes no new token", c)
+		t.violate("%s does not write a new token", c)
 	}
 }
 
 func (t *tokens) exists(secret string) bool {
 	err := t.client.Get(t.always(), types.NamespacedName{Namespace: t.namespace, Name: secret}, &corev1.Secret{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		t.violate("could not read Secret %s: %v", secret, err)
+		t.violate("cannot read Secret %s: %v", secret, err)
 	}
 	return err == nil
 }

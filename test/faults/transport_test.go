@@ -15,37 +15,39 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// plan is a fault of a run, and where it is injected.
+// plan is a fault of a run and the site where it is injected.
 type plan struct {
 	site  site
 	fault fault
-	// injected says that the fault was injected. The lock of the line guards it.
+	// injected is set once the fault was injected. The lock of the line guards it.
 	injected bool
 }
 
 func (p *plan) String() string { return fmt.Sprintf("%s/%s", p.site, p.fault.name) }
 
-// line is all clients of a resource-manager, over all its lives: it names and counts what is called, and injects the fault.
+// line covers all clients of a resource-manager, over all its lives. It names and counts the calls and injects the
+// faults.
 type line struct {
-	// rename replaces what differs between runs of a scenario.
+	// rename replaces the parts of names that differ between runs of a scenario.
 	rename *strings.Replacer
-	// shorten leaves out of the name of an object what differs between runs otherwise; nil for nothing.
+	// shorten removes other parts of object names that differ between runs. It may be nil.
 	shorten func(string) string
-	// plans are the faults of the run; none for a run without a fault.
+	// plans are the faults of the run. They are empty for a run without a fault.
 	plans []*plan
-	// witness looks at each call that writes before it is carried out.
+	// witness checks each call that writes before it is executed.
 	witness func(call, []byte)
 
 	mu sync.Mutex
-	// open says that the calls are part of the scenario.
+	// open is set while the calls are part of the scenario.
 	open   bool
 	counts map[call]int
 	sites  []site
-	// interfered is how often someone has done by hand what a fault says.
+	// interfered counts the changes by hand that faults have made.
 	interfered int
 }
 
-// pending objects until somebody has done by hand what the fault says. Sure says that a call which is certain will come.
+// pending returns an objection until the changes by hand of all injected faults are made. Sure also includes the
+// faults at calls that every run makes.
 func (l *line) pending(sure bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,12 +58,12 @@ func (l *line) pending(sure bool) []string {
 		}
 	}
 	if l.interfered < expected {
-		return []string{"nobody has interfered yet"}
+		return []string{"no change was made by hand yet"}
 	}
 	return nil
 }
 
-// interfere has somebody do by hand what a fault says, and waits until that is noticed.
+// interfere makes the change by hand of a fault, and waits until the clients notice it.
 func (l *line) interfere(next http.RoundTripper, fault *fault, applied *http.Request) error {
 	request, err := fault.meanwhile(applied)
 	if err != nil {
@@ -78,7 +80,7 @@ func (l *line) interfere(next http.RoundTripper, fault *fault, applied *http.Req
 	return response.Body.Close()
 }
 
-// begin has the calls from now on be part of the scenario.
+// begin makes all further calls part of the scenario.
 func (l *line) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +101,7 @@ func (l *line) injected(p *plan) bool {
 	return p.injected
 }
 
-// enter notes a call, and returns the fault if this is where it belongs.
+// enter records a call. It returns the fault if the call is its site.
 func (l *line) enter(c call) *fault {
 	c.group, c.namespace, c.name = l.rename.Replace(c.group), l.rename.Replace(c.namespace), l.rename.Replace(c.name)
 	if l.shorten != nil {
@@ -125,12 +127,13 @@ func (l *line) enter(c call) *fault {
 	return nil
 }
 
-// life is the time of one process of the resource-manager. When it ends, nothing of the process reaches an API server any more.
+// life is the lifetime of one process of the resource-manager. After its end, no call of the process reaches an
+// API server.
 type life struct {
 	*line
 	ctx context.Context
 	end context.CancelFunc
-	// by tells its calls from those of another resource-manager; empty if there is but one.
+	// by distinguishes its calls from those of another resource-manager. It is empty if only one runs.
 	by string
 }
 
@@ -139,10 +142,11 @@ func (l *line) newLife(by string) *life {
 	return &life{l, ctx, end, by}
 }
 
-// of returns the same life for the clients of another API server, by which calls are distinguished.
+// of returns the same life for the clients of another API server. The name of the server distinguishes their
+// calls.
 func (l *life) of(server string) *life { return &life{l.line, l.ctx, l.end, server} }
 
-// wrap puts the line under a client, for rest.Config.Wrap.
+// wrap inserts the line into a client, for rest.Config.Wrap.
 func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 	return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		if l.ctx.Err() != nil {
@@ -173,7 +177,7 @@ func (l *life) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// noticed is how long an answer is held back, so that the watches show before it what was done by hand.
+// noticed is how long a response is delayed, so that the watches show a change made by hand first.
 const noticed = 500 * time.Millisecond
 
 // inject answers with the fault.
@@ -188,7 +192,7 @@ func (l *life) inject(fault *fault, request *http.Request, carriedOut *http.Resp
 	return response, err
 }
 
-// show has the witness look at a call.
+// show passes a call to the witness.
 func (l *life) show(c call, request *http.Request) error {
 	if c.reads() || l.witness == nil {
 		return nil
@@ -205,7 +209,7 @@ func (l *life) show(c call, request *http.Request) error {
 	return nil
 }
 
-// send sends a request that ends with the life.
+// send sends a request that is cancelled when the life ends.
 func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(request.Context())
 	stop := context.AfterFunc(l.ctx, cancel)
@@ -228,7 +232,7 @@ type releasingBody struct {
 	release func()
 }
 
-// Close closes what is read.
+// Close closes the body and calls the function.
 func (b *releasingBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()

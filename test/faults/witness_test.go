@@ -14,8 +14,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// attest looks at a call that writes, before the API server carries it out. A crash could come right after it, so here is checked
-// what has to hold at every instant: whatever is ours is in the inventory of its ManagedResource, and whatever is wanted is not deleted.
+// attest checks a call that writes before the API server executes it. A crash can follow directly, so it checks
+// the invariants that must always hold: each of our objects is in the inventory of its ManagedResource, and no
+// wanted object is deleted.
 func (w *world) attest(c call, body []byte) {
 	switch {
 	case c.group == resourcesv1alpha1.GroupName && c.resource == "managedresources":
@@ -29,7 +30,8 @@ func (w *world) attest(c call, body []byte) {
 	}
 }
 
-// attestApply checks that what is about to be ours is recorded, and that what its ManagedResource depends on is applied.
+// attestApply checks that a new object of ours is recorded first, and that the dependencies of its ManagedResource
+// are applied.
 func (w *world) attestApply(c call, body []byte) {
 	var applied metav1.PartialObjectMetadata
 	if json.Unmarshal(body, &applied) != nil {
@@ -46,30 +48,31 @@ func (w *world) attestApply(c call, body []byte) {
 	if dependency := w.dependencies[origin.Owner.Name]; dependency != "" {
 		waits := w.readRecord(types.NamespacedName{Namespace: w.namespace, Name: dependency})
 		if waits == nil || resourcesv1alpha1.ConditionOf(waits.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status != resourcesv1alpha1.ConditionTrue {
-			w.violate("%s is applied for %s before %s is", c, origin, dependency)
+			w.violate("%s is applied for %s before its dependency %s is", c, origin, dependency)
 		}
 	}
 }
 
-// isOf tells whether a call is about the object.
+// isOf reports whether a call is about the object.
 func (k key) isOf(c call) bool {
 	resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
 	return resource.Group == c.group && resource.Resource == c.resource && k.namespace == c.namespace && k.name == c.name
 }
 
-// attestDeletion checks that nothing is deleted that is wanted, unless it is replaced, and that the API server checks what is deleted.
+// attestDeletion checks that no wanted object is deleted, unless it is replaced, and that the API server checks
+// preconditions.
 func (w *world) attestDeletion(c call, body []byte) {
 	replaced := slices.Contains(w.replaced, c.name)
 	for k := range w.wanted(w.then) {
 		if k.isOf(c) && !replaced {
-			w.violate("%s deletes what is wanted", c)
+			w.violate("%s deletes a wanted object", c)
 		}
 	}
 	if w.collects && w.refersTo(c.resource, c.name) {
-		w.violate("%s deletes what something refers to", c)
+		w.violate("%s deletes a referenced object", c)
 	}
 	if slices.Contains(w.left, c.name) || slices.Contains(w.released, c.name) {
-		w.violate("%s deletes what is to stay", c)
+		w.violate("%s deletes an object that must be retained", c)
 	}
 	var options metav1.DeleteOptions
 	err := json.Unmarshal(body, &options)
@@ -78,8 +81,9 @@ func (w *world) attestDeletion(c call, body []byte) {
 	}
 }
 
-// attestRecord checks that nothing leaves an inventory, or goes with it, as long as it is there and ours, unless another ManagedResource
-// has it in its inventory, it is to stay, or the garbage collector sees to it.
+// attestRecord checks that no object of ours is removed from an inventory, or lost with it, while it exists.
+// Exceptions are objects in the inventory of another ManagedResource, objects to retain, and objects that the
+// garbage collector deletes.
 func (w *world) attestRecord(c call, body []byte) {
 	var written struct {
 		Metadata struct {
@@ -110,12 +114,12 @@ func (w *world) attestRecord(c call, body []byte) {
 	}
 	for _, entry := range mr.Status.Resources {
 		if k := entryKey(entry); !kept[k] && w.needsRecord(k) && !w.recordedByOther(k, owner) {
-			w.violate("%s forgets %s, which is there", c, k)
+			w.violate("%s forgets %s, which exists", c, k)
 		}
 	}
 }
 
-// needsRecord tells whether an object has to be in an inventory.
+// needsRecord reports whether an object has to be in an inventory.
 func (w *world) needsRecord(k key) bool {
 	obj := w.read(k)
 	if obj == nil || !w.isOurs(obj) || slices.Contains(w.left, k.name) {
@@ -136,7 +140,7 @@ func (w *world) readRecord(owner types.NamespacedName) *resourcesv1alpha1.Manage
 	return mr
 }
 
-// recordedByOther tells whether an object is in the stored inventory of another ManagedResource than the owner.
+// recordedByOther reports whether an object is in the stored inventory of a ManagedResource other than the owner.
 func (w *world) recordedByOther(k key, owner types.NamespacedName) bool {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := w.client.List(w.always(), list, client.InNamespace(w.namespace)); err != nil {
@@ -149,7 +153,7 @@ func records(mr *resourcesv1alpha1.ManagedResource, k key) bool {
 	return slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool { return entryKey(entry) == k })
 }
 
-// read returns the metadata of an object, nil if there is none.
+// read returns the metadata of an object, or nil if it does not exist.
 func (w *world) read(k key) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(k.GroupVersionKind)

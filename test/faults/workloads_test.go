@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// rollOut does for Deployments what kube-controller-manager does as soon as all Pods are ready.
+// rollOut updates the status of Deployments as kube-controller-manager does when all Pods are ready.
 func (w *world) rollOut() error {
 	list := &appsv1.DeploymentList{}
 	if err := w.client.List(w.Context(), list, client.InNamespace(w.namespace)); err != nil {
@@ -45,7 +45,7 @@ func (w *world) rollOut() error {
 	return nil
 }
 
-// scale gives Deployments more replicas, as an autoscaler does.
+// scale increases the replicas of Deployments, as an autoscaler does.
 func (w *world) scale() {
 	w.Helper()
 	if w.scaled == 0 {
@@ -62,7 +62,7 @@ func (w *world) scale() {
 	w.eventually(func() []string { return w.objections(w.given) })
 }
 
-// mature has all that is there be old enough to be collected, and nothing that comes later.
+// mature makes all existing objects old enough to be collected, and no object that is created later.
 func (w *world) mature() {
 	w.Helper()
 	if !w.collects {
@@ -76,12 +76,12 @@ func (w *world) mature() {
 			last = created
 		}
 	}
-	kit.EventuallyTrue(w, "what is created now is younger by a second", func() bool { return time.Now().After(last.Add(2 * time.Second)) })
+	kit.EventuallyTrue(w, "new objects are younger by a second", func() bool { return time.Now().After(last.Add(2 * time.Second)) })
 	stopped := last.Add(10 * time.Minute)
 	w.collecting.at.Store(&stopped)
 }
 
-// refersTo tells whether a Deployment refers to a ConfigMap or a Secret.
+// refersTo reports whether a Deployment refers to a ConfigMap or a Secret.
 func (w *world) refersTo(resource, name string) bool {
 	list := &appsv1.DeploymentList{}
 	if err := w.client.List(w.always(), list, client.InNamespace(w.namespace)); err != nil {
@@ -97,7 +97,7 @@ func (w *world) refersTo(resource, name string) bool {
 	})
 }
 
-// workloads are the scenarios of objects that come to life, and of what they use.
+// workloads are the scenarios of objects that run Pods, and of the objects that they use.
 func workloads() []scenario {
 	scaled := func(version int) []string { return []string{deployment("web", version, 2, ""), autoscaler("web")} }
 	rotating := func(version int) []string {

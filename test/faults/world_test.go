@@ -20,35 +20,37 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// state is what is declared: the manifests of each ManagedResource.
+// state maps each declared ManagedResource to its manifests.
 type state map[string][]string
 
-// scenario is a change of what is declared.
+// scenario is a change of the declared state.
 type scenario struct {
 	name string
-	// given is what is declared, and so, before the change, and then what is declared by it. ManagedResources that are in both have
-	// their Secrets written, in the order of their names; those that are in one alone are created or deleted.
+	// given is the declared and established state before the change, and then the state that the change declares. The
+	// Secrets of ManagedResources in both are written, in the order of their names. ManagedResources in only one of
+	// them are created or deleted.
 	given, then state
-	// through is what is declared in between, and not waited for; nil for nothing.
+	// through is an intermediate state that is declared, but not waited for. It is nil for none.
 	through state
-	// existing are manifests of objects that somebody else has made before.
+	// existing are manifests of objects that another client creates first.
 	existing []string
-	// replaced are the names of objects that have to be deleted and created anew.
+	// replaced are the names of objects that have to be deleted and created again.
 	replaced []string
-	// pruneDelay is how long what leaves a ManagedResource waits for another one.
+	// pruneDelay is how long an object that leaves a ManagedResource waits for another one to claim it.
 	pruneDelay time.Duration
-	// stopped has the resource-manager start after the change, so that its start is part of the scenario.
+	// stopped starts the resource-manager after the change, so that its start is part of the scenario.
 	stopped bool
-	// dependencies are what ManagedResources depend on.
+	// dependencies maps ManagedResources to the ManagedResource that they depend on.
 	dependencies map[string]string
-	// reclassed are the ManagedResources that get another class, for which another resource-manager is responsible.
+	// reclassed are the ManagedResources that change their class. Another resource-manager is responsible for the new
+	// class.
 	reclassed []string
-	// left are the names of objects that leave their manifests and are to stay as they are, and released those that have to lose their
-	// marks as well.
+	// left are the names of objects that leave their manifests and must be retained unchanged. Released are those
+	// that must also lose their marks.
 	left, released []string
-	// scaled is how many replicas an autoscaler gives Deployments before the change; 0 for none.
+	// scaled is the number of replicas that an autoscaler sets for Deployments before the change. It is 0 for none.
 	scaled int64
-	// collects has the garbage collector run, too.
+	// collects also runs the garbage collector.
 	collects bool
 }
 
@@ -56,15 +58,15 @@ type scenario struct {
 type world struct {
 	*ground
 	scenario
-	// untouched are the objects of others, kept the UIDs of objects that are wanted before the change and after it, and leftBehind those
-	// of objects that are to stay though nobody wants them any more.
+	// untouched are the objects of other owners. Kept are the UIDs of objects that are wanted both before and after
+	// the change. LeftBehind are the UIDs of objects that must be retained although they are no longer wanted.
 	untouched        []*unstructured.Unstructured
 	kept, leftBehind map[key]string
-	// outdated is what ManagedResources were made of before their Secrets were changed.
+	// outdated maps ManagedResources to their applied inputs before their Secrets changed.
 	outdated map[string]string
-	// recreated is the call whose object somebody deletes, so that it is another one in the end; nil for none.
+	// recreated is the call whose object is deleted by hand, so that its UID changes. It is nil for none.
 	recreated *call
-	// replicas is what Deployments have been scaled to; 0 if they have not.
+	// replicas is the number of replicas that Deployments have been scaled to. It is 0 if they have not been scaled.
 	replicas int64
 	// collecting is the clock of the garbage collector.
 	collecting stopping
@@ -75,8 +77,8 @@ func newWorld(t *testing.T, s scenario) *world {
 	return &world{ground: newGround(t), scenario: s}
 }
 
-// class is that of the ManagedResources, and the identity and managed-by label of the resource-manager: other runs have nothing to do
-// with it.
+// class is the class of the ManagedResources, and the identity and managed-by label of the resource-manager. It
+// separates the run from other runs.
 func (w *world) class() string { return w.namespace }
 
 // newClass is another class, for a ManagedResource that changes its class.
@@ -94,7 +96,7 @@ func (w *world) newLine(plans ...*plan) *line {
 	return w.ground.newLine(plans, w.attest)
 }
 
-// play runs the scenario until what is declared in the end is so, and stops the resource-managers then.
+// play runs the scenario until the final declared state is established, and then stops the resource-managers.
 func (w *world) play(l *line) {
 	w.Helper()
 	w.Cleanup(w.clear)
@@ -123,7 +125,7 @@ func (w *world) play(l *line) {
 	stop()
 }
 
-// objects returns the objects that are declared, by ManagedResource.
+// objects returns the declared objects by ManagedResource.
 func (w *world) objects(s state) map[string][]*unstructured.Unstructured {
 	w.Helper()
 	objects := map[string][]*unstructured.Unstructured{}
@@ -137,7 +139,7 @@ func (w *world) objects(s state) map[string][]*unstructured.Unstructured {
 	return objects
 }
 
-// addOthers creates objects that the resource-manager has nothing to do with, one of which looks as if it had.
+// addOthers creates objects of other owners. One of them carries the marks of an object of ours.
 func (w *world) addOthers() {
 	w.Helper()
 	for _, manifest := range []string{
@@ -150,7 +152,7 @@ func (w *world) addOthers() {
 	}
 }
 
-// declare makes one state of another.
+// declare changes the declared state from one to another.
 func (w *world) declare(before, after state) {
 	w.Helper()
 	for _, name := range slices.Sorted(maps.Keys(after)) {
@@ -176,19 +178,19 @@ func (w *world) declare(before, after state) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, stays := after[name]; !stays {
-			w.eventually(func() []string { return w.unrecorded(after) }) // objects of what is deleted do not wait for others
+			w.eventually(func() []string { return w.unrecorded(after) }) // objects of a deleted ManagedResource do not wait for others
 			kit.Must(w, w.client.Delete(w.Context(), w.managedResource(name)))
 		}
 	}
 }
 
-// data returns that of the Secret that holds manifests.
+// data returns the data of the Secret that holds manifests.
 func (w *world) data(manifests []string) map[string][]byte {
 	w.Helper()
 	return map[string][]byte{"objects.yaml": []byte(w.fill(strings.Join(manifests, "---\n")))}
 }
 
-// replacedInputs notes what a ManagedResource was made of until now.
+// replacedInputs records the current inputs of a ManagedResource as outdated.
 func (w *world) replacedInputs(name string) {
 	w.Helper()
 	mr := w.managedResource(name)
@@ -199,7 +201,7 @@ func (w *world) replacedInputs(name string) {
 	w.outdated[name] = mr.Status.AppliedInputs
 }
 
-// unrecorded returns the objects that are declared and in no inventory of their ManagedResources.
+// unrecorded returns the declared objects that are not in the inventory of their ManagedResource.
 func (w *world) unrecorded(s state) []string {
 	w.Helper()
 	var unrecorded []string
@@ -211,7 +213,7 @@ func (w *world) unrecorded(s state) []string {
 	return unrecorded
 }
 
-// create creates an object as the user of a client that does not apply.
+// create creates an object as the user of a client that does not use server-side apply.
 func (w *world) create(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	obj := &unstructured.Unstructured{}
@@ -220,7 +222,7 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// remember notes the UIDs of the objects that are there and have to stay.
+// remember records the UIDs of the existing objects that must be retained.
 func (w *world) remember() {
 	w.Helper()
 	w.kept, w.leftBehind = map[key]string{}, map[key]string{}
@@ -259,8 +261,8 @@ func (w *world) managedResource(name string) *resourcesv1alpha1.ManagedResource 
 	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// clear deletes the objects of the run that an API server can have but few of: addresses of Services are scarce, and it gets slower
-// with each definition.
+// clear deletes objects of the run that an API server can hold only few of: addresses of Services are scarce, and
+// each definition slows the API server down.
 func (w *world) clear() {
 	for kind, options := range map[schema.GroupVersionKind]client.DeleteAllOfOption{
 		{Version: "v1", Kind: "Service"}: client.InNamespace(w.namespace),
@@ -271,7 +273,7 @@ func (w *world) clear() {
 		objects := &metav1.PartialObjectMetadata{}
 		objects.SetGroupVersionKind(kind)
 		if err := w.client.DeleteAllOf(w.always(), objects, options); err != nil {
-			w.Logf("delete what is left: %v", err)
+			w.Logf("delete the remaining objects: %v", err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 const staleAfter = 10 * time.Minute
 
-// broken is a world in which the resource-manager of a seed does not run, and a flow that watches it with a clock of the test.
+// broken is a world in which a seed's resource-manager does not run, and a flow watches it with a fake clock.
 type broken struct {
 	*world
 	clock    *clocktesting.FakeClock
@@ -51,7 +51,7 @@ func newBroken(t *testing.T) *broken {
 	return b
 }
 
-// objects are those of the resource-manager, in a version.
+// objects are the objects of the resource-manager in a version.
 func (b *broken) objects(image string) []client.Object {
 	labels := map[string]string{"app": "resource-manager"}
 	return []client.Object{
@@ -86,13 +86,13 @@ func (b *broken) emitVersion(image string) {
 	b.emit(flow.Plan{Bundles: []flow.Bundle{{Key: key, Objects: b.objects(image), AppliesItself: true}}})
 }
 
-// pass waits until the controller has made a pass and waits for a time.
+// pass waits until the controller has reconciled and waits for its clock.
 func (b *broken) pass() {
 	b.Helper()
-	kit.EventuallyTrue(b, "the controller waits for a time", b.clock.HasWaiters)
+	kit.EventuallyTrue(b, "the controller waits for its clock", b.clock.HasWaiters)
 }
 
-// renew writes the lease as the resource-manager does.
+// renew renews the lease like the resource-manager.
 func (b *broken) renew() {
 	b.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}}
@@ -109,7 +109,7 @@ func (b *broken) ready(replicas int32) {
 	kit.Must(b, b.client.Status().Update(b.Context(), deployment))
 }
 
-// spoil gives the resource-manager a bad configuration: it has no rights, and an image that does not exist.
+// spoil gives the resource-manager a bad configuration: no rights, and an image that does not exist.
 func (b *broken) spoil() {
 	b.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
@@ -118,14 +118,14 @@ func (b *broken) spoil() {
 	kit.Change(b, b.client, deployment, func() { deployment.Spec.Template.Spec.Containers[0].Image = "bad" })
 }
 
-// applied says what is not as in a version.
+// applied names the first difference from the objects of a version. It is empty if there is no difference.
 func (b *broken) applied(image string) string {
 	b.Helper()
 	deployment, role := &appsv1.Deployment{}, &rbacv1.ClusterRole{}
 	err := b.client.Get(b.Context(), client.ObjectKey{Name: b.namespace}, role)
 	switch {
 	case !b.get(deployment, "resource-manager"):
-		return "there is no Deployment"
+		return "the Deployment does not exist"
 	case deployment.Spec.Template.Spec.Containers[0].Image != image:
 		return "the image is " + deployment.Spec.Template.Spec.Containers[0].Image
 	case err != nil:
@@ -133,7 +133,7 @@ func (b *broken) applied(image string) string {
 	case len(role.Rules) != 1:
 		return "the ClusterRole has no rules"
 	case !b.get(&corev1.ServiceAccount{}, "resource-manager"):
-		return "there is no ServiceAccount"
+		return "the ServiceAccount does not exist"
 	}
 	return ""
 }
@@ -152,16 +152,16 @@ func (b *broken) wantWritten(times int) {
 	}
 }
 
-// TestReview18TheResourceManagerIsHealed: the flow applies the resource-manager if it does not live, and only then.
+// TestReview18TheResourceManagerIsHealed: the flow applies the resource-manager only if it is not alive.
 func TestReview18TheResourceManagerIsHealed(t *testing.T) {
 	b := newBroken(t)
 	b.emitVersion("v1")
 	b.pass()
 	b.clock.Step(staleAfter)
-	kit.Eventually(t, "a resource-manager that has never been is applied", func() string { return b.applied("v1") })
+	kit.Eventually(t, "a resource-manager that never existed is applied", func() string { return b.applied("v1") })
 
-	kit.Eventually(t, "an Event says why", func() string { return b.missingEvent("and has no ready replica. The flow has applied its 3 objects") })
-	// It lives, and is left alone, whatever is wrong with its objects.
+	kit.Eventually(t, "an Event reports the reason", func() string { return b.missingEvent("and has no ready replica. The flow has applied its 3 objects") })
+	// A resource-manager that is alive is left alone, even if something is wrong with its objects.
 	b.pass()
 	b.requests.Forget()
 	b.ready(1)
@@ -171,13 +171,13 @@ func TestReview18TheResourceManagerIsHealed(t *testing.T) {
 		b.pass()
 		b.clock.Step(staleAfter * 9 / 10)
 		b.renew()
-		// Later, a watch that lags behind may have the controller read the lease.
+		// A delayed watch may make the controller read the lease later.
 		if sent := b.requests.Single(); i == 0 && len(sent) > 0 {
 			t.Errorf("the controller sends requests at rest: %v", sent)
 		}
 	}
 	b.wantWritten(0)
-	// It does not renew its lease any more. A replica that is ready may still do so.
+	// It no longer renews its lease, but a ready replica might still do so.
 	b.pass()
 	b.clock.Step(staleAfter)
 	b.ready(0)
@@ -185,7 +185,7 @@ func TestReview18TheResourceManagerIsHealed(t *testing.T) {
 	b.pass()
 	b.wantWritten(1)
 
-	// The same revision has to wait, another one has not.
+	// The same revision has to wait. Another one does not.
 	b.spoil()
 	b.ready(0)
 	b.pass()
@@ -197,12 +197,12 @@ func TestReview18TheResourceManagerIsHealed(t *testing.T) {
 	b.spoil()
 	b.pass()
 	b.clock.Step(staleAfter)
-	kit.Eventually(t, "it is applied again", func() string { return b.applied("v2") })
+	kit.Eventually(t, "the revision is applied again", func() string { return b.applied("v2") })
 	b.pass()
 	b.wantWritten(3)
 }
 
-// missingEvent says whether there is no Event with a text.
+// missingEvent returns a message if no Event has the text, or an empty string.
 func (b *broken) missingEvent(text string) string {
 	b.Helper()
 	var events eventsv1.EventList
@@ -217,7 +217,7 @@ func (b *broken) missingEvent(text string) string {
 	return "the Events are " + strings.Join(notes, "; ")
 }
 
-// TestReview18TheResourceManagerIsRemoved: its objects go last, by the flow, and do not come back.
+// TestReview18TheResourceManagerIsRemoved: the flow deletes its objects last and does not restore them.
 func TestReview18TheResourceManagerIsRemoved(t *testing.T) {
 	b := newBroken(t)
 	b.emitVersion("v1")
@@ -229,22 +229,22 @@ func TestReview18TheResourceManagerIsRemoved(t *testing.T) {
 	// The other tests of the package have ManagedResources, too.
 	mine := client.NewNamespacedClient(b.client, b.namespace)
 	if _, err := breakglass.Remove(t.Context(), b.client, mine, b.objects("v1")); err == nil || !strings.Contains(err.Error(), b.namespace+"/resource-manager exists") {
-		t.Fatalf("it is removed though its ManagedResource exists: %v", err)
+		t.Fatalf("the resource-manager is removed although its ManagedResource exists: %v", err)
 	}
 	b.emit(flow.Plan{Tombstones: []flow.Tombstone{{Key: flow.Key{Namespace: b.namespace, Name: "resource-manager"}}}})
-	kit.EventuallyTrue(t, "its ManagedResource is gone", func() bool { return b.mr("resource-manager") == nil })
+	kit.EventuallyTrue(t, "its ManagedResource is deleted", func() bool { return b.mr("resource-manager") == nil })
 	b.requests.Forget()
-	kit.Eventually(t, "its objects are gone", func() string {
+	kit.Eventually(t, "its objects are deleted", func() string {
 		left, err := breakglass.Remove(t.Context(), b.client, mine, b.objects("v1"))
 		return strings.Join(left, ", ") + kit.TextOf(err)
 	})
 	b.clock.Step(10 * staleAfter)
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "resource-manager"}}
 	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{}
-	kit.Must(t, b.client.Create(t.Context(), mr)) // of no flow, which has another pass made
+	kit.Must(t, b.client.Create(t.Context(), mr)) // belongs to no flow, and triggers another reconcile
 	kit.Must(t, b.client.Delete(t.Context(), mr))
 	b.wantWritten(0)
 	if err := b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the ClusterRole is there: %v", err)
+		t.Errorf("the ClusterRole exists: %v", err)
 	}
 }

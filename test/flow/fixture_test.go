@@ -1,4 +1,4 @@
-// Package flow tries the machinery of flows, and the example flow, on a real API server.
+// Package flow tests the machinery of flows, and the example flow, on a real API server.
 package flow
 
 import (
@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{
+	_, err = envtest.InstallCRDs(cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{
 		filepath.Join(root, "config", "crd", "extensions", "extensions.gardener.cloud_infrastructures.yaml"),
 	}})
 	kit.Must(t, err)
@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// startFlow runs the example flow, with the requests that it sends, until the returned function is called.
+// startFlow runs the example flow until the returned function is called, and records the requests that it sends.
 func (w *world) startFlow(version string) (requests *kit.Requests, stop func()) {
 	w.Helper()
 	return w.startFlowWith(example.Options{Version: version, Pacing: example.DefaultPacing(), Clock: clock.RealClock{}})
@@ -100,7 +100,7 @@ func (w *world) startFlowWith(flowOptions example.Options) (requests *kit.Reques
 	return requests, kit.Run(w, mgr)
 }
 
-// writes returns the requests that change something.
+// writes returns the write requests.
 func writes(requests *kit.Requests) []string { return requests.Writes() }
 
 func (w *world) declare(data map[string]string) *corev1.ConfigMap {
@@ -146,10 +146,10 @@ func (w *world) network() *unstructured.Unstructured {
 	return u
 }
 
-// answer does what the extension would: it reports the addresses of the network.
+// answer responds like the extension: it reports the addresses of the network.
 func (w *world) answer(addresses ...any) {
 	w.Helper()
-	kit.EventuallyTrue(w, "the network can be answered", func() bool {
+	kit.EventuallyTrue(w, "the network has a response", func() bool {
 		network := w.network()
 		if network == nil {
 			return false
@@ -176,7 +176,7 @@ func (w *world) eventuallyData(name, key, value string) {
 		var object corev1.ConfigMap
 		switch {
 		case !w.get(&object, name):
-			return "it does not exist; " + w.reported()
+			return "the ConfigMap does not exist;  " + w.reported()
 		case object.Data[key] != value:
 			return key + " is " + object.Data[key] + "; " + w.reported()
 		}
@@ -188,12 +188,12 @@ func (w *world) reported() string {
 	w.Helper()
 	var site corev1.ConfigMap
 	if !w.get(&site, "site") {
-		return "there is no site"
+		return "the site does not exist"
 	}
 	return site.Annotations[example.AnnotationReport]
 }
 
-// eventuallyReported waits for a state of the last operation, and for a text in it.
+// eventuallyReported waits for a state of the last operation whose report contains a text.
 func (w *world) eventuallyReported(state, text string) flow.Report {
 	w.Helper()
 	var report flow.Report
@@ -211,7 +211,7 @@ func (w *world) eventuallyReported(state, text string) flow.Report {
 	return report
 }
 
-// quiet waits until a flow has sent nothing for a while, and forgets what it has sent before.
+// quiet waits until a flow has sent nothing for a while, and drops the recorded requests.
 func quiet(t *testing.T, requests *kit.Requests) {
 	t.Helper()
 	steady := kit.Steady(time.Second)

@@ -21,10 +21,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var everyKill = flag.Bool("flow.kills", false, "kill the flow at each of its writes, and not only at some")
+var everyKill = flag.Bool("flow.kills", false, "kill the flow at each of its writes instead of only at some")
 
-// TestKilled kills the process of the flow with SIGKILL at its writes, before and after the API server has carried them out, and starts it
-// again. Nothing is lost, and in the end all is as without that.
+// TestKilled kills the process of the flow with SIGKILL at its writes, before and after the API server has executed
+// them, and starts it again. No object is lost, and the final state is the same as without kills.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), nil, "")
@@ -60,7 +60,7 @@ func build(t *testing.T, source string) string {
 	return path
 }
 
-// life is that of a site, with a flow that is killed at one of its writes.
+// life is the life of a site whose flow is killed at one of its writes.
 type life struct {
 	*world
 	program, kubeconfig string
@@ -89,7 +89,7 @@ func newLife(t *testing.T, of *world, program string, killAt int, carriedOut boo
 	return l
 }
 
-// start starts the process. The caller holds the lock, or is alone.
+// start starts the process. The caller holds the lock, or no other goroutine runs yet.
 func (l *life) start() {
 	l.process = exec.CommandContext(l.Context(), l.program, "--kubeconfig", l.kubeconfig, "--namespace", l.namespace, "--version", "v1")
 	if err := l.process.Start(); err != nil {
@@ -99,7 +99,7 @@ func (l *life) start() {
 	go func(process *exec.Cmd) { _ = process.Wait() }(l.process)
 }
 
-// send passes on a request of the process, and kills it at the write that was chosen.
+// send forwards a request of the process. At the chosen write, it kills the process.
 func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodGet {
 		return next.RoundTrip(request)
@@ -123,7 +123,7 @@ func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Respon
 	return nil, fmt.Errorf("the process was killed")
 }
 
-// lead leads a site through its life: it is created, changed, loses an app, and is deleted.
+// lead goes through the life cycle of a site: the site is created, changed, loses an app, and is deleted.
 func (l *life) lead() {
 	l.Helper()
 	l.declare(map[string]string{"type": "local", "region": "here", "zones": "a", "message": "one", "apps": "2"})
@@ -133,25 +133,26 @@ func (l *life) lead() {
 	l.change(map[string]string{"type": "local", "region": "here", "zones": "b", "message": "two", "apps": "1"})
 	l.reach("two", "b", 3)
 	kit.Must(l, l.client.Delete(l.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "site"}}))
-	kit.Eventually(l, "the site is gone with all that it had", func() string {
+	kit.Eventually(l, "the site and all its objects are deleted", func() string {
 		if l.get(&corev1.ConfigMap{}, "site") {
 			return l.reported()
 		}
 		return ""
 	})
 	if left := l.bundles(); len(left) > 0 {
-		l.Errorf("the site is gone, and left %v", left)
+		l.Errorf("the site is deleted, but left %v", left)
 	}
 	if l.network() != nil {
-		l.Error("the site is gone, and its network is not")
+		l.Error("the site is deleted, but its network is not")
 	}
 	if l.mu.Lock(); l.killAt > 0 && !l.killed {
-		l.Logf("the life took %d writes: there was no write %d", l.writes, l.killAt)
+		l.Logf("the life took %d writes: write %d did not occur", l.writes, l.killAt)
 	}
 	l.mu.Unlock()
 }
 
-// reach waits until a site is as declared, and holds the invariant on the way: no bundle that was emitted is missing, and each has its Secrets.
+// reach waits until a site is as declared. Meanwhile it checks the invariant: no emitted bundle is missing, and each
+// has its Secrets.
 func (l *life) reach(message, zones string, bundles int) {
 	l.Helper()
 	var emitted []string
@@ -160,7 +161,7 @@ func (l *life) reach(message, zones string, bundles int) {
 		now := l.bundles()
 		for _, name := range emitted {
 			if !slices.Contains(now, name) && name != "site-app-2" {
-				l.Fatalf("%s was emitted, and is gone without a tombstone", name)
+				l.Fatalf("%s was emitted, but was deleted without a tombstone", name)
 			}
 		}
 		emitted = now
@@ -169,7 +170,7 @@ func (l *life) reach(message, zones string, bundles int) {
 		case len(now) != bundles:
 			return fmt.Sprintf("bundles %v; %s", now, report)
 		case !l.get(&app, "site-app") || app.Data["message"] != message:
-			return fmt.Sprintf("the app has %v; %s", app.Data, report)
+			return fmt.Sprintf("the data of the app is %v; %s", app.Data, report)
 		case !l.succeeded(report):
 			return report
 		}
@@ -182,7 +183,7 @@ func (l *life) succeeded(text string) bool {
 	return json.Unmarshal([]byte(text), &report) == nil && report.LastOperation.State == "Succeeded"
 }
 
-// bundles returns the names of the ManagedResources, each of which must have its Secrets.
+// bundles returns the names of the ManagedResources. Each must have its Secrets.
 func (l *life) bundles() []string {
 	l.Helper()
 	var list resourcesv1alpha1.ManagedResourceList
@@ -199,7 +200,7 @@ func (l *life) bundles() []string {
 	return names
 }
 
-// answerIfStale does what the extension would.
+// answerIfStale responds like the extension if its last response is outdated.
 func (l *life) answerIfStale(zones string) {
 	network := l.network()
 	if network == nil {

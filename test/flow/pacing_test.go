@@ -24,15 +24,15 @@ import (
 
 const (
 	fleetOwners = 200
-	// fleetBundles is how many ManagedResources each of them has.
+	// fleetBundles is the number of ManagedResources per site.
 	fleetBundles = 2
 	fleetBudget  = 10
 	fleetFailed  = 3
 )
 
-// TestRolloutsOfAFleet changes the program of 200 sites. The clock of the flow stands still, so that no site gets its turn because time has
-// passed. A stand-in for the resource-manager says what becomes of each ManagedResource: it is one watch, which shows each state that the API
-// server has had, so that the budget is checked at each instant.
+// TestRolloutsOfAFleet changes the program of 200 sites. The clock of the flow stands still, so no site gets its turn
+// because time has passed. A fake resource-manager decides the outcome for each ManagedResource. It uses one watch,
+// which shows every state that the API server has stored, so the budget is checked at every moment.
 func TestRolloutsOfAFleet(t *testing.T) {
 	w := newWorld(t)
 	f := newFleet(t, w)
@@ -47,7 +47,7 @@ func TestRolloutsOfAFleet(t *testing.T) {
 	f.eventuallyAll("v1")
 	stop()
 
-	// When half of them have changed, nothing is rolled out any more, and the flow is restarted. It goes on from there.
+	// When half of the sites have changed, rollouts stop and the flow is restarted. It continues from there.
 	f.begin(func(_ string, rolledOut int) verdict {
 		if rolledOut >= fleetOwners*fleetBundles/2 {
 			return left
@@ -68,7 +68,7 @@ func TestRolloutsOfAFleet(t *testing.T) {
 	f.withinBudget("v2")
 	stop()
 
-	// Three sites fail. No other site changes then, though the budget has room, and a restart does not forget that.
+	// Three sites fail. Then no other site changes, although the budget has room, even after a restart.
 	failing := map[string]bool{}
 	f.begin(func(owner string, _ int) verdict {
 		if len(failing) < fleetFailed {
@@ -85,17 +85,17 @@ func TestRolloutsOfAFleet(t *testing.T) {
 	stop()
 	stopped := f.written("v3")
 	if room := fleetBudget - fleetFailed*fleetBundles; stopped > 4*fleetBudget || room < fleetBundles {
-		t.Errorf("%d ManagedResources have changed though %d sites fail", stopped, fleetFailed)
+		t.Errorf("%d ManagedResources have changed although %d sites fail", stopped, fleetFailed)
 	}
 	requests, stop = start("v3")
 	quiet(t, requests)
 	stop()
 	if now := f.written("v3"); now != stopped {
-		t.Errorf("%d ManagedResources had changed when the flow was restarted, and %d some time later", stopped, now)
+		t.Errorf("%d ManagedResources had changed when the flow was restarted, but %d some time later", stopped, now)
 	}
 	f.withinBudget("v3")
 
-	// A version that is good is rolled out to all, also to those that failed.
+	// A good version is rolled out to all sites, including those that failed.
 	f.begin(func(string, int) verdict { return good })
 	_, stop = start("v4")
 	f.eventuallyAll("v4")
@@ -103,23 +103,23 @@ func TestRolloutsOfAFleet(t *testing.T) {
 	stop()
 }
 
-// verdict is what becomes of a ManagedResource that was written.
+// verdict is the outcome for a ManagedResource that was written.
 type verdict int
 
 const (
 	good verdict = iota
 	bad
-	left // as it is, for now
+	left // unchanged, for now
 )
 
-// fleet is what a watch has seen of the ManagedResources, and the resource-manager's stand-in.
+// fleet is the fake resource-manager, and the state of the ManagedResources that its watch has seen.
 type fleet struct {
 	*world
 	mu  sync.Mutex
 	mrs map[string]*resourcesv1alpha1.ManagedResource
-	// rolling counts those that are not rolled out, most the most of them since begin.
+	// rolling counts those that are not rolled out. most is its maximum since begin.
 	rolling, most int
-	// judge returns the verdict on a ManagedResource, by its site and by how many of its version are rolled out.
+	// judge returns the verdict on a ManagedResource, given its site and how many of its version are rolled out.
 	judge func(owner string, rolledOut int) verdict
 }
 
@@ -148,7 +148,7 @@ func newFleet(t *testing.T, w *world) *fleet {
 		cancel()
 		events.Stop()
 		<-done
-		_ = group.Wait() // what failed has been reported
+		_ = group.Wait() // failures have been reported
 	})
 	return f
 }
@@ -162,7 +162,7 @@ func (f *fleet) send(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	return err
 }
 
-// see notes a state of a ManagedResource, and returns the status that the resource-manager would write; nil for none.
+// see records a state of a ManagedResource, and returns the status that the resource-manager would write, or nil.
 func (f *fleet) see(mr *resourcesv1alpha1.ManagedResource) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func isRolling(mr *resourcesv1alpha1.ManagedResource) bool {
 	return flow.FleetOf([]resourcesv1alpha1.ManagedResource{*mr}, "").Rolling > 0
 }
 
-// answer returns the status for what has not been observed. The caller holds the lock.
+// answer returns the status for a generation that has not been observed. The caller holds the lock.
 func (f *fleet) answer(mr *resourcesv1alpha1.ManagedResource) []byte {
 	if mr.Status.ObservedGeneration == mr.Generation {
 		return nil
@@ -195,7 +195,7 @@ func (f *fleet) answer(mr *resourcesv1alpha1.ManagedResource) []byte {
 	}
 	condition := func(kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus) resourcesv1alpha1.Condition {
 		return resourcesv1alpha1.Condition{
-			Type: kind, Status: status, Reason: "StandIn", Message: "the stand-in says so", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			Type: kind, Status: status, Reason: "StandIn", Message: "reported by the test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 		}
 	}
 	return must(json.Marshal(map[string]any{"status": map[string]any{
@@ -208,7 +208,8 @@ func (f *fleet) answer(mr *resourcesv1alpha1.ManagedResource) []byte {
 	}}))
 }
 
-// count counts the ManagedResources that a version has written, or those of them that are rolled out. The caller holds the lock.
+// count counts the ManagedResources that a version has written. With rolledOut, it counts only those that are rolled
+// out. The caller holds the lock.
 func (f *fleet) count(version string, rolledOut bool) int {
 	count := 0
 	for _, mr := range f.mrs {
@@ -231,14 +232,16 @@ func (f *fleet) written(version string) int {
 	return f.count(version, false)
 }
 
-// begin has the stand-in judge in another way from now on, and begins to count the most that are rolling out.
+// begin makes the fake resource-manager use another judge, and restarts the count of the most ManagedResources that
+// roll out at a time.
 func (f *fleet) begin(judge func(owner string, rolledOut int) verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.judge, f.most = judge, f.rolling
 }
 
-// goOn has the stand-in say that all is well, also of what it has left.
+// goOn makes the fake resource-manager report success for everything, including ManagedResources that it has left
+// unchanged.
 func (f *fleet) goOn() {
 	f.Helper()
 	f.mu.Lock()
@@ -255,7 +258,7 @@ func (f *fleet) goOn() {
 	}
 }
 
-// declare creates the sites. Their networks are not declared: there is nothing but their apps.
+// declare creates the sites. Their networks are not declared, so the sites have only their apps.
 func (f *fleet) declare() {
 	f.Helper()
 	group, ctx := errgroup.WithContext(f.Context())
@@ -273,10 +276,10 @@ func (f *fleet) declare() {
 	kit.Must(f, group.Wait())
 }
 
-// eventuallyAll waits until a version of the program has written all ManagedResources, and all are rolled out.
+// eventuallyAll waits until a version of the program has written all ManagedResources and all are rolled out.
 func (f *fleet) eventuallyAll(version string) {
 	f.Helper()
-	kit.EventuallyWithin(f, 5*kit.Patience, "all sites have changed to "+version, func() string {
+	kit.EventuallyWithin(f, 5*kit.WaitTimeout, "all sites have changed to "+version, func() string {
 		if done, all := f.rolledOut(version), fleetOwners*fleetBundles; done < all {
 			return fmt.Sprintf("%d of %d ManagedResources are rolled out", done, all)
 		}
@@ -284,7 +287,7 @@ func (f *fleet) eventuallyAll(version string) {
 	})
 }
 
-// withinBudget checks that no more ManagedResources than the budget allows were rolling out at any time since begin.
+// withinBudget checks that, since begin, never more ManagedResources were rolling out than the budget allows.
 func (f *fleet) withinBudget(version string) {
 	f.Helper()
 	f.mu.Lock()

@@ -19,7 +19,8 @@ import (
 
 var siteBundles = []string{"site-network", "site-settings", "site-app"}
 
-// TestRenderedIsWhatIsEmitted pipes what kubectl mr render prints for a site into kubectl apply, after all that the flow has emitted is gone.
+// TestRenderedIsWhatIsEmitted deletes everything that the flow has emitted, and pipes the output of kubectl mr render
+// for a site into kubectl apply.
 func TestRenderedIsWhatIsEmitted(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "")
@@ -37,7 +38,7 @@ func TestRenderedIsWhatIsEmitted(t *testing.T) {
 	for _, name := range siteBundles {
 		kit.Must(t, w.client.Delete(t.Context(), emitted[name]))
 	}
-	kit.EventuallyTrue(t, "all that was emitted is gone", func() bool {
+	kit.EventuallyTrue(t, "all emitted objects are deleted", func() bool {
 		for _, name := range siteBundles {
 			if w.mr(name) != nil || name != "site-network" && w.get(&corev1.ConfigMap{}, name) {
 				return false
@@ -53,19 +54,19 @@ func TestRenderedIsWhatIsEmitted(t *testing.T) {
 	w.eventuallyData("site-settings", "nodes", "10.0.0.0/16")
 	w.eventuallyData("site-app", "message", "hello")
 	if again := w.network(); !reflect.DeepEqual(again.Object["spec"], network.Object["spec"]) || !reflect.DeepEqual(again.GetAnnotations(), network.GetAnnotations()) {
-		t.Errorf("the network is %v, and was %v", again.Object, network.Object)
+		t.Errorf("the network is %v, before it was %v", again.Object, network.Object)
 	}
 	for _, name := range siteBundles {
 		got, want := w.mr(name), emitted[name]
 		if !reflect.DeepEqual(got.Spec, want.Spec) || !reflect.DeepEqual(got.Labels, want.Labels) ||
 			got.Annotations[flow.AnnotationDigest] != want.Annotations[flow.AnnotationDigest] {
-			t.Errorf("%s is\n%+v %v %v\nand was\n%+v %v %v", name, got.Spec, got.Labels, got.Annotations, want.Spec, want.Labels, want.Annotations)
+			t.Errorf("%s is\n%+v %v %v\nbefore it was\n%+v %v %v", name, got.Spec, got.Labels, got.Annotations, want.Spec, want.Labels, want.Annotations)
 		}
 	}
 	if says := w.shell("kubectl get configmap/site infrastructure/site -o yaml | kubectl-mr diff -n $NAMESPACE --render -f - --flow-version v1"); strings.Contains(says, "would") {
-		t.Errorf("diff --render of what is in the cluster says\n%s", says)
+		t.Errorf("diff --render of the unchanged state prints\n%s", says)
 	}
-	// The flow takes what was applied for its own, and has nothing to write.
+	// The flow recognizes the applied objects as its own and has nothing to write.
 	requests, _ := w.startFlow("v1")
 	w.eventuallyReported("Succeeded", `"progress":100`)
 	quiet(t, requests)
@@ -76,7 +77,8 @@ func TestRenderedIsWhatIsEmitted(t *testing.T) {
 	}
 }
 
-// TestDiffOfRenderedShowsWhatIsDeleted compares a declaration with fewer apps with a cluster, with and without the UID of the site.
+// TestDiffOfRenderedShowsWhatIsDeleted compares a declaration with fewer apps with the state of a cluster, with and
+// without the UID of the site.
 func TestDiffOfRenderedShowsWhatIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "")
@@ -88,13 +90,13 @@ func TestDiffOfRenderedShowsWhatIsDeleted(t *testing.T) {
 	stop()
 	const get, diff = "kubectl get configmap/site infrastructure/site -o yaml", " | kubectl-mr diff -n $NAMESPACE --render -f - --flow-version v1"
 	if says := w.shell(get + diff); strings.Contains(says, "deleted") {
-		t.Errorf("without a change it says\n%s", says)
+		t.Errorf("without a change it prints\n%s", says)
 	}
 	deleted := "ManagedResource " + w.namespace + "/site-app-2: is deleted, 1 to delete\n- ConfigMap " + w.namespace + "/site-app-2"
 	for _, edit := range []string{`sed s/'apps: "2"'/'apps: "1"'/`, `sed -e s/'apps: "2"'/'apps: "1"'/ -e /uid:/d`} {
 		says := w.shell(get + " | " + edit + diff + " || true")
 		if !strings.Contains(says, deleted) {
-			t.Errorf("after %s it says\n%s", edit, says)
+			t.Errorf("after %s it prints\n%s", edit, says)
 		}
 	}
 	declared["apps"] = "many"

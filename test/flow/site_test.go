@@ -15,23 +15,23 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestSite leads the example flow, with the resource-manager as a process, through the life of a site.
+// TestSite runs the example flow, with the resource-manager as a process, through the life cycle of a site.
 func TestSite(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "controllers: {garbageCollector: {enabled: true}}")
 	requests, stop := w.startFlow("v1")
 
-	// What is not declared holds what needs it, and is an error of the user's.
+	// A missing declaration blocks the bundles that need it, and is a user error.
 	w.declare(map[string]string{"message": "hello"})
 	w.eventuallyReported("Failed", "ERR_CONFIGURATION_PROBLEM")
 	kit.EventuallyTrue(t, "the app does not need the network's data", func() bool { return w.mr("site-app") != nil })
 	if w.mr("site-network") != nil || w.mr("site-settings") != nil {
-		t.Error("what is held was created")
+		t.Error("a held bundle was created")
 	}
 
 	w.change(map[string]string{"message": "hello", "type": "local", "region": "here", "zones": "a"})
 	w.eventuallyReported("Processing", "Starting Reconciliation of the site")
-	kit.EventuallyTrue(t, "the network is asked for", func() bool { return w.network() != nil })
+	kit.EventuallyTrue(t, "the network is requested", func() bool { return w.network() != nil })
 	if w.mr("site-settings") != nil {
 		t.Error("the settings were emitted before the network's addresses are known")
 	}
@@ -57,7 +57,7 @@ func TestSite(t *testing.T) {
 		t.Errorf("a changed input of one bundle took %d writes: %v", emitted, writes(requests))
 	}
 
-	// The settings stay as they are until the extension has answered for the new zones: review 11.
+	// The settings stay unchanged until the extension has responded to the new zones: review 11.
 	before := w.mr("site-settings").Generation
 	w.change(map[string]string{"message": "hello again", "type": "local", "region": "here", "zones": "a,b"})
 	kit.EventuallyTrue(t, "the network has the new zones", func() bool {
@@ -65,7 +65,7 @@ func TestSite(t *testing.T) {
 	})
 	w.eventuallyReported("Processing", "site-settings")
 	if got := w.mr("site-settings").Generation; got != before {
-		t.Errorf("the settings were emitted from the old addresses: generation %d, then %d", before, got)
+		t.Errorf("the settings were emitted from the old addresses: the generation was %d and is %d", before, got)
 	}
 	w.answer("10.0.0.0/16", "10.1.0.0/16")
 	w.eventuallyData("site-settings", "nodes", "10.0.0.0/16,10.1.0.0/16")
@@ -84,7 +84,7 @@ func TestSite(t *testing.T) {
 	w.end()
 }
 
-// end deletes a site of which users have left content, and looks at the order.
+// end deletes a site with content that users have left, and checks the order.
 func (w *world) end() {
 	w.Helper()
 	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -102,10 +102,11 @@ func (w *world) end() {
 	})
 	for _, name := range []string{"site-app", "site-settings", "site-network"} {
 		if mr := w.mr(name); mr == nil || mr.DeletionTimestamp != nil {
-			w.Errorf("%s goes before the content of the site has gone", name)
+			w.Errorf("%s is deleted before the content of the site", name)
 		}
 	}
-	// The network's object stays until somebody removes a finalizer: it must have confirmed its deletion by then.
+	// A finalizer keeps the network's object until the test removes it. By then, the flow must have confirmed the
+	// deletion.
 	network := w.network()
 	kit.Change(w, w.client, network, func() { network.SetFinalizers([]string{"example.org/stays"}) })
 	kit.Change(w, w.client, content, func() { content.Finalizers = nil })
@@ -114,14 +115,14 @@ func (w *world) end() {
 		w.Error("the network is deleted without the confirmation")
 	}
 	if w.mr("site-app") != nil || w.mr("site-settings") != nil {
-		w.Error("the network goes before what needs it")
+		w.Error("the network is deleted before the bundles that need it")
 	}
 	network = w.network()
 	kit.Change(w, w.client, network, func() { network.SetFinalizers(nil) })
-	kit.EventuallyTrue(w, "the site is gone", func() bool { return !w.get(&corev1.ConfigMap{}, "site") })
+	kit.EventuallyTrue(w, "the site is deleted", func() bool { return !w.get(&corev1.ConfigMap{}, "site") })
 	left, err := flow.Remaining(always(w.T), w.client, flow.Owner{Flow: example.FlowName, UID: site.UID})
 	if err == nil && len(left) > 0 {
-		w.Errorf("left %v", left)
+		w.Errorf("the deletion left %v", left)
 	}
 }
 
@@ -132,7 +133,7 @@ func must(data []byte, err error) []byte {
 	return data
 }
 
-// TestReview23 deletes a Secret of a bundle, as a garbage collector might that has looked too early.
+// TestReview23 deletes a Secret of a bundle, like a garbage collector that ran too early.
 func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	w := newWorld(t)
 	_, _ = w.startFlow("v1")
@@ -142,14 +143,14 @@ func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	name := mr.Spec.SecretRefs[0].Name
 	for range 3 {
 		kit.Must(t, w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}))
-		kit.EventuallyTrue(t, "the Secret is there again", func() bool { return w.get(&corev1.Secret{}, name) })
+		kit.EventuallyTrue(t, "the Secret exists again", func() bool { return w.get(&corev1.Secret{}, name) })
 	}
 	if after := w.mr("site-app"); after.Generation != mr.Generation {
-		t.Errorf("the ManagedResource was changed: generation %d, then %d", mr.Generation, after.Generation)
+		t.Errorf("the ManagedResource was changed: the generation was %d and is %d", mr.Generation, after.Generation)
 	}
 }
 
-// TestSiteOfTheSameName declares a site again whose Secrets the garbage collector has not deleted yet.
+// TestSiteOfTheSameName recreates a site whose Secrets the garbage collector has not deleted yet.
 func TestSiteOfTheSameName(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), []string{w.namespace}, "controllers: {garbageCollector: {enabled: false}}")
@@ -163,7 +164,7 @@ func TestSiteOfTheSameName(t *testing.T) {
 	}
 
 	kit.Must(t, w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "site"}}))
-	kit.EventuallyTrue(t, "the site is gone", func() bool { return !w.get(&corev1.ConfigMap{}, "site") })
+	kit.EventuallyTrue(t, "the site is deleted", func() bool { return !w.get(&corev1.ConfigMap{}, "site") })
 	w.declare(map[string]string{"message": "hello"})
 	kit.EventuallyTrue(t, "the app of the second site is emitted", func() bool { return w.mr("site-app") != nil })
 	after := &corev1.Secret{}
@@ -171,11 +172,11 @@ func TestSiteOfTheSameName(t *testing.T) {
 		t.Fatalf("the second site does not use the Secret %s of the first one", name)
 	}
 	if after.Labels[flow.LabelOwner] == before.Labels[flow.LabelOwner] || !reflect.DeepEqual(after.Data, before.Data) {
-		t.Errorf("the Secret has the labels %v and %d keys, before it had %v and %d", after.Labels, len(after.Data), before.Labels, len(before.Data))
+		t.Errorf("the Secret has the labels %v and %d keys. Before, it had %v and %d", after.Labels, len(after.Data), before.Labels, len(before.Data))
 	}
 }
 
-// TestReview07 has the ManagedResource of somebody else in the way.
+// TestReview07 has a ManagedResource of another flow in the way.
 func TestReview07ForeignManagedResourcesAreNotTouched(t *testing.T) {
 	w := newWorld(t)
 	foreign := w.mr("site-app")
@@ -196,7 +197,7 @@ func TestReview07ForeignManagedResourcesAreNotTouched(t *testing.T) {
 	}
 }
 
-// TestLargeBundle emits more than a Secret can hold.
+// TestLargeBundle emits a bundle that is larger than a Secret can be.
 func TestLargeBundle(t *testing.T) {
 	w := newWorld(t)
 	owner := flow.Owner{Flow: "large", UID: "1", Namespace: w.namespace, Name: "large"}
@@ -215,7 +216,7 @@ func TestLargeBundle(t *testing.T) {
 		result, err := emitter.Emit(t.Context(), owner, plan)
 		kit.Must(t, err)
 		if len(result.Written) != want {
-			t.Errorf("wrote %v, want %d bundles", result.Written, want)
+			t.Errorf("the pass wrote %v, want %d bundles", result.Written, want)
 		}
 	}
 	objects := 0

@@ -7,14 +7,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// startBinary starts a resource-manager with settings of the garbage collector.
+// startBinary starts a resource-manager with settings for the garbage collector.
 func (f *fixture) startBinary(settings string) *kit.Process {
 	f.Helper()
 	return kit.StartManager(f, shared.Get(f).Kubeconfig(), []string{f.namespace}, "controllers: {garbageCollector: "+settings+"}\n")
 }
 
-// TestBinaryCollectsGarbageIfEnabled: the configuration enables the garbage collector, which is disabled by default. What it
-// deletes would be ten minutes old, so the metrics tell that it runs.
+// TestBinaryCollectsGarbageIfEnabled checks that the configuration enables the garbage collector, which is disabled by default. No
+// object is old enough to be deleted, which takes ten minutes. So the metrics have to show that it runs.
 func TestBinaryCollectsGarbageIfEnabled(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a", "b")
@@ -25,7 +25,7 @@ func TestBinaryCollectsGarbageIfEnabled(t *testing.T) {
 		return body
 	}
 	const success = "resource_manager_garbage_collection_last_success_timestamp_seconds"
-	f.eventually("a run is over", func() bool {
+	f.eventually("a run is complete", func() bool {
 		body := metrics()
 		return strings.Contains(body, success) && !strings.Contains(body, success+" 0\n")
 	})
@@ -36,17 +36,17 @@ func TestBinaryCollectsGarbageIfEnabled(t *testing.T) {
 		"resource_manager_garbage_collection_last_duration_seconds ",
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the metrics have no %s", want)
+			t.Errorf("the metrics do not contain %s", want)
 		}
 	}
 	if text := p.Written.String(); !strings.Contains(text, "Collected garbage") || !strings.Contains(text, `"young":3`) {
-		t.Error("the log does not tell what was done")
+		t.Error("the log does not describe the run")
 	}
 
 	p = f.startBinary("{}")
-	f.eventually("the controllers of the other one run", func() bool { return strings.Count(p.Written.String(), "Starting workers") == 2 })
+	f.eventually("the controllers of the other resource-manager run", func() bool { return strings.Count(p.Written.String(), "Starting workers") == 2 })
 	if body := metrics(); !strings.Contains(body, "controller_runtime") || strings.Contains(body, "resource_manager_garbage") || strings.Contains(p.Written.String(), "Collected garbage") {
-		t.Error("it runs although it is not enabled")
+		t.Error("the garbage collector runs although it is not enabled")
 	}
 	f.wantLeft("a", "b", "s")
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestExampleOfTheSpecification is the example of gardener-resource-manager's documentation, as it is there.
+// TestExampleOfTheSpecification is the unchanged example of gardener-resource-manager's documentation.
 func TestExampleOfTheSpecification(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("test-1234", "test-5678")
@@ -33,7 +33,7 @@ func TestExampleOfTheSpecification(t *testing.T) {
 	f.wantLeft("test-5678")
 }
 
-// TestLabel: only ConfigMaps and Secrets with the exact label are looked at.
+// TestLabel checks that only ConfigMaps and Secrets with the exact label are considered.
 func TestLabel(t *testing.T) {
 	f := newFixture(t)
 	for i, labels := range []map[string]string{nil, {"a": "b"}, {references.LabelKeyGarbageCollectable: "false"}, {references.LabelKeyGarbageCollectable: ""},
@@ -46,11 +46,11 @@ func TestLabel(t *testing.T) {
 	f.collect()
 	f.wantLeft("c0", "c1", "c2", "c3", "c4", "c5", "s0", "s1", "s2", "s3", "s4", "s5")
 	if f.metric("garbage_candidates", "ConfigMap") != 1 || f.metric("garbage_collected_total", "Secret") != 1 {
-		t.Error("the metrics tell something else")
+		t.Error("the metrics have other values")
 	}
 }
 
-// TestImmutableOrNot: whether an object is immutable does not matter.
+// TestImmutableOrNot checks that the field immutable does not matter.
 func TestImmutableOrNot(t *testing.T) {
 	f := newFixture(t)
 	for _, name := range []string{"used", "unused"} {
@@ -69,7 +69,7 @@ func TestImmutableOrNot(t *testing.T) {
 	f.wantLeft("used-true-false", "used-false-true", "used-false-false", "used-true-false", "used-false-true", "used-false-false")
 }
 
-// referrer makes objects of a kind whose annotations count. Template are the annotations of the Pods, for kinds that have a template.
+// referrer creates objects of a kind whose annotations count. For kinds with a template, template contains the annotations of its Pods.
 type referrer struct {
 	kind string
 	make func(meta metav1.ObjectMeta, template map[string]string) client.Object
@@ -131,8 +131,8 @@ func referrers() []referrer {
 	}
 }
 
-// TestReferrers: for every kind, annotations of the object itself keep ConfigMaps and Secrets of its namespace, as long as they
-// are there. Those of its template do not, since its Pods have them.
+// TestReferrers checks for every kind that annotations of the object itself keep ConfigMaps and Secrets of its namespace while the
+// object exists. Annotations of its template do not, because its Pods have them.
 func TestReferrers(t *testing.T) {
 	for _, referrer := range referrers() {
 		t.Run(referrer.kind, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestReferrers(t *testing.T) {
 			f.collect()
 			f.wantLeft("used", "s-used")
 			if left := f.leftIn(elsewhere); len(left) != 0 {
-				t.Errorf("in another namespace, %q are left", left)
+				t.Errorf("in another namespace, the remaining objects are %q", left)
 			}
 			must(t, f.client.Delete(f.ctx, obj, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 			f.collect()
@@ -163,11 +163,11 @@ func TestReferrers(t *testing.T) {
 	}
 }
 
-// TestSecretRefs: a Secret that a ManagedResource names stays, also without an annotation, as long as it is named.
+// TestSecretRefs checks that a Secret that a ManagedResource references is kept without an annotation while it is referenced.
 func TestSecretRefs(t *testing.T) {
 	f := newFixture(t)
 	f.secrets("named", "unused")
-	f.configMaps("named") // a ConfigMap of the same name is not meant
+	f.configMaps("named") // a ConfigMap of the same name is not referenced
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: f.metaOf("referrer", nil)}
 	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: "missing"}, {Name: "named"}}
 	must(t, f.client.Create(f.ctx, mr))
@@ -179,7 +179,7 @@ func TestSecretRefs(t *testing.T) {
 	f.wantLeft()
 }
 
-// TestLifeOfAClient: a client makes its objects unique, injects the references and later changes its data, as documented.
+// TestLifeOfAClient checks a client that makes its objects unique, injects the references and later changes its data, as documented.
 func TestLifeOfAClient(t *testing.T) {
 	f := newFixture(t)
 	unique := func(value string) *corev1.ConfigMap {
@@ -200,17 +200,17 @@ func TestLifeOfAClient(t *testing.T) {
 	must(t, f.client.Create(f.ctx, deployment))
 	f.collect()
 	f.wantLeft(first.Name)
-	oldPod := f.pod("old", first.Name) // which the Deployment made
+	oldPod := f.pod("old", first.Name) // the Pod of the Deployment
 	later := f.clock.Now()
 	f.clock.SetTime(time.Now())
 	second := unique("2")
 	f.collect()
-	f.wantLeft(first.Name, second.Name) // nothing refers to the second one yet, but it is new
+	f.wantLeft(first.Name, second.Name) // the second one has no reference yet, but is new
 	f.clock.SetTime(later)
 	use(second)
 	must(t, f.client.Update(f.ctx, deployment))
 	if !maps.Equal(deployment.Annotations, deployment.Spec.Template.Annotations) {
-		t.Errorf("the Deployment has %v, its template %v", deployment.Annotations, deployment.Spec.Template.Annotations)
+		t.Errorf("the annotations of the Deployment are %v, those of its template %v", deployment.Annotations, deployment.Spec.Template.Annotations)
 	}
 	f.collect()
 	f.wantLeft(first.Name, second.Name)
@@ -219,7 +219,7 @@ func TestLifeOfAClient(t *testing.T) {
 	f.wantLeft(second.Name)
 }
 
-// TestMinimumAge: objects younger than ten minutes are kept.
+// TestMinimumAge checks that objects younger than ten minutes are kept.
 func TestMinimumAge(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a")
@@ -232,14 +232,14 @@ func TestMinimumAge(t *testing.T) {
 		f.wantLeft("a")
 	}
 	if !strings.Contains(f.log.last(), `"young"=1`) {
-		t.Errorf("the log says %s", f.log.last())
+		t.Errorf("the last line of the log is %s", f.log.last())
 	}
 	f.clock.SetTime(created.Add(10 * time.Minute))
 	f.collect()
 	f.wantLeft()
 }
 
-// TestStartAndSyncPeriod: it runs at the start and then in every sync period, and soon again after a failure.
+// TestStartAndSyncPeriod checks that the collector runs at the start, then in every sync period, and soon after a failure.
 func TestStartAndSyncPeriod(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(f.ctx)
@@ -259,14 +259,14 @@ func TestStartAndSyncPeriod(t *testing.T) {
 	f.eventually("the second run has failed", func() bool { return strings.Contains(f.log.last(), "again") })
 	waits()
 	if !strings.Contains(f.log.last(), `"again"="10s"`) {
-		t.Errorf("the log says %s", f.log.last())
+		t.Errorf("the last line of the log is %s", f.log.last())
 	}
 	f.wantLeft("second")
 	f.requests.mu.Lock()
 	f.requests.before = nil
 	f.requests.mu.Unlock()
 	f.clock.Step(10 * time.Second)
-	f.eventually("the third run has deleted it", func() bool { return len(f.left()) == 0 })
+	f.eventually("the third run has deleted the ConfigMap", func() bool { return len(f.left()) == 0 })
 	cancel()
 	must(t, <-done)
 }

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// fixture is a namespace and a collector for it alone, of which every run is made by the test. Its clock is an hour ahead, so
-// that nothing is too new to be deleted.
+// fixture is a namespace with its own collector. The test triggers every run. The collector's clock is an hour ahead, so that all
+// objects are old enough to be deleted.
 type fixture struct {
 	*testing.T
 	ctx       context.Context
@@ -148,7 +148,7 @@ func (l *lines) last() string {
 	return l.all[len(l.all)-1]
 }
 
-// requestLog counts the collector's requests and may break them.
+// requestLog records the collector's requests and can make them fail.
 type requestLog struct {
 	mu     sync.Mutex
 	all    []*http.Request
@@ -235,13 +235,13 @@ func (f *fixture) pod(name string, configMaps ...string) *corev1.Pod {
 	return pod
 }
 
-// collect runs once, without an error.
+// collect runs the collector once and expects no error.
 func (f *fixture) collect() {
 	f.Helper()
 	must(f, f.collector.Collect(f.ctx))
 }
 
-// left returns the names of the ConfigMaps and Secrets that have not been deleted, in order.
+// left returns the names of the remaining ConfigMaps and Secrets, in order.
 func (f *fixture) left() []string {
 	f.Helper()
 	return f.leftIn(f.namespace)
@@ -267,7 +267,7 @@ func (f *fixture) wantLeft(names ...string) {
 	f.Helper()
 	slices.Sort(names)
 	if got := f.left(); !slices.Equal(got, names) {
-		f.Errorf("left are %q, want %q", got, names)
+		f.Errorf("the remaining objects are %q, want %q", got, names)
 	}
 }
 
@@ -290,7 +290,7 @@ func (f *fixture) metric(name string, labels ...string) float64 {
 			}
 		}
 	}
-	f.Errorf("there is no metric %s %v", name, labels)
+	f.Errorf("no metric %s %v found", name, labels)
 	return 0
 }
 

@@ -17,11 +17,11 @@ import (
 )
 
 var (
-	objects = flag.Int("gc.objects", 500, "ConfigMaps of TestManyObjects, of which every 20th is unused")
+	objects = flag.Int("gc.objects", 500, "number of ConfigMaps of TestManyObjects; every 20th is unused")
 	qps     = flag.Float64("gc.qps", -1, "requests per second of the garbage collector in TestManyObjects; 100 by default in the binary")
 )
 
-// TestManyObjects: among many ConfigMaps, exactly those are deleted that nothing refers to. Each Pod refers to ten.
+// TestManyObjects checks that of many ConfigMaps, exactly the unreferenced ones are deleted. Each Pod references ten.
 func TestManyObjects(t *testing.T) {
 	f := newFixture(t)
 	config := shared.Get(t).Config()
@@ -69,13 +69,13 @@ func TestManyObjects(t *testing.T) {
 	}
 	f.wantLeft(want...)
 	if got := f.metric("garbage_collected_total", "ConfigMap"); got != float64((*objects+19)/20) {
-		t.Errorf("%f were deleted", got)
+		t.Errorf("%f ConfigMaps were deleted", got)
 	}
 }
 
 func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// watchHeap measures the heap until the function is called that it returns.
+// watchHeap measures the heap until the returned function is called, which returns the maximum.
 func watchHeap() func() uint64 {
 	var most atomic.Uint64
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -18,14 +18,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// lists are the resources that are listed.
+// lists are the listed resources.
 var lists = []string{"configmaps", "secrets", "managedresources", "prometheuses", "deployments", "statefulsets", "daemonsets", "cronjobs", "jobs", "pods"}
 
 func isList(request *http.Request, resource string) bool {
 	return request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/"+resource)
 }
 
-// answer answers in the name of the API server.
+// answer returns an answer in place of the API server.
 func answer(request *http.Request, code int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
@@ -33,7 +33,7 @@ func answer(request *http.Request, code int, body string) *http.Response {
 	}
 }
 
-// TestListThatFails: if any list fails or is not an answer, at the first or at the second look, nothing is deleted.
+// TestListThatFails checks that nothing is deleted if any list fails or has an invalid answer, in the first or the second pass.
 func TestListThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a")
@@ -68,7 +68,7 @@ func TestListThatFails(t *testing.T) {
 					return response(request)
 				}
 				if look == 2 && (resource == "configmaps" || resource == "secrets") {
-					continue // candidates are listed once
+					continue // candidates are listed only once
 				}
 				if err := f.collector.Collect(f.ctx); err == nil || !strings.Contains(err.Error(), "no objects are deleted") && !strings.Contains(err.Error(), "without further deletions") {
 					t.Errorf("%s, %s, look %d: %v", resource, name, look, err)
@@ -80,7 +80,7 @@ func TestListThatFails(t *testing.T) {
 		}
 	}
 	if f.metric("garbage_collection_failures_total", "list") == 0 || f.metric("garbage_collection_last_success_timestamp_seconds") != 0 {
-		t.Error("the metrics do not tell")
+		t.Error("the metrics do not show the failures")
 	}
 	f.requests.answer = nil
 	f.collect()
@@ -90,7 +90,7 @@ func TestListThatFails(t *testing.T) {
 	}
 }
 
-// TestConnectionThatBreaks is the same with errors of the connection.
+// TestConnectionThatBreaks checks the same for connection errors.
 func TestConnectionThatBreaks(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a")
@@ -108,8 +108,8 @@ func TestConnectionThatBreaks(t *testing.T) {
 	}
 }
 
-// TestSecondPageThatFails: a list that breaks off between its pages deletes nothing, although only later pages have references;
-// one that has expired is read anew.
+// TestSecondPageThatFails checks that nothing is deleted if a list fails between its pages, although only later pages have references.
+// A list that has expired is read again.
 func TestSecondPageThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a", "b")
@@ -126,7 +126,7 @@ func TestSecondPageThatFails(t *testing.T) {
 		return nil
 	}
 	if err := f.collector.Collect(f.ctx); err == nil {
-		t.Error("no error")
+		t.Error("the collection has not failed")
 	}
 	f.wantLeft("a", "b")
 	expired := 0
@@ -140,11 +140,11 @@ func TestSecondPageThatFails(t *testing.T) {
 	f.collect()
 	f.wantLeft("a")
 	if expired != 2 {
-		t.Errorf("%d pages had expired, want one at each look", expired)
+		t.Errorf("%d pages had expired, want one in each pass", expired)
 	}
 }
 
-// TestReferenceAddedMeanwhile: a reference that comes up after the first look is seen by the second one, up to its last list.
+// TestReferenceAddedMeanwhile checks that the second pass finds a reference that is added after the first pass, up to its last list.
 func TestReferenceAddedMeanwhile(t *testing.T) {
 	for _, resource := range lists[2:] {
 		t.Run(resource, func(t *testing.T) {
@@ -162,13 +162,13 @@ func TestReferenceAddedMeanwhile(t *testing.T) {
 			f.collect()
 			f.wantLeft("a")
 			if looks != 2 || !strings.Contains(f.log.last(), `"referredToMeanwhile"=1`) {
-				t.Errorf("%d looks, and the log says %s", looks, f.log.last())
+				t.Errorf("%d passes, and the last line of the log is %s", looks, f.log.last())
 			}
 		})
 	}
 }
 
-// TestReferenceAddedBetweenBatches: references are looked at again for every 500 objects.
+// TestReferenceAddedBetweenBatches checks that references are read again for every 500 objects.
 func TestReferenceAddedBetweenBatches(t *testing.T) {
 	f := newFixture(t)
 	for i := range 501 {
@@ -185,7 +185,7 @@ func TestReferenceAddedBetweenBatches(t *testing.T) {
 	f.wantLeft("c500")
 }
 
-// TestHandedDown: a reference that moves from a Deployment to a Pod while they are listed is found.
+// TestHandedDown checks that a reference that moves from a Deployment to a Pod during the lists is found.
 func TestHandedDown(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("a")
@@ -195,7 +195,7 @@ func TestHandedDown(t *testing.T) {
 	must(t, f.client.Create(f.ctx, deployment))
 	var once sync.Once
 	f.requests.before = func(request *http.Request) error {
-		if isList(request, "statefulsets") { // which come between Deployments and Pods
+		if isList(request, "statefulsets") { // listed between Deployments and Pods
 			once.Do(func() {
 				f.pod("p", "a")
 				must(t, f.client.Delete(f.ctx, deployment))
@@ -207,7 +207,8 @@ func TestHandedDown(t *testing.T) {
 	f.wantLeft("a")
 }
 
-// TestPreconditions: an object that was changed or created anew since it was listed is kept, and one that is gone is no error.
+// TestPreconditions checks that an object that was changed or recreated since it was listed is kept, and that a deleted object causes
+// no error.
 func TestPreconditions(t *testing.T) {
 	f := newFixture(t)
 	f.configMaps("changed", "unmarked", "anew", "gone", "garbage")
@@ -237,7 +238,7 @@ func TestPreconditions(t *testing.T) {
 	f.collect()
 	f.wantLeft("changed", "unmarked", "anew")
 	if !strings.Contains(f.log.last(), `"deleted"=1`) || !strings.Contains(f.log.last(), `"changedMeanwhile"=3`) {
-		t.Errorf("the log says %s", f.log.last())
+		t.Errorf("the last line of the log is %s", f.log.last())
 	}
 	for _, request := range f.requests.take() {
 		if request.Method == http.MethodDelete && request.ContentLength < 50 {
@@ -248,7 +249,7 @@ func TestPreconditions(t *testing.T) {
 	f.wantLeft("unmarked")
 }
 
-// TestDeletionsThatFail: all others are deleted, and the error names each.
+// TestDeletionsThatFail checks that all other objects are deleted, and that the error names each failed one.
 func TestDeletionsThatFail(t *testing.T) {
 	f := newFixture(t)
 	var names []string
@@ -266,7 +267,7 @@ func TestDeletionsThatFail(t *testing.T) {
 	err := f.collector.Collect(f.ctx)
 	var deletion *garbagecollector.DeletionError
 	if !errors.As(err, &deletion) || len(deletion.Errors) != 2 || !errors.Is(err, errBroken) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("the error is %v", err)
 	}
 	text := err.Error()
 	if !strings.HasPrefix(text, "Could not delete all unused resources: ConfigMap "+f.namespace+"/c07: ") || !strings.Contains(text, "Secret "+f.namespace+"/s: ") {
@@ -274,11 +275,11 @@ func TestDeletionsThatFail(t *testing.T) {
 	}
 	f.wantLeft("c07", "s")
 	if f.metric("garbage_collection_failures_total", "delete") != 2 || f.metric("garbage_collected_total", "ConfigMap") != 39 {
-		t.Error("the metrics tell something else")
+		t.Error("the metrics have other values")
 	}
 }
 
-// TestFinalizer: what is being deleted already is left alone.
+// TestFinalizer checks that objects that are already being deleted are skipped.
 func TestFinalizer(t *testing.T) {
 	f := newFixture(t)
 	meta := f.metaOf("held", marked)
@@ -289,13 +290,13 @@ func TestFinalizer(t *testing.T) {
 	f.requests.take()
 	f.collect()
 	if count := f.requests.count(http.MethodDelete, ""); count != 0 {
-		t.Errorf("%d deletions of what is being deleted", count)
+		t.Errorf("%d deletions of objects that are already being deleted", count)
 	}
 	must(t, f.client.Patch(f.ctx, held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 	f.wantLeft()
 }
 
-// TestNamespaces: with namespaces configured, nothing else is touched or read; without, all are.
+// TestNamespaces checks that only the configured namespaces are changed or read. If none are configured, all are.
 func TestNamespaces(t *testing.T) {
 	f := newFixture(t)
 	second, other := f.newNamespace(), f.newNamespace()
@@ -308,18 +309,18 @@ func TestNamespaces(t *testing.T) {
 	f.collect()
 	f.wantLeft("kept")
 	if len(f.leftIn(second)) != 0 || len(f.leftIn(other)) != 1 {
-		t.Errorf("left are %q and, in another namespace, %q", f.leftIn(second), f.leftIn(other))
+		t.Errorf("the remaining objects are %q and, in another namespace, %q", f.leftIn(second), f.leftIn(other))
 	}
 	for _, request := range f.requests.take() {
 		if isAnyList(request) && !strings.Contains(request.URL.Path, "/namespaces/") {
-			t.Errorf("reads all namespaces: %s", request.URL)
+			t.Errorf("the collector reads all namespaces: %s", request.URL)
 		}
 	}
 	f.collector.Options.Namespaces = nil
 	f.collect()
 	f.wantLeft("kept")
 	if len(f.leftIn(other)) != 0 {
-		t.Error("without namespaces, not all are looked at")
+		t.Error("without configured namespaces, not all namespaces are collected")
 	}
 }
 
@@ -332,7 +333,7 @@ func isAnyList(request *http.Request) bool {
 	return false
 }
 
-// TestMetadataAlone: every list asks for metadata, in pages, and for the present state.
+// TestMetadataAlone checks that every list requests metadata, in pages, and the current state.
 func TestMetadataAlone(t *testing.T) {
 	f := newFixture(t)
 	f.collect()
@@ -347,19 +348,19 @@ func TestMetadataAlone(t *testing.T) {
 		}
 		query := request.URL.Query()
 		if !strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadataList") || query.Get("limit") != "500" || query.Get("resourceVersion") != "" {
-			t.Errorf("%s asks for %s", request.URL, request.Header.Get("Accept"))
+			t.Errorf("%s requests %s", request.URL, request.Header.Get("Accept"))
 		}
 	}
 }
 
-// TestKindsThatAreNotThere: without ManagedResources and Prometheuses in the API, there are no references of them.
+// TestKindsThatAreNotThere checks that if the API does not have ManagedResources and Prometheuses, they hold no references.
 func TestKindsThatAreNotThere(t *testing.T) {
 	f := newFixture(t)
 	t.Cleanup(func() { installDefinitions(t, shared.Get(t).Config()) })
 	for _, name := range []string{"managedresources.resources.gardener.cloud", "prometheuses.monitoring.coreos.com"} {
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(t, f.client.Delete(f.ctx, definition))
-		f.eventually(name+" is gone", func() bool {
+		f.eventually(name+" no longer exists", func() bool {
 			gone, err := f.collector.Kinds.Abolished(f.ctx, kindOf(name))
 			return err == nil && gone
 		})
@@ -373,13 +374,13 @@ func TestKindsThatAreNotThere(t *testing.T) {
 		return nil
 	}
 	if err := f.collector.Collect(f.ctx); !errors.Is(err, errBroken) {
-		t.Errorf("although discovery fails: %v", err)
+		t.Errorf("the error with failing discovery is %v", err)
 	}
 	f.wantLeft("a", "b")
 	f.requests.before = nil
 	f.collect()
 	f.wantLeft("a")
 	if !strings.Contains(f.log.last(), `"deleted"=1`) {
-		t.Errorf("the log says %s", f.log.last())
+		t.Errorf("the last line of the log is %s", f.log.last())
 	}
 }

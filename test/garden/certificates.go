@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// proxyName is the name with which the aggregator identifies itself.
+	// proxyName is the name that the aggregator authenticates with.
 	proxyName = "aggregator"
-	// serverName is the name by which the aggregator knows the API server.
+	// serverName is the DNS name that the aggregator uses for the API server.
 	serverName = serviceName + "." + serviceNamespace + ".svc"
 	// Issuer is the issuer of workload identity tokens.
 	Issuer = "https://issuer.garden.example"
@@ -29,8 +29,8 @@ const (
 	validity = 24 * time.Hour
 )
 
-// writeCertificates writes the certificates and keys of the aggregator and of the API server, and returns the authority that
-// the latter's certificate comes from, in PEM.
+// writeCertificates writes the certificates and keys of the aggregator and of the API server, and returns the authority of
+// the API server's certificate, in PEM.
 func writeCertificates(dir string) ([]byte, error) {
 	if _, err := issue(dir, "proxy", &x509.Certificate{
 		Subject: pkix.Name{CommonName: proxyName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

@@ -25,23 +25,25 @@ const (
 
 	pollInterval = 50 * time.Millisecond
 	readyTimeout = time.Minute
-	// shutdownGrace is longer than the API server waits for requests.
+	// shutdownGrace is longer than the time for which the API server waits for requests.
 	shutdownGrace = 90 * time.Second
 )
 
-// Options say what a garden consists of.
+// Options configure a garden.
 type Options struct {
-	// ControlPlane is the control plane under the garden. Flags for the aggregator are added.
+	// ControlPlane configures the control plane of the garden. Start adds flags for the aggregator.
 	ControlPlane controlplane.Options
 	// APIServer is the path of the API server's program.
 	APIServer string
-	// APIServerArgs are further arguments of it, with dashes.
+	// APIServerArgs are additional arguments of the API server, including the dashes.
 	APIServerArgs []string
-	// EtcdServer returns the URL at which the API server finds etcd, such as that of a proxy; by default etcd's own, which it gets.
+	// EtcdServer returns the URL under which the API server reaches etcd, for example that of a proxy. Its argument is the URL
+	// of etcd, which is also the default.
 	EtcdServer func(*url.URL) string
-	// Identity is the identity of the garden, by default test-garden.
+	// Identity is the identity of the garden. It defaults to test-garden.
 	Identity string
-	// Dir keeps the certificates and kubeconfig of the API server. By default it is a temporary directory. Stop removes it.
+	// Dir contains the certificates and the kubeconfig of the API server. It defaults to a temporary directory. Stop removes
+	// it.
 	Dir string
 }
 
@@ -57,7 +59,7 @@ type Garden struct {
 	process    *controlplane.Process
 }
 
-// Start starts a garden and waits until all its APIs are served. The context bounds the start only.
+// Start starts a garden and waits until all its APIs are served. The context applies only to the start.
 func Start(ctx context.Context, options Options) (_ *Garden, err error) {
 	if options.Identity == "" {
 		options.Identity = defaultIdentity
@@ -102,7 +104,7 @@ func makeDir(dir string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// withAggregator adds the flags with which kube-apiserver identifies itself and its clients to other API servers.
+// withAggregator adds the flags with which kube-apiserver authenticates itself and its clients to other API servers.
 func withAggregator(options controlplane.Options, dir string) controlplane.Options {
 	args := map[string][]string{
 		"requestheader-client-ca-file":       {filepath.Join(dir, "proxy-ca.crt")},
@@ -120,11 +122,12 @@ func withAggregator(options controlplane.Options, dir string) controlplane.Optio
 	return options
 }
 
-// StartAPIServer starts the API server, again if it was killed before, and waits until the aggregator serves all its groups.
+// StartAPIServer starts the API server, or restarts it after it was killed, and waits until the aggregator serves all its
+// groups.
 //
-// The aggregator learns the address only when the API server is ready, as in a cluster, where a Service has ready Pods only. A
-// connection that begins earlier can be anonymous for as long as it lasts: the server asks for client certificates of the
-// authorities that it has read by then.
+// The aggregator gets the address only when the API server is ready, as in a cluster, where a Service has only ready Pods.
+// An earlier connection could be anonymous as long as it lasts, because the server requests only client certificates of the
+// authorities that it has already read.
 func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 	start := time.Now()
 	if g.port, err = controlplane.FreePort(); err != nil {
@@ -168,13 +171,13 @@ func (g *Garden) startProcess() error {
 	return nil
 }
 
-// KillAPIServer ends the API server at once, as if its machine had failed.
+// KillAPIServer stops the API server immediately, as if its machine had failed.
 func (g *Garden) KillAPIServer() error { return g.process.Stop(0) }
 
-// StopAPIServer asks the API server to end, and ends it at once after a time.
+// StopAPIServer stops the API server gracefully, and kills it after the grace period.
 func (g *Garden) StopAPIServer(grace time.Duration) error { return g.process.Stop(grace) }
 
-// PID is the process ID of the API server.
+// PID returns the process ID of the API server.
 func (g *Garden) PID() int { return g.process.PID() }
 
 // awaitReady waits until the API server is ready.
@@ -185,7 +188,7 @@ func (g *Garden) awaitReady(ctx context.Context) error {
 // Ready reports whether the API server is ready to serve.
 func (g *Garden) Ready(ctx context.Context) bool { return g.checkReady(ctx) == nil }
 
-// checkReady returns why the API server is not ready. It sends no credentials: see StartAPIServer.
+// checkReady returns why the API server is not ready. It sends no credentials for the reason in StartAPIServer.
 func (g *Garden) checkReady(ctx context.Context) error {
 	direct, err := discovery.NewDiscoveryClientForConfig(rest.AnonymousClientConfig(g.Direct()))
 	if err != nil {
@@ -194,7 +197,7 @@ func (g *Garden) checkReady(ctx context.Context) error {
 	return direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// awaitGroups waits until all groups of the API server are served by the aggregator.
+// awaitGroups waits until the aggregator serves all groups of the API server.
 func (g *Garden) awaitGroups(ctx context.Context) error {
 	aggregated, err := discovery.NewDiscoveryClientForConfig(g.Config())
 	if err != nil {
@@ -210,7 +213,7 @@ func (g *Garden) awaitGroups(ctx context.Context) error {
 	})
 }
 
-// await waits until the condition returns no error. It ends earlier if the API server does.
+// await waits until the condition returns no error. It fails early if the API server exits.
 func (g *Garden) await(ctx context.Context, what string, condition func(context.Context) error) error {
 	var objection error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
@@ -226,7 +229,7 @@ func (g *Garden) await(ctx context.Context, what string, condition func(context.
 	return nil
 }
 
-// Direct returns a client configuration like that of the control plane for the API server itself, without the aggregator.
+// Direct returns a client configuration that connects to the API server directly, without the aggregator.
 func (g *Garden) Direct() *rest.Config {
 	config := g.Config()
 	config.Host = "https://127.0.0.1:" + strconv.Itoa(g.port)
@@ -240,7 +243,7 @@ func (g *Garden) Stop() error {
 	var errs []error
 	if g.process != nil {
 		grace := time.Duration(0)
-		if controlplane.Covered() { // it writes its coverage when it ends by itself
+		if controlplane.Covered() { // it writes its coverage only on a graceful stop
 			grace = shutdownGrace
 		}
 		errs = append(errs, g.process.Stop(grace))

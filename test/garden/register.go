@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// userName is the user as which the API server talks to kube-apiserver. Its rights are those that the chart gives.
+// userName is the user that the API server authenticates as at kube-apiserver. It has the permissions of the chart.
 const userName = "gardener-apiserver"
 
 // versions are the groups and versions that the API server serves.
@@ -32,16 +32,16 @@ func versions() []schema.GroupVersion {
 	return versions
 }
 
-// fieldOwner owns the fields of what the garden needs in its control plane.
+// fieldOwner owns the fields of the garden's objects in its control plane.
 const fieldOwner = "test-garden"
 
-// isAPIService reports whether the object makes kube-apiserver pass requests on to the API server.
+// isAPIService reports whether the object makes kube-apiserver forward requests to the API server.
 func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
 
 // isRight reports whether the object is needed before the API server starts.
 func isRight(object *unstructured.Unstructured) bool { return !isAPIService(object) }
 
-// applyChart applies those objects of the chart for the garden's side for which selected is true.
+// applyChart applies the selected objects of the chart for the garden's side.
 func (g *Garden) applyChart(ctx context.Context, selected func(*unstructured.Unstructured) bool) error {
 	objects, err := g.renderChart()
 	if err != nil {
@@ -55,14 +55,15 @@ func (g *Garden) applyChart(ctx context.Context, selected func(*unstructured.Uns
 		if !selected(object) {
 			continue
 		}
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		configuration := client.ApplyConfigurationFromUnstructured(object)
+		if err := c.Apply(ctx, configuration, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// renderChart renders the chart of the API server for the garden's side, with the port that the API server listens on now.
+// renderChart renders the chart of the API server for the garden's side, with the current port of the API server.
 func (g *Garden) renderChart() ([]*unstructured.Unstructured, error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -73,7 +74,8 @@ func (g *Garden) renderChart() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	files, err := generate.Render(loaded, "garden", map[string]any{
-		"mode": "garden", "user": userName, "externalName": "localhost", "servicePort": g.port, "tls": map[string]any{"caBundle": string(g.authority)},
+		"mode": "garden", "user": userName, "externalName": "localhost", "servicePort": g.port,
+		"tls": map[string]any{"caBundle": string(g.authority)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("render the chart of the API server: %w", err)
@@ -91,7 +93,7 @@ func (g *Garden) renderChart() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// writeKubeconfig writes the kubeconfig of the API server, in which the administrator impersonates its user.
+// writeKubeconfig writes the kubeconfig of the API server. It impersonates the API server's user as administrator.
 func (g *Garden) writeKubeconfig() (string, error) {
 	config, err := clientcmd.Load(g.Kubeconfig())
 	if err != nil {

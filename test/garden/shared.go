@@ -26,7 +26,8 @@ type Shared struct {
 // Run runs the package's tests, stops the garden and returns the exit code.
 func (s *Shared) Run(m *testing.M) int { return s.Stop(m.Run()) }
 
-// Stop stops the garden, if a test has started it, after the tests of a package have ended with an exit code. It returns the exit code.
+// Stop stops the garden if a test has started it. Call it after the tests of a package with their exit code, which it
+// returns.
 func (s *Shared) Stop(code int) int {
 	if s.garden == nil {
 		return code
@@ -38,7 +39,7 @@ func (s *Shared) Stop(code int) int {
 	return code
 }
 
-// Get returns the garden. It skips the test under -short, and fails it if there is no garden.
+// Get returns the garden. It skips the test under -short, and fails it if the garden cannot be started.
 func (s *Shared) Get(tb testing.TB) *Garden {
 	tb.Helper()
 	if testing.Short() {

@@ -39,12 +39,12 @@ func newAuthority(dir string) (*authority, error) {
 	return a, errors.Join(os.WriteFile(a.certFile, a.certificate, 0o600), os.WriteFile(a.keyFile, encoded, 0o600))
 }
 
-// args are arguments of kube-controller-manager.
+// args returns the arguments of kube-controller-manager.
 func (a *authority) args() []string {
 	return []string{"--cluster-signing-cert-file=" + a.certFile, "--cluster-signing-key-file=" + a.keyFile}
 }
 
-// addTo adds the authority to those that kube-apiserver reads from a file, again when it changes.
+// addTo adds the authority to a file of kube-apiserver, which reads the file again when it changes.
 func (a *authority) addTo(path string) error {
 	before, err := os.ReadFile(path)
 	if err != nil {

@@ -15,7 +15,7 @@ func (f *fixture) defineAutoscalers() {
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(f, err)
 	_, err = envtest.InstallCRDs(f.seedPlane.Config(), envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd", "autoscaling")}, ErrorIfPathMissing: true, MaxTime: kit.Patience,
+		Paths: []string{filepath.Join(root, "config", "crd", "autoscaling")}, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout,
 	})
 	kit.Must(f, err)
 }

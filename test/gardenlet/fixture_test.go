@@ -1,4 +1,4 @@
-// Package gardenlet tests the gardenlet's program between a garden and a seed, both real control planes.
+// Package gardenlet tests gardenlet's program with a garden and a seed, both real control planes.
 package gardenlet
 
 import (
@@ -48,17 +48,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// binary builds the gardenlet once and returns its path.
+// binary builds gardenlet once and returns its path.
 var binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/gardenlet") })
 
-// fixture is a garden and a seed. The gardenlet has the rights that its chart gives, and no others.
+// fixture is a garden and a seed. gardenlet has only the permissions that its chart grants.
 type fixture struct {
 	*testing.T
 	gardenPlane            *garden.Garden
 	seedPlane              *controlplane.ControlPlane
 	garden, seed           client.WithWatch
 	gardenAudit, seedAudit string
-	// config is the configuration file, and health the address of the health checks.
+	// config is the path of the configuration file. health is the address of the health checks.
 	config, health string
 	process        *controlplane.Process
 	seedKubeconfig string
@@ -85,7 +85,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		kit.Must(t, f.gardenPlane.KillAPIServer()) // it would wait for watches to end
+		kit.Must(t, f.gardenPlane.KillAPIServer()) // a graceful stop would wait for watches to end
 		kit.Must(t, f.gardenPlane.Stop())
 	})
 	kit.Must(t, authority.addTo(filepath.Join(f.gardenPlane.Dir(), "certs", "client-cert-auth-ca.crt")))
@@ -95,7 +95,7 @@ func newFixture(t *testing.T) *fixture {
 	f.garden, f.seed = newClient(t, f.gardenPlane.Config(), served.AddToScheme), newClient(t, f.seedPlane.Config(), resourcesv1alpha1.AddToScheme)
 	t.Cleanup(func() {
 		if log, err := os.ReadFile(filepath.Join(f.seedPlane.Dir(), "gardenlet.log")); err == nil && t.Failed() {
-			t.Logf("log of the gardenlet:\n%s", log)
+			t.Logf("log of gardenlet:\n%s", log)
 		}
 	})
 	kit.DefineManagedResources(t, f.seedPlane.Config())
@@ -120,7 +120,7 @@ func gardenValues() map[string]any {
 	return map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName, "bootstrapTokenID": tokenID}}}
 }
 
-// prepareGarden creates what the garden has before there is a Seed: rights and a bootstrap token.
+// prepareGarden creates the objects that the garden has before its first Seed: permissions and a bootstrap token.
 func (f *fixture) prepareGarden() {
 	f.Helper()
 	f.namespace(f.garden, "garden", nil)
@@ -134,7 +134,7 @@ func (f *fixture) prepareGarden() {
 	f.secret("gardenlet-kubeconfig-bootstrap", nil, map[string]string{"kubeconfig": f.kubeconfig(config, tokenID+"."+tokenSecret)})
 }
 
-// prepareSeed creates what the seed has before the gardenlet: rights.
+// prepareSeed creates the objects that the seed has before gardenlet starts: permissions.
 func (f *fixture) prepareSeed() {
 	f.Helper()
 	f.namespace(f.seed, "garden", nil)
@@ -142,7 +142,8 @@ func (f *fixture) prepareSeed() {
 	f.authenticate()
 }
 
-// admit creates what the garden's controller-manager creates for a new Seed: its namespace, and rights in it.
+// admit creates the objects that the garden's controller-manager creates for a new Seed: its namespace, and permissions in
+// it.
 func (f *fixture) admit() {
 	f.Helper()
 	f.namespace(f.garden, "seed-"+seedName, nil)
@@ -183,7 +184,7 @@ func (f *fixture) kubeconfig(config *rest.Config, token string) string {
 	return string(content)
 }
 
-// approve approves all requests for certificates of gardenlets until the test ends, as the garden's controller-manager does.
+// approve approves all certificate requests of gardenlets until the test ends, as the garden's controller-manager does.
 func (f *fixture) approve() {
 	f.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -240,7 +241,7 @@ func (f *fixture) configure() {
 	kit.Must(f, os.WriteFile(f.config, []byte(content), 0o600))
 }
 
-// start starts a gardenlet.
+// start starts gardenlet.
 func (f *fixture) start() {
 	f.Helper()
 	path, err := binary()
@@ -249,7 +250,7 @@ func (f *fixture) start() {
 	kit.Must(f, err)
 }
 
-// authenticate writes the kubeconfig for the seed, with a token of its own, and returns how audit logs name that.
+// authenticate writes the kubeconfig for the seed with a new token, and returns the name of the token in audit logs.
 func (f *fixture) authenticate() (credential string) {
 	f.Helper()
 	token := &authenticationv1.TokenRequest{}
@@ -262,10 +263,10 @@ func (f *fixture) authenticate() (credential string) {
 	return strings.Join(review.Status.User.Extra[credentialID], "")
 }
 
-// credentialID is the extra attribute of a user that names what a request was authenticated with.
+// credentialID is the extra attribute of a user that names the credential of a request.
 const credentialID = "authentication.kubernetes.io/credential-id"
 
-// status returns the status of one of the gardenlet's health checks; 0 if it does not answer.
+// status returns the status of one of gardenlet's health checks. It is 0 if gardenlet does not respond.
 func (f *fixture) status(path string) int {
 	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
 	defer cancel()

@@ -27,8 +27,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
 
-// TestGardenlet leads a gardenlet from its bootstrap kubeconfig to a Seed that is ready, and through what can happen then. The steps follow each
-// other.
+// TestGardenlet runs gardenlet from its bootstrap kubeconfig to a ready Seed, and through later changes. The steps depend
+// on each other.
 func TestGardenlet(t *testing.T) {
 	f := newFixture(t)
 	f.approve()
@@ -70,11 +70,12 @@ func (f *fixture) awaitReady() {
 				return fmt.Sprintf("%+v", condition)
 			}
 		}
-		return "the Seed has no such condition"
+		return "the Seed does not have the condition"
 	})
 }
 
-// bootstraps: from the bootstrap kubeconfig to a registered Seed. What was used for that is gone afterwards.
+// bootstraps checks that gardenlet registers a Seed with its bootstrap kubeconfig, and that the credentials of the
+// bootstrap are deleted afterwards.
 func (f *fixture) bootstraps() {
 	kit.EventuallyTrue(f, "the Seed is registered", func() bool { return f.getSeed().UID != "" })
 	seed := f.getSeed()
@@ -82,7 +83,7 @@ func (f *fixture) bootstraps() {
 		f.Errorf("the Seed is %+v", seed)
 	}
 	if f.status("/healthz") != http.StatusOK {
-		f.Error("the gardenlet is not healthy while it waits for the namespace of the Seed")
+		f.Error("gardenlet is not healthy while it waits for the namespace of the Seed")
 	}
 	f.admit()
 	f.awaitReady()
@@ -101,10 +102,10 @@ func (f *fixture) bootstraps() {
 		f.Errorf("the certificate is valid for %s, want about 1h", validity)
 	}
 	if kubeconfig := f.kubeconfigSecret(); len(kubeconfig.Annotations) > 0 {
-		f.Errorf("annotations of the kubeconfig Secret: %v", kubeconfig.Annotations)
+		f.Errorf("the kubeconfig Secret has the annotations %v", kubeconfig.Annotations)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		kit.EventuallyTrue(f, path+" is 200", func() bool { return f.status(path) == http.StatusOK })
+		kit.EventuallyTrue(f, path+" responds 200", func() bool { return f.status(path) == http.StatusOK })
 	}
 }
 
@@ -133,7 +134,7 @@ func (f *fixture) lease() *coordinationv1.Lease {
 	return lease
 }
 
-// renewsLease waits until the lease was renewed twice from now on: the second time was begun after now.
+// renewsLease waits until the lease has been renewed twice. The second renewal was started after the call of renewsLease.
 func (f *fixture) renewsLease() {
 	f.Helper()
 	for range 2 {
@@ -145,17 +146,17 @@ func (f *fixture) renewsLease() {
 	}
 }
 
-// operation annotates the Seed and waits until the annotation is gone.
+// operation annotates the Seed and waits until the annotation is removed.
 func (f *fixture) operation(name string) {
 	f.Helper()
 	seed := f.getSeed()
 	before := seed.DeepCopy()
 	metav1.SetMetaDataAnnotation(&seed.ObjectMeta, "gardener.cloud/operation", name)
 	kit.Must(f, f.garden.Patch(f.Context(), seed, client.MergeFrom(before)))
-	kit.EventuallyTrue(f, "the operation "+name+" is carried out", func() bool { return f.getSeed().Annotations["gardener.cloud/operation"] == "" })
+	kit.EventuallyTrue(f, "the operation "+name+" is finished", func() bool { return f.getSeed().Annotations["gardener.cloud/operation"] == "" })
 }
 
-// token returns the token in a Secret of the seed when it has one.
+// token returns the token in a Secret of the seed once it differs from not.
 func (f *fixture) token(name, not string) string {
 	f.Helper()
 	var token string
@@ -168,7 +169,8 @@ func (f *fixture) token(name, not string) string {
 	return token
 }
 
-// keepsTokens: of ServiceAccounts in the namespace of the Seed and of WorkloadIdentities, and renews them when the Seed is annotated.
+// keepsTokens checks that gardenlet requests tokens of ServiceAccounts in the namespace of the Seed and of
+// WorkloadIdentities, and renews them when the Seed is annotated.
 func (f *fixture) keepsTokens() {
 	kit.Must(f, f.garden.Create(f.Context(), &securityv1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "identity"},
@@ -193,13 +195,13 @@ func (f *fixture) keepsTokens() {
 	f.operation("renew-garden-access-secrets")
 	f.token("garden-access-extension", access)
 	if f.token("identity", "") != identity {
-		f.Error("the operation for garden access has renewed the token of a WorkloadIdentity")
+		f.Error("the operation for garden access renewed the token of a WorkloadIdentity")
 	}
 	f.operation("renew-workload-identity-tokens")
 	f.token("identity", identity)
 }
 
-// emitsNetworkPolicies: a ManagedResource for a namespace, as long as it exists.
+// emitsNetworkPolicies checks that a namespace has a ManagedResource with policies as long as it exists.
 func (f *fixture) emitsNetworkPolicies() {
 	namespace := f.namespace(f.seed, "extension-a", map[string]string{"gardener.cloud/role": "extension"})
 	key := client.ObjectKey{Namespace: "garden", Name: "network-policies-extension-a"}
@@ -207,12 +209,12 @@ func (f *fixture) emitsNetworkPolicies() {
 		return f.seed.Get(f.Context(), key, &resourcesv1alpha1.ManagedResource{}) == nil
 	})
 	kit.Must(f, f.seed.Delete(f.Context(), namespace)) // without a controller, it stays Terminating
-	kit.EventuallyTrue(f, "the policies are gone", func() bool {
+	kit.EventuallyTrue(f, "the policies are deleted", func() bool {
 		return apierrors.IsNotFound(f.seed.Get(f.Context(), key, &resourcesv1alpha1.ManagedResource{}))
 	})
 }
 
-// restrictsEvictions: of a kind that the seed gets while the gardenlet runs.
+// restrictsEvictions checks that gardenlet reconciles a kind that is defined in the seed while gardenlet is running.
 func (f *fixture) restrictsEvictions() {
 	f.defineAutoscalers()
 	autoscaler := &unstructured.Unstructured{Object: map[string]any{
@@ -233,19 +235,19 @@ func (f *fixture) restrictsEvictions() {
 	})
 }
 
-// renewsKubeconfig: the process goes on with the new certificate.
+// renewsKubeconfig checks that the process continues with a new certificate.
 func (f *fixture) renewsKubeconfig() {
 	before, pid := f.certificate(), f.process.PID()
 	f.operation("renew-kubeconfig")
 	kit.EventuallyTrue(f, "the certificate is renewed", func() bool { return f.certificate().SerialNumber.Cmp(before.SerialNumber) != 0 })
 	if asked := f.kubeconfigSecret().Annotations["gardener.cloud/operation"]; asked != "" {
-		f.Errorf("the Secret still asks for operation %s", asked)
+		f.Errorf("the Secret still requests the operation %s", asked)
 	}
 	f.renewsLease()
 	if err := f.process.Err(); err != nil || f.process.PID() != pid {
-		f.Errorf("the gardenlet was restarted: %v", err)
+		f.Errorf("gardenlet was restarted: %v", err)
 	}
-	// What authenticates requests is in the audit log.
+	// The audit log contains the credential of each request.
 	events, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
 	used := map[string]bool{}
 	for _, event := range events {
@@ -254,24 +256,25 @@ func (f *fixture) renewsKubeconfig() {
 		}
 	}
 	if len(used) != 2 {
-		f.Errorf("the gardenlet has used the certificates %v, want two", used)
+		f.Errorf("gardenlet has used the certificates %v, want two", used)
 	}
 }
 
-// losesAccess: without the right to renew its lease the gardenlet is not healthy, and is again with it.
+// losesAccess checks that gardenlet is unhealthy without the permission to renew its lease, and healthy again with it.
 func (f *fixture) losesAccess() {
 	binding := &rbacv1.RoleBinding{}
 	key := client.ObjectKey{Namespace: "gardener-system-seed-lease", Name: gardenUser}
 	kit.Must(f, f.garden.Get(f.Context(), key, binding))
 	kit.Must(f, f.garden.Delete(f.Context(), binding))
-	kit.EventuallyTrue(f, "the gardenlet is not healthy", func() bool { return f.status("/healthz") == http.StatusInternalServerError })
+	kit.EventuallyTrue(f, "gardenlet is not healthy", func() bool { return f.status("/healthz") == http.StatusInternalServerError })
 	binding.ResourceVersion, binding.UID = "", ""
 	kit.Must(f, f.garden.Create(f.Context(), binding))
-	kit.EventuallyTrue(f, "the gardenlet is healthy again", func() bool { return f.status("/healthz") == http.StatusOK })
+	kit.EventuallyTrue(f, "gardenlet is healthy again", func() bool { return f.status("/healthz") == http.StatusOK })
 	f.renewsLease()
 }
 
-// rests: while the lease is renewed five times, nothing else is written and nothing is read but the health of the seed.
+// rests checks that gardenlet writes nothing else while it renews its lease five times, and reads only the health of the
+// seed.
 func (f *fixture) rests() {
 	f.renewsLease()
 	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
@@ -292,14 +295,14 @@ func (f *fixture) rests() {
 	}
 }
 
-// restarts: a gardenlet that starts again has nothing to write but its leases.
+// restarts checks that gardenlet writes only its leases after a restart.
 func (f *fixture) restarts() {
-	kit.Must(f, f.process.Stop(kit.Patience))
+	kit.Must(f, f.process.Stop(kit.WaitTimeout))
 	_, gardenLines := audit.Requests(f.T, f.gardenAudit, gardenUser, 0)
 	_, seedLines := audit.Requests(f.T, f.seedAudit, seedUser, 0)
 	f.start()
 	f.renewsLease()
-	kit.EventuallyTrue(f, "the gardenlet is ready", func() bool { return f.status("/readyz") == http.StatusOK })
+	kit.EventuallyTrue(f, "gardenlet is ready", func() bool { return f.status("/readyz") == http.StatusOK })
 	f.renewsLease()
 	inGarden, _ := audit.Requests(f.T, f.gardenAudit, gardenUser, gardenLines)
 	inSeed, _ := audit.Requests(f.T, f.seedAudit, seedUser, seedLines)
@@ -310,13 +313,13 @@ func (f *fixture) restarts() {
 	}
 }
 
-// isOther reports whether something other than leases and Events is written.
+// isOther reports whether a request writes objects other than leases and Events.
 func isOther(event auditv1.Event) bool {
 	return audit.IsWrite(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" && event.ObjectRef.Resource != "events"
 }
 
-// writesWhatItMay holds all writes of the gardenlet's identities against the rule: what travels in ManagedResources, leases, Events, and the
-// exceptions that are named.
+// writesWhatItMay compares all writes of gardenlet with the allowed ones: ManagedResources with their Secrets, leases,
+// Events, and the listed exceptions.
 func (f *fixture) writesWhatItMay() {
 	const leases, tokens = "leases.coordination.k8s.io", "create workloadidentities/token.security.gardener.cloud"
 	for _, test := range []struct {
@@ -346,7 +349,7 @@ func (f *fixture) writesWhatItMay() {
 			return audit.IsForbidden(event) && event.ObjectRef != nil && event.ObjectRef.Resource != "leases" // losesAccess
 		}
 		if refused := audit.Described(events, isRefused); len(refused) > 0 {
-			f.Errorf("%s lacks rights: %q", test.user, refused)
+			f.Errorf("%s lacks permissions: %q", test.user, refused)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// TestBadStatus has controllers write what nobody expects. Each object gets all of it, one after the other, and then a good
-// status, so that it is seen whether anything stopped.
+// TestBadStatus writes unexpected statuses like a faulty controller. Each object gets all of them one after the other, and then a good
+// status, which shows whether anything stopped working.
 func TestBadStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(r *inprocess.ResourceManager) { r.OtherKinds = "FullStatus" })
@@ -64,12 +64,12 @@ func TestBadStatus(t *testing.T) {
 	})
 }
 
-// eventuallyShown waits until the live view has the present state of the object.
+// eventuallyShown waits until the live view has the current state of the object.
 func (f *fixture) eventuallyShown(gvk schema.GroupVersionKind) {
 	f.Helper()
-	f.eventually("the object is seen", func() string {
+	f.eventually("the live view shows the object", func() string {
 		if shown, present := f.stateOf(gvk, "app").Observation.ResourceVersion, f.get(gvk, "app").GetResourceVersion(); shown != present {
-			return fmt.Sprintf("version %s is seen, it has %s", shown, present)
+			return fmt.Sprintf("the live view shows version %s, want %s", shown, present)
 		}
 		return ""
 	})

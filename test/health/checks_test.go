@@ -18,7 +18,7 @@ func (f *fixture) setChecks(name string, checks ...check) {
 	f.change(name, string(patch))
 }
 
-// TestCustomChecks has users say when objects are healthy.
+// TestCustomChecks checks that users can define when objects are healthy.
 func TestCustomChecks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,7 +77,7 @@ func (f *fixture) checkWrongly() {
 		{of("object.data.key =="), "healthChecks[0].healthy: line 1, column"},
 		{of("nobody == 1"), "undeclared reference to 'nobody'"},
 		{of(`"yes"`), "yields string, but must yield bool"},
-		{of("object.data.key"), "yields string, but must yield bool"}, // known only when it is evaluated
+		{of("object.data.key"), "yields string, but must yield bool"}, // found only by the evaluation
 		{of("lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, a + b + c >= 0)))"), "runs too long"},
 	} {
 		f.setChecks(managed, wrong.check)

@@ -23,7 +23,7 @@ func custom(gvk schema.GroupVersionKind, name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: $NAMESPACE}\nspec: {%s}\n", gvk.GroupVersion(), gvk.Kind, name, spec)
 }
 
-// says returns a step in which the controller of a custom resource says something.
+// says returns a step in which the controller of a custom resource writes a status.
 func says(state string, gvk schema.GroupVersionKind, status string, healthy, progressing want) step {
 	return step{
 		state: state, healthy: healthy, progressing: progressing,
@@ -55,7 +55,7 @@ func customStories() []story {
 
 func monitoringStory(gvk schema.GroupVersionKind) story {
 	bad, busy := gvk.Kind+"Unhealthy", gvk.Kind+"Progressing"
-	// current are conditions for a generation.
+	// current returns conditions for a generation.
 	current := func(generation int, available string) string {
 		return fmt.Sprintf(`"conditions": [{"type": "Available", "status": %q, "reason": "R", "message": "m", "observedGeneration": %d},
 			{"type": "Reconciled", "status": "True", "observedGeneration": %d}]`, available, generation, generation)
@@ -69,7 +69,7 @@ func monitoringStory(gvk schema.GroupVersionKind) story {
 			unhealthy(bad, "not enough available replicas (1/2)"), progressing(busy, "1 of 2 replica(s) have been updated")),
 		says("ready", gvk, `{"availableReplicas": 2, "updatedReplicas": 2, `+current(1, "True")+`}`, isHealthy, isRolledOut),
 		{
-			// Whether it is healthy is known when its operator has seen the change; until then it says what it said.
+			// The new health is known only when the operator has observed the change. Until then, the previous verdict stands.
 			state: "changed", manifest: custom(gvk, "app", "replicas: 3"), healthy: isHealthy,
 			progressing: progressing(busy, "observed generation outdated (1/2)"),
 		},
@@ -94,7 +94,7 @@ func certificateStory(gvk schema.GroupVersionKind) story {
 	}}
 }
 
-// unstructuredOf returns a definition for a client that knows no definitions.
+// unstructuredOf returns a definition for a client without the types of definitions.
 func unstructuredOf(f *fixture, definition *apiextensionsv1.CustomResourceDefinition) *unstructured.Unstructured {
 	f.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)

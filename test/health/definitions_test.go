@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// definitions are those of the kinds with rules that are no part of Kubernetes, and of one without, as far as they matter.
+// definitions returns definitions of the kinds with rules that are not part of Kubernetes, and of one kind without a rule, reduced to
+// the fields that matter.
 func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	return []*apiextensionsv1.CustomResourceDefinition{
 		definition("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"),
@@ -20,12 +21,12 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// definition returns one of a kind with a status, in which anything goes.
+// definition returns the definition of a kind with a status that may have any content.
 func definition(group, version, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: plural + "." + group,
-			// Groups below k8s.io are Kubernetes' own.
+			// Groups below k8s.io are reserved for Kubernetes.
 			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for a test"},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -37,7 +38,7 @@ func definition(group, version, kind, plural string) *apiextensionsv1.CustomReso
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", XPreserveUnknownFields: ptr.To(true),
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						// Lists of the kinds that server-side apply merges, keyed by text and by number.
+						// Lists of the types that server-side apply merges, keyed by strings and by numbers.
 						"spec": {Type: "object", XPreserveUnknownFields: ptr.To(true), Properties: map[string]apiextensionsv1.JSONSchemaProps{
 							"set":   {Type: "array", XListType: ptr.To("set"), Items: items(apiextensionsv1.JSONSchemaProps{Type: "string"})},
 							"sizes": {Type: "array", XListType: ptr.To("set"), Items: items(apiextensionsv1.JSONSchemaProps{Type: "integer"})},

@@ -21,7 +21,7 @@ import (
 
 const dependent = "dependent"
 
-// dependsOn creates a ManagedResource that depends on another one, for the Secret of its name.
+// dependsOn creates a ManagedResource for the Secret of its name. It depends on another ManagedResource.
 func (f *fixture) dependsOn(name, dependency string) {
 	f.Helper()
 	must(f, f.client.Create(f.ctx, &resourcesv1alpha1.ManagedResource{
@@ -34,7 +34,7 @@ func (f *fixture) dependsOn(name, dependency string) {
 	}))
 }
 
-// newKind defines a kind that nothing watches yet.
+// newKind defines a kind that has no watch yet.
 func (f *fixture) newKind(kind string) schema.GroupVersionKind {
 	f.Helper()
 	group := f.namespace + ".example.org"
@@ -42,7 +42,7 @@ func (f *fixture) newKind(kind string) schema.GroupVersionKind {
 	return kindOf(group+"/v1", kind)
 }
 
-// hasConfigMap tells whether a ConfigMap exists.
+// hasConfigMap reports whether a ConfigMap exists.
 func (f *fixture) hasConfigMap(name string) bool {
 	f.Helper()
 	err := f.client.Get(f.ctx, f.key(name), &corev1.ConfigMap{})
@@ -56,8 +56,8 @@ func sized(gvk schema.GroupVersionKind) check {
 	return check{Group: gvk.Group, Kind: gvk.Kind, Healthy: "status.size == spec.size"}
 }
 
-// opensLate has a ManagedResource with an object of a kind, and one that depends on it. The dependency must not be called healthy, and
-// the dependent must not be applied, before the object's status says so.
+// opensLate creates a ManagedResource with an object of a kind, and another one that depends on it. The dependency must not be reported
+// as healthy, and the dependent must not be applied, before the object's status allows it.
 func (f *fixture) opensLate(gvk schema.GroupVersionKind, between func()) {
 	f.Helper()
 	f.secret(managed, custom(gvk, "app", "size: 3"))
@@ -69,11 +69,11 @@ func (f *fixture) opensLate(gvk schema.GroupVersionKind, between func()) {
 	f.eventuallySays(managed, unhealthy(gvk.Kind+"Unhealthy", "has no status yet"), want{})
 	for _, said := range history.changes(resourcesv1alpha1.ResourcesHealthy) {
 		if said.Status == resourcesv1alpha1.ConditionTrue {
-			f.Errorf("%s was called healthy before its check has seen it", gvk.Kind)
+			f.Errorf("%s was reported as healthy before its check had evaluated it", gvk.Kind)
 		}
 	}
 	if f.hasConfigMap("app") {
-		f.Errorf("what depends on %s was applied before that is healthy", gvk.Kind)
+		f.Errorf("the dependent of %s was applied before its dependency was healthy", gvk.Kind)
 	}
 	f.setStatus(gvk, "app", `{"size": 3}`)
 	f.eventuallySays(managed, isHealthy, isRolledOut)
@@ -85,7 +85,8 @@ func (f *fixture) opensLate(gvk schema.GroupVersionKind, between func()) {
 	})
 }
 
-// TestDependencyOfANewKind: a kind that nothing has watched before is judged by the check of the ManagedResource from the beginning.
+// TestDependencyOfANewKind checks that the check of the ManagedResource decides from the beginning for a kind that has had no watch
+// before.
 func TestDependencyOfANewKind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -97,7 +98,7 @@ func TestDependencyOfANewKind(t *testing.T) {
 	}
 }
 
-// TestDependencyWithSlowWatches: neither a slow watch nor a slow list makes a dependency healthy.
+// TestDependencyWithSlowWatches checks that neither a slow watch nor a slow list makes a dependency healthy.
 func TestDependencyWithSlowWatches(t *testing.T) {
 	t.Parallel()
 	for name, slows := range map[string]func(*http.Request) bool{
@@ -111,7 +112,7 @@ func TestDependencyWithSlowWatches(t *testing.T) {
 					return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
 						if strings.Contains(request.URL.Path, "gadgets") && slows(request) {
 							select {
-							case <-time.After(2 * time.Second): // slower than the resource-manager waits for what it has written
+							case <-time.After(2 * time.Second): // longer than the resource-manager waits for its own writes
 							case <-request.Context().Done():
 							}
 						}
@@ -124,7 +125,8 @@ func TestDependencyWithSlowWatches(t *testing.T) {
 	}
 }
 
-// TestDependencyAcrossARestart: a resource-manager that takes over in the middle of applying a dependency judges as the first one.
+// TestDependencyAcrossARestart checks that a resource-manager that takes over while a dependency is being applied comes to the same
+// verdict as the first one.
 func TestDependencyAcrossARestart(t *testing.T) {
 	t.Parallel()
 	f := fixtureWithoutManager(t, shared.Get(t))
@@ -138,7 +140,7 @@ func TestDependencyAcrossARestart(t *testing.T) {
 					case begun <- struct{}{}:
 					default:
 					}
-					<-request.Context().Done() // the object is written, and the first resource-manager never learns of it
+					<-request.Context().Done() // the object is written, but the first resource-manager gets no answer
 				}
 				return response, err
 			})
@@ -153,7 +155,7 @@ func TestDependencyAcrossARestart(t *testing.T) {
 	})
 }
 
-// TestChangedCheckOfADependency: what was found by another check says nothing about the present one.
+// TestChangedCheckOfADependency checks that the result of a former check does not count for the current one.
 func TestChangedCheckOfADependency(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -166,22 +168,22 @@ func TestChangedCheckOfADependency(t *testing.T) {
 	f.eventuallySays(managed, unhealthy("GadgetUnhealthy", "has no status yet"), want{})
 	f.eventually("generation 2 is applied", func() string { return history.objectionToApplied(2) })
 	if history.ready(2) {
-		t.Error("the ManagedResource was ready at generation 2 before the check of that generation has seen its object")
+		t.Error("the ManagedResource was ready at generation 2 before the check of that generation had evaluated its object")
 	}
 	f.setStatus(gvk, "app", `{"size": 3}`)
 	f.eventuallySays(managed, isHealthy, isRolledOut)
 
-	// An object that is changed is not as healthy as it was before.
+	// The health of an object before a change does not count after it.
 	f.secret("other", custom(gvk, "app", "size: 4"))
 	f.change(managed, `{"spec": {"secretRefs": [{"name": "other"}]}}`)
 	f.eventuallySays(managed, unhealthy("GadgetUnhealthy", "not healthy"), want{})
 	f.eventually("generation 3 is applied", func() string { return history.objectionToApplied(3) })
 	if history.ready(3) {
-		t.Error("the ManagedResource was ready at generation 3 before the check has seen the changed object")
+		t.Error("the ManagedResource was ready at generation 3 before the check had evaluated the changed object")
 	}
 }
 
-// TestDependencyThatTurnsUnhealthy: what depends on it and is applied is kept, and reported as before.
+// TestDependencyThatTurnsUnhealthy checks that dependents that are already applied are kept, and that their conditions do not change.
 func TestDependencyThatTurnsUnhealthy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -205,7 +207,7 @@ func TestDependencyThatTurnsUnhealthy(t *testing.T) {
 		must(t, f.client.Delete(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}))
 	}
 	for _, name := range names {
-		f.eventually("the object of "+name+" is put back", func() string {
+		f.eventually("the object of "+name+" is restored", func() string {
 			if f.hasConfigMap(name) {
 				return ""
 			}
@@ -218,9 +220,9 @@ func TestDependencyThatTurnsUnhealthy(t *testing.T) {
 			objection(conditionOf(f.read("one"), resourcesv1alpha1.ResourcesApplied))
 	})
 	for _, name := range names[1:] {
-		// Of health it may say that the deleted object was missing.
+		// The message about health may state that the deleted object was missing.
 		if says := conditionOf(f.read(name), resourcesv1alpha1.ResourcesApplied); !reflect.DeepEqual(says, said[name]) {
-			t.Errorf("%s said %+v, and says %+v", name, said[name], says)
+			t.Errorf("the condition of %s was %+v, now it is %+v", name, said[name], says)
 		}
 	}
 	f.setStatus(gvk, "app", `{"size": 3}`)
@@ -230,7 +232,7 @@ func TestDependencyThatTurnsUnhealthy(t *testing.T) {
 	})
 }
 
-// setStatusOnceThere sets the status of the object "app" as soon as it exists.
+// setStatusOnceThere sets the status of the object "app" once it exists.
 func (f *fixture) setStatusOnceThere(gvk schema.GroupVersionKind, status string) {
 	f.Helper()
 	f.eventually("the object exists", func() string {

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// nasty are objects whose fields have names that encoders of JSON sort or escape differently.
+// nasty are objects whose field names JSON encoders sort or escape differently.
 var nasty = map[schema.GroupVersionKind]string{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}: `
 apiVersion: apps/v1
@@ -94,8 +94,8 @@ spec:
 `,
 }
 
-// TestOwnedFieldsHaveOneDigest checks that objects look the same whichever way they are read: if the digest of the owned
-// fields of whole objects differed from that in the answer to an apply, they would be applied again and again.
+// TestOwnedFieldsHaveOneDigest checks that the digest of an object does not depend on how it is read. If the digest of the owned fields
+// of whole objects differed from the digest in the answer to an apply, the objects would be applied repeatedly.
 func TestOwnedFieldsHaveOneDigest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -108,7 +108,7 @@ func TestOwnedFieldsHaveOneDigest(t *testing.T) {
 	f.manage("nasty", documents...)
 	f.eventuallySays("nasty", isHealthy, isRolledOut)
 
-	answered := map[object.Key]string{} // digests of what the API server answered to the apply
+	answered := map[object.Key]string{} // digests of the API server's answers to the apply
 	for _, entry := range f.read("nasty").Status.Resources {
 		_, owned, _ := strings.Cut(entry.Digest, ".")
 		gvk := kindOf(entry.APIVersion, entry.Kind)
@@ -119,11 +119,11 @@ func TestOwnedFieldsHaveOneDigest(t *testing.T) {
 	for _, ref := range refs {
 		expected := essence(metadata[ref.Key()])
 		if expected.OwnedDigest == "" || expected.OwnedDigest != answered[ref.Key()] {
-			t.Errorf("%s: the digest of what is owned is %q, in the answer to the apply %q", ref, expected.OwnedDigest, answered[ref.Key()])
+			t.Errorf("%s: the digest of the owned fields is %q, but %q in the answer to the apply", ref, expected.OwnedDigest, answered[ref.Key()])
 		}
 		for name, states := range map[string]map[object.Key]live.State{"read as a whole": whole, "watched": watched} {
 			if got := essence(states[ref.Key()]); !reflect.DeepEqual(got, expected) {
-				t.Errorf("%s %s:\n%+v\nits metadata:\n%+v", ref, name, got, expected)
+				t.Errorf("%s %s:\n%+v\nfrom its metadata:\n%+v", ref, name, got, expected)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (f *fixture) nastyRef(gvk schema.GroupVersionKind) object.Ref {
 	return object.Ref{GroupVersionKind: gvk, Namespace: f.namespace, Name: "nasty"}
 }
 
-// essence returns what has to be the same whichever way an object is read.
+// essence returns the part of a state that must not depend on how the object is read.
 func essence(state live.State) live.Observation {
 	observation := state.Observation
 	observation.Seen, observation.Examined, observation.Health, observation.ResourceVersion = 0, false, nil, ""
@@ -150,12 +150,12 @@ func essence(state live.State) live.Observation {
 	}
 }
 
-// wantNoPatches reconciles everything once more, for whatever reason there may be, and wants nothing to be written.
+// wantNoPatches triggers a reconciliation of everything by several means, and checks that nothing is written.
 func (f *fixture) wantNoPatches() {
 	f.Helper()
 	f.manager.target.Forget()
 	for round := range 3 {
-		// Each object changes where that concerns nobody, and so is looked at.
+		// Each object changes in a field that does not matter, which triggers a check of the object.
 		for gvk := range nasty {
 			f.patch(gvk, f.nastyRef(gvk).Name, fmt.Sprintf(`{"metadata": {"labels": {"example.org/round": "%d"}}}`, round))
 		}

@@ -1,5 +1,5 @@
-// Package health tests the controller of health with the whole resource-manager, on real control planes: what the conditions
-// of a ManagedResource say of objects that kube-controller-manager, kube-scheduler and simulated nodes bring to life.
+// Package health tests the health controller with the whole resource-manager, on real control planes. It checks the conditions of a
+// ManagedResource for objects that kube-controller-manager, kube-scheduler and simulated nodes bring to life.
 package health
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// moreParallel is how many tests run at once, unless it is said on the command line: they wait most of the time.
+// moreParallel is the number of tests that run at once, unless the command line sets it. The tests wait most of the time.
 const moreParallel = 16
 
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}}

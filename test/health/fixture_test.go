@@ -23,10 +23,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// interval is how often what is waited for is looked at.
+// interval is how often a pending condition is checked.
 const interval = 50 * time.Millisecond
 
-// prepared tells which control planes have the tests' CustomResourceDefinitions.
+// prepared records which control planes have the tests' CustomResourceDefinitions.
 var prepared = struct {
 	sync.Mutex
 	is map[*controlplane.ControlPlane]bool
@@ -43,7 +43,7 @@ func prepare(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 }
 
-// fixture is a namespace of its own, and a resource-manager that cares for ManagedResources of a class of its own.
+// fixture is a namespace, and a resource-manager for ManagedResources of its own class.
 type fixture struct {
 	*testing.T
 	ctx          context.Context
@@ -84,7 +84,7 @@ func scheme(tb testing.TB) *runtime.Scheme {
 	return s
 }
 
-// in returns the fixture for a subtest, in a namespace of its own.
+// in returns the fixture for a subtest, in its own namespace.
 func (f *fixture) in(t *testing.T) *fixture {
 	t.Helper()
 	inner := *f
@@ -104,7 +104,7 @@ func (f *fixture) newNamespace() string {
 	return namespace.Name
 }
 
-// expand fills in what manifests leave open.
+// expand replaces the variables in manifests.
 func (f *fixture) expand(text string) string {
 	return strings.NewReplacer("$NAMESPACE", f.namespace).Replace(text)
 }
@@ -176,13 +176,13 @@ func (f *fixture) change(name, patch string) {
 	must(f, f.client.Patch(f.ctx, mr, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// eventually waits until a look has nothing to object to. The last objection is told if that takes too long.
+// eventually waits until the check has no objection. After a timeout, it reports the last objection.
 func (f *fixture) eventually(reason string, objection func() string) {
 	f.Helper()
 	kit.Eventually(f, reason, objection)
 }
 
-// want is what a condition is to say. The text is a part of the message; an empty field is not compared.
+// want is an expected condition. The text is a part of the message. Empty fields are not compared.
 type want struct {
 	status resourcesv1alpha1.ConditionStatus
 	reason string
@@ -197,7 +197,7 @@ func (w want) objection(condition resourcesv1alpha1.Condition) string {
 	return fmt.Sprintf("%s is %s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 }
 
-// What conditions say when all is well.
+// The conditions of healthy objects.
 var (
 	isHealthy   = want{resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonResourcesHealthy, "All resources are healthy."}
 	isRolledOut = want{resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonResourcesRolledOut, "All resources have been fully rolled out."}
@@ -215,11 +215,11 @@ func conditionOf(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv
 	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
 }
 
-// eventuallySays waits until the conditions of health say something, and returns the ManagedResource that does.
+// eventuallySays waits until the conditions of health match, and returns the ManagedResource with them.
 func (f *fixture) eventuallySays(name string, healthy, progressing want) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	var mr *resourcesv1alpha1.ManagedResource
-	f.eventually(fmt.Sprintf("%s says %v and %v", name, healthy, progressing), func() string {
+	f.eventually(fmt.Sprintf("the conditions of %s are %v and %v", name, healthy, progressing), func() string {
 		mr = f.read(name)
 		objections := []string{
 			healthy.objection(conditionOf(mr, resourcesv1alpha1.ResourcesHealthy)),
@@ -234,7 +234,7 @@ func (f *fixture) eventuallySays(name string, healthy, progressing want) *resour
 	return mr
 }
 
-// textOf returns what an error says, nothing if there is none.
+// textOf returns the message of an error. It is empty for no error.
 func textOf(err error) string {
 	if err == nil {
 		return ""

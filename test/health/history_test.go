@@ -21,18 +21,18 @@ type history struct {
 	mu       sync.Mutex
 	began    time.Time
 	versions []version
-	// grown tells that there is another version.
+	// grown signals another version.
 	grown chan struct{}
 }
 
-// version is what one version of a ManagedResource says.
+// version holds the conditions of one version of a ManagedResource.
 type version struct {
 	at         time.Time
 	observed   int64
 	conditions map[resourcesv1alpha1.ConditionType]resourcesv1alpha1.Condition
 }
 
-// follow records the history of the ManagedResource of a name from now on, or from its creation on, until the test ends.
+// follow records the history of the ManagedResource of a name from now on, or from its creation, until the test ends.
 func (f *fixture) follow(name string) *history {
 	f.Helper()
 	c, err := client.NewWithWatch(f.controlPlane.Config(), client.Options{Scheme: f.client.Scheme()})
@@ -82,7 +82,7 @@ func (h *history) all() []version {
 	return h.versions[:len(h.versions):len(h.versions)]
 }
 
-// changes returns the versions of one condition that differ from the one before.
+// changes returns the versions of one condition that differ from the previous version.
 func (h *history) changes(conditionType resourcesv1alpha1.ConditionType) []resourcesv1alpha1.Condition {
 	var changes []resourcesv1alpha1.Condition
 	for _, version := range h.all() {
@@ -94,7 +94,7 @@ func (h *history) changes(conditionType resourcesv1alpha1.ConditionType) []resou
 	return changes
 }
 
-// statuses returns the statuses that a condition had one after the other.
+// statuses returns the successive statuses of a condition.
 func (h *history) statuses(conditionType resourcesv1alpha1.ConditionType) string {
 	var statuses []string
 	for _, condition := range h.changes(conditionType) {
@@ -106,7 +106,7 @@ func (h *history) statuses(conditionType resourcesv1alpha1.ConditionType) string
 	return strings.Join(statuses, " ")
 }
 
-// ready tells whether a version said of a generation that its objects are applied and healthy.
+// ready reports whether a version has the objects of a generation as applied and healthy.
 func (h *history) ready(generation int64) bool {
 	return slices.ContainsFunc(h.all(), func(v version) bool {
 		return v.observed == generation && v.conditions[resourcesv1alpha1.ResourcesApplied].Status == resourcesv1alpha1.ConditionTrue &&
@@ -114,7 +114,7 @@ func (h *history) ready(generation int64) bool {
 	})
 }
 
-// objectionToApplied says that no version said yet that a generation is applied; empty if one did.
+// objectionToApplied returns an objection if no version has a generation as applied yet. It is empty if one has.
 func (h *history) objectionToApplied(generation int64) string {
 	if slices.ContainsFunc(h.all(), func(v version) bool {
 		return v.observed == generation && v.conditions[resourcesv1alpha1.ResourcesApplied].Status == resourcesv1alpha1.ConditionTrue
@@ -146,8 +146,8 @@ func (h *history) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// objectionToTimes says where a history has wrong times: the transition time moves with the status only, the update time with
-// anything.
+// objectionToTimes returns an objection if a history has wrong times. The transition time must change only with the status, the update
+// time with every change.
 func (h *history) objectionToTimes() string {
 	for _, conditionType := range resourcesv1alpha1.ConditionTypes() {
 		changes := h.changes(conditionType)

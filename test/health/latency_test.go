@@ -13,12 +13,12 @@ import (
 const (
 	latencySets  = 20
 	latencyFlips = 200
-	// atRest is how long nothing happens.
+	// atRest is how long nothing may happen.
 	atRest = 20 * time.Second
 )
 
-// TestLatency measures from the API server's answer to a change of status until a watch shows the condition. Before that it
-// checks that rest costs nothing, though objects are unhealthy. It runs alone, as it measures.
+// TestLatency measures the time from the API server's answer to a change of status until a watch shows the condition. Before that, it
+// checks that no requests are sent at rest, although objects are unhealthy. It runs alone because it measures.
 func TestLatency(t *testing.T) {
 	f := newFixture(t)
 	histories := make([]*history, latencySets)
@@ -26,7 +26,7 @@ func TestLatency(t *testing.T) {
 		histories[i] = f.follow(latencyName(i))
 		f.manage(latencyName(i), custom(widget, latencyName(i), ""))
 	}
-	// A Deployment without a node to run on is there as well, of which Events tell.
+	// A Deployment without a node to run on exists too. Events describe it.
 	f.manage("unhealthy", workload("Deployment", "replicas: 1, progressDeadlineSeconds: 5", nowhere))
 	for i := range histories {
 		f.eventuallySays(latencyName(i), isHealthy, isRolledOut)
@@ -40,7 +40,7 @@ func TestLatency(t *testing.T) {
 		took = append(took, f.flip(histories[i], latencyName(i), stalled, flip))
 	}
 	slices.Sort(took)
-	t.Logf("from a status change to the condition, %d times: p50 %s, p99 %s, most %s", len(took),
+	t.Logf("from a status change to the condition, %d times: p50 %s, p99 %s, maximum %s", len(took),
 		took[len(took)/2].Round(100*time.Microsecond), took[len(took)*99/100].Round(100*time.Microsecond), took[len(took)-1].Round(100*time.Microsecond))
 	for i, h := range histories {
 		if objection := h.objectionToTimes(); objection != "" {
@@ -51,12 +51,12 @@ func TestLatency(t *testing.T) {
 
 func latencyName(i int) string { return fmt.Sprintf("widget-%d", i) }
 
-// rest wants no requests for a while but watches, once the Events of unhealthy objects were looked for.
+// rest checks that no requests except watches are sent for a while, once the Events of unhealthy objects have been read.
 func (f *fixture) rest() {
 	f.Helper()
-	// They are looked for twice within the first 10 seconds, and rollouts have been over for half a minute then.
+	// The Events are read twice within the first 10 seconds. By then, rollouts have been complete for half a minute.
 	quiet := time.Now()
-	f.eventually("nothing is sent for 12 seconds", func() string {
+	f.eventually("no request is sent for 12 seconds", func() string {
 		if sent := append(f.manager.source.Single(), f.manager.target.Single()...); len(sent) > 0 {
 			f.manager.source.Forget()
 			f.manager.target.Forget()
@@ -64,7 +64,7 @@ func (f *fixture) rest() {
 			return sprint(sent)
 		}
 		if since := time.Since(quiet); since < 12*time.Second {
-			return fmt.Sprintf("nothing for %s", since)
+			return fmt.Sprintf("no request for %s", since)
 		}
 		return ""
 	})
@@ -77,7 +77,7 @@ func (f *fixture) rest() {
 	})
 }
 
-// flip makes a Widget stall or recover, and returns how long it took until its ManagedResource said so.
+// flip makes a Widget stall or recover, and returns how long it took until its ManagedResource reported it.
 func (f *fixture) flip(h *history, name string, stalled bool, number int) time.Duration {
 	f.Helper()
 	status, expected := "False", isHealthy
@@ -88,7 +88,7 @@ func (f *fixture) flip(h *history, name string, stalled bool, number int) time.D
 	seen := len(h.all())
 	f.setStatus(widget, name, fmt.Sprintf(`{"conditions": [{"type": "Stalled", "status": %q, "reason": "Test", "message": %q}]}`, status, text))
 	answered := time.Now()
-	timeout := time.NewTimer(kit.Patience)
+	timeout := time.NewTimer(kit.WaitTimeout)
 	defer timeout.Stop()
 	for {
 		for _, version := range h.all()[seen:] {
@@ -99,7 +99,7 @@ func (f *fixture) flip(h *history, name string, stalled bool, number int) time.D
 		select {
 		case <-h.grown:
 		case <-timeout.C:
-			f.Fatalf("flip %d of %s does not arrive; the history:\n%s", number, name, h)
+			f.Fatalf("flip %d of %s was not reported; the history:\n%s", number, name, h)
 		}
 	}
 }

@@ -22,10 +22,10 @@ const (
 	unknown = resourcesv1alpha1.ConditionUnknown
 )
 
-// eventuallyAll waits until all conditions say something at once.
+// eventuallyAll waits until all conditions match at the same time.
 func (f *fixture) eventuallyAll(name string, wants map[resourcesv1alpha1.ConditionType]want) {
 	f.Helper()
-	f.eventually(name+" says "+sprint(wants), func() string {
+	f.eventually("the conditions of "+name+" are "+sprint(wants), func() string {
 		mr := f.read(name)
 		var objections []string
 		for conditionType, want := range wants {
@@ -44,7 +44,7 @@ func all(applied, healthy, progressing, ready want) map[resourcesv1alpha1.Condit
 	}
 }
 
-// TestLifecycle has ManagedResources come and go.
+// TestLifecycle creates, changes and deletes ManagedResources.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -85,7 +85,7 @@ func (f *fixture) createAndWatch() {
 		ready := version.conditions[resourcesv1alpha1.Ready]
 		if summed := resourcesv1alpha1.ConditionOf(resourcesv1alpha1.SetReady(conditions, time.Now()), resourcesv1alpha1.Ready); len(conditions) > 0 &&
 			(summed.Status != ready.Status || summed.Reason != ready.Reason || summed.Message != ready.Message) {
-			f.Errorf("Ready is out of step: %+v", version.conditions)
+			f.Errorf("Ready does not match the other conditions: %+v", version.conditions)
 		}
 	}
 	if objection := h.objectionToTimes(); objection != "" {
@@ -94,8 +94,8 @@ func (f *fixture) createAndWatch() {
 	f.Logf("the history:\n%s", h)
 }
 
-// isExcerpt tells whether a series of statuses is another one in which some are left out, but not the last: what is over soon may not
-// have been seen by a resource-manager that was slow.
+// isExcerpt reports whether a series of statuses is a part of another one that may leave out statuses, except the last. A slow
+// resource-manager might miss short-lived statuses.
 func isExcerpt(got, whole string) bool {
 	expected := strings.Fields(whole)
 	for _, status := range strings.Fields(got) {
@@ -128,12 +128,12 @@ func (f *fixture) deleteSlowly() {
 	f.eventuallyAll(managed, all(want{resourcesv1alpha1.ConditionProgressing, reason, pending}, want{isFalse, reason, text},
 		want{isTrue, reason, text}, want{unknown, reason, pending}))
 	f.patch(kindOf("v1", "ConfigMap"), "app", `{"metadata": {"finalizers": null}}`)
-	f.eventually("the ManagedResource is gone", func() string {
+	f.eventually("the ManagedResource no longer exists", func() string {
 		err := f.client.Get(f.ctx, f.key(managed), &resourcesv1alpha1.ManagedResource{})
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
-		return "it is there; error: " + textOf(err)
+		return "it still exists; error: " + textOf(err)
 	})
 }
 
@@ -149,12 +149,12 @@ func (f *fixture) moveToOtherClass() {
 	if finalizers := f.read(managed).Finalizers; len(finalizers) != 1 || finalizers[0] != resourcesv1alpha1.FinalizerOf(other.class) {
 		f.Errorf("the finalizers are %v, want the one of class %s", finalizers, other.class)
 	}
-	// It is the other one that notices what happens now.
+	// The other resource-manager observes the next change.
 	f.patch(kindOf("v1", "ConfigMap"), "app", `{"metadata": {"labels": {"resources.gardener.cloud/managed-by": null}}}`)
 	f.eventuallySays(managed, isHealthy, isRolledOut)
 }
 
-// waitWithKubectl waits with the real kubectl, begun before the condition holds.
+// waitWithKubectl waits with the real kubectl, started before the condition holds.
 func (f *fixture) waitWithKubectl() {
 	root, err := controlplane.RepositoryRoot()
 	must(f, err)
@@ -166,7 +166,7 @@ func (f *fixture) waitWithKubectl() {
 	}
 	conditions := []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing=False", "Ready"}
 	results := make(chan result, len(conditions))
-	ctx, cancel := context.WithTimeout(f.ctx, kit.Patience)
+	ctx, cancel := context.WithTimeout(f.ctx, kit.WaitTimeout)
 	defer cancel()
 	for _, condition := range conditions {
 		command := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl"), "--kubeconfig", filepath.Join(f.controlPlane.Dir(), "kubeconfig"),

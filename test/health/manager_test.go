@@ -9,21 +9,21 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// resourceManager is a running resource-manager, wired as the program wires it.
+// resourceManager is a running resource-manager, wired in the same way as the program.
 type resourceManager struct {
 	*inprocess.Parts
 	class string
-	// source and target are the requests to both clusters.
+	// source and target record the requests to the two clusters.
 	source, target *kit.Requests
-	// stop ends it before the test does.
+	// stop stops it before the test ends.
 	stop func()
 }
 
-// managers counts them.
+// managers counts the resource-managers.
 var managers atomic.Int64
 
-// startManager starts a resource-manager that ends with the test. Its class, identity and managed-by label are its own, so
-// that those of other tests have nothing to do with it. Nothing is looked at without an event.
+// startManager starts a resource-manager that runs until the test ends. It has its own class, identity and managed-by label, so that
+// the resource-managers of other tests do not interfere. It reconciles nothing without an event.
 func (f *fixture) startManager(tune ...func(*inprocess.ResourceManager)) *resourceManager {
 	f.Helper()
 	m := &resourceManager{class: fmt.Sprintf("class-%d", managers.Add(1)), source: &kit.Requests{}, target: &kit.Requests{}}

@@ -17,7 +17,7 @@ func kindOf(apiVersion, kind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(apiVersion, kind)
 }
 
-// named returns an object with nothing but a name, in the fixture's namespace if it has to be in one.
+// named returns an object with only a name, and for namespaced kinds the fixture's namespace.
 func (f *fixture) named(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
@@ -49,13 +49,13 @@ func (f *fixture) get(gvk schema.GroupVersionKind, name string) *unstructured.Un
 	return obj
 }
 
-// part returns a part of an object, nil if it has none.
+// part returns a field of an object. It is nil if the object does not have the field.
 func part(obj *unstructured.Unstructured, field string) map[string]any {
 	content, _ := obj.Object[field].(map[string]any)
 	return content
 }
 
-// staysTrue looks for a while whether there is something to object to.
+// staysTrue checks for a while that there is no objection.
 func (f *fixture) staysTrue(duration time.Duration, reason string, objection func() string) {
 	f.Helper()
 	end := time.NewTimer(duration)
@@ -74,14 +74,14 @@ func (f *fixture) staysTrue(duration time.Duration, reason string, objection fun
 	}
 }
 
-// stateOf returns how the live view shows an object of the fixture's namespace.
+// stateOf returns the state of an object of the fixture's namespace in the live view.
 func (f *fixture) stateOf(gvk schema.GroupVersionKind, name string) live.State {
 	f.Helper()
 	ref := object.Ref{GroupVersionKind: gvk, Namespace: f.namespace, Name: name}
 	return f.manager.Live.Read(f.ctx, []object.Ref{ref})[ref.Key()]
 }
 
-// setWholeStatus replaces the status of the object app.
+// setWholeStatus replaces the status of the object "app".
 func (f *fixture) setWholeStatus(gvk schema.GroupVersionKind, status string) {
 	f.Helper()
 	f.eventually("the object exists", func() string { return textOf(f.client.Get(f.ctx, f.key("app"), f.named(gvk, "app"))) })

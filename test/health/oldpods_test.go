@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// uncounted is a control plane on which Deployments do not tell how many of their Pods are terminating.
+// uncounted is a control plane on which Deployments do not report the number of their terminating Pods.
 var uncounted struct {
 	once         sync.Once
 	controlPlane *controlplane.ControlPlane
@@ -41,7 +41,7 @@ func uncountedControlPlane(t *testing.T) *controlplane.ControlPlane {
 	return uncounted.controlPlane
 }
 
-// stopUncounted stops that control plane, if there is one, and returns an exit code.
+// stopUncounted stops that control plane if it was started, and returns an exit code.
 func stopUncounted() int {
 	if uncounted.controlPlane == nil {
 		return 0
@@ -53,7 +53,7 @@ func stopUncounted() int {
 	return 0
 }
 
-// TestOldPods holds an old Pod of a Deployment that is rolled out otherwise.
+// TestOldPods keeps an old Pod of a Deployment whose rollout is otherwise complete.
 func TestOldPods(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestOldPods(t *testing.T) {
 			f.manage(managed, workload("Deployment", "replicas: 2", ""))
 			f.eventuallySays(managed, isHealthy, isRolledOut)
 			if _, tells := part(f.get(deployment, "app"), "status")["terminatingReplicas"]; tells != test.tells {
-				t.Fatalf("the Deployment tells of terminating Pods: %t, want %t", tells, test.tells)
+				t.Fatalf("the Deployment reports terminating Pods: %t, want %t", tells, test.tells)
 			}
 			f.holdPod()
 			f.update(managed, workload("Deployment", "replicas: 2", "hostname: new"))
@@ -91,7 +91,7 @@ func TestOldPods(t *testing.T) {
 	}
 }
 
-// TestOldPodsForbidden holds an old Pod where Pods may not be listed: the Deployment alone has to tell.
+// TestOldPodsForbidden keeps an old Pod where the resource-manager may not list Pods. Only the Deployment's status counts.
 func TestOldPodsForbidden(t *testing.T) {
 	t.Parallel()
 	cp := uncountedControlPlane(t)
@@ -120,7 +120,7 @@ func TestOldPodsForbidden(t *testing.T) {
 	})
 	f.eventuallySays(managed, isHealthy, isRolledOut)
 	if !slices.ContainsFunc(f.pods(), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }) {
-		t.Error("the old Pod is gone, so that it was not passed over")
+		t.Error("the old Pod no longer exists, so the test has not shown that it is ignored")
 	}
 	f.releasePods()
 }
@@ -129,17 +129,17 @@ var podKind = kindOf("v1", "Pod")
 
 const heldPod = `{"metadata": {"finalizers": %s}}`
 
-// holdPod has a Pod stay when it is deleted.
+// holdPod keeps a Pod when it is deleted, by a finalizer.
 func (f *fixture) holdPod() {
 	f.Helper()
 	pods := f.pods()
 	if len(pods) == 0 {
-		f.Fatal("there are no Pods")
+		f.Fatal("the namespace contains no Pods")
 	}
 	f.patch(podKind, pods[0].Name, fmt.Sprintf(heldPod, `["example.org/held"]`))
 }
 
-// releasePods lets them go.
+// releasePods removes the finalizers of the Pods.
 func (f *fixture) releasePods() {
 	f.Helper()
 	for _, pod := range f.pods() {

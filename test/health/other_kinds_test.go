@@ -98,7 +98,7 @@ func missingStories() []story {
 				manifest: manifestOf(orphan) + "---\napiVersion: gone.example.org/v1\nkind: Orphan\nmetadata: {name: app, namespace: $NAMESPACE}\n",
 			},
 			{
-				// The definition is left to nobody, and then deleted.
+				// The definition is released from the ManagedResource, and then deleted.
 				state: "without its definition", healthy: unhealthy("OrphanMissing", `Required Orphan "app" in namespace`), progressing: isRolledOut,
 				manifest: manifestOf(withAnnotation(orphan, "resources.gardener.cloud/mode", "Ignore")) +
 					"---\napiVersion: gone.example.org/v1\nkind: Orphan\nmetadata: {name: app, namespace: $NAMESPACE}\n",

@@ -14,10 +14,10 @@ import (
 
 var (
 	manyDeployments = flag.Int("health.deployments", 10, "the number of Deployments that TestRollingUpdateDoesNotFlap updates at once")
-	manyReplicas    = flag.Int("health.replicas", 5, "the number of replicas of each")
+	manyReplicas    = flag.Int("health.replicas", 5, "the number of replicas of each workload")
 )
 
-// TestRollingUpdateDoesNotFlap updates many workloads at once and looks at everything that the conditions said meanwhile.
+// TestRollingUpdateDoesNotFlap updates many workloads at once and checks every version of the conditions during the update.
 func TestRollingUpdateDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -48,10 +48,10 @@ func TestRollingUpdateDoesNotFlap(t *testing.T) {
 	}
 }
 
-// impatient tells whether something was told as unhealthy before the rollout had the time that it is granted (docs/health-checks.md):
-// on a busy machine Pods may really be missing for longer, which is to be told.
+// impatient reports whether objects were reported as unhealthy before the grace period of the rollout (docs/health-checks.md) was over.
+// On a busy machine, Pods may be missing for longer, which has to be reported.
 func (h *history) impatient() bool {
-	const patience = 29 * time.Second // of 30, as times of conditions are whole seconds
+	const timeout = 29 * time.Second // of 30, because times of conditions are whole seconds
 	var began time.Time
 	for _, condition := range h.changes(resourcesv1alpha1.ResourcesProgressing) {
 		if condition.Status == resourcesv1alpha1.ConditionTrue {
@@ -59,7 +59,7 @@ func (h *history) impatient() bool {
 		}
 	}
 	for _, condition := range h.changes(resourcesv1alpha1.ResourcesHealthy) {
-		if condition.Status != resourcesv1alpha1.ConditionTrue && condition.LastTransitionTime.Sub(began) < patience {
+		if condition.Status != resourcesv1alpha1.ConditionTrue && condition.LastTransitionTime.Sub(began) < timeout {
 			return true
 		}
 	}
@@ -72,14 +72,14 @@ func (h *history) forgetNothing(f *fixture) {
 	f.eventually("the history is complete", func() string {
 		versions := h.all()
 		if len(versions) == 0 {
-			return "there is none"
+			return "the history is empty"
 		}
 		last := versions[len(versions)-1].conditions[resourcesv1alpha1.ResourcesProgressing]
 		return isRolledOut.objection(last)
 	})
 }
 
-// fleet returns manifests of many workloads of some kinds, in a version.
+// fleet returns manifests of many workloads of the given kinds, in a version.
 func (f *fixture) fleet(kinds []string, version string) []string {
 	documents := make([]string, 0, *manyDeployments)
 	for i := range *manyDeployments {
@@ -99,7 +99,7 @@ func (f *fixture) fleet(kinds []string, version string) []string {
 
 func fleetName(i int) string { return fmt.Sprintf("app-%d", i) }
 
-// eventuallyUpdated waits until all workloads have all replicas in a version, as their own status tells.
+// eventuallyUpdated waits until all workloads have all replicas in a version, according to their own status.
 func (f *fixture) eventuallyUpdated(kinds []string, version string) {
 	f.Helper()
 	for i := range *manyDeployments {
@@ -119,7 +119,7 @@ func (f *fixture) eventuallyUpdated(kinds []string, version string) {
 	}
 }
 
-// TestStuckRollout has a rollout take longer than is allowed.
+// TestStuckRollout makes a rollout take longer than allowed.
 func TestStuckRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(r *inprocess.ResourceManager) { r.ProgressingThreshold = 3 * time.Second })

@@ -9,7 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// story is a series of states of one object, the next one reached from the one before.
+// story is a series of states of one object. Each state follows from the previous one.
 type story struct {
 	kind  string
 	steps []step
@@ -17,16 +17,16 @@ type story struct {
 
 type step struct {
 	state string
-	// manifest goes into the Secret, if it is set.
+	// manifest is written into the Secret, if it is set.
 	manifest string
-	// before happens first, act last, if they are set.
+	// before runs first, act last, if they are set.
 	before, act          func(*fixture)
 	healthy, progressing want
-	// then is checked when the conditions say so, if it is set.
+	// then runs when the conditions match, if it is set.
 	then func(*fixture)
 }
 
-// TestStates goes through the states of objects of all kinds with rules, and of some without.
+// TestStates runs through the states of objects of all kinds with rules, and of some without.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -37,19 +37,19 @@ func TestStates(t *testing.T) {
 			for _, story := range group {
 				t.Run(strings.ReplaceAll(story.kind+" "+story.steps[0].state, " ", "_"), func(t *testing.T) {
 					t.Parallel()
-					table.add(f.in(t).tell(story))
+					table.add(f.in(t).runStory(story))
 				})
 			}
 		}
 	})
-	t.Logf("what the conditions say:\n%s", table)
+	t.Logf("the conditions by state:\n%s", table)
 }
 
 // managed is the name of the ManagedResource in a story.
 const managed = "story"
 
-// tell goes through the states of a story and returns lines for the table.
-func (f *fixture) tell(story story) []string {
+// runStory runs through the states of a story and returns lines for the table.
+func (f *fixture) runStory(story story) []string {
 	f.Helper()
 	var lines []string
 	f.follow(managed)
@@ -80,7 +80,7 @@ func (f *fixture) tell(story story) []string {
 	return lines
 }
 
-// eventuallySaysIn is eventuallySays with the name of a state for what is wrong.
+// eventuallySaysIn is eventuallySays with the name of the state in the failure output.
 func (f *fixture) eventuallySaysIn(state string, healthy, progressing want) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	defer func() {
@@ -91,7 +91,7 @@ func (f *fixture) eventuallySaysIn(state string, healthy, progressing want) *res
 	return f.eventuallySays(managed, healthy, progressing)
 }
 
-// table collects lines of stories.
+// table collects the lines of stories.
 type table struct {
 	mu      sync.Mutex
 	stories []string

@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// TestWorkloadThatNoControllerObserves: a workload is unhealthy after 30 seconds if no controller takes it in, however often the
-// resource-manager looks without an event.
+// TestWorkloadThatNoControllerObserves checks that a workload is unhealthy after 30 seconds if no controller observes it, regardless of
+// how often the resource-manager checks it without an event.
 func TestWorkloadThatNoControllerObserves(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -37,12 +37,12 @@ func TestWorkloadThatNoControllerObserves(t *testing.T) {
 			history := f.follow(name)
 			f.manage(name, workload(kind, "", ""))
 			f.eventuallySays(name, unhealthy(kind+"Unhealthy", "observed generation outdated (0/1)"), want{})
-			f.eventually("the history shows that it was never called healthy", func() string {
+			f.eventually("the history shows that it was never reported as healthy", func() string {
 				got := history.statuses(resourcesv1alpha1.ResourcesHealthy)
 				if strings.HasSuffix(got, "Unknown False") && !strings.Contains(got, "True") {
 					return ""
 				}
-				return "it said " + got
+				return "ResourcesHealthy was " + got
 			})
 		})
 	}

@@ -13,11 +13,11 @@ var (
 	statefulSet = kindOf("apps/v1", "StatefulSet")
 )
 
-// nowhere is a node that does not exist, as an addition to the spec of a Pod.
+// nowhere is a node selector for a node that does not exist, as a part of the spec of a Pod.
 const nowhere = "nodeSelector: {kubernetes.io/hostname: nowhere}"
 
-// workload returns the manifest of an object with a pod template. The spec is in YAML's flow style, as is the addition to the
-// Pod's.
+// workload returns the manifest of an object with a pod template. The spec and the additional fields of the Pod's spec are in YAML's
+// flow style.
 func workload(kind, spec, pod string) string {
 	return strings.NewReplacer("$KIND", kind, "$SPEC", withComma(spec), "$POD", withComma(pod)).Replace(`
 apiVersion: apps/v1
@@ -98,12 +98,12 @@ func deploymentStories() []story {
 func (f *fixture) deleteDeployment() {
 	f.Helper()
 	must(f, f.client.Delete(f.ctx, f.named(deployment, "app"), client.PropagationPolicy("Background")))
-	f.eventually("the Deployment is put back", func() string {
+	f.eventually("the Deployment is restored", func() string {
 		return textOf(f.client.Get(f.ctx, f.key("app"), f.named(deployment, "app")))
 	})
 }
 
-// wantReadyDeployment waits for the status of the Deployment: the conditions may still be those from before it was deleted.
+// wantReadyDeployment waits for the status of the Deployment, because the conditions might still be those from before its deletion.
 func (f *fixture) wantReadyDeployment() {
 	f.Helper()
 	f.eventually("the new Deployment is ready", func() string {
@@ -115,14 +115,14 @@ func (f *fixture) wantReadyDeployment() {
 	f.eventuallySays(managed, isHealthy, isRolledOut)
 }
 
-// allowNoPods has every Pod of the namespace refused.
+// allowNoPods makes the API server refuse every Pod of the namespace.
 func (f *fixture) allowNoPods() {
 	f.Helper()
 	quota := &corev1.ResourceQuota{}
 	quota.Namespace, quota.Name = f.namespace, "none"
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *quantity(0)}
 	must(f, f.client.Create(f.ctx, quota))
-	f.eventually("the quota is enforced", func() string { // the API server learns of it a moment later
+	f.eventually("the quota is enforced", func() string { // the API server observes it a moment later
 		probe := &corev1.Pod{}
 		probe.Namespace, probe.Name = f.namespace, "probe"
 		probe.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.org/image:1"}}

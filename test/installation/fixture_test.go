@@ -1,5 +1,6 @@
-// Package installation tries how extensions get into a seed, from their registration to their end: the controllers of the garden and of gardenlet
-// with a garden and a seed cluster, both with real API servers, and a resource-manager. Pods of the seed are simulated.
+// Package installation tests the life cycle of extensions in a seed, from registration to removal. It runs the controllers
+// of the garden and of gardenlet with a garden and a seed cluster, both with real API servers, and a resource-manager. The
+// Pods of the seed are simulated.
 package installation
 
 import (
@@ -47,7 +48,7 @@ import (
 
 const seedName = "local"
 
-// gardens accept the tokens of token requestors, whose audience is that of Gardener.
+// gardens accept the tokens of token requestors. Their audience is that of Gardener.
 var gardens = garden.Shared{Options: garden.Options{ControlPlane: controlplane.Options{
 	APIServerArgs: map[string][]string{"api-audiences": {"https://kubernetes.default.svc.cluster.local", "gardener"}},
 }}}
@@ -58,14 +59,14 @@ func TestMain(m *testing.M) {
 	os.Exit(gardens.Run(m))
 }
 
-// world is a garden with a Seed, and its cluster.
+// world is a garden with a Seed and the seed cluster.
 type world struct {
 	*testing.T
 	scheme       *runtime.Scheme
 	garden, seed client.Client
 	gardens      *garden.Garden
 	seeds        *controlplane.ControlPlane
-	// stop ends the gardenlet that runs.
+	// stop stops the running gardenlet.
 	stop func()
 }
 
@@ -100,7 +101,7 @@ func (w *world) read(into any, path ...string) {
 	kit.Must(w, yaml.Unmarshal(text, into))
 }
 
-// controllerManager runs the controllers of the garden, and returns what they send.
+// controllerManager runs the controllers of the garden, and returns their requests.
 func (w *world) controllerManager() (requests *kit.Requests) {
 	w.Helper()
 	requests = &kit.Requests{}
@@ -120,8 +121,8 @@ func (w *world) controllerManager() (requests *kit.Requests) {
 	return requests
 }
 
-// gardenlet runs the controller of extensions and the token requestor for the garden, until stop is called. It returns the requests to the garden
-// and the seed.
+// gardenlet runs the controller of extensions and the token requestor for the garden until stop is called. It returns the
+// requests to the garden and the seed.
 func (w *world) gardenlet() (toGarden, toSeed *kit.Requests) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
@@ -163,7 +164,7 @@ func (w *world) addTokenRequestor(mgr manager.Manager, config, address *rest.Con
 	kit.Must(w, reconciler.AddToManager(mgr))
 }
 
-// archive returns a chart with templates.
+// archive returns the archive of a chart with templates.
 func (w *world) archive(templates map[string]string) []byte {
 	w.Helper()
 	var content bytes.Buffer
@@ -183,7 +184,7 @@ func (w *world) archive(templates map[string]string) []byte {
 	return content.Bytes()
 }
 
-// chart is that of an extension with a Deployment.
+// chart is the template of an extension with a Deployment.
 const chart = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: example, namespace: {{ .Release.Namespace }}}
@@ -199,7 +200,7 @@ spec:
         env: [{name: GARDEN, value: {{ .Values.gardener.garden.clusterIdentity | quote }}}]
 `
 
-// register creates a registration with a deployment of a chart.
+// register creates a registration and a deployment with a chart.
 func (w *world) register(name string, policy corev1beta1.ControllerDeploymentPolicy, ids ...string) *gardencorev1.ControllerDeployment {
 	w.Helper()
 	inject := true
@@ -218,7 +219,7 @@ func (w *world) register(name string, policy corev1beta1.ControllerDeploymentPol
 	return deployment
 }
 
-// installation returns that of a registration; nil if it does not exist.
+// installation returns the installation of a registration. It is nil if the installation does not exist.
 func (w *world) installation(registration string) *corev1beta1.ControllerInstallation {
 	w.Helper()
 	var list corev1beta1.ControllerInstallationList
@@ -229,7 +230,7 @@ func (w *world) installation(registration string) *corev1beta1.ControllerInstall
 	return &list.Items[0]
 }
 
-// conditions describes the conditions of an installation, such as "Valid=True RegistrationValid", sorted.
+// conditions returns the sorted conditions of an installation, for example "Valid=True RegistrationValid".
 func conditions(installation *corev1beta1.ControllerInstallation) string {
 	if installation == nil {
 		return "there is no installation"
@@ -252,7 +253,7 @@ func message(installation *corev1beta1.ControllerInstallation, kind corev1beta1.
 	return ""
 }
 
-// eventually waits until the conditions of an installation are as wanted.
+// eventually waits until an installation has the wanted conditions.
 func (w *world) eventually(registration, want string) {
 	w.Helper()
 	kit.Eventually(w, "the extension "+registration+" is "+want, func() string {
@@ -269,12 +270,12 @@ func (w *world) eventually(registration, want string) {
 	})
 }
 
-// writes returns the requests that change something.
+// writes returns the requests that change objects.
 func writes(requests *kit.Requests) []string {
 	return slices.DeleteFunc(requests.Writes(), func(sent string) bool { return strings.HasSuffix(sent, "/tokenreviews") })
 }
 
-// quiet waits until nothing was sent for a while.
+// quiet waits until no requests have been sent for some time.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
 	kit.Quiet(t, all...)

@@ -32,7 +32,7 @@ const (
 	invalid  = "Healthy=True ControllerHealthy, Installed=True InstallationSuccessful, Progressing=False ControllerRolledOut, Required=False NoExtensionObjects, Valid=False ChartCannotBeRendered"
 )
 
-// TestExtension leads an extension from its registration to its end.
+// TestExtension runs an extension through its life cycle from registration to removal.
 func TestExtension(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -78,7 +78,8 @@ func TestExtension(t *testing.T) {
 	w.isRemoved()
 }
 
-// hasAccess: the workload has what the chart and gardenlet give it, and its token is valid in the garden.
+// hasAccess checks that the workload has the settings of the chart and of gardenlet, and that its token is valid in the
+// garden.
 func (w *world) hasAccess(name string) {
 	w.Helper()
 	namespace := "extension-" + name
@@ -88,10 +89,10 @@ func (w *world) hasAccess(name string) {
 	kit.Must(w, err)
 	for _, part := range []string{"name: SEED_NAME\n    value: " + seedName, "name: GARDEN\n    value: test-garden", "name: GARDEN_KUBECONFIG", "name: garden-access-extension"} {
 		if !strings.Contains(string(text), part) {
-			w.Errorf("the pods have no %q:\n%s", part, text)
+			w.Errorf("the Pods lack %q:\n%s", part, text)
 		}
 	}
-	kit.EventuallyTrue(w, "there is a token for the garden", func() bool {
+	kit.EventuallyTrue(w, "the Secret contains a token for the garden", func() bool {
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "garden-access-extension"}, secret))
 		return len(secret.Data["token"]) > 0
 	})
@@ -102,11 +103,11 @@ func (w *world) hasAccess(name string) {
 	review, err := kube.AuthenticationV1().SelfSubjectReviews().Create(w.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	kit.Must(w, err)
 	if want := "system:serviceaccount:seed-" + seedName + ":extension-" + name; review.Status.UserInfo.Username != want {
-		w.Errorf("with its token, the extension is %s in the garden, want %s", review.Status.UserInfo.Username, want)
+		w.Errorf("the extension authenticates in the garden as %s, want %s", review.Status.UserInfo.Username, want)
 	}
 }
 
-// isRequired: while an extension object exists.
+// isRequired checks that the installation is required as long as an extension object exists.
 func (w *world) isRequired() {
 	w.Helper()
 	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--web", Name: "web"}}
@@ -118,7 +119,8 @@ func (w *world) isRequired() {
 	w.eventually("provider", ready)
 }
 
-// isLeftAlone: with a chart that cannot be rendered, what runs stays, and a condition says what is wrong.
+// isLeftAlone checks that a chart that cannot be rendered does not affect the running extension, and that a condition names
+// the error.
 func (w *world) isLeftAlone(deployment *gardencorev1.ControllerDeployment) {
 	w.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -131,7 +133,7 @@ func (w *world) isLeftAlone(deployment *gardencorev1.ControllerDeployment) {
 		{"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: {helm.sh/hook: post-install}", "helm.sh/hook: post-install"},
 	} {
 		kit.Change(w, w.garden, deployment, func() { deployment.Helm.RawChart = w.archive(map[string]string{"deployment.yaml": test.template}) })
-		kit.Eventually(w, "the condition names what is wrong", func() string {
+		kit.Eventually(w, "the condition names the error", func() string {
 			found := w.installation("provider")
 			if text := message(found, corev1beta1.ControllerInstallationValid); conditions(found) != invalid || !strings.Contains(text, test.want) {
 				return conditions(found) + " " + text
@@ -147,7 +149,7 @@ func (w *world) isLeftAlone(deployment *gardencorev1.ControllerDeployment) {
 	}
 }
 
-// followsChart: a chart that is right again is installed.
+// followsChart checks that a corrected chart is installed.
 func (w *world) followsChart(deployment *gardencorev1.ControllerDeployment) {
 	w.Helper()
 	kit.Change(w, w.garden, deployment, func() {
@@ -157,7 +159,7 @@ func (w *world) followsChart(deployment *gardencorev1.ControllerDeployment) {
 	w.eventually("provider", ready)
 }
 
-// pullsChart: from a registry that asks for a password.
+// pullsChart checks that a chart is pulled from a registry that requires a password.
 func (w *world) pullsChart(deployment *gardencorev1.ControllerDeployment) *ociRegistry {
 	w.Helper()
 	server, registry := w.newRegistry(w.archive(map[string]string{"deployment.yaml": strings.ReplaceAll(chart, ".Values.replicas", "add 2 .Values.replicas")}))
@@ -186,14 +188,15 @@ func (w *world) hasReplicas(wanted int32) {
 		workload := &appsv1.Deployment{}
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: "extension-" + w.installation("provider").Name, Name: "example"}, workload))
 		if found := ptr.Deref(workload.Spec.Replicas, 0); found != wanted {
-			return fmt.Sprintf("it has %d", found)
+			return fmt.Sprintf("it has %d replicas", found)
 		}
 		return ""
 	})
 }
 
-// survivesOutage: while the registry does not answer, what runs is left alone, also by a gardenlet that has just started. The condition names the
-// registry and the error. What was declared meanwhile is installed when it answers again.
+// survivesOutage checks that the running extension is not affected while the registry does not respond, even if gardenlet
+// is restarted. The condition names the registry and the error. Changes of the declaration are installed when the registry
+// responds again.
 func (w *world) survivesOutage(deployment *gardencorev1.ControllerDeployment, registry *ociRegistry) {
 	w.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -205,12 +208,12 @@ func (w *world) survivesOutage(deployment *gardencorev1.ControllerDeployment, re
 	w.eventually("provider", strings.Replace(invalid, "ChartCannotBeRendered", "OCIChartCannotBePulled", 1))
 	found := w.installation("provider")
 	text := message(found, corev1beta1.ControllerInstallationValid)
-	if !strings.Contains(text, "ask the registry "+registry.host) || !strings.Contains(text, "connection refused") {
+	if !strings.Contains(text, " from the registry "+registry.host) || !strings.Contains(text, "connection refused") {
 		w.Errorf("Valid is False: %s", text)
 	}
 	w.stop()
 	for i := range found.Status.Conditions {
-		found.Status.Conditions[i].Status = corev1beta1.ConditionUnknown // so that the next gardenlet shows that it has tried
+		found.Status.Conditions[i].Status = corev1beta1.ConditionUnknown // the next gardenlet overwrites it after its attempt
 	}
 	kit.Must(w, w.garden.Status().Update(w.Context(), found))
 	w.gardenlet()
@@ -224,7 +227,7 @@ func (w *world) survivesOutage(deployment *gardencorev1.ControllerDeployment, re
 	w.eventually("provider", ready)
 }
 
-// isRemoved: an extension that is not needed any more goes, with all that it had.
+// isRemoved checks that an extension that is not needed anymore is removed with all its objects.
 func (w *world) isRemoved() {
 	w.Helper()
 	w.register("agent", corev1beta1.ControllerDeploymentPolicyAlways)
@@ -236,10 +239,10 @@ func (w *world) isRemoved() {
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Name: "agent"}, registration))
 	begun := time.Now()
 	kit.Change(w, w.garden, registration, func() { registration.Spec.Deployment.Policy = ptr.To(corev1beta1.ControllerDeploymentPolicyOnDemand) })
-	kit.Eventually(w, "the agent is gone", func() string {
+	kit.Eventually(w, "the agent is removed", func() string {
 		return strings.TrimPrefix(conditions(w.installation("agent")), "there is no installation")
 	})
-	w.Logf("not needed any more, and gone after %.1f s", time.Since(begun).Seconds())
+	w.Logf("the unneeded extension was removed after %.1f s", time.Since(begun).Seconds())
 	for in, object := range map[client.Client]client.Object{
 		w.garden: account, w.seed: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension-" + name}},
 	} {
@@ -251,7 +254,7 @@ func (w *world) isRemoved() {
 	kit.Must(w, w.seed.List(w.Context(), &secrets, client.InNamespace("garden")))
 	for _, secret := range secrets.Items {
 		if strings.Contains(secret.Name, name) {
-			w.Errorf("Secret %s is left", secret.Name)
+			w.Errorf("Secret %s still exists", secret.Name)
 		}
 	}
 	w.eventually("provider", ready)

@@ -24,15 +24,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// ociRegistry is a registry that can be stopped and started again with what it has.
+// ociRegistry is a registry that can be stopped and restarted with its contents.
 type ociRegistry struct {
 	*httptest.Server
 	handler http.Handler
-	// host is its address.
+	// host is the address of the registry.
 	host string
 }
 
-// start has the registry listen; again where it was, if it was stopped.
+// start starts the registry. A restarted registry listens at its previous address.
 func (r *ociRegistry) start(w *world) {
 	w.Helper()
 	r.Server = httptest.NewUnstartedServer(r.handler)
@@ -47,8 +47,8 @@ func (r *ociRegistry) start(w *world) {
 	r.host = strings.TrimPrefix(r.URL, "https://")
 }
 
-// newRegistry starts a registry with a chart, and returns it with the reference of the chart. The garden has Secrets for it: authority, and pull,
-// which lacks the label that lets deployments use it.
+// newRegistry starts a registry with a chart, and returns it and the reference of the chart. The garden has two Secrets for
+// it: authority, and pull, which lacks the label that deployments require.
 func (w *world) newRegistry(chart []byte) (*ociRegistry, string) {
 	w.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))

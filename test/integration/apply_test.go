@@ -32,17 +32,17 @@ func TestRoad(t *testing.T) {
 	mr := f.reconcileOK("set")
 
 	if !slices.Contains(mr.Finalizers, resourcesv1alpha1.Finalizer) {
-		t.Errorf("finalizers are %v", mr.Finalizers)
+		t.Errorf("the finalizers are %v", mr.Finalizers)
 	}
 	if mr.Status.ObservedGeneration != mr.Generation || mr.Status.SecretsDataChecksum == nil || len(mr.Status.Resources) != 2 {
-		t.Errorf("status is %+v", mr.Status)
+		t.Errorf("the status is %+v", mr.Status)
 	}
 	live := f.wantConfigMap("one", "1")
 	if got := live.Annotations[resourcesv1alpha1.AnnotationOrigin]; got != f.namespace+"/set" {
-		t.Errorf("origin is %q", got)
+		t.Errorf("the origin is %q", got)
 	}
 	if got := live.Labels[resourcesv1alpha1.LabelManagedBy]; got != f.namespace {
-		t.Errorf("managed-by is %q", got)
+		t.Errorf("the managed-by label is %q", got)
 	}
 
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
@@ -51,13 +51,13 @@ func TestRoad(t *testing.T) {
 	f.wantConfigMap("one", "2")
 	f.wantNoConfigMap("two")
 	if len(mr.Status.Resources) != 1 {
-		t.Errorf("inventory is %v", mr.Status.Resources)
+		t.Errorf("the inventory is %v", mr.Status.Resources)
 	}
 	writes := f.requests.writes()
 	if len(writes) != 2 || !strings.HasPrefix(writes[0], "PATCH") || !strings.HasPrefix(writes[1], "DELETE") {
-		t.Errorf("the target gets %v, want one PATCH, then one DELETE", writes)
+		t.Errorf("the requests to the target are %v, want one PATCH, then one DELETE", writes)
 	}
-	wantContains(t, f.event(), "Normal Pruned", "two") // what manifests ask for has no Event
+	wantContains(t, f.event(), "Normal Pruned", "two") // objects applied from manifests have no Event
 
 	f.delete(mr)
 	f.wantNoConfigMap("one")
@@ -72,7 +72,7 @@ func TestNothingIsSentWhenNothingChanged(t *testing.T) {
 	f.restart()
 	after := f.reconcileOK("set")
 	if writes := f.requests.writes(); len(writes) > 0 {
-		t.Errorf("the target gets %v", writes)
+		t.Errorf("the requests to the target are %v", writes)
 	}
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Error("the ManagedResource was written")
@@ -90,7 +90,7 @@ func TestDriftIsPutBack(t *testing.T) {
 	f.reconcileOK("set")
 	live = f.wantConfigMap("one", "1")
 	if live.Labels[resourcesv1alpha1.LabelManagedBy] != f.namespace {
-		t.Errorf("labels are %v", live.Labels)
+		t.Errorf("the labels are %v", live.Labels)
 	}
 	must(t, f.client.Delete(f.ctx, live))
 	f.reconcileOK("set")
@@ -104,7 +104,7 @@ func TestFieldsRemovedFromTheManifestGo(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	if data := f.liveConfigMap("one").Data; len(data) != 1 {
-		t.Errorf("data is %v", data)
+		t.Errorf("the data is %v", data)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestInventoryIsStoredBeforeTheFirstApply(t *testing.T) {
 	})
 	mr, _, err := f.reconcile(mr.Name)
 	if err == nil {
-		t.Error("the failure is not tried again")
+		t.Error("the failure is not retried")
 	}
 	if len(mr.Status.Resources) != 2 {
-		t.Errorf("inventory is %v, want both objects", mr.Status.Resources)
+		t.Errorf("the inventory is %v, want both objects", mr.Status.Resources)
 	}
 	wantContains(t, applied(mr).Message, "ConfigMap/"+f.namespace+"/one", "connection reset")
 	f.wantConfigMap("two", "1")
@@ -147,11 +147,11 @@ func TestPruningNeverBlocksApplying(t *testing.T) {
 	}
 	wantContains(t, condition.Message, "v1/ConfigMap/"+f.namespace+"/stuck")
 	if result.RequeueAfter <= 0 || len(mr.Status.Resources) != 3 {
-		t.Errorf("comes back after %s with the inventory %v", result.RequeueAfter, mr.Status.Resources)
+		t.Errorf("the requeue interval is %s, with the inventory %v", result.RequeueAfter, mr.Status.Resources)
 	}
 	must(t, f.client.Patch(f.ctx, f.liveConfigMap("stuck"),
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	f.reconcileUntil("set", "the object is forgotten", func(mr *resourcesv1alpha1.ManagedResource) bool {
+	f.reconcileUntil("set", "the inventory no longer has the object", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return applied(mr).Status == resourcesv1alpha1.ConditionTrue && len(mr.Status.Resources) == 2
 	})
 }
@@ -178,7 +178,7 @@ func TestCustomResourceBesideItsDefinition(t *testing.T) {
 		strings.ReplaceAll(definition, "GROUP", group))
 	mr := f.reconcileOK("set")
 	if len(mr.Status.Resources) != 2 {
-		t.Errorf("inventory is %v", mr.Status.Resources)
+		t.Errorf("the inventory is %v", mr.Status.Resources)
 	}
 	for _, resource := range mr.Status.Resources {
 		if resource.Kind == "Coupon" && resource.Namespace != "" {
@@ -189,8 +189,9 @@ func TestCustomResourceBesideItsDefinition(t *testing.T) {
 	f.reconciler.Objects.Rediscover() //nolint:errcheck // cannot fail after it worked once
 }
 
-// TestCustomResourceOfALateKind: the API server does not serve a new kind within the time that a pass waits for it. The next pass neither reads
-// the Secret again nor waits for the watch of the kind, which takes a second: it only applies the object.
+// TestCustomResourceOfALateKind: the API server does not serve a new kind within the time that a reconcile waits for
+// it. The next reconcile neither reads the Secret again nor waits for the watch of the kind, which takes a second. It
+// only applies the object.
 func TestCustomResourceOfALateKind(t *testing.T) {
 	f := newFixture(t)
 	group := f.namespace + ".example.org"
@@ -222,7 +223,7 @@ func TestCustomResourceOfALateKind(t *testing.T) {
 		t.Errorf("the first request about the object is %v", ptr.Deref(method, "missing"))
 	}
 	if reads := secrets.count.Load() - before; reads > 0 {
-		t.Errorf("the Secret was read %d times more", reads)
+		t.Errorf("the Secret was read %d more times", reads)
 	}
 	f.delete(mr)
 	f.reconciler.Objects.Rediscover() //nolint:errcheck // cannot fail after it worked once
@@ -267,7 +268,7 @@ func TestClassChangeHandsOver(t *testing.T) {
 	}
 	f.wantConfigMap("one", "1") // the new one waits
 	f.reconciler = own
-	f.reconcileUntil("set", "the old one lets go", func(mr *resourcesv1alpha1.ManagedResource) bool {
+	f.reconcileUntil("set", "the old one releases the object", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return len(mr.Finalizers) == 0
 	})
 	f.wantNoConfigMap("one")
@@ -279,7 +280,7 @@ func TestClassChangeHandsOver(t *testing.T) {
 	mr = f.reconcileOK("set")
 	f.wantConfigMap("one", "1")
 	if !slices.Contains(mr.Finalizers, resourcesv1alpha1.Finalizer+"-seed") {
-		t.Errorf("finalizers are %v", mr.Finalizers)
+		t.Errorf("the finalizers are %v", mr.Finalizers)
 	}
 	f.delete(mr)
 }
@@ -324,7 +325,7 @@ func TestIgnoredIsLeftAlone(t *testing.T) {
 	must(t, err)
 	notIgnored()
 	if reason := applied(f.read("set")).Reason; reason != resourcesv1alpha1.ReasonApplySucceeded {
-		t.Errorf("nothing changed while it was ignored, and ResourcesApplied still says %s", reason)
+		t.Errorf("nothing changed while it was ignored, but ResourcesApplied still has the reason %s", reason)
 	}
 }
 
@@ -351,7 +352,7 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "1"), "two.yaml", f.configMap("two", "1"))
 	mr = f.reconcileOK("set")
 	if len(mr.Status.Conditions) != 5 {
-		t.Errorf("conditions are %v", mr.Status.Conditions)
+		t.Errorf("the conditions are %v", mr.Status.Conditions)
 	}
 }
 
@@ -362,6 +363,6 @@ func TestOperationReconcile(t *testing.T) {
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	must(t, f.client.Patch(f.ctx, mr, patch))
 	if mr := f.reconcileOK("set"); len(mr.Annotations) > 0 {
-		t.Errorf("annotations are %v", mr.Annotations)
+		t.Errorf("the annotations are %v", mr.Annotations)
 	}
 }

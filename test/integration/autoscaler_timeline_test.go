@@ -19,13 +19,13 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// autoscaled is a way in which a HorizontalPodAutoscaler and a Deployment come together.
+// autoscaled is one way to combine a HorizontalPodAutoscaler and a Deployment.
 type autoscaled struct {
-	// hpa says where the autoscaler comes from.
+	// hpa names the source of the autoscaler.
 	hpa string
-	// first and later are the replicas in the manifest, before and after the autoscaler began to scale.
+	// first and later are the replicas in the manifest, before and after the first scaling by the autoscaler.
 	first, later string
-	// want are all numbers of replicas that the Deployment ever has, in order.
+	// want are all replica counts of the Deployment, in order.
 	want []int32
 }
 
@@ -39,9 +39,10 @@ const (
 )
 
 // TestAutoscalerTimeline watches the replicas of a Deployment that kube-controller-manager scales for a
-// HorizontalPodAutoscaler while its manifest is changed again and again. With -v it prints every number that was ever
-// stored. That of the manifest is never among them while there is an autoscaler. When there is none any more, a number
-// in the manifest counts again, as it does with gardener-resource-manager, and without one the last number stays.
+// HorizontalPodAutoscaler, while its manifest changes repeatedly. With -v it prints every replica count that was ever
+// stored. The count in the manifest is never among them while an autoscaler exists. After the autoscaler is deleted,
+// a count in the manifest applies again, as it does with gardener-resource-manager. Without a count in the manifest,
+// the last count stays.
 func TestAutoscalerTimeline(t *testing.T) {
 	for _, hpa := range []string{hpaBefore, hpaAfter, hpaWithIt} {
 		for name, a := range map[string]autoscaled{
@@ -50,7 +51,7 @@ func TestAutoscalerTimeline(t *testing.T) {
 			"replicas 1 leave it meanwhile": {hpa, oneReplica, noReplicas, []int32{1, 3, 7, 4}},
 		} {
 			t.Run(hpa+", "+name, func(t *testing.T) {
-				t.Parallel() // nearly all of the time goes by waiting for kube-controller-manager to look again
+				t.Parallel() // the test mostly waits for the next sync of kube-controller-manager
 				a.run(newFixture(t))
 			})
 		}
@@ -78,14 +79,14 @@ func (a autoscaled) run(f *fixture) {
 	case hpaAfter:
 		createHPA()
 	case hpaWithIt:
-		reconcile(a.first, true) // it may not have scaled yet
+		reconcile(a.first, true) // the autoscaler might not have scaled yet
 	}
 	line.step("the HPA scales to its minimum, 3", func() {
-		f.eventually("it scales", func() bool { return *f.liveDeployment().Spec.Replicas == 3 })
+		f.eventually("the Deployment is scaled", func() bool { return *f.liveDeployment().Spec.Replicas == 3 })
 	})
 	reconcile(a.first, true)
 	reconcile(a.first, true)
-	// There are no metrics, so that this is all it would do by itself.
+	// Without metrics, the autoscaler scales no further on its own.
 	line.step("the HPA scales up to 7", func() { f.scale(7) })
 	reconcile(a.first, true)
 	reconcile(a.later, true)
@@ -105,7 +106,7 @@ func (a autoscaled) run(f *fixture) {
 	}
 }
 
-// manifests returns the keys and values of the Secret.
+// manifests returns keys and values for the Secret.
 func (a autoscaled) manifests(f *fixture, replicas string, image int, withHPA bool) []string {
 	deployment := strings.Replace(f.web(""), "\nspec:\n", "\nspec:"+replicas, 1)
 	documents := []string{"web.yaml", strings.Replace(deployment, "web:1", fmt.Sprintf("web:%d", image), 1)}
@@ -126,7 +127,7 @@ spec:
 `, f.namespace)
 }
 
-// deleteHPA deletes the autoscaler, or lets the resource-manager do it if it is its own.
+// deleteHPA deletes the autoscaler, or removes it from the manifests if the resource-manager manages it.
 func (a autoscaled) deleteHPA(f *fixture, image int) {
 	f.Helper()
 	if a.hpa != hpaWithIt {
@@ -135,12 +136,12 @@ func (a autoscaled) deleteHPA(f *fixture, image int) {
 	}
 	f.secret("set", a.manifests(f, a.later, image, false)...)
 	f.reconcileUntil("set", "the HPA is pruned", func(mr *resourcesv1alpha1.ManagedResource) bool {
-		f.clock.SetTime(f.clock.Now().Add(time.Second)) // it might move to another ManagedResource
+		f.clock.SetTime(f.clock.Now().Add(time.Second)) // the HPA might move to another ManagedResource
 		return len(mr.Status.Resources) == 1
 	})
 }
 
-// timeline is what a watch sees of the Deployment's replicas, and what is done meanwhile.
+// timeline records the Deployment's replicas as a watch reports them, and the steps of the test in between.
 type timeline struct {
 	f     *fixture
 	start time.Time
@@ -148,7 +149,7 @@ type timeline struct {
 	mu       sync.Mutex
 	text     strings.Builder
 	replicas []int32
-	// seen are the resource versions that the watch has delivered.
+	// seen are the resource versions that the watch has reported.
 	seen map[string]bool
 }
 
@@ -185,14 +186,14 @@ func (l *timeline) print(text string) {
 	fmt.Fprintf(&l.text, "%6d ms  %s\n", time.Since(l.start).Milliseconds(), text)
 }
 
-// step does something and waits until the watch has seen what came of it, so that everything is printed in its order.
+// step runs do and waits until the watch has seen the result, so that the output is in order.
 func (l *timeline) step(what string, do func()) {
 	l.f.Helper()
 	l.mu.Lock()
 	l.print(what)
 	l.mu.Unlock()
 	do()
-	l.f.eventually("the watch sees the Deployment as it is", func() bool {
+	l.f.eventually("the watch has seen the current Deployment", func() bool {
 		deployment := &appsv1.Deployment{}
 		err := l.f.client.Get(l.f.ctx, types.NamespacedName{Namespace: l.f.namespace, Name: "web"}, deployment)
 		if apierrors.IsNotFound(err) {
@@ -217,8 +218,8 @@ func (l *timeline) numbers() []int32 {
 	return slices.Clone(l.replicas)
 }
 
-// ownerOfReplicas says who owns the replicas. Kubernetes notes no owner for what the scale subresource writes if nobody
-// owned the replicas before.
+// ownerOfReplicas returns the field manager that owns the replicas. Kubernetes records no owner for a write by the
+// scale subresource if the replicas had no owner before.
 func ownerOfReplicas(deployment *appsv1.Deployment) string {
 	var owners []string
 	for _, entry := range deployment.ManagedFields {

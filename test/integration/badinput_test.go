@@ -24,18 +24,18 @@ func compressed(tb testing.TB, content []byte) string {
 	return buffer.String()
 }
 
-// TestBadInput applies a good set first, then a bad one that lacks one object of it. The condition must name what is
-// wrong and where, the good objects must be applied, and where the set cannot be read nothing may be pruned.
+// TestBadInput applies a good set and then a bad one that lacks one of its objects. The condition must name the
+// problem and its place, and the good objects must be applied. If the set cannot be read, no object may be pruned.
 func TestBadInput(t *testing.T) {
 	plain := func(content string) func(*fixture) []string {
 		return func(*fixture) []string { return []string{"bad.yaml", content} }
 	}
 	for name, test := range map[string]struct {
-		bad    func(f *fixture) []string // keys and values beside the good ones
+		bad    func(f *fixture) []string // keys and values in addition to the good ones
 		reason string
 		says   []string
 		prunes bool // the set is readable
-		retry  bool // trying again may help
+		retry  bool // a retry can help
 	}{
 		"a key that is not YAML": {
 			bad:    plain("{[unclosed\n\tand a tab"),
@@ -84,7 +84,7 @@ func TestBadInput(t *testing.T) {
 				return []string{"bad.yaml", f.configMap("twice", "1") + "---\n" + f.configMap("twice", "2")}
 			},
 			reason: resourcesv1alpha1.ReasonDecodingFailed,
-			says:   []string{"twice", "index 0 in 'bad.yaml'", "index 1 in 'bad.yaml'", "given twice"},
+			says:   []string{"twice", "index 0 in 'bad.yaml'", "index 1 in 'bad.yaml'", "occurs twice"},
 		},
 		"an unknown kind": {
 			bad:    plain("apiVersion: shop.example.org/v1\nkind: Discount\nmetadata:\n  name: x\n"),
@@ -138,7 +138,7 @@ func TestBadInput(t *testing.T) {
 			wantRetry(t, test.retry, result, err)
 
 			f.secret("set", "good.yaml", f.configMap("good", "3"))
-			f.reconcileUntil("set", "mended", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the input is repaired", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return applied(mr).Status == resourcesv1alpha1.ConditionTrue
 			})
 			f.wantConfigMap("good", "3")
@@ -147,15 +147,15 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// wantRetry checks that failures are tried again with backoff, which an error asks for, where that may help, and left
-// to the next event or resync otherwise.
+// wantRetry checks that a failure is retried with backoff, by means of a returned error, if a retry can help.
+// Otherwise it must wait for the next event or resync.
 func wantRetry(tb testing.TB, retry bool, result reconcile.Result, err error) {
 	tb.Helper()
 	if retry != (err != nil) {
 		tb.Errorf("the reconcile returns the error %v, want one: %t", err, retry)
 	}
 	if err == nil && result.RequeueAfter != syncPeriod {
-		tb.Errorf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
+		tb.Errorf("the requeue interval is %s, want %s", result.RequeueAfter, syncPeriod)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestObjectThatAnotherManagedResourceOwns(t *testing.T) {
 	f.requests.writes()
 	f.reconcileOK("first")
 	if writes := f.requests.writes(); len(writes) > 0 {
-		t.Errorf("the owner writes %v, as if it had lost the object", writes)
+		t.Errorf("the owner writes %v as if it had lost the object", writes)
 	}
 
 	uid := f.liveConfigMap("contested").UID
@@ -206,7 +206,7 @@ func TestObjectThatAnotherManagedResourceOwns(t *testing.T) {
 	f.reconcileOK("first")
 	f.reconcileOK("second")
 	if live := f.wantConfigMap("contested", "of second"); live.UID != uid {
-		t.Error("the object was deleted on its way from one ManagedResource to the other")
+		t.Error("the object was deleted during the move between the ManagedResources")
 	}
 	f.delete(first)
 	f.wantConfigMap("contested", "of second")
@@ -240,7 +240,7 @@ func TestSecretBytesStayOutOfConditionsAndEvents(t *testing.T) {
 		text += <-f.recorder.Events
 	}
 	if applied(mr).Status != resourcesv1alpha1.ConditionFalse {
-		t.Errorf("the Secrets are accepted: %s", text)
+		t.Errorf("the Secrets were accepted: %s", text)
 	}
 	wantContains(t, text, "v1/Secret/"+f.namespace+"/s:", "index 2")
 	for _, secret := range []string{"hunter2hunter2", "31337313373"} {
@@ -260,7 +260,7 @@ func TestTwoClaimantsDeletedTogether(t *testing.T) {
 	must(t, f.client.Delete(f.ctx, first))
 	must(t, f.client.Delete(f.ctx, second))
 	for _, name := range []string{"first", "second"} {
-		f.reconcileUntil(name, "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+		f.reconcileUntil(name, "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	}
 	f.wantNoConfigMap("contested")
 }

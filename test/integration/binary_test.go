@@ -24,13 +24,13 @@ func (f *fixture) command(config string) (*exec.Cmd, *kit.Output) {
 	return kit.Command(f, config)
 }
 
-// start starts a resource-manager that cares for the fixture's namespace alone.
+// start starts a resource-manager that is responsible for the fixture's namespace only.
 func (f *fixture) start(extra string) *process {
 	f.Helper()
 	return f.startIn([]string{f.namespace}, extra)
 }
 
-// startIn starts a resource-manager that cares for the given namespaces.
+// startIn starts a resource-manager that is responsible for the given namespaces.
 func (f *fixture) startIn(namespaces []string, extra string, tune ...func(*exec.Cmd)) *process {
 	f.Helper()
 	return f.startWith(func(kubeconfig, healthPort, metricsPort string) string {
@@ -44,13 +44,13 @@ server:
 	}, tune...)
 }
 
-// startWith starts a resource-manager with a configuration of the caller's and waits until it is ready.
+// startWith starts a resource-manager with the caller's configuration and waits until it is ready.
 func (f *fixture) startWith(config func(kubeconfig, healthPort, metricsPort string) string, tune ...func(*exec.Cmd)) *process {
 	f.Helper()
 	return &process{kit.StartManagerWith(f, shared.Get(f).Kubeconfig(), config("$KUBECONFIG", "$HEALTH_PORT", "$METRICS_PORT"), tune...)}
 }
 
-// status returns how a request was answered; 0 if it was not.
+// status returns the HTTP status of a request, or 0 if no response arrived.
 func (p *process) status(address, path string) int {
 	p.Helper()
 	status, _ := p.Get(address, path)
@@ -106,7 +106,7 @@ func TestBinaryElectsALeader(t *testing.T) {
 		}
 		return *lease.Spec.HolderIdentity
 	}
-	f.eventually("there is a leader", func() bool { return holder() != "" })
+	f.eventually("a leader is elected", func() bool { return holder() != "" })
 	leader := holder()
 	second := f.start(election)
 	f.manage("set", f.configMap("one", "1"))
@@ -115,7 +115,7 @@ func TestBinaryElectsALeader(t *testing.T) {
 		t.Error("the second one took the lease of the first")
 	}
 	first.Stop()
-	f.eventually("the second one leads", func() bool { h := holder(); return h != "" && h != leader })
+	f.eventually("the second one is the leader", func() bool { h := holder(); return h != "" && h != leader })
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
 	f.eventually("the second one reconciles", func() bool { return f.liveConfigMap("one").Data["key"] == "2" })
 	second.Stop()
@@ -132,7 +132,7 @@ leaderElection: {leaderElect: false}
 	err := command.Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("ends with %v, want exit code 1", err)
+		t.Errorf("the exit is %v, want exit code 1", err)
 	}
 	wantContains(t, log.String(), "logLevel", "controllers.managedResource.syncPeriod", "controllers.managedResource.colour")
 }
@@ -143,18 +143,19 @@ func TestBinaryPrintsItsVersion(t *testing.T) {
 	output, err := exec.Command(path, "--version").CombinedOutput()
 	must(t, err)
 	if got := strings.TrimSpace(string(output)); got != "v0.0.0-test" {
-		t.Errorf("prints %q", got)
+		t.Errorf("the output is %q", got)
 	}
 }
 
-// TestBinaryHasNoUnusedMethods checks that nothing in the resource-manager calls methods by names that are known at run time only, as
-// templates do: the linker would have to keep all methods of all types, which is a fourth of the program, in memory as well.
+// TestBinaryHasNoUnusedMethods checks that the resource-manager does not call methods by names known only at run
+// time, as templates do. The linker would have to keep all methods of all types, which is a quarter of the program,
+// in memory as well.
 func TestBinaryHasNoUnusedMethods(t *testing.T) {
 	path, err := kit.Binary()
 	must(t, err)
 	program, err := elf.Open(path)
 	if err != nil {
-		t.Skip("not a program of Linux, whose symbols are looked at: ", err)
+		t.Skip("the test reads symbols of a Linux program, and this is not one:  ", err)
 	}
 	defer program.Close()
 	symbols, err := program.Symbols()
@@ -164,9 +165,9 @@ func TestBinaryHasNoUnusedMethods(t *testing.T) {
 		found[symbol.Name] = true
 	}
 	if !found["main.main"] {
-		t.Error("these are not its symbols")
+		t.Error("the symbol table is not that of the resource-manager")
 	}
 	if found["text/template.(*state).evalField"] {
-		t.Error("templates are executed: look for the way to them with go build -ldflags=-dumpdep ./cmd/resource-manager")
+		t.Error("templates are executed: find the path to them with go build -ldflags=-dumpdep ./cmd/resource-manager")
 	}
 }

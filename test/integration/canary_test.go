@@ -25,10 +25,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// canaries are texts that must never come out of a resource-manager, by what they are.
+// canaries are texts that a resource-manager must never disclose, by description.
 type canaries map[string]string
 
-// named returns a canary, which is made at the first call.
+// named returns a canary. The first call creates it.
 func (c canaries) named(name string) string {
 	if c[name] == "" {
 		c[name] = "canary-of-" + strings.ReplaceAll(name, " ", "-") + "-31b7e9"
@@ -36,13 +36,14 @@ func (c canaries) named(name string) string {
 	return c[name]
 }
 
-// in returns which canaries are in a text, plain, in base64 (from whatever byte on), in hexadecimal digits or as a list of bytes.
+// in returns the canaries that a text contains: plain, in base64 (from any byte on), in hexadecimal digits or as a
+// list of bytes.
 func (c canaries) in(text string) []string {
 	var found []string
 	for name, canary := range c {
 		forms := []string{canary, hex.EncodeToString([]byte(canary)), strings.ToUpper(hex.EncodeToString([]byte(canary))),
 			strings.Trim(fmt.Sprintf("%d", []byte(canary)), "[]")}
-		for shift := range 3 { // the first and last digits depend on the bytes beside
+		for shift := range 3 { // the first and last digits depend on the adjacent bytes
 			encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:shift] + canary))
 			forms = append(forms, encoded[4:len(encoded)-2])
 		}
@@ -73,8 +74,9 @@ func TestCanariesAreFound(t *testing.T) {
 	}
 }
 
-// TestSecretsStaySecret: a resource-manager with all logs and profiles is given manifests and Secrets that cannot be decoded, are invalid,
-// belong to others, or are denied by a webhook that repeats them in every way. What they hold is in no log, status, Event, metric or profile.
+// TestSecretsStaySecret gives a resource-manager with all logs and profiles manifests and Secrets that it cannot
+// decode, that are invalid, that belong to others, or that a webhook denies with a message that repeats their content
+// in all forms. No log, status, Event, metric or profile may contain any of that content.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -93,7 +95,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		list.Items[i].ManagedFields, list.Items[i].Spec = nil, resourcesv1alpha1.ManagedResourceSpec{}
 	}
 	text += asJSON(t, list)
-	f.eventually("Events tell of a refused kubeconfig and of manifests", func() bool {
+	f.eventually("Events report a rejected kubeconfig and the manifests", func() bool {
 		told := &eventsv1.EventList{}
 		must(t, f.client.List(f.ctx, told, client.InNamespace(f.namespace)))
 		events := asJSON(t, told)
@@ -112,12 +114,12 @@ func TestSecretsStaySecret(t *testing.T) {
 		text += body
 	}
 	for _, found := range c.in(text) {
-		t.Errorf("the resource-manager tells: %s", found)
+		t.Errorf("the resource-manager discloses: %s", found)
 	}
 	wantContains(t, text, "details are withheld", "exec credentials", "not valid YAML", "rejected by the admission webhook", "brotli")
 	for _, operation := range []string{"CREATE Secret", "CREATE ConfigMap", "CREATE Pod", "UPDATE Secret", "DELETE Secret"} {
 		if !repeated.has(operation) {
-			t.Errorf("the webhook was not asked about %s: the test tests nothing", operation)
+			t.Errorf("the webhook received no request for %s: the test tests nothing", operation)
 		}
 	}
 	if t.Failed() {
@@ -132,7 +134,7 @@ func asJSON(t *testing.T, value any) string {
 	return string(text)
 }
 
-// ownKubeconfig takes what the resource-manager's own kubeconfig has for canaries.
+// ownKubeconfig adds the credentials in the resource-manager's own kubeconfig to the canaries.
 func (f *fixture) ownKubeconfig(c canaries) {
 	f.Helper()
 	config, err := clientcmd.Load(shared.Get(f).Kubeconfig())
@@ -140,7 +142,7 @@ func (f *fixture) ownKubeconfig(c canaries) {
 	for name, user := range config.AuthInfos {
 		for part, value := range map[string]string{"key": string(user.ClientKeyData), "token": user.Token, "password": user.Password} {
 			if len(value) > 120 {
-				value = value[60:120] // beyond the heading of a key
+				value = value[60:120] // skip the header of a key
 			}
 			if value != "" {
 				c["the "+part+" of user "+name] = value
@@ -148,11 +150,11 @@ func (f *fixture) ownKubeconfig(c canaries) {
 		}
 	}
 	if len(c) == 0 {
-		f.Fatal("the kubeconfig has nothing to hide")
+		f.Fatal("the kubeconfig has no credentials")
 	}
 }
 
-// canaryTokens has tokens requested: one that is issued, one for a kubeconfig, and one whose kubeconfig is refused.
+// canaryTokens requests tokens: one as a token, one in a kubeconfig, and two for kubeconfigs that are rejected.
 func (f *fixture) canaryTokens(c canaries) {
 	f.Helper()
 	kubeconfig := func(user string) string {
@@ -172,7 +174,7 @@ func (f *fixture) canaryTokens(c canaries) {
 		}))
 	}
 	for name, key := range map[string]string{"token": "token", "kubeconfig": "kubeconfig"} {
-		f.eventually("there is a "+name, func() bool {
+		f.eventually("the "+name+" is issued", func() bool {
 			secret := &corev1.Secret{}
 			must(f, f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, secret))
 			_, token, found := strings.Cut(string(secret.Data[key]), "eyJ")
@@ -184,7 +186,7 @@ func (f *fixture) canaryTokens(c canaries) {
 	}
 }
 
-// canaryManifests has manifests applied of which each fails in another way, changed and deleted.
+// canaryManifests applies manifests that each fail in a different way, and changes and deletes objects.
 func (f *fixture) canaryManifests(c canaries) {
 	f.Helper()
 	object := func(kind, name, labels, fields string) string {
@@ -202,11 +204,11 @@ func (f *fixture) canaryManifests(c canaries) {
 		"f", object("Secret", "twice", "", "data: {a: "+encoded("the first copy")+"}")+"---\n"+object("Secret", "twice", "", "data: {a: "+encoded("the second copy")+"}"),
 		"g", object("Secret", "wrong", "", "stringData: ["+c.named("wrong stringData")+"]"))
 	f.managedResource("undecodable", "undecodable")
-	f.manage("owner", object("ConfigMap", "owned", "", "data: {a: "+c.named("what another one owns")+"}"), object("Secret", "good", "", "data: {a: "+encoded("a good Secret")+"}"))
+	f.manage("owner", object("ConfigMap", "owned", "", "data: {a: "+c.named("data of another owner")+"}"), object("Secret", "good", "", "data: {a: "+encoded("a good Secret")+"}"))
 	f.eventuallyApplied("owner", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
 	f.manage("invalid",
-		object("ConfigMap", "owned", "", "data: {a: "+c.named("what is in conflict")+"}"),
-		object("Secret", "no-base64", "", "data: {a: "+c.named("what is no base64")+"!}"),
+		object("ConfigMap", "owned", "", "data: {a: "+c.named("a conflicting object")+"}"),
+		object("Secret", "no-base64", "", "data: {a: "+c.named("invalid base64")+"!}"),
 		object("Secret", "nested", "", "data: {a: {b: "+c.named("a nested field")+"}}"),
 		object("Secret", "bad-type", "", "type: kubernetes.io/tls\ndata: {tls.crt: "+encoded("a bad certificate")+"}"),
 		object("ConfigMap", "list", "", "data: ["+c.named("a list of data")+"]"),
@@ -227,7 +229,7 @@ func (f *fixture) canaryManifests(c canaries) {
 	f.eventually("the update is denied", func() bool { return f.saysApplied("changing", "Could not apply") })
 }
 
-// saysApplied tells whether ResourcesApplied has a text.
+// saysApplied reports whether the message of ResourcesApplied contains a text.
 func (f *fixture) saysApplied(name, text string) bool {
 	f.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -235,7 +237,7 @@ func (f *fixture) saysApplied(name, text string) bool {
 	return strings.Contains(applied(mr).Message, text)
 }
 
-// operations are those that a webhook was asked about, as <operation> <kind>.
+// operations are the operations that a webhook was called for, as <operation> <kind>.
 type operations struct {
 	mu    sync.Mutex
 	asked map[string]bool
@@ -247,8 +249,9 @@ func (o *operations) has(operation string) bool {
 	return o.asked[operation]
 }
 
-// serveRepeatingWebhook denies what has the label canary, unless it is to be warned of, and deletions of Secrets, in the fixture's namespace, and repeats all that it was
-// shown in every form that it knows.
+// serveRepeatingWebhook denies writes of objects with the label canary, and deletions of Secrets, in the fixture's
+// namespace. It only warns if the value of the label is warned. Its messages repeat the values of the objects in
+// every form it knows.
 func (f *fixture) serveRepeatingWebhook() *operations {
 	f.Helper()
 	seen := &operations{asked: map[string]bool{}}
@@ -296,14 +299,14 @@ func (f *fixture) serveRepeatingWebhook() *operations {
 	}
 	must(f, f.client.Create(f.ctx, configuration))
 	f.Cleanup(func() { must(f, f.client.Delete(context.WithoutCancel(f.ctx), configuration)) })
-	f.eventually("the API server asks the webhook", func() bool {
+	f.eventually("the API server calls the webhook", func() bool {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "probe", Labels: map[string]string{"canary": "denied"}}}
 		return f.client.Create(f.ctx, probe, client.DryRunAll) != nil
 	})
 	return seen
 }
 
-// valuesIn returns all texts in a JSON value.
+// valuesIn returns all strings in a JSON value.
 func valuesIn(raw []byte) []string {
 	var decoded any
 	if json.Unmarshal(raw, &decoded) != nil {
@@ -326,6 +329,6 @@ func valuesIn(raw []byte) []string {
 		}
 	}
 	search(decoded)
-	slices.Sort(values) // so that the same denial always reads the same
+	slices.Sort(values) // equal denials have equal messages
 	return values
 }

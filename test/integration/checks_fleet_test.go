@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// checkedFleet are ManagedResources that each have a ConfigMap and a check of it.
+// checkedFleet is a set of ManagedResources that each have a ConfigMap and a check of it.
 type checkedFleet struct {
 	*fixture
 	view *live.View
@@ -60,7 +60,7 @@ func (c *checkedFleet) create(number int) {
 	}}))
 }
 
-// checks returns those of a ManagedResource, with a text that they find.
+// checks returns the checks of a ManagedResource. Their result is the given text.
 func (c *checkedFleet) checks(number int, generation int64, text string) live.Checks {
 	return live.Checks{
 		Origin: fmt.Sprintf("garden/mr%d", number), UID: "1", Generation: generation,
@@ -68,7 +68,7 @@ func (c *checkedFleet) checks(number int, generation int64, text string) live.Ch
 	}
 }
 
-// wantVerdict waits until the view shows the object, and wants the text as its verdict at once.
+// wantVerdict waits until the view shows the object. At that moment, the verdict must already be the text.
 func (c *checkedFleet) wantVerdict(number int, text string) {
 	c.Helper()
 	ref := object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: c.namespace, Name: fmt.Sprint("object", number)}
@@ -82,7 +82,7 @@ func (c *checkedFleet) wantVerdict(number int, text string) {
 	}
 }
 
-// sent returns the numbers of lists and watches of ConfigMaps and of reads of single ones since the last call.
+// sent returns the number of lists and watches of ConfigMaps, and of reads of single ConfigMaps, since the last call.
 func (c *checkedFleet) sent() (watches, reads int) {
 	c.requests.mu.Lock()
 	defer c.requests.mu.Unlock()
@@ -98,8 +98,9 @@ func (c *checkedFleet) sent() (watches, reads int) {
 	return watches, reads
 }
 
-// TestChecksOfAFleet: ManagedResources that come with checks of their own have a kind listed once, and not once each, whether their checks are the
-// same or not. If checks change, the objects of their ManagedResource are read alone.
+// TestChecksOfAFleet: if ManagedResources have their own checks, the view lists the kind once, not once per
+// ManagedResource, whether the checks are equal or not. If checks change, it reads only the objects of their
+// ManagedResource.
 func TestChecksOfAFleet(t *testing.T) {
 	t.Parallel()
 	const fleet = 50
@@ -138,7 +139,8 @@ func TestChecksOfAFleet(t *testing.T) {
 	}
 }
 
-// TestChecksThatCannotBeRenewed: if an object cannot be read when its check changed, its kind is watched again.
+// TestChecksThatCannotBeRenewed: if an object cannot be read after its check changed, a new watch of its kind is
+// started.
 func TestChecksThatCannotBeRenewed(t *testing.T) {
 	t.Parallel()
 	c := newCheckedFleet(t)
@@ -159,7 +161,8 @@ func TestChecksThatCannotBeRenewed(t *testing.T) {
 	}
 }
 
-// TestChecksChangeWhileObjectsDo: whatever the order in which objects and checks change, in the end each object is examined by its last check.
+// TestChecksChangeWhileObjectsDo: in whatever order objects and checks change, each object is finally examined by its
+// last check.
 func TestChecksChangeWhileObjectsDo(t *testing.T) {
 	t.Parallel()
 	c := newCheckedFleet(t)

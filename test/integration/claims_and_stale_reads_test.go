@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-// Move an object to a ManagedResource that depends on its present owner.
+// Move an object to a ManagedResource that depends on its current owner.
 func TestMoveToDependent(t *testing.T) {
 	f := newFixture(t)
 	options := f.reconciler.Options
@@ -48,7 +48,7 @@ func TestMoveToDependent(t *testing.T) {
 	}
 }
 
-// ValidatingAdmissionPolicy denial taken for an immutable update.
+// The denial of a ValidatingAdmissionPolicy is mistaken for an update of an immutable field.
 func TestPolicyDenialDeletes(t *testing.T) {
 	f := newFixture(t)
 	cm := func(v string) string {
@@ -98,7 +98,7 @@ func TestPolicyDenialDeletes(t *testing.T) {
 	}
 }
 
-// Drift rule into an atomic list.
+// A drift rule that points into an atomic list.
 func TestDriftRuleInAtomicList(t *testing.T) {
 	f := newFixture(t)
 	role := func(label string) string {
@@ -120,7 +120,7 @@ func TestDriftRuleInAtomicList(t *testing.T) {
 	}
 }
 
-// Stale cache: the inventory in the cache still has an object that the stored one lost.
+// Stale cache: the cached inventory still has an object that the stored one has lost.
 type staleReader struct {
 	client.Client
 	mr *resourcesv1alpha1.ManagedResource
@@ -143,7 +143,7 @@ func TestStaleInventoryOrphans(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	f.wantNoConfigMap("two")
-	// The Secret gets it back before the cache has seen the status that was just written.
+	// The Secret has the object again before the cache shows the status that was just written.
 	f.secret("set", "objects.yaml", f.configMap("one", "1"), "two.yaml", f.configMap("two", "1"))
 	stale.mr = old
 	_, result, err := f.reconcile("set")
@@ -152,16 +152,16 @@ func TestStaleInventoryOrphans(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	must(t, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "set"}, mr))
 	if f.liveConfigMap("two") != nil && len(mr.Status.Resources) == 1 {
-		t.Errorf("two lives and is in no inventory")
+		t.Errorf("the object two exists but is in no inventory")
 	}
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	if f.liveConfigMap("two") != nil {
-		t.Errorf("two is orphaned")
+		t.Errorf("the object two is orphaned")
 	}
 }
 
-// PVCs of a StatefulSet that somebody else created anew.
+// PersistentVolumeClaims of a StatefulSet that another client has recreated.
 func TestClaimsOfForeignStatefulSet(t *testing.T) {
 	f := newFixture(t)
 	m := fmt.Sprintf(`apiVersion: apps/v1
@@ -183,11 +183,11 @@ spec:
 	gets := 0
 	f.requests.breakWith(func(r *http.Request) error {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/statefulsets/db") {
-			if gets++; gets == 1 && !once { // the one before the claims are deleted
+			if gets++; gets == 1 && !once { // the read before the deletion of the claims
 				once = true
 				u := f.getObject("apps/v1", "StatefulSet", "db")
 				must(t, f.client.Delete(f.ctx, u))
-				f.eventually("gone", func() bool {
+				f.eventually("the StatefulSet is deleted", func() bool {
 					return f.client.Get(f.ctx, client.ObjectKeyFromObject(u), u) != nil
 				})
 				f.createObject(m, "somebody")
@@ -201,11 +201,11 @@ spec:
 	u := f.getObject("apps/v1", "StatefulSet", "db")
 	t.Log(u.GetDeletionTimestamp())
 	if err != nil || pvc.DeletionTimestamp != nil {
-		t.Errorf("the claims of somebody else's StatefulSet were deleted: %v %v", err, pvc.DeletionTimestamp)
+		t.Errorf("the claims of another client's StatefulSet were deleted: %v %v", err, pvc.DeletionTimestamp)
 	}
 }
 
-// Class hand-over of a predecessor's inventory.
+// A ManagedResource with a predecessor's inventory moves to another class.
 func TestAbsentPatchTakesForeign(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"))
@@ -221,11 +221,11 @@ func TestAbsentPatchTakesForeign(t *testing.T) {
 	})
 	f.reconcileOnce("set")
 	if cm := f.liveConfigMap("one"); cm.Data["key"] != "foreign" {
-		t.Errorf("an object that another resource-manager created meanwhile was overwritten: %v %v", cm.Data, cm.Annotations[resourcesv1alpha1.AnnotationOrigin])
+		t.Errorf("an object that another resource-manager had created in the meantime was overwritten: %v %v", cm.Data, cm.Annotations[resourcesv1alpha1.AnnotationOrigin])
 	}
 }
 
-// A policy of our own: moving many objects, time per object.
+// The time per object when many objects move.
 func TestMoveManyIsLinear(t *testing.T) {
 	f := newFixture(t)
 	source := &countingReader{Client: f.client}

@@ -36,9 +36,9 @@ spec:
 			own := map[string]string{"app": "db"}
 			labels := map[string]map[string]string{
 				"data-db-0": own, "data-db-12": {"app": "db", "more": "labels"},
-				// Those of another StatefulSet, whose labels are more, of no template, and of no ordinal.
+				// Claims of another StatefulSet with more labels, of no template, and without an ordinal.
 				"data-db-replica-0": {"app": "db", "role": "replica"}, "logs-db-0": own, "db-0": own, "data-db-01": own, "data-db-x": own,
-				// Some that the selector does not match.
+				// Claims that the selector does not match.
 				"other": {"app": "other"}, "data-db-3": nil,
 			}
 			for claim, labels := range labels {
@@ -53,7 +53,7 @@ spec:
 				}))
 			}
 			f.delete(mr)
-			f.eventually("the claims are as they should", func() bool {
+			f.eventually("the right claims are deleted", func() bool {
 				claims := &corev1.PersistentVolumeClaimList{}
 				must(t, f.client.List(f.ctx, claims, client.InNamespace(f.namespace)))
 				alive := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// afterList is a reader that calls something once, after its first list.
+// afterList is a reader that calls a function once, after its first list.
 type afterList struct {
 	client.Reader
 	then func()
@@ -25,7 +25,8 @@ func (r *afterList) List(ctx context.Context, list client.ObjectList, options ..
 	return err
 }
 
-// TestAutoscalerCreatedDuringAReconcile: it was not there when the manifests were rendered, so they are rendered again.
+// TestAutoscalerCreatedDuringAReconcile: an autoscaler is created after the manifests were rendered, so they are
+// rendered again.
 func TestAutoscalerCreatedDuringAReconcile(t *testing.T) {
 	f := newFixture(t)
 	autoscaler := f.autoscaler()
@@ -33,7 +34,7 @@ func TestAutoscalerCreatedDuringAReconcile(t *testing.T) {
 	f.reconciler.Autoscalers = &afterList{Reader: f.client, then: func() { must(t, f.client.Create(f.ctx, autoscaler)) }}
 	f.manage("set", f.webWithReplicas(3, ""))
 	before := f.reconcileOK("set")
-	after := f.reconcileOK("set") // the Event of the autoscaler
+	after := f.reconcileOK("set") // triggered by the event of the autoscaler
 	if before.Status.Resources[0].Digest == after.Status.Resources[0].Digest {
 		t.Error("the replicas are not left to the autoscaler")
 	}
@@ -42,7 +43,8 @@ func TestAutoscalerCreatedDuringAReconcile(t *testing.T) {
 	f.wantReplicas(7)
 }
 
-// TestReleaseOfAnObjectTakenOverMeanwhile: the marks of the ManagedResource that has the object by now stay.
+// TestReleaseOfAnObjectTakenOverMeanwhile: the release keeps the marks of the ManagedResource that has since taken
+// over the object.
 func TestReleaseOfAnObjectTakenOverMeanwhile(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"))

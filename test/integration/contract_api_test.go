@@ -25,7 +25,7 @@ func (f *fixture) get(path, accept string) []byte {
 	return content
 }
 
-// TestContractNamesOfTheAPI looks at what the API server says of ManagedResources.
+// TestContractNamesOfTheAPI checks discovery and the stored versions of ManagedResources.
 func TestContractNamesOfTheAPI(t *testing.T) {
 	f := newFixture(t)
 	clients, err := kubernetes.NewForConfig(shared.Get(t).Config())
@@ -38,21 +38,21 @@ func TestContractNamesOfTheAPI(t *testing.T) {
 	}
 	main, status := byName["managedresources"], byName["managedresources/status"]
 	if main.Kind != "ManagedResource" || main.SingularName != "managedresource" || !main.Namespaced || !slices.Equal(main.ShortNames, []string{"mr"}) {
-		t.Errorf("served is %+v", main)
+		t.Errorf("the served version is %+v", main)
 	}
 	if status.Kind != "ManagedResource" || len(byName) != 2 {
-		t.Errorf("served are %v", byName)
+		t.Errorf("the served resources are %v", byName)
 	}
 	definition := &unstructured.Unstructured{}
 	must(t, json.Unmarshal(f.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/managedresources.resources.gardener.cloud", "application/json"),
 		&definition.Object))
 	if got := fmt.Sprint(at(definition, "status", "storedVersions")); got != "[v1alpha1]" {
-		t.Errorf("stored are %s", got)
+		t.Errorf("the stored versions are %s", got)
 	}
 	all := &unstructured.Unstructured{}
 	must(t, json.Unmarshal(f.get("/apis/resources.gardener.cloud/v1alpha1/managedresources", "application/json"), &all.Object))
 	if all.GetKind() != "ManagedResourceList" {
-		t.Errorf("the list is a %s", all.GetKind())
+		t.Errorf("the kind of the list is %s", all.GetKind())
 	}
 }
 
@@ -92,10 +92,10 @@ func (f *fixture) create(spec string) (*unstructured.Unstructured, error) {
 	return object, f.client.Create(f.ctx, object)
 }
 
-// TestContractSpecIsTakenAsItIs: nothing is validated but types, and nothing is defaulted but the name of a reference.
+// TestContractSpecIsTakenAsItIs: the API server validates only types and defaults only the name of a reference.
 func TestContractSpecIsTakenAsItIs(t *testing.T) {
 	f := newFixture(t)
-	for spec, stored := range map[string]string{ // empty: the same
+	for spec, stored := range map[string]string{ // empty: stored unchanged
 		"{secretRefs: []}": "",
 		"{secretRefs: [{name: a}, {name: b}, {name: a}]}":                                        "",
 		"{secretRefs: [{}]}":                                                                     "{secretRefs: [{name: \"\"}]}",
@@ -114,7 +114,7 @@ func TestContractSpecIsTakenAsItIs(t *testing.T) {
 		want := f.parse("spec: " + stored)
 		object, err := f.create(spec)
 		if err != nil {
-			t.Errorf("%s is refused: %v", spec, err)
+			t.Errorf("%s is rejected: %v", spec, err)
 		} else if got := fmt.Sprint(object.Object["spec"]); got != fmt.Sprint(want.Object["spec"]) {
 			t.Errorf("%s is stored as %s", spec, got)
 		}
@@ -146,7 +146,7 @@ func TestContractWrongSpecIsRefused(t *testing.T) {
 	}
 }
 
-// TestContractStatusFields: what gardener-resource-manager and others write into a status is stored as it is.
+// TestContractStatusFields: a status that gardener-resource-manager and others write is stored unchanged.
 func TestContractStatusFields(t *testing.T) {
 	f := newFixture(t)
 	const condition = `{"type":"ResourcesHealthy","status":"Unknown","reason":"R","message":"M","lastTransitionTime":"2026-01-02T03:04:05Z","lastUpdateTime":"2026-01-02T03:04:06Z","codes":["A","B"]}`
@@ -162,7 +162,7 @@ func TestContractStatusFields(t *testing.T) {
 	object, err := update(full)
 	must(t, err)
 	if got := fmt.Sprint(object.Object["status"]); got != fmt.Sprint(want) {
-		t.Errorf("stored is %s, want %v", got, want)
+		t.Errorf("the stored status is %s, want %v", got, want)
 	}
 	for _, status := range []string{"True", "False", "Unknown", "Progressing"} {
 		if _, err := update(`{"conditions":[` + strings.Replace(condition, "Unknown", status, 1) + `]}`); err != nil {
@@ -179,8 +179,8 @@ func TestContractStatusFields(t *testing.T) {
 	}
 }
 
-// TestContractSecretsOfTheOwnNamespace: a reference without a name, and a Secret of another namespace, cannot be read. No
-// reference, or the same one twice, is no mistake.
+// TestContractSecretsOfTheOwnNamespace: a reference without a name, and a Secret of another namespace, cannot be
+// read. No reference and two equal references are valid.
 func TestContractSecretsOfTheOwnNamespace(t *testing.T) {
 	f, elsewhere := newFixture(t), newFixture(t)
 	elsewhere.secret("there", "objects.yaml", f.configMap("never", "1"))

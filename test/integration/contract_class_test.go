@@ -15,7 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 )
 
-// TestContractFinalizerOfClass: who is responsible for which class, and the finalizer that tells so.
+// TestContractFinalizerOfClass: each resource-manager is responsible for one class, and the finalizer names that
+// class.
 func TestContractFinalizerOfClass(t *testing.T) {
 	for configured, byClass := range map[string]map[string]string{ // the class of the ManagedResource → finalizer, empty if not responsible
 		"":          {"nil": finalizer, "": finalizer, "resources": finalizer, "seed": ""},
@@ -37,13 +38,13 @@ func TestContractFinalizerOfClass(t *testing.T) {
 				t.Errorf("configured %q, class %q: the finalizer is %q, want %q; ConfigMap: %v", configured, class, got, want, f.liveConfigMap(name))
 			}
 			if want == "" && (len(mr.Status.Conditions) > 0 || result.RequeueAfter != 0) {
-				t.Errorf("configured %q, class %q: somebody else's status is %+v, looked at after %s", configured, class, mr.Status, result.RequeueAfter)
+				t.Errorf("configured %q, class %q: the status of another class's ManagedResource is %+v, the requeue interval is %s", configured, class, mr.Status, result.RequeueAfter)
 			}
 		}
 	}
 }
 
-// TestContractFinalizerPatches looks at the requests by which the finalizer comes and goes.
+// TestContractFinalizerPatches checks the requests that add and remove the finalizer.
 func TestContractFinalizerPatches(t *testing.T) {
 	f := newFixture(t)
 	bodies := &requestBodies{}
@@ -86,7 +87,8 @@ func (f *fixture) as(class, name string) (*resourcesv1alpha1.ManagedResource, re
 	return f.reconcile(name)
 }
 
-// TestContractWaitsForOtherClasses: nothing is done as long as there is a finalizer of another class, whatever its place.
+// TestContractWaitsForOtherClasses: the resource-manager does nothing while a finalizer of another class exists, at
+// any position in the list.
 func TestContractWaitsForOtherClasses(t *testing.T) {
 	for name, finalizers := range map[string][]string{
 		"the default one": {finalizer},
@@ -116,7 +118,7 @@ func TestContractWaitsForOtherClasses(t *testing.T) {
 	}
 }
 
-// TestContractClassChangeKeepsObjects: keepObjects counts when the class changes, too.
+// TestContractClassChangeKeepsObjects: keepObjects also applies if the class changes.
 func TestContractClassChangeKeepsObjects(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"), f.configMap("leaves", "1"))
@@ -124,7 +126,7 @@ func TestContractClassChangeKeepsObjects(t *testing.T) {
 	f.reconcileOK("set")
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
 	f.reconcileOK("set")
-	f.wantNoConfigMap("leaves") // it counts for the ManagedResource, not for its manifests
+	f.wantNoConfigMap("leaves") // keepObjects applies to the ManagedResource, not to objects that leave its manifests
 	uid := f.liveConfigMap("one").UID
 	f.refresh(mr, func() { mr.Spec.Class = ptr.To("seed") })
 	if mr, _, _ = f.reconcile("set"); len(mr.Finalizers) > 0 {
@@ -136,7 +138,7 @@ func TestContractClassChangeKeepsObjects(t *testing.T) {
 	}
 }
 
-// TestContractKeptObjectsKeepTheirMarks: with keepObjects, the objects stay exactly as they are.
+// TestContractKeptObjectsKeepTheirMarks: with keepObjects, the objects stay unchanged.
 func TestContractKeptObjectsKeepTheirMarks(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -150,7 +152,8 @@ func TestContractKeptObjectsKeepTheirMarks(t *testing.T) {
 	}
 }
 
-// TestContractIgnoredMovesNowhere: an ignored ManagedResource is neither handed over nor taken, but it is deleted.
+// TestContractIgnoredMovesNowhere: an ignored ManagedResource is neither handed over nor taken over, but it can be
+// deleted.
 func TestContractIgnoredMovesNowhere(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -172,7 +175,8 @@ func TestContractIgnoredMovesNowhere(t *testing.T) {
 	f.wantNoConfigMap("one")
 }
 
-// TestContractWaitForState: nothing happens while the annotation is there, not even the deletion.
+// TestContractWaitForState: the resource-manager does nothing while the annotation exists. This includes the
+// deletion.
 func TestContractWaitForState(t *testing.T) {
 	f := newFixture(t)
 	waiting := map[string]string{resourcesv1alpha1.AnnotationOperation: "wait-for-state"}
@@ -192,11 +196,11 @@ func TestContractWaitForState(t *testing.T) {
 	must(t, err)
 	f.wantConfigMap("one", "1")
 	f.refresh(mr, func() { mr.Annotations = nil })
-	f.reconcileUntil("set", "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	f.wantNoConfigMap("one")
 }
 
-// TestContractOperationsThatStay: restore and migrate are fulfilled like reconcile, but stay.
+// TestContractOperationsThatStay: the operations restore and migrate act like reconcile, but their annotation stays.
 func TestContractOperationsThatStay(t *testing.T) {
 	for operation, stays := range map[string]bool{"reconcile": false, "restore": true, "migrate": true, "anything": true} {
 		f := newFixture(t)

@@ -17,13 +17,13 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// broken is the manifest of an object that the API server refuses.
+// broken is the manifest of an object that the API server rejects.
 func (f *fixture) broken(name string) string {
 	return f.here("apiVersion: v1\nkind: Service\nmetadata: {name: " + name + ", namespace: NS}\nspec: {ports: [{port: 99999}]}\n")
 }
 
-// TestContractConditionTimes: the transition time moves with the status, the update time with reason and message too, and
-// neither without a change. The conditions of others stay as they are, and in their place.
+// TestContractConditionTimes: the transition time changes with the status. The update time also changes with the
+// reason and message. Neither changes otherwise. The conditions of other controllers keep their content and position.
 func TestContractConditionTimes(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -67,15 +67,15 @@ func TestContractConditionTimes(t *testing.T) {
 		}
 		if health := mr.Status.Conditions[0]; !health.LastUpdateTime.Equal(&theirs.LastUpdateTime) ||
 			!health.LastTransitionTime.Equal(&theirs.LastTransitionTime) || health.Reason != theirs.Reason || !slices.Equal(health.Codes, theirs.Codes) {
-			t.Errorf("%s: the condition of others became %+v", step.what, health)
+			t.Errorf("%s: the condition of another controller changed to %+v", step.what, health)
 		}
 		if len(got.Codes) > 0 {
-			t.Errorf("%s: codes are %v", step.what, got.Codes)
+			t.Errorf("%s: the codes are %v", step.what, got.Codes)
 		}
 	}
 }
 
-// TestContractConditionsOfOthersMeanwhile has another controller write its condition while objects are being applied.
+// TestContractConditionsOfOthersMeanwhile: another controller writes its condition while objects are being applied.
 func TestContractConditionsOfOthersMeanwhile(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -90,7 +90,7 @@ func TestContractConditionsOfOthersMeanwhile(t *testing.T) {
 		})
 		return f.client.Status().Update(f.ctx, fresh, client.FieldOwner("health"))
 	}
-	f.reconcileOK(mr.Name) // what is said before the checks of the present generation are known does not count
+	f.reconcileOK(mr.Name) // reports before the checks of the current generation are known do not count
 	must(t, write("Before"))
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
 	f.requests.breakWith(func(request *http.Request) error {
@@ -102,11 +102,11 @@ func TestContractConditionsOfOthersMeanwhile(t *testing.T) {
 	mr = f.reconcileOK(mr.Name)
 	i := slices.IndexFunc(mr.Status.Conditions, func(c resourcesv1alpha1.Condition) bool { return c.Type == resourcesv1alpha1.ResourcesHealthy })
 	if i < 0 || mr.Status.Conditions[i].Reason != "Meanwhile" {
-		t.Errorf("conditions are %+v", mr.Status.Conditions)
+		t.Errorf("the conditions are %+v", mr.Status.Conditions)
 	}
 }
 
-// whileApplying returns what a ManagedResource says at the moment in which one of its ConfigMaps is sent.
+// whileApplying returns the state of a ManagedResource at the moment when one of its ConfigMaps is sent.
 func (f *fixture) whileApplying(configMap string) *resourcesv1alpha1.ManagedResource {
 	seen := &resourcesv1alpha1.ManagedResource{}
 	f.requests.breakWith(func(request *http.Request) error {
@@ -118,8 +118,8 @@ func (f *fixture) whileApplying(configMap string) *resourcesv1alpha1.ManagedReso
 	return seen
 }
 
-// TestContractApplyProgressing looks at the condition while new objects are being applied. A failure stays visible until it is
-// mended, and nobody can take a new generation for applied meanwhile.
+// TestContractApplyProgressing checks the condition while new objects are being applied. A failure stays visible
+// until it is fixed, and no client can mistake a new generation for an applied one in the meantime.
 func TestContractApplyProgressing(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -132,7 +132,7 @@ func TestContractApplyProgressing(t *testing.T) {
 			t.Errorf("while applying, ResourcesApplied is %+v", got)
 		}
 		if !slices.Contains(seen.Finalizers, resourcesv1alpha1.Finalizer) {
-			t.Error("while applying, there is no finalizer")
+			t.Error("while applying, the finalizer is missing")
 		}
 	}
 	wantProgress("ApplyProgressing", "The resources are currently being reconciled.")
@@ -159,7 +159,7 @@ func TestContractApplyProgressing(t *testing.T) {
 	}
 }
 
-// TestContractFixedMessages are texts that others may know.
+// TestContractFixedMessages checks messages that other programs may depend on.
 func TestContractFixedMessages(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"))
@@ -174,11 +174,11 @@ func TestContractFixedMessages(t *testing.T) {
 		t.Errorf("ResourcesApplied is %+v", got)
 	}
 	if result.RequeueAfter != 0 {
-		t.Errorf("an ignored one is looked at again after %s", result.RequeueAfter)
+		t.Errorf("the requeue interval of an ignored one is %s", result.RequeueAfter)
 	}
 }
 
-// robot lets a ManagedResource act in the name of a ServiceAccount that may do the given things with ConfigMaps.
+// robot makes a ManagedResource act as a ServiceAccount that may use the given verbs on ConfigMaps.
 func (f *fixture) robot(mr *resourcesv1alpha1.ManagedResource, verbs ...string) {
 	f.Helper()
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: "robot"}
@@ -211,7 +211,7 @@ func (f *fixture) allow(verbs ...string) {
 	})
 }
 
-// TestContractFailedDeletionAndRelease lets the API server refuse deletions and releases.
+// TestContractFailedDeletionAndRelease makes the API server reject deletions and releases.
 func TestContractFailedDeletionAndRelease(t *testing.T) {
 	ignored := "annotations: {resources.gardener.cloud/mode: Ignore}"
 	for reason, test := range map[string]struct {
@@ -225,11 +225,11 @@ func TestContractFailedDeletionAndRelease(t *testing.T) {
 			f := newFixture(t)
 			mr := f.manage("set", f.configMap("one", "1"), f.configMap("two", "1"))
 			f.robot(mr, "get", "create", "patch", "delete")
-			f.reconcileUntil("set", "it is applied", func(mr *resourcesv1alpha1.ManagedResource) bool { return applied(mr).Status == "True" })
+			f.reconcileUntil("set", "the set is applied", func(mr *resourcesv1alpha1.ManagedResource) bool { return applied(mr).Status == "True" })
 			f.allow(test.allowed...)
 			f.secret("set", "objects.yaml", test.next(f))
 			var got resourcesv1alpha1.Condition
-			f.reconcileUntil("set", "it is refused", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the request is rejected", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				got = applied(mr)
 				return got.Status == "False"
 			})
@@ -240,10 +240,10 @@ func TestContractFailedDeletionAndRelease(t *testing.T) {
 			f.wantConfigMap("one", "1")
 			_, _, err := f.reconcile("set")
 			if err == nil {
-				t.Error("it is not tried again")
+				t.Error("the failure is not retried")
 			}
 			f.allow("get", "create", "patch", "delete")
-			f.reconcileUntil("set", "it is mended", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the failure is fixed", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return applied(mr).Status == "True" && len(mr.Status.Resources) == 1
 			})
 		})

@@ -24,14 +24,15 @@ const (
 	exampleConfig = "../../examples/config/resource-manager.yaml"
 )
 
-// anyPorts keeps a resource-manager that gets so far off the ports that others may use.
+// anyPorts returns a configuration with ephemeral ports. A resource-manager that starts with it does not take ports
+// that others may use.
 func anyPorts(tb testing.TB) string {
 	tb.Helper()
 	health, metrics := kit.FreePort(tb), kit.FreePort(tb)
 	return "server: {healthProbes: {bindAddress: 127.0.0.1, port: " + strconv.Itoa(health) + "}, metrics: {bindAddress: 127.0.0.1, port: " + strconv.Itoa(metrics) + "}}\n"
 }
 
-// refused runs the binary, which must refuse its configuration, and returns what it says.
+// refused runs the binary, which must reject its configuration, and returns its output.
 func (f *fixture) refused(config string, tune ...func(*exec.Cmd)) string {
 	f.Helper()
 	command, log := f.command(config)
@@ -40,18 +41,18 @@ func (f *fixture) refused(config string, tune ...func(*exec.Cmd)) string {
 	}
 	must(f, command.Start())
 	f.Cleanup(func() { _ = command.Process.Kill() })
-	end := time.AfterFunc(kit.Patience, func() { _ = command.Process.Kill() }) // if it takes what it must refuse
+	end := time.AfterFunc(kit.WaitTimeout, func() { _ = command.Process.Kill() }) // if it accepts the configuration
 	defer end.Stop()
 	err := command.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		f.Errorf("%s\nends with %v, want exit code 1", config, err)
+		f.Errorf("%s\nthe exit is %v, want exit code 1", config, err)
 	}
 	return log.String()
 }
 
-// wrongConfigurations has one wrong value for every rule, with what is said about it. The rules that compare two fields show
-// defaults, too.
+// wrongConfigurations has one invalid value per rule, and parts of the expected message. The messages of rules that
+// compare two fields also show defaults.
 var wrongConfigurations = map[string][]string{
 	"sourceClientConnection: {burst: -1, cacheResyncPeriod: 9s}": {"sourceClientConnection.burst: Invalid", "sourceClientConnection.cacheResyncPeriod: Invalid", "at least 10s"},
 	"targetClientConnection: {burst: -1, cacheResyncPeriod: 9s}": {"targetClientConnection.burst: Invalid", "targetClientConnection.cacheResyncPeriod: Invalid"},
@@ -87,7 +88,7 @@ var wrongConfigurations = map[string][]string{
 		"webhooks.nodeAgentAuthorizer.machineNamespace: Invalid", "webhooks.podSchedulerName.schedulerName: Required"},
 	"webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}":                     {"webhooks.projectedTokenMount.expirationSeconds: Invalid"},
 	"webhooks: {systemComponentsConfig: {podTolerations: [{key: a, operator: Exists, value: b}]}}": {"webhooks.systemComponentsConfig.podTolerations[0].value: Invalid"},
-	// Spellings of the documents, and mistakes.
+	// Spellings that the documents use, and wrong spellings.
 	"controllers: {managedResources: {syncPeriod: 1s}}":                   {"controllers.managedResources.syncPeriod: Invalid"},
 	"controllers: {managedResources: {}, managedResource: {}}":            {"set together with controllers.managedResource"},
 	"sourceClientConnection: {namespace: a}":                              {"use sourceClientConnection.namespaces"},
@@ -130,7 +131,7 @@ func example(f *fixture) map[string]any {
 	return tree
 }
 
-// spoil puts a value of another type in the place of every field, and returns their paths.
+// spoil replaces every field by a value of another type, and returns the paths.
 func spoil(tree map[string]any, prefix string) []string {
 	var paths []string
 	for key, value := range tree {
@@ -152,7 +153,7 @@ func spoil(tree map[string]any, prefix string) []string {
 	return paths
 }
 
-// TestContractConfigurationTypes: every field is known, and has a type.
+// TestContractConfigurationTypes: every field is known and has a type.
 func TestContractConfigurationTypes(t *testing.T) {
 	f := newFixture(t)
 	count := 0
@@ -170,7 +171,7 @@ func TestContractConfigurationTypes(t *testing.T) {
 			wantContains(t, said, "\n  - "+path+": ")
 		}
 		if strings.Contains(said, "unknown field") {
-			t.Errorf("a field is unknown: %s", said)
+			t.Errorf("the binary reports an unknown field: %s", said)
 		}
 	}
 	if count < 85 {
@@ -178,7 +179,7 @@ func TestContractConfigurationTypes(t *testing.T) {
 	}
 }
 
-// TestContractCompleteConfiguration runs the binary with the complete example, and looks at what can be seen of it.
+// TestContractCompleteConfiguration runs the binary with the complete example and checks its observable effects.
 func TestContractCompleteConfiguration(t *testing.T) {
 	f := newFixture(t)
 	p := f.startWith(func(kubeconfig, healthPort, metricsPort string) string {
@@ -192,7 +193,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 			"server.webhooks.tls.selfManaged.secretNamespace": f.namespace,
 			"server.ui.bindAddress":                           "127.0.0.1", "server.ui.port": int64(kit.FreePort(f)),
 			"controllers.clusterID": "identity", "controllers.resourceClass": "seed",
-			// Under the name that the documents of gardener-resource-manager give it.
+			// With the name that the documents of gardener-resource-manager use.
 			"controllers.managedResources": map[string]any{
 				"managedByLabelValue": "somebody", "maxSecretSize": "2Ki", "concurrentSyncs": int64(3),
 			},
@@ -209,10 +210,10 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, "ApplySucceeded")
 	live := f.wantConfigMap("one", "1")
 	if got := live.Annotations[resourcesv1alpha1.AnnotationOrigin] + " " + live.Labels[resourcesv1alpha1.LabelManagedBy]; got != "identity:"+f.namespace+"/set somebody" {
-		t.Errorf("the object has the marks %s", got)
+		t.Errorf("the object's marks are %s", got)
 	}
 	if got := f.read("set").Finalizers; !slices.Equal(got, []string{finalizer + "-seed"}) {
-		t.Errorf("finalizers are %v", got)
+		t.Errorf("the finalizers are %v", got)
 	}
 	f.secret("set", "objects.yaml", f.configMap("one", "1")+strings.Repeat("# long\n", 500))
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionFalse, "DecodingFailed")
@@ -221,7 +222,7 @@ func TestContractCompleteConfiguration(t *testing.T) {
 	if *lease.Spec.LeaseDurationSeconds != 12 || *lease.Spec.HolderIdentity == "" {
 		t.Errorf("the lease is %+v", lease.Spec)
 	}
-	wantContains(t, p.Written.String(), `"worker count":27`) // three that work, and eight for each of them that may wait for rollouts
+	wantContains(t, p.Written.String(), `"worker count":27`) // three that reconcile, and eight per worker that may wait for rollouts
 	p.Stop()
 	must(t, f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "my-lease"}, lease))
 	if *lease.Spec.HolderIdentity != "" {

@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestContractDecoding: every key of every Secret is read, whatever its name, as a stream of YAML or JSON documents.
+// TestContractDecoding: every key of every Secret is read as a stream of YAML or JSON documents, whatever its name.
 func TestContractDecoding(t *testing.T) {
 	f := newFixture(t)
 	json := func(name string) string {
@@ -41,8 +41,8 @@ func TestContractDecoding(t *testing.T) {
 	}
 }
 
-// TestContractDecodingFailure: the message names Secret, key and index for every document, what can be read is applied, and
-// the generation counts as observed.
+// TestContractDecodingFailure: the message names Secret, key and index for every invalid document, the valid
+// documents are applied, and the generation counts as observed.
 func TestContractDecodingFailure(t *testing.T) {
 	f := newFixture(t)
 	f.secret("set", "a.yaml", f.configMap("one", "1")+"---\na: b: c\n---\n"+f.configMap("two", "1")+"---\nnonsense\n",
@@ -61,8 +61,8 @@ func TestContractDecodingFailure(t *testing.T) {
 	f.wantConfigMap("two", "1")
 }
 
-// TestContractNamespaces: objects without a namespace go to "default", those of cluster-scoped kinds to none, even if their kind
-// becomes known only by the same ManagedResource.
+// TestContractNamespaces: objects without a namespace go to "default". Objects of cluster-scoped kinds have no
+// namespace, even if the same ManagedResource creates their kind.
 func TestContractNamespaces(t *testing.T) {
 	f := newFixture(t)
 	const role, global = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n", "Cluster"
@@ -98,11 +98,11 @@ func TestContractNamespaces(t *testing.T) {
 	}
 }
 
-// TestContractTruthyValues: which values of an annotation mean yes.
+// TestContractTruthyValues lists the annotation values that mean true.
 func TestContractTruthyValues(t *testing.T) {
 	f := newFixture(t)
 	values := []string{"1", "t", "T", "true", "TRUE", "True", "0", "false", "yes", "on", "tRUE", "", " true"}
-	const good = 6 // so many of them
+	const good = 6 // the number of values that mean true
 	var manifests []string
 	for i, value := range values {
 		manifests = append(manifests, f.configMap(fmt.Sprint("kept-", i), "1"),
@@ -134,7 +134,8 @@ func TestContractTruthyValues(t *testing.T) {
 	}
 }
 
-// TestContractModeIgnore: the value counts as it is, and what was never ours or became somebody else's is not touched.
+// TestContractModeIgnore: the value is compared literally. Objects that were never ours, or that now belong to
+// another owner, are not touched.
 func TestContractModeIgnore(t *testing.T) {
 	f := newFixture(t)
 	mode := func(value string) string { return "annotations: {resources.gardener.cloud/mode: " + value + "}" }
@@ -152,7 +153,7 @@ func TestContractModeIgnore(t *testing.T) {
 	}, "---\n"))
 	mr := f.reconcileOK("set")
 	if after := f.liveConfigMap("theirs").ResourceVersion; after != before {
-		t.Error("an object of somebody else was released")
+		t.Error("an object of another owner was released")
 	}
 	f.wantNoConfigMap("gone")
 	if got := entries(mr); !slices.Equal(got, []string{"v1 ConfigMap " + f.namespace + " lower"}) {
@@ -160,7 +161,7 @@ func TestContractModeIgnore(t *testing.T) {
 	}
 }
 
-// TestLabelsThatAreNoStrings: numbers and booleans are converted, which the condition says and which keeps nothing from being pruned.
+// TestLabelsThatAreNoStrings: numbers and booleans are converted. The condition reports that, and pruning goes on.
 func TestLabelsThatAreNoStrings(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"), f.configMap("two", "1"))
@@ -176,11 +177,11 @@ func TestLabelsThatAreNoStrings(t *testing.T) {
 	f.wantNoConfigMap("two")
 	f.requests.writes()
 	if again := f.reconcileOK("set"); applied(again).Message != applied(mr).Message || len(f.requests.writes()) > 0 {
-		t.Errorf("the next reconcile writes, or says %q", applied(again).Message)
+		t.Errorf("the next reconcile writes, or its message is %q", applied(again).Message)
 	}
 }
 
-// TestContractIgnoredLater: an object that is to be ignored from now on is not touched any more.
+// TestContractIgnoredLater: an object that becomes ignored is no longer touched.
 func TestContractIgnoredLater(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1"))
@@ -195,7 +196,8 @@ func TestContractIgnoredLater(t *testing.T) {
 	f.wantNoConfigMap("one")
 }
 
-// TestContractManifestDecides: what an object says about being ignored or scaled counts in its manifest, not on the live object.
+// TestContractManifestDecides: annotations that make an object ignored or scaled are read from its manifest, not from
+// the live object.
 func TestContractManifestDecides(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("ignored", "1"), f.configMap("released", "1"), f.webWithReplicas(2, ""))

@@ -14,8 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// The tests whose names begin with TestContract go through what users of gardener-resource-manager can observe, row by row of
-// docs/compatibility.md.
+// The tests with the prefix TestContract check the behavior that users of gardener-resource-manager can observe, row
+// by row of docs/compatibility.md.
 
 const (
 	finalizer = "resources.gardener.cloud/gardener-resource-manager"
@@ -35,7 +35,7 @@ spec:
 `
 )
 
-// here puts the fixture's namespace in the place of every NS of a manifest.
+// here replaces every NS in a manifest by the fixture's namespace.
 func (f *fixture) here(manifest string) string {
 	return strings.ReplaceAll(manifest, "NS", f.namespace)
 }
@@ -55,7 +55,7 @@ func (f *fixture) parse(manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// edit changes the live object that a manifest names, in the name of a field manager.
+// edit changes the live object that a manifest names, as the given field manager.
 func (f *fixture) edit(manifest, manager string, change func(*unstructured.Unstructured)) {
 	f.Helper()
 	object := f.object(manifest)
@@ -71,16 +71,16 @@ func (f *fixture) refresh(mr *resourcesv1alpha1.ManagedResource, change func()) 
 	f.change(mr, change)
 }
 
-// at returns a field of an object, nil if it has none.
+// at returns a field of an object, or nil if the field is not set.
 func at(object *unstructured.Unstructured, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	return value
 }
 
-// sentRequest is a request as it was sent.
+// sentRequest is a request as sent.
 type sentRequest struct{ method, path, query, contentType, body string }
 
-// requestBodies keeps requests with their bodies.
+// requestBodies records requests with their bodies.
 type requestBodies struct {
 	mu   sync.Mutex
 	sent []sentRequest
@@ -108,7 +108,7 @@ func (b *requestBodies) keep(request *http.Request) error {
 	return nil
 }
 
-// of returns what was sent with one method, in order.
+// of returns the requests with one method, in order.
 func (b *requestBodies) of(method string) []sentRequest {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,14 +121,14 @@ func (b *requestBodies) of(method string) []sentRequest {
 	return sent
 }
 
-// keepBodies keeps all further requests to the target cluster with their bodies.
+// keepBodies records all further requests to the target cluster with their bodies.
 func (f *fixture) keepBodies() *requestBodies {
 	bodies := &requestBodies{}
 	f.requests.breakWith(bodies.keep)
 	return bodies
 }
 
-// patch changes the live object that a manifest names by a merge patch, in the name of a field manager.
+// patch changes the live object that a manifest names by a merge patch, as the given field manager.
 func (f *fixture) patch(manifest, manager, patch string) {
 	f.Helper()
 	must(f, f.client.Patch(f.ctx, f.object(manifest), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)))
@@ -139,7 +139,7 @@ func (f *fixture) marked(name, metadata string) string {
 	return strings.Replace(f.configMap(name, "1"), "metadata:\n", "metadata:\n  "+metadata+"\n", 1)
 }
 
-// entries returns an inventory as text, in its order.
+// entries returns the entries of an inventory as text, in order.
 func entries(mr *resourcesv1alpha1.ManagedResource) []string {
 	var lines []string
 	for _, r := range mr.Status.Resources {

@@ -12,7 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestContractInventoryOrder: ascending by the text <group>/<kind>/<namespace>/<name>, in which a hyphen comes before the slash.
+// TestContractInventoryOrder: the order is ascending by the text <group>/<kind>/<namespace>/<name>, in which a hyphen
+// sorts before the slash.
 func TestContractInventoryOrder(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set",
@@ -59,7 +60,7 @@ func TestContractInventoryEntries(t *testing.T) {
 	}
 	one := mr.Status.Resources[1]
 	want := map[string]string{"l": "m", "injected": "yes", "resources.gardener.cloud/managed-by": f.namespace}
-	for _, entry := range mr.Status.Resources { // the labels of an ignored object, too, though it is created without ours
+	for _, entry := range mr.Status.Resources { // includes the labels of an ignored object, although it is created without ours
 		if !maps.Equal(entry.Labels, want) {
 			t.Errorf("labels of %s are %v, want %v", entry.Name, entry.Labels, want)
 		}
@@ -75,7 +76,8 @@ func TestContractInventoryEntries(t *testing.T) {
 	}
 }
 
-// TestContractChecksum: lower-case hex of 32 bytes, which changes with the data and their order, and with nothing else.
+// TestContractChecksum: the checksum is the lower-case hex of 32 bytes. It changes only with the data and their
+// order.
 func TestContractChecksum(t *testing.T) {
 	f := newFixture(t)
 	f.secret("a", "a.yaml", f.configMap("a", "1"))
@@ -106,12 +108,13 @@ func TestContractChecksum(t *testing.T) {
 		seen[got] = step.what
 		f.refresh(mr, func() { mr.Annotations = map[string]string{"a": step.what} })
 		if again := sum(step.what); again != got {
-			t.Errorf("%s: the checksum changes by itself", step.what)
+			t.Errorf("%s: the checksum changes without a cause", step.what)
 		}
 	}
 }
 
-// TestContractEquivalences moves an object from the first group to the last. Where the groups are equivalent, that is no removal.
+// TestContractEquivalences moves an object from the first group to the last. If the groups are equivalent, the object
+// is not removed.
 func TestContractEquivalences(t *testing.T) {
 	type set = []resourcesv1alpha1.GroupKind
 	gk := func(group string) resourcesv1alpha1.GroupKind {
@@ -158,7 +161,7 @@ func TestContractEquivalences(t *testing.T) {
 	}
 }
 
-// TestContractInventoryOfAnotherVersion: a version is no part of an object's identity.
+// TestContractInventoryOfAnotherVersion: the version is not part of an object's identity.
 func TestContractInventoryOfAnotherVersion(t *testing.T) {
 	f := newFixture(t)
 	scaler := f.here("apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: x, namespace: NS}\n" +
@@ -170,7 +173,7 @@ func TestContractInventoryOfAnotherVersion(t *testing.T) {
 	f.secret("set", "objects.yaml", strings.Replace(scaler, "autoscaling/v1", "autoscaling/v2", 1))
 	mr := f.reconcileOK("set")
 	if got := f.object(scaler).GetUID(); got != uid {
-		t.Error("the object was created anew")
+		t.Error("the object was recreated")
 	}
 	if got, want := entries(mr), []string{"autoscaling/v2 HorizontalPodAutoscaler " + f.namespace + " x"}; !slices.Equal(got, want) {
 		t.Errorf("the inventory is %v, want %v", got, want)

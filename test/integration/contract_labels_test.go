@@ -10,7 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// labelsAt returns the labels below a path of fields and list indices' first items.
+// labelsAt returns the labels at a path of fields. At a list, it follows the first item.
 func labelsAt(object *unstructured.Unstructured, path string) map[string]string {
 	var value any = object.Object
 	for part := range strings.SplitSeq(path+".labels", ".") {
@@ -39,7 +39,7 @@ spec:
 ---
 `
 
-// TestContractInjectLabels looks where injected labels go, and where they must not.
+// TestContractInjectLabels checks which parts of an object get injected labels, and which must not.
 func TestContractInjectLabels(t *testing.T) {
 	const selector = "selector: {matchLabels: {app: x}}"
 	shape := func(template string) string {
@@ -93,8 +93,8 @@ func TestContractInjectLabels(t *testing.T) {
 	}
 }
 
-// TestContractInjectLabelsChange changes the injected labels of living objects. The templates of Jobs and the claim templates
-// of StatefulSets cannot be changed, and must not keep the rest from being applied.
+// TestContractInjectLabelsChange changes the injected labels of existing objects. The templates of Jobs and the claim
+// templates of StatefulSets are immutable. That must not block the rest.
 func TestContractInjectLabelsChange(t *testing.T) {
 	f := newFixture(t)
 	job := f.here("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: NS}\nspec: {template: " + jobTemplate + "}\n")
@@ -116,11 +116,12 @@ func TestContractInjectLabelsChange(t *testing.T) {
 		}
 	}
 	if got := labelsAt(f.object(job), "spec.template.metadata")["a"]; got != "1" {
-		t.Errorf("the Job was created anew: its template has the label %q", got)
+		t.Errorf("the Job was recreated: its template has the label %q", got)
 	}
 }
 
-// TestContractLabelLeavesJob: the template of a Job cannot lose a label either, which is said, and nothing is deleted for it.
+// TestContractLabelLeavesJob: a label cannot be removed from the template of a Job either. The condition reports
+// that, and the Job is not deleted.
 func TestContractLabelLeavesJob(t *testing.T) {
 	f := newFixture(t)
 	job := f.here("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: NS}\nspec: {template: " + jobTemplate + "}\n")
@@ -133,7 +134,7 @@ func TestContractLabelLeavesJob(t *testing.T) {
 	wantRetry(t, false, result, err)
 	wantContains(t, applied(mr).Message, "v1/Job/"+f.namespace+"/x", "field is immutable")
 	if _, stays := f.liveConfigMap("one").Labels["a"]; stays || f.object(job).GetUID() != uid {
-		t.Error("the other object was not applied, or the Job was created anew")
+		t.Error("the other object was not applied, or the Job was recreated")
 	}
 }
 
@@ -154,18 +155,18 @@ func TestContractInjectLabelsLeave(t *testing.T) {
 	}
 }
 
-// TestContractManagedByLabelValue is about controllers.managedResource.managedByLabelValue.
+// TestContractManagedByLabelValue tests controllers.managedResource.managedByLabelValue.
 func TestContractManagedByLabelValue(t *testing.T) {
 	f := newFixture(t)
 	f.reconciler.Options.ManagedBy = "somebody"
 	f.manage("set", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	if got := f.liveConfigMap("one").Labels; !maps.Equal(got, map[string]string{resourcesv1alpha1.LabelManagedBy: "somebody"}) {
-		t.Errorf("labels are %v", got)
+		t.Errorf("the labels are %v", got)
 	}
 	f.reconciler.Options.ManagedBy = "somebody-else"
 	f.reconcileOK("set")
 	if got := f.liveConfigMap("one").Labels; !maps.Equal(got, map[string]string{resourcesv1alpha1.LabelManagedBy: "somebody-else"}) {
-		t.Errorf("after the value changed, labels are %v", got)
+		t.Errorf("after the value changed, the labels are %v", got)
 	}
 }

@@ -19,7 +19,7 @@ func TestContractMarks(t *testing.T) {
 	f.reconcileOK("set")
 	live := f.liveConfigMap("one")
 	if want := map[string]string{"mine": "x", "resources.gardener.cloud/managed-by": f.namespace}; !maps.Equal(live.Labels, want) {
-		t.Errorf("labels are %v", live.Labels)
+		t.Errorf("the labels are %v", live.Labels)
 	}
 	want := map[string]string{
 		"resources.gardener.cloud/origin": f.namespace + "/set",
@@ -27,12 +27,12 @@ func TestContractMarks(t *testing.T) {
 			"Any modifications are discarded and the resource is returned to the original state.",
 	}
 	if !maps.Equal(live.Annotations, want) {
-		t.Errorf("annotations are %v", live.Annotations)
+		t.Errorf("the annotations are %v", live.Annotations)
 	}
 }
 
-// TestContractOriginNamesTheOwner meets objects with any origin. What another ManagedResource owns is left to it, and everything
-// else is taken over.
+// TestContractOriginNamesTheOwner applies over objects with various origins. Objects of another ManagedResource are
+// left to it. All others are taken over.
 func TestContractOriginNamesTheOwner(t *testing.T) {
 	for origin, foreign := range map[string]bool{
 		"NS/other":                false, // does not exist
@@ -40,7 +40,7 @@ func TestContractOriginNamesTheOwner(t *testing.T) {
 		"too/many/slashes":        false,
 		"two:colons:NS/set":       false,
 		"identity:NS/set":         false, // the same ManagedResource, moved
-		"identity:elsewhere/else": true,  // cannot be seen from here
+		"identity:elsewhere/else": true,  // not visible to this resource-manager
 		"NS/standing":             true,
 	} {
 		t.Run(origin, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestContractOriginNamesTheOwner(t *testing.T) {
 	}
 }
 
-// TestContractLabelsAndAnnotationsOfOthers changes and adds keys by hand, and takes keys out of the manifest.
+// TestContractLabelsAndAnnotationsOfOthers changes and adds keys by hand, and removes keys from the manifest.
 func TestContractLabelsAndAnnotationsOfOthers(t *testing.T) {
 	for _, field := range []string{"labels", "annotations"} {
 		for _, manager := range []string{"kubectl-edit", "some-controller"} {
@@ -90,7 +90,8 @@ func TestContractLabelsAndAnnotationsOfOthers(t *testing.T) {
 	}
 }
 
-// TestContractForced checks what forced labels and annotations leave, beside those of the manifest.
+// TestContractForced checks which labels and annotations remain in addition to those of the manifest if the
+// manifest's are forced.
 func TestContractForced(t *testing.T) {
 	f := newFixture(t)
 	service := f.here("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: NS, labels: {l: \"1\"}, annotations: {a: \"1\"}}\n" +
@@ -107,14 +108,14 @@ func TestContractForced(t *testing.T) {
 	f.reconcileOK("set")
 	live := f.object(service)
 	if want := map[string]string{"l": "1", resourcesv1alpha1.LabelManagedBy: f.namespace}; !maps.Equal(live.GetLabels(), want) {
-		t.Errorf("labels are %v, want %v", live.GetLabels(), want)
+		t.Errorf("the labels are %v, want %v", live.GetLabels(), want)
 	}
 	want := map[string]string{
 		"a": "1", "loadbalancer.openstack.org/id": "kept", resourcesv1alpha1.AnnotationOrigin: f.namespace + "/set",
 		resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.Description,
 	}
 	if !maps.Equal(live.GetAnnotations(), want) {
-		t.Errorf("annotations are %v, want %v", live.GetAnnotations(), want)
+		t.Errorf("the annotations are %v, want %v", live.GetAnnotations(), want)
 	}
 }
 
@@ -135,12 +136,13 @@ func TestContractReferences(t *testing.T) {
 		got := f.liveConfigMap("one").Annotations
 		maps.DeleteFunc(got, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
 		if want := map[string]string{prefix + "secret-2": "b"}; !maps.Equal(got, want) {
-			t.Errorf("after %s, references are %v, want %v", manager, got, want)
+			t.Errorf("after %s, the references are %v, want %v", manager, got, want)
 		}
 	}
 }
 
-// TestContractOwnersAndFinalizersOfOthers checks that the manifest's are set, and those that others added stay.
+// TestContractOwnersAndFinalizersOfOthers checks that those of the manifest are set, and that those that others added
+// stay.
 func TestContractOwnersAndFinalizersOfOthers(t *testing.T) {
 	for _, manager := range []string{"some-controller", "kubectl-edit"} {
 		t.Run(manager, func(t *testing.T) {
@@ -171,7 +173,7 @@ func TestContractOwnersAndFinalizersOfOthers(t *testing.T) {
 	}
 }
 
-// TestContractFinalizersOfTheManifest: they are a field like any other.
+// TestContractFinalizersOfTheManifest: finalizers are handled like any other field.
 func TestContractFinalizersOfTheManifest(t *testing.T) {
 	f := newFixture(t)
 	want := func(when, finalizers string) {

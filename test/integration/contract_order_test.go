@@ -16,8 +16,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// everyKind has one object of every kind that gardener-resource-manager gives a place in its order, apart from those that are no
-// longer served. They live in a namespace of the same set, and the Pod uses its ServiceAccount.
+// everyKind has one object of every kind that gardener-resource-manager orders, except kinds that are no longer
+// served. They live in a namespace of the same set, and the Pod uses its ServiceAccount.
 const everyKind = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: NS}
@@ -96,7 +96,7 @@ TWINS
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: NS}, value: 5}
 `
 
-// waves are the kinds of everyKind in the order in which they are to be applied.
+// waves are the kinds of everyKind, in the order in which they must be applied.
 var waves = []string{
 	"namespaces priorityclasses",
 	"customresourcedefinitions",
@@ -107,8 +107,8 @@ var waves = []string{
 	"apiservices mutatingwebhookconfigurations validatingwebhookconfigurations",
 }
 
-// inWaves sorts the requests, which must come wave by wave. Those that were sent again, since their object changed just before
-// its deletion, count once.
+// inWaves sorts the requests, which must arrive wave by wave. A request that was repeated because its object changed
+// just before its deletion counts once.
 func inWaves(sent []sentRequest, sizes []string) []string {
 	var result []string
 	seen := map[string]bool{}
@@ -160,8 +160,8 @@ func TestContractOrderOfKinds(t *testing.T) {
 	}
 }
 
-// TestContractClaimsGoFirst: the claims of a StatefulSet are deleted before it, by its selector and their names; one without claim templates has
-// none.
+// TestContractClaimsGoFirst: the claims of a StatefulSet are deleted before it. They are found by its selector and
+// their names. A StatefulSet without claim templates has no claims.
 func TestContractClaimsGoFirst(t *testing.T) {
 	f := newFixture(t)
 	stateful := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME, namespace: NS}\nspec: {replicas: 0, serviceName: x, " +
@@ -180,14 +180,15 @@ func TestContractClaimsGoFirst(t *testing.T) {
 	for _, request := range bodies.of(http.MethodDelete) {
 		order = append(order, request.path[strings.LastIndex(request.path, "/")+1:])
 	}
-	// A deletion is tried again if the StatefulSet's controller writes its status meanwhile.
+	// A deletion is retried if the StatefulSet's controller writes its status at the same time.
 	order = slices.DeleteFunc(order, func(deletion string) bool { return deletion == "without" })
 	if order = slices.Compact(order); !slices.Equal(order, []string{"data-with-0", "with"}) {
 		t.Errorf("deleted in the order %q", order)
 	}
 }
 
-// TestContractGarbageCollectable: with the garbage collector enabled, ConfigMaps and Secrets with its label are left to it.
+// TestContractGarbageCollectable: with the garbage collector enabled, ConfigMaps and Secrets with its label are left
+// to it.
 func TestContractGarbageCollectable(t *testing.T) {
 	const label = "resources.gardener.cloud/garbage-collectable-reference"
 	for _, enabled := range []bool{true, false} {
@@ -195,7 +196,7 @@ func TestContractGarbageCollectable(t *testing.T) {
 			t.Run(fmt.Sprintf("enabled=%t/deleting=%t", enabled, deleting), func(t *testing.T) {
 				f := newFixture(t)
 				f.reconciler.Options.CollectsGarbage = enabled
-				objects := map[string]bool{} // whether the garbage collector is responsible for it
+				objects := map[string]bool{} // whether the garbage collector is responsible
 				add := func(kind, name, labels string, collectable bool) {
 					objects[f.here("apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: NS, labels: {"+labels+"}}\n")] = collectable
 				}
@@ -215,7 +216,7 @@ func TestContractGarbageCollectable(t *testing.T) {
 					f.delete(mr)
 				} else {
 					f.secret("gc", "objects.yaml", "# nothing")
-					f.reconcileUntil("gc", "all are gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return len(mr.Status.Resources) == 0 })
+					f.reconcileUntil("gc", "all are deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return len(mr.Status.Resources) == 0 })
 				}
 				for manifest, collectable := range objects {
 					object := f.parse(manifest)
@@ -229,7 +230,7 @@ func TestContractGarbageCollectable(t *testing.T) {
 	}
 }
 
-// TestContractLabelledLater: what counts is the label of the live object.
+// TestContractLabelledLater: the label of the live object decides.
 func TestContractLabelledLater(t *testing.T) {
 	f := newFixture(t)
 	f.reconciler.Options.CollectsGarbage = true
@@ -242,7 +243,8 @@ func TestContractLabelledLater(t *testing.T) {
 	f.wantConfigMap("one", "1")
 }
 
-// TestContractPendingDeletion: the message names what is not gone yet, and the ManagedResource is looked at again soon.
+// TestContractPendingDeletion: the message names the objects that still exist, and the ManagedResource is reconciled
+// again soon.
 func TestContractPendingDeletion(t *testing.T) {
 	f := newFixture(t)
 	stuck := f.here("apiVersion: v1\nkind: Service\nmetadata: {name: stuck, namespace: NS, finalizers: [example.org/stuck]}\nspec: {ports: [{port: 80}]}\n")
@@ -253,7 +255,7 @@ func TestContractPendingDeletion(t *testing.T) {
 	must(t, err)
 	got := applied(mr)
 	if got.Status != resourcesv1alpha1.ConditionProgressing || got.Reason != "DeletionPending" || result.RequeueAfter > 30*time.Second || result.RequeueAfter <= 0 {
-		t.Errorf("ResourcesApplied is %+v, looked at after %s", got, result.RequeueAfter)
+		t.Errorf("ResourcesApplied is %+v, the requeue interval is %s", got, result.RequeueAfter)
 	}
 	wantContains(t, got.Message, "Deletion is still pending (1): v1/Service/"+f.namespace+"/stuck")
 	f.wantNoConfigMap("one")
@@ -261,10 +263,10 @@ func TestContractPendingDeletion(t *testing.T) {
 		t.Errorf("the inventory is %v", got)
 	}
 	must(t, f.client.Patch(f.ctx, f.object(stuck), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
-	f.reconcileUntil("set", "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 }
 
-// TestContractFinalizersStayWithoutTime: no duration, or none at all, removes no finalizers.
+// TestContractFinalizersStayWithoutTime: without a duration, or with a duration of zero, no finalizers are removed.
 func TestContractFinalizersStayWithoutTime(t *testing.T) {
 	f := newFixture(t)
 	stuck := func(name, annotations string) string {
@@ -284,10 +286,10 @@ func TestContractFinalizersStayWithoutTime(t *testing.T) {
 		}
 		f.patch(f.configMap(name, ""), "somebody", `{"metadata":{"finalizers":null}}`)
 	}
-	f.reconcileUntil("set", "it is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 }
 
-// TestContractKindThatIsGone: objects of a kind that is not served any more are gone.
+// TestContractKindThatIsGone: objects of a kind that is no longer served count as deleted.
 func TestContractKindThatIsGone(t *testing.T) {
 	f := newFixture(t)
 	group := "gone.NS.example.org"
@@ -297,7 +299,7 @@ func TestContractKindThatIsGone(t *testing.T) {
 	f.reconcileOK("set")
 	f.delete(definitions)
 	f.secret("set", "objects.yaml", f.configMap("one", "2"))
-	f.reconcileUntil("set", "the object is forgotten", func(mr *resourcesv1alpha1.ManagedResource) bool {
+	f.reconcileUntil("set", "the inventory no longer has the object", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return applied(mr).Status == resourcesv1alpha1.ConditionTrue && len(mr.Status.Resources) == 1
 	})
 	f.wantConfigMap("one", "2")

@@ -12,9 +12,9 @@ import (
 
 type serviceSpec = corev1.ServiceSpec
 
-// serviceChanges change Services from one spec to another, and check what became of what the API server allocated.
+// serviceChanges change Services from one spec to another, and check the values that the API server allocated.
 var serviceChanges = map[string]struct {
-	from, live, to string // live is what somebody else changes meanwhile
+	from, live, to string // live is a change by another client in between
 	check          func(before, after serviceSpec) bool
 }{
 	"no type is ClusterIP, which keeps its address": {"ports: [{port: 80}]", "", "ports: [{port: 81}]",
@@ -94,7 +94,7 @@ func TestContractServices(t *testing.T) {
 	}
 }
 
-// TestContractRestarts: what kubectl rollout restart writes stays, whoever wrote it.
+// TestContractRestarts: the annotation that kubectl rollout restart writes stays, whichever client wrote it.
 func TestContractRestarts(t *testing.T) {
 	const apps, selector = "apiVersion: apps/v1\nkind: ", "\nmetadata: META\nspec: {selector: {matchLabels: {app: x}}, "
 	for kind, text := range map[string]string{
@@ -132,7 +132,7 @@ func TestContractRestarts(t *testing.T) {
 	}
 }
 
-// TestContractRestartOfTheManifest: a manifest that has the annotation itself decides about it.
+// TestContractRestartOfTheManifest: if the manifest has the annotation, the manifest's value applies.
 func TestContractRestartOfTheManifest(t *testing.T) {
 	f := newFixture(t)
 	manifest := strings.Replace(f.web(""), "      labels:", "      annotations: {kubectl.kubernetes.io/restartedAt: manifest}\n      labels:", 1)
@@ -145,7 +145,7 @@ func TestContractRestartOfTheManifest(t *testing.T) {
 	}
 }
 
-// TestContractPreserveResources: with the annotation, CPU and memory of living containers stay, and nothing else.
+// TestContractPreserveResources: with the annotation, only CPU and memory of existing containers stay.
 func TestContractPreserveResources(t *testing.T) {
 	resources := func(value string) string {
 		return "resources: {requests: {cpu: " + value + ", memory: " + value + ", ephemeral-storage: " + value + "}, limits: {cpu: " + value +
@@ -206,7 +206,7 @@ func TestContractPreserveResources(t *testing.T) {
 	}
 }
 
-// TestContractReplicas: whose replicas are kept, and why.
+// TestContractReplicas lists when the live replicas are kept.
 func TestContractReplicas(t *testing.T) {
 	const preserve = "annotations: {resources.gardener.cloud/preserve-replicas: \"true\"}, "
 	scaler := func(target string) string {
@@ -253,14 +253,14 @@ func TestContractReplicas(t *testing.T) {
 				f.reconcileOK("set")
 				live := f.object(manifest(""))
 				if kept := at(live, "spec", "replicas") == int64(3); kept != test.kept || live.GetLabels()["l"] != label {
-					t.Errorf("label %s: there are %v replicas, labels %v", label, at(live, "spec", "replicas"), live.GetLabels())
+					t.Errorf("label %s: the replicas are %v, the labels %v", label, at(live, "spec", "replicas"), live.GetLabels())
 				}
 			}
 		})
 	}
 }
 
-// TestContractJobSelector: a Job can be changed where the API server allows it, whatever selector its manifest has.
+// TestContractJobSelector: a Job can be changed where the API server allows it, whichever selector its manifest has.
 func TestContractJobSelector(t *testing.T) {
 	f := newFixture(t)
 	job := func(spec string) string {
@@ -275,13 +275,13 @@ func TestContractJobSelector(t *testing.T) {
 		after := f.object(job("parallelism: 1"))
 		if at(after, "spec", "parallelism") != int64(parallelism+2) || after.GetUID() != before.GetUID() ||
 			fmt.Sprint(at(after, "spec", "selector")) != fmt.Sprint(at(before, "spec", "selector")) || at(after, "spec", "selector") == nil {
-			t.Errorf("the Job became %v", after.Object["spec"])
+			t.Errorf("the Job's spec is now %v", after.Object["spec"])
 		}
 		f.wantQuiet("set")
 	}
 }
 
-// TestContractServiceAccountSecrets: both lists belong to the live object once it is there.
+// TestContractServiceAccountSecrets: both lists belong to the live object once it exists.
 func TestContractServiceAccountSecrets(t *testing.T) {
 	f := newFixture(t)
 	account := func(name string) string {
@@ -299,7 +299,7 @@ func TestContractServiceAccountSecrets(t *testing.T) {
 			t.Errorf("%s: the ServiceAccount has %s", name, got)
 		}
 		if live.GetLabels()["l"] != name {
-			t.Errorf("%s: labels are %v", name, live.GetLabels())
+			t.Errorf("%s: the labels are %v", name, live.GetLabels())
 		}
 	}
 }

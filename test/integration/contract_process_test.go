@@ -30,7 +30,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// kubeconfig writes a kubeconfig of the control plane, changed as the caller wants.
+// kubeconfig writes a kubeconfig for the control plane, with the caller's changes.
 func (f *fixture) kubeconfig(change func(user *clientcmdapi.AuthInfo, cluster *clientcmdapi.Cluster)) string {
 	f.Helper()
 	config, err := clientcmd.Load(shared.Get(f).Kubeconfig())
@@ -49,7 +49,7 @@ func environment(variables ...string) func(*exec.Cmd) {
 	return func(command *exec.Cmd) { command.Env = append(os.Environ(), variables...) }
 }
 
-// account creates a ServiceAccount in the fixture's namespace and returns a token of it.
+// account creates a ServiceAccount in the fixture's namespace and returns a token for it.
 func (f *fixture) account(name string) string {
 	f.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
@@ -59,7 +59,8 @@ func (f *fixture) account(name string) string {
 	return request.Status.Token
 }
 
-// TestContractKubeconfigUsers: kubeconfigs come from outside, and must not run programs, read files or act as somebody else.
+// TestContractKubeconfigUsers: kubeconfigs are external input. They must not run programs, read files or impersonate
+// another user.
 func TestContractKubeconfigUsers(t *testing.T) {
 	f := newFixture(t)
 	for field, change := range map[string]func(user *clientcmdapi.AuthInfo){
@@ -86,14 +87,14 @@ func TestContractKubeconfigUsers(t *testing.T) {
 	wantContains(t, said, "source cluster: no kubeconfig is set, and the process does not run in a Pod")
 }
 
-// TestContractClusterIdentity: where the identity in origins comes from.
+// TestContractClusterIdentity checks the sources of the identity in origins.
 func TestContractClusterIdentity(t *testing.T) {
 	f := newFixture(t)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}}
 	admin := f.kubeconfig(func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster) {})
 	t.Cleanup(func() { _ = f.client.Delete(context.Background(), configMap) })
 	for _, test := range []struct {
-		data       map[string]string // nil: there is no ConfigMap
+		data       map[string]string // nil: the ConfigMap does not exist
 		configured string
 		prefix     string
 		says       string
@@ -129,7 +130,7 @@ func TestContractClusterIdentity(t *testing.T) {
 	}
 }
 
-// snapshot lists what only the deployer of a resource-manager may create.
+// snapshot lists objects that only the deployer of a resource-manager may create.
 func (f *fixture) snapshot() []string {
 	f.Helper()
 	var names []string
@@ -142,7 +143,7 @@ func (f *fixture) snapshot() []string {
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
 		must(f, f.client.List(f.ctx, list))
 		for _, item := range list.Items {
-			if !strings.HasPrefix(item.GetName(), "rights-") { // of those that -kit.rights makes for other tests
+			if !strings.HasPrefix(item.GetName(), "rights-") { // created by -kit.rights for other tests
 				names = append(names, kind+" "+item.GetNamespace()+"/"+item.GetName())
 			}
 		}
@@ -151,8 +152,8 @@ func (f *fixture) snapshot() []string {
 	return names
 }
 
-// TestContractRights runs with no more rights in the source cluster than gardener-resource-manager gets there, and with other
-// users in source and target.
+// TestContractRights runs with no more rights in the source cluster than gardener-resource-manager gets there, and
+// with different users in source and target.
 func TestContractRights(t *testing.T) {
 	f := newFixture(t)
 	all := []string{"get", "list", "watch", "update", "patch"}
@@ -186,7 +187,7 @@ func TestContractRights(t *testing.T) {
 	mr := f.manage("set", f.configMap("one", "1"), f.here("apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: NS}\n"), f.web(""))
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, "ApplySucceeded")
 	must(t, f.client.Delete(f.ctx, mr))
-	f.eventually("it is gone", func() bool { return f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr) != nil })
+	f.eventually("the ManagedResource is deleted", func() bool { return f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr) != nil })
 	if after := f.snapshot(); !slices.Equal(before, after) {
 		t.Errorf("created by the resource-manager: %v → %v", before, after)
 	}
@@ -199,7 +200,7 @@ func TestContractRights(t *testing.T) {
 	p.Stop()
 }
 
-// bind gives a ServiceAccount of the fixture's namespace rights in it.
+// bind grants a ServiceAccount of the fixture's namespace rights in that namespace.
 func (f *fixture) bind(name string, rules []rbacv1.PolicyRule) {
 	f.Helper()
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: name}
@@ -210,8 +211,8 @@ func (f *fixture) bind(name string, rules []rbacv1.PolicyRule) {
 	}))
 }
 
-// TestContractTargetNamespaces: autoscalers are seen in the namespaces of the target connection and in those of the flag, and
-// everywhere if there are none.
+// TestContractTargetNamespaces: autoscalers are seen in the namespaces of the target connection and in those of the
+// flag. Without any, they are seen in all namespaces.
 func TestContractTargetNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces string
@@ -239,13 +240,13 @@ func TestContractTargetNamespaces(t *testing.T) {
 			f.secret("set", "objects.yaml", f.webWithReplicas(3, "new: change"))
 			f.eventually("the change is applied", func() bool { return f.liveDeployment().Annotations["new"] == "change" })
 			if seen := *f.liveDeployment().Spec.Replicas == 7; seen != test.seen {
-				t.Errorf("there are %d replicas", *f.liveDeployment().Spec.Replicas)
+				t.Errorf("the replicas are %d", *f.liveDeployment().Spec.Replicas)
 			}
 		})
 	}
 }
 
-// TestContractHealthOfTheSource: /healthz tells whether the source cluster answers.
+// TestContractHealthOfTheSource: /healthz reports whether the source cluster responds.
 func TestContractHealthOfTheSource(t *testing.T) {
 	f := newFixture(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -260,13 +261,13 @@ func TestContractHealthOfTheSource(t *testing.T) {
 	go forward(listener, server)
 	p := f.startIn([]string{f.namespace}, noElection, environment("KUBECONFIG="+path))
 	if got := p.status(p.Health, "/healthz"); got != http.StatusOK {
-		t.Errorf("/healthz says %d", got)
+		t.Errorf("/healthz returns %d", got)
 	}
 	must(t, listener.Close())
 	f.eventually("/healthz fails", func() bool { return p.status(p.Health, "/healthz") == http.StatusInternalServerError })
 }
 
-// forward passes connections on until the listener is closed, and then cuts them.
+// forward forwards connections until the listener is closed, and then cuts them.
 func forward(listener net.Listener, server string) {
 	var connections []net.Conn
 	defer func() {
@@ -289,7 +290,7 @@ func forward(listener net.Listener, server string) {
 	}
 }
 
-// TestContractLogAndProfiles is about logLevel, logFormat and debugging.
+// TestContractLogAndProfiles tests logLevel, logFormat and debugging.
 func TestContractLogAndProfiles(t *testing.T) {
 	for _, test := range []struct {
 		config        string

@@ -11,11 +11,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// adrift changes the ConfigMap "one" by hand: as soon as its ManagedResource is reconciled, it is put back.
-// adrift falsifies the condition of a ManagedResource, which is no event, but is put right by the next reconcile.
+// adrift falsifies the condition of a ManagedResource. That is not a trigger, but the next reconcile corrects it.
 func (f *fixture) adrift() {
 	f.Helper()
-	must(f, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the resource-manager may be writing, too
+	must(f, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the resource-manager may write at the same time
 		mr := f.read("set")
 		for i := range mr.Status.Conditions {
 			if mr.Status.Conditions[i].Type == resourcesv1alpha1.ResourcesApplied {
@@ -28,10 +27,10 @@ func (f *fixture) adrift() {
 
 func (f *fixture) eventuallyPutBack(why string) {
 	f.Helper()
-	f.eventually("put right: "+why, func() bool { return applied(f.read("set")).Reason != "Adrift" })
+	f.eventually("the condition is corrected: "+why, func() bool { return applied(f.read("set")).Reason != "Adrift" })
 }
 
-// TestContractBinaryTriggers: what has a ManagedResource reconciled at once. The next resync is a minute away.
+// TestContractBinaryTriggers checks the triggers of an immediate reconcile. The next resync is a minute away.
 func TestContractBinaryTriggers(t *testing.T) {
 	f := newFixture(t)
 	f.start(noElection)
@@ -48,7 +47,7 @@ func TestContractBinaryTriggers(t *testing.T) {
 	}
 	change("the spec changes", func() { mr.Spec.InjectLabels = map[string]string{"a": "b"} })
 	change("operation reconcile", operation("reconcile"))
-	f.eventually("the annotation is gone", func() bool { return len(f.read("set").Annotations) == 0 })
+	f.eventually("the annotation is removed", func() bool { return len(f.read("set").Annotations) == 0 })
 	change("operation restore", operation("restore"))
 	change("operation migrate", operation("migrate"))
 	if got := f.read("set").Annotations["gardener.cloud/operation"]; got != "migrate" {
@@ -60,7 +59,7 @@ func TestContractBinaryTriggers(t *testing.T) {
 	change("ignore is removed", func() { mr.Annotations = nil })
 }
 
-// TestContractBinarySecretTriggers: Secrets concern the ManagedResources of their own namespace that refer to them.
+// TestContractBinarySecretTriggers: a Secret triggers the ManagedResources of its own namespace that refer to it.
 func TestContractBinarySecretTriggers(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	f.startIn([]string{f.namespace, other.namespace}, noElection)
@@ -75,14 +74,14 @@ func TestContractBinarySecretTriggers(t *testing.T) {
 	must(t, f.client.Create(f.ctx, ignored))
 
 	untouched := false
-	for _, value := range []string{"2", "3", "4"} { // what came before may be answered late, once
+	for _, value := range []string{"2", "3", "4"} { // one late reaction to earlier changes is possible
 		f.adrift()
 		other.secret("set", "objects.yaml", other.configMap("one", value))
-		other.eventually("its own Secret counts", func() bool { return other.liveConfigMap("one").Data["key"] == value })
+		other.eventually("its own Secret is applied", func() bool { return other.liveConfigMap("one").Data["key"] == value })
 		untouched = untouched || applied(f.read("set")).Reason == "Adrift"
 	}
 	if !untouched {
-		t.Error("somebody else's Secret has it reconciled, every time")
+		t.Error("each change of a Secret in another namespace triggers a reconcile")
 	}
 	f.adrift()
 
@@ -98,8 +97,8 @@ func TestContractBinarySecretTriggers(t *testing.T) {
 	}
 }
 
-// TestContractBinaryHandOver: the end of another class's work, the end of waiting for a state, and the deletion are triggers;
-// what failed is tried again without any.
+// TestContractBinaryHandOver: a reconcile is triggered when another class is done, when the wait for a state ends,
+// and by a deletion. Failures are retried without a trigger.
 func TestContractBinaryHandOver(t *testing.T) {
 	f := newFixture(t)
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{

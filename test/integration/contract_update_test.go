@@ -13,13 +13,13 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// allowing returns the manifest of a Deployment of which an invalid update is allowed to replace it.
+// allowing returns the manifest of a Deployment that allows an invalid update to replace it.
 func (f *fixture) allowing(selector, more string) string {
 	return strings.Replace(strings.ReplaceAll(f.web(""), "app: web", "app: "+selector), "metadata:\n  name",
 		"metadata:\n  annotations: {resources.gardener.cloud/delete-on-invalid-update: \"true\""+more+"}\n  name", 1)
 }
 
-// TestContractPropagationOnInvalidUpdate: which policy the deletion carries.
+// TestContractPropagationOnInvalidUpdate checks the propagation policy of the deletion.
 func TestContractPropagationOnInvalidUpdate(t *testing.T) {
 	for _, policy := range []string{"", "Background", "Foreground", "Orphan"} {
 		t.Run(policy, func(t *testing.T) {
@@ -35,17 +35,18 @@ func TestContractPropagationOnInvalidUpdate(t *testing.T) {
 			f.reconcileOnce("set")
 			deletions := bodies.of(http.MethodDelete)
 			if len(deletions) != 1 {
-				t.Fatalf("deleted by %v", deletions)
+				t.Fatalf("the deletions are %v", deletions)
 			}
 			if sent := strings.Contains(deletions[0].body, "propagationPolicy"); sent != (policy != "") {
-				t.Errorf("deleted with %s", deletions[0].body)
+				t.Errorf("the body of the deletion is %s", deletions[0].body)
 			}
 			wantContains(t, deletions[0].body, policy)
 		})
 	}
 }
 
-// TestInvalidPropagationIsReportedWhenUsed: it says how an object is deleted, so it is no reason not to create or update it.
+// TestInvalidPropagationIsReportedWhenUsed: the policy concerns only the deletion of an object, so an invalid one
+// does not block creations and updates.
 func TestInvalidPropagationIsReportedWhenUsed(t *testing.T) {
 	f := newFixture(t)
 	const wrong = ", resources.gardener.cloud/deletion-propagation-on-invalid-update: Sideways"
@@ -55,18 +56,19 @@ func TestInvalidPropagationIsReportedWhenUsed(t *testing.T) {
 	f.reconcileOK("set")
 	uid := f.liveDeployment().UID
 	if f.liveDeployment().Annotations["new"] != "change" {
-		t.Error("it was not updated")
+		t.Error("the object was not updated")
 	}
 	f.secret("set", "objects.yaml", f.allowing("other", wrong))
 	mr, result, err := f.reconcile("set")
 	wantContains(t, applied(mr).Message, "invalid deletion propagation policy", "Sideways", "use Background, Foreground or Orphan", "field is immutable")
 	wantRetry(t, false, result, err)
 	if f.liveDeployment().UID != uid {
-		t.Error("it was replaced")
+		t.Error("the Deployment was replaced")
 	}
 }
 
-// TestContractInvalidButNotReplaced: creations, and whatever does not ask for it in its manifest.
+// TestContractInvalidButNotReplaced: invalid creations do not delete an object, nor do invalid updates of objects
+// whose manifest does not allow it.
 func TestContractInvalidButNotReplaced(t *testing.T) {
 	for name, test := range map[string]struct{ before, after func(f *fixture) string }{
 		"a creation": {
@@ -102,7 +104,7 @@ func TestContractInvalidButNotReplaced(t *testing.T) {
 				t.Errorf("ResourcesApplied is %+v", got)
 			}
 			if deletions := bodies.of(http.MethodDelete); len(deletions) > 0 {
-				t.Errorf("deleted by %v", deletions)
+				t.Errorf("the deletions are %v", deletions)
 			}
 		})
 	}
@@ -123,7 +125,7 @@ func TestContractImmutableSecretIsReplaced(t *testing.T) {
 	}
 }
 
-// TestContractAlwaysUpdate is about controllers.managedResource.alwaysUpdate.
+// TestContractAlwaysUpdate tests controllers.managedResource.alwaysUpdate.
 func TestContractAlwaysUpdate(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"), f.web(""))
@@ -138,7 +140,7 @@ func TestContractAlwaysUpdate(t *testing.T) {
 	}
 }
 
-// TestContractRequestsEnd: no request to the target cluster can keep a worker for ever.
+// TestContractRequestsEnd: no request to the target cluster can block a worker forever.
 func TestContractRequestsEnd(t *testing.T) {
 	f := newFixture(t)
 	var mu sync.Mutex
@@ -155,15 +157,15 @@ func TestContractRequestsEnd(t *testing.T) {
 		return nil
 	})
 	f.ctx = context.WithoutCancel(f.ctx)
-	f.restart() // discovery too
+	f.restart() // includes discovery
 	mr := f.manage("set", f.configMap("one", "1"), f.web(""), f.here(strings.ReplaceAll(twins, "GROUP", "NS.example.org")))
 	f.reconcileOK("set")
 	f.secret("set", "objects.yaml", f.marked("one", "annotations: {resources.gardener.cloud/mode: Ignore}"))
-	f.reconcileUntil("set", "all else is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return len(mr.Status.Resources) == 0 })
+	f.reconcileUntil("set", "all other objects are deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return len(mr.Status.Resources) == 0 })
 	f.delete(mr)
 	mu.Lock()
 	defer mu.Unlock()
 	if len(endless) > 0 || !seen[http.MethodGet] || !seen[http.MethodPatch] || !seen[http.MethodDelete] {
-		t.Errorf("without an end: %v; methods: %v", endless, seen)
+		t.Errorf("without a timeout: %v; methods: %v", endless, seen)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// startDeletion deletes a ManagedResource, and reconciles it once.
+// startDeletion deletes a ManagedResource and reconciles it once.
 func (f *fixture) startDeletion(name string) (*resourcesv1alpha1.ManagedResource, resourcesv1alpha1.Condition) {
 	f.Helper()
 	must(f, f.client.Delete(f.ctx, f.read(name)))
@@ -17,13 +17,14 @@ func (f *fixture) startDeletion(name string) (*resourcesv1alpha1.ManagedResource
 	return mr, applied(mr)
 }
 
-// isGone reconciles a ManagedResource until it is gone.
+// isGone reconciles a ManagedResource until it no longer exists.
 func (f *fixture) isGone(name string) {
 	f.Helper()
-	f.reconcileUntil(name, name+" is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil(name, name+" is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 }
 
-// TestDeletionWaitsForDependents: a ManagedResource that is deleted by hand keeps its objects as long as another one depends on it.
+// TestDeletionWaitsForDependents: a ManagedResource that is deleted by hand keeps its objects while another one
+// depends on it.
 func TestDeletionWaitsForDependents(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("one", "1"))
@@ -37,7 +38,7 @@ func TestDeletionWaitsForDependents(t *testing.T) {
 	_, result, err := f.reconcile("base")
 	must(t, err)
 	if f.read("base").ResourceVersion != before || result.RequeueAfter != syncPeriod {
-		t.Errorf("it writes again that it waits, or comes back after %s", result.RequeueAfter)
+		t.Errorf("the reconcile writes the same status again, or the requeue interval is %s", result.RequeueAfter)
 	}
 	f.wantConfigMap("base", "1")
 	f.delete(f.read("app"))
@@ -45,7 +46,7 @@ func TestDeletionWaitsForDependents(t *testing.T) {
 	f.wantNoConfigMap("base")
 }
 
-// TestDeletionAfterDependencyIsDropped: a dependency that is removed is not waited for.
+// TestDeletionAfterDependencyIsDropped: the deletion does not wait for a dependency that was removed.
 func TestDeletionAfterDependencyIsDropped(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("one", "1"))
@@ -56,7 +57,7 @@ func TestDeletionAfterDependencyIsDropped(t *testing.T) {
 	f.wantConfigMap("one", "1")
 }
 
-// TestDeleteAfter: the list replaces the dependencies, an empty one too.
+// TestDeleteAfter: the list replaces the dependencies, even if it is empty.
 func TestDeleteAfter(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("one", "1"))
@@ -77,7 +78,7 @@ func TestDeleteAfter(t *testing.T) {
 	f.wantNoConfigMap("one")
 }
 
-// TestDeletionInACycle: nothing waits for good, and the condition names the cycle.
+// TestDeletionInACycle: no deletion waits forever, and the condition names the cycle.
 func TestDeletionInACycle(t *testing.T) {
 	f := newFixture(t)
 	f.gated(strings.Replace(f.configMap("one", "1"), "metadata:\n", "metadata:\n  finalizers: [example.org/stuck]\n", 1))
@@ -88,7 +89,7 @@ func TestDeletionInACycle(t *testing.T) {
 	f.change(app, func() { app.Spec.DependsOn = []resourcesv1alpha1.Dependency{{Name: "app"}} })
 	must(t, f.client.Delete(f.ctx, app))
 	f.reconcileOnce("app")
-	f.clock.SetTime(time.Now().Add(2 * time.Hour)) // the status does not report each look
+	f.clock.SetTime(time.Now().Add(2 * time.Hour)) // the status does not report every reconcile
 	f.reconcileUntil("app", "the cycle is reported", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return strings.Contains(applied(mr).Message, "would wait for each other (1): "+f.namespace+"/app → "+f.namespace+"/app")
 	})
@@ -98,7 +99,8 @@ func TestDeletionInACycle(t *testing.T) {
 	f.isGone("app")
 }
 
-// TestFinalizeDeletionAfterOnManagedResource: its annotation ends the wait for others and for finalizers, and nothing before that time does.
+// TestFinalizeDeletionAfterOnManagedResource: the annotation limits the wait for others and for finalizers. The wait
+// does not end earlier.
 func TestFinalizeDeletionAfterOnManagedResource(t *testing.T) {
 	f := newFixture(t)
 	f.manage("base", strings.Replace(f.configMap("base", "1"), "metadata:\n", "metadata:\n  finalizers: [example.org/stuck]\n", 1))
@@ -113,17 +115,18 @@ func TestFinalizeDeletionAfterOnManagedResource(t *testing.T) {
 	_, result, err := f.reconcile("base")
 	must(t, err)
 	if left := mr.DeletionTimestamp.Add(10 * time.Hour).Sub(f.clock.Now()); result.RequeueAfter > syncPeriod || result.RequeueAfter > left+time.Second {
-		t.Errorf("comes back after %s, %s are left", result.RequeueAfter, left)
+		t.Errorf("the requeue interval is %s, the remaining time is %s", result.RequeueAfter, left)
 	}
 	if f.liveConfigMap("base").DeletionTimestamp != nil {
-		t.Error("it does not wait")
+		t.Error("the deletion does not wait")
 	}
 	f.clock.SetTime(mr.DeletionTimestamp.Add(10*time.Hour + time.Second))
 	f.isGone("base")
 	f.wantNoConfigMap("base")
 }
 
-// beginDeletion deletes a ManagedResource, has it looked at, and lets the time pass after which its status reports what is left.
+// beginDeletion deletes a ManagedResource, reconciles it, and advances the clock until the status reports the
+// remaining objects.
 func (f *fixture) beginDeletion(mr *resourcesv1alpha1.ManagedResource) {
 	f.Helper()
 	must(f, f.client.Delete(f.ctx, mr))

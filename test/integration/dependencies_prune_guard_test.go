@@ -98,7 +98,7 @@ func TestPruneGuard(t *testing.T) {
 	f.wantNoConfigMap("three")
 
 	f.secret("set", "objects.yaml", "# nothing")
-	refused("1 of 1 objects") // the confirmation was for other manifests
+	refused("1 of 1 objects") // the confirmation was for different manifests
 	f.delete(mr)
 	f.wantNoConfigMap("one")
 }
@@ -128,7 +128,7 @@ func TestDriftDetectionIgnoresFields(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "2")+"  other: \"2\"\n", "two.yaml", f.configMap("two", "1"))
 	f.reconcileOK("set")
 	if live := f.wantConfigMap("one", "changed"); live.Data["other"] != "2" {
-		t.Errorf("data is %v", live.Data)
+		t.Errorf("the data is %v", live.Data)
 	}
 
 	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr))

@@ -33,7 +33,7 @@ func TestObjectsThatAskToBeKept(t *testing.T) {
 			f.secret("set", "objects.yaml", f.annotated("deleted", "1", annotation))
 			f.reconcileOK("set")
 			if got := f.liveConfigMap("pruned") != nil; got != kept.onPrune {
-				t.Errorf("kept when it left: %t", got)
+				t.Errorf("kept when it left the manifests: %t", got)
 			}
 			f.delete(mr)
 			if got := f.liveConfigMap("deleted") != nil; got != kept.onDelete {
@@ -72,7 +72,7 @@ func TestFluxMerge_KeepsAddedFields(t *testing.T) {
 			must(t, f.client.Update(f.ctx, live, fieldOwner("kubectl-edit")))
 			f.reconcileOK("set")
 			if live := f.wantConfigMap("one", "1"); (live.Data["added"] != "") != kept {
-				t.Errorf("data is %v", live.Data)
+				t.Errorf("the data is %v", live.Data)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestReplaceOnRequest(t *testing.T) {
 			f.manage("set", manifest("web"))
 			f.reconcileOK("set")
 			f.secret("set", "objects.yaml", manifest("other"))
-			f.reconcileUntil("set", "it is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the Deployment is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return applied(mr).Status == resourcesv1alpha1.ConditionTrue
 			})
 			if got := f.liveDeployment().Spec.Selector.MatchLabels["app"]; got != "other" {

@@ -10,7 +10,7 @@ const driftPod = `{metadata: {labels: {app: x}, annotations: {a: a}}, spec: {nod
 
 const driftApps = "apiVersion: apps/v1\nmetadata: {name: NAME, namespace: NS}\n"
 
-// driftBases are the manifests in which the fields of the rows are set.
+// driftBases are the manifests into which the fields of the rows are set.
 var driftBases = map[string]string{
 	"Deployment":  driftApps + "kind: Deployment\nspec: {replicas: 0, selector: {matchLabels: {app: x}}, template: POD}\n",
 	"StatefulSet": driftApps + "kind: StatefulSet\nspec: {replicas: 0, serviceName: x, selector: {matchLabels: {app: x}}, template: POD}\n",
@@ -36,8 +36,8 @@ var driftBases = map[string]string{
 	"ValidatingWebhookConfiguration": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: NS-NAME}\n",
 }
 
-// listRow returns the row of a list of two items, of which the first one always stays. The other item takes the place of the second one, more is
-// added to them; they may be empty.
+// listRow returns the row for a list of two items. The first item always stays. The changes replace the second item
+// by other, and add more. Both may be empty.
 func listRow(kind, path string, merge mergeKind, first, second, other, more string) driftRow {
 	edits := map[string]string{removedItem: "[" + first + "]"}
 	if other != "" {
@@ -49,14 +49,14 @@ func listRow(kind, path string, merge mergeKind, first, second, other, more stri
 	return driftRow{kind: kind, path: path, merge: merge, have: "[" + first + ", " + second + "]", edits: edits}
 }
 
-// mapRow returns the row of a map.
+// mapRow returns the row for a map.
 func mapRow(kind, path string, merge mergeKind, first, second, other string) driftRow {
 	return driftRow{kind: kind, path: path, merge: merge, have: "{" + first + ", " + second + "}", edits: map[string]string{
 		changedKey: "{" + first + ", " + other + "}", addedItem: "{" + first + ", " + second + ", " + other + "}", removedItem: "{" + first + "}",
 	}}
 }
 
-// unionRow returns the row of a field of which one member of several is set.
+// unionRow returns the row for a field that has one of several members set.
 func unionRow(kind, path string, merge mergeKind, have, other string) driftRow {
 	return driftRow{kind: kind, path: path, merge: merge, have: have, edits: map[string]string{switchedMember: other}}
 }
@@ -79,7 +79,7 @@ func driftRows() []driftRow {
 	return append(rows, otherRows()...)
 }
 
-// containerRows are the rows that all workloads have.
+// containerRows returns the rows that all workloads share.
 func containerRows(kind, spec string) []driftRow {
 	return []driftRow{
 		listRow(kind, spec+".containers", ownedByKey, "{name: a, image: x}", "{name: b, image: x}", "{name: c, image: x}", "{name: c, image: x}"),

@@ -19,7 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// What becomes of a change.
+// The outcomes of a change.
 const (
 	putBack      = "put back"
 	kept         = "kept"
@@ -27,7 +27,7 @@ const (
 	noEffect     = "no effect"
 )
 
-// driftClient is somebody who changes objects.
+// driftClient is a client that changes objects.
 type driftClient struct {
 	title, manager string
 	// applies is set for clients that use server-side apply with force.
@@ -43,29 +43,29 @@ var driftClients = []driftClient{
 	{"unknown client, apply", "some-tool", true, false},
 }
 
-// driftRow is a list, a map or a union, and what is changed in it.
+// driftRow is a list, a map or a union, and its changes.
 type driftRow struct {
 	kind string
-	// path of the field; numbers are indices of lists.
+	// path is the path of the field. Numbers are list indices.
 	path string
-	// have is what the manifest has there, as YAML.
+	// have is the value in the manifest, as YAML.
 	have string
-	// merge says how server-side apply treats the field.
+	// merge is how server-side apply treats the field.
 	merge mergeKind
-	// edits are what the field is changed to, by the change.
+	// edits are the new values of the field, by change.
 	edits map[string]string
-	// alone is set if items that others add are invalid beside those of the manifest.
+	// alone is set if items added by others are invalid next to those of the manifest.
 	alone bool
 }
 
 type mergeKind string
 
 const (
-	// ownedWhole fields have one owner.
+	// ownedWhole is for fields that have one owner.
 	ownedWhole mergeKind = "atomic"
-	// ownedByKey is for maps, and for lists whose items have an owner each.
+	// ownedByKey is for maps, and for lists whose items each have an owner.
 	ownedByKey mergeKind = "by key"
-	// openByKey is ownedByKey where additions of anybody are kept.
+	// openByKey is ownedByKey with additions of any client kept.
 	openByKey mergeKind = "by key, open"
 )
 
@@ -78,13 +78,13 @@ const (
 
 var driftChanges = []string{changedKey, addedItem, removedItem, switchedMember}
 
-// want returns what is to become of a change.
+// want returns the expected outcome of a change.
 func (r driftRow) want(change string, by driftClient) string {
 	if r.merge == openByKey || by.controller {
 		switch {
 		case r.merge == ownedWhole || r.alone || change == removedItem || change == switchedMember:
 			return putBack
-		case change == addedItem || by.applies: // an apply removes nothing of others
+		case change == addedItem || by.applies: // an apply removes no fields of others
 			return kept
 		default:
 			return additionKept
@@ -97,9 +97,12 @@ var updateDriftTable = flag.Bool("integration.update-drift", false, "write docs/
 
 const driftDocument = "../../docs/drift.md"
 
-// TestDriftTable changes every sort of list, map and union of built-in kinds in every way, by every sort of client. What becomes of it is the
-// table of docs/drift.md.
+// TestDriftTable applies every type of change, by every type of client, to every type of list, map and union in
+// built-in kinds. The outcomes are the table of docs/drift.md.
 func TestDriftTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane, which -short excludes")
+	}
 	outcomes := map[string][]string{} // by row and change
 	for _, by := range driftClients {
 		t.Run(by.title, func(t *testing.T) {
@@ -116,7 +119,7 @@ func TestDriftTable(t *testing.T) {
 	compareDriftDocument(t, table)
 }
 
-// driftOf has a client make all changes, each to an object of its own, and returns what became of them.
+// driftOf makes all changes as a client, each to a separate object, and returns the outcomes.
 func driftOf(t *testing.T, by driftClient) map[string]string {
 	t.Helper()
 	f := newFixture(t)
@@ -151,7 +154,7 @@ func driftOf(t *testing.T, by driftClient) map[string]string {
 	return outcomes
 }
 
-// driftCase is one change of an object of its own.
+// driftCase is one change of a separate object.
 type driftCase struct {
 	row            driftRow
 	change         string
@@ -201,7 +204,7 @@ func (c *driftCase) drift(f *fixture, by driftClient) {
 		body, err := json.Marshal(edited.Object)
 		must(f, err)
 		err = f.client.Patch(f.ctx, edited, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(by.manager), client.ForceOwnership)
-		if err != nil { // as a union that has two members then
+		if err != nil { // for example, because the union has two members then
 			edited = c.before.DeepCopy()
 		}
 	} else {
@@ -223,13 +226,13 @@ func (c *driftCase) field(object *unstructured.Unstructured) any {
 	return object.Object[first]
 }
 
-// outcome tells what became of the change.
+// outcome returns the outcome of the change.
 func (c *driftCase) outcome(f *fixture) string {
 	f.Helper()
 	after := f.object(c.manifest)
 	before, edited, now := c.field(c.before), c.field(c.edited), c.field(after)
 	if after.GetUID() != c.before.GetUID() {
-		return "created anew"
+		return "recreated"
 	}
 	switch {
 	case reflect.DeepEqual(before, edited):
@@ -244,7 +247,7 @@ func (c *driftCase) outcome(f *fixture) string {
 	return "something else"
 }
 
-// contains tells whether a list or map has all items of another one.
+// contains reports whether a list or map has all items of another one.
 func contains(whole, part any) bool {
 	switch part := part.(type) {
 	case []any:
@@ -264,7 +267,7 @@ func contains(whole, part any) bool {
 	return false
 }
 
-// setAt sets the field of a path to what YAML says.
+// setAt sets the field at a path to a value given as YAML.
 func setAt(object map[string]any, path, text string) {
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
@@ -291,7 +294,7 @@ func setAt(object map[string]any, path, text string) {
 	}
 }
 
-// keepMarks sets what the resource-manager adds to a map of labels or annotations.
+// keepMarks copies the marks of the resource-manager into an edited map of labels or annotations.
 func keepMarks(before, edited *unstructured.Unstructured, path string) {
 	marks, _ := getAt(before.Object, path).(map[string]any)
 	target, _ := getAt(edited.Object, path).(map[string]any)
@@ -302,7 +305,7 @@ func keepMarks(before, edited *unstructured.Unstructured, path string) {
 	}
 }
 
-// integers returns a value as the API server has it: numbers are integers.
+// integers returns a value in the form that the API server returns: numbers are integers.
 func integers(value any) any {
 	switch value := value.(type) {
 	case float64:
@@ -343,7 +346,7 @@ func pathWithoutIndices(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// driftTable returns the outcomes as a table of Markdown.
+// driftTable returns the outcomes as a Markdown table.
 func driftTable(outcomes map[string][]string) string {
 	lines := []string{"| kind | field | owned | change |", "|---|---|---|---|"}
 	for _, by := range driftClients {
@@ -371,10 +374,10 @@ func compareDriftDocument(t *testing.T, table string) {
 	written, after, ends := strings.Cut(rest, end)
 	switch {
 	case !found || !ends:
-		t.Fatalf("%s has no place for the table", driftDocument)
+		t.Fatalf("%s has no markers for the table", driftDocument)
 	case *updateDriftTable:
 		must(t, os.WriteFile(driftDocument, []byte(before+begin+"\n"+table+"\n"+end+after), 0o644))
 	case strings.TrimSpace(written) != strings.TrimSpace(table):
-		t.Errorf("%s has another table: run go test ./test/integration -run TestDriftTable -integration.update-drift", driftDocument)
+		t.Errorf("the table in %s is out of date: run go test ./test/integration -run TestDriftTable -integration.update-drift", driftDocument)
 	}
 }

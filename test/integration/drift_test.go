@@ -11,7 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestEditAndAdditionArePutBackTogether has a client change a field and add a container. Putting both back is one rollout.
+// TestEditAndAdditionArePutBackTogether: a client changes a field and adds a container. The correction of both is one
+// rollout.
 func TestEditAndAdditionArePutBackTogether(t *testing.T) {
 	for _, manager := range []string{"kubectl-edit", "Mozilla"} {
 		t.Run(manager, func(t *testing.T) {
@@ -30,13 +31,13 @@ func TestEditAndAdditionArePutBackTogether(t *testing.T) {
 				t.Errorf("the containers are %+v", after.Spec.Template.Spec.Containers)
 			}
 			if after.Generation != edited.Generation+1 {
-				t.Errorf("generation %d became %d: want one change of the spec", edited.Generation, after.Generation)
+				t.Errorf("the generation changed from %d to %d: want one change of the spec", edited.Generation, after.Generation)
 			}
 		})
 	}
 }
 
-// TestClientThatAppliesTheSame applies again and again what the manifest has. It is no drift.
+// TestClientThatAppliesTheSame: a client repeatedly applies the values of the manifest. That is not drift.
 func TestClientThatAppliesTheSame(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.web(""))
@@ -54,11 +55,11 @@ func TestClientThatAppliesTheSame(t *testing.T) {
 	f.secret("set", "objects.yaml", f.web(""))
 	f.reconcileOK("set")
 	if args := f.liveDeployment().Spec.Template.Spec.Containers[0].Args; len(args) > 0 {
-		t.Errorf("args are %v", args)
+		t.Errorf("the args are %v", args)
 	}
 }
 
-// TestFieldInCommonThatLeavesTheManifest goes, though a client has it, too.
+// TestFieldInCommonThatLeavesTheManifest: the field is removed, although a client owns it, too.
 func TestFieldInCommonThatLeavesTheManifest(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.web(obsolete))
@@ -67,7 +68,7 @@ func TestFieldInCommonThatLeavesTheManifest(t *testing.T) {
 	f.secret("set", "objects.yaml", f.web(""))
 	f.reconcileOK("set")
 	if env := f.liveDeployment().Spec.Template.Spec.Containers[0].Env; len(env) > 0 {
-		t.Errorf("env is %v", env)
+		t.Errorf("the env is %v", env)
 	}
 }
 
@@ -93,7 +94,8 @@ func TestLoadBalancerIPGoesWithItsType(t *testing.T) {
 	}
 }
 
-// TestTakesOverUnionMemberOfAClient takes over what somebody created with another member of a union than that of the manifest.
+// TestTakesOverUnionMemberOfAClient takes over an object that a client created with a different union member than the
+// manifest's.
 func TestTakesOverUnionMemberOfAClient(t *testing.T) {
 	f := newFixture(t)
 	budget := func(field string) string {
@@ -105,11 +107,12 @@ func TestTakesOverUnionMemberOfAClient(t *testing.T) {
 	after := f.object(budget("maxUnavailable"))
 	spec, _ := after.Object["spec"].(map[string]any)
 	if spec["minAvailable"] != nil || spec["maxUnavailable"] != int64(1) || after.GetUID() != before.GetUID() {
-		t.Errorf("it is %v", after.Object)
+		t.Errorf("the object is %v", after.Object)
 	}
 }
 
-// TestRenamedPredecessorIsTakenOver: a resource-manager whose binary has a name of its own applied the object. Its labels go with the manifest's.
+// TestRenamedPredecessorIsTakenOver: a resource-manager whose binary has a different name applied the object. Its
+// labels are removed with those of the manifest.
 func TestRenamedPredecessorIsTakenOver(t *testing.T) {
 	for name, origin := range map[string]string{"same origin": "", "former cluster identity": "garden:"} {
 		t.Run(name, func(t *testing.T) {
@@ -122,14 +125,15 @@ func TestRenamedPredecessorIsTakenOver(t *testing.T) {
 			f.reconcileOK("set")
 			after := f.liveDeployment()
 			if after.Labels["obsolete"] != "" || len(after.Spec.Template.Spec.Containers[0].Env) > 0 || after.UID != deployment.UID {
-				t.Errorf("it is %+v", after)
+				t.Errorf("the object is %+v", after)
 			}
 			wantContains(t, f.event(), "TakenOver", "shop-manager", "web")
 		})
 	}
 }
 
-// TestBinaryKeepsFieldsOfConfiguredManagers has two clients add keys to ConfigMaps, of which the configuration names one, and a field misspelt.
+// TestBinaryKeepsFieldsOfConfiguredManagers: two clients add keys to ConfigMaps, and the configuration names one of
+// them. Afterwards a manifest gets an unknown field.
 func TestBinaryKeepsFieldsOfConfiguredManagers(t *testing.T) {
 	f := newFixture(t)
 	f.start("controllers: {managedResource: {syncPeriod: 1h, keepFieldsOf: [\"shop-*\"], fieldValidation: Strict}}\n" + noElection)

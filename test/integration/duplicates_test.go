@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// accepted are manifests with what a decoder takes and server-side apply does not, or not in the same way.
+// accepted are manifests that a decoder accepts, but that server-side apply rejects or treats differently.
 var accepted = map[string]struct {
 	path, manifest string
-	// dropped is what the API server keeps twice when it is sent twice.
+	// dropped is the duplicate that the API server stores twice if it is sent twice.
 	dropped string
-	// left says that a live object keeps it, since such a field is left as it is.
+	// left is set if a live object keeps the duplicate, because such a field is left unchanged.
 	left bool
 }{
 	"null labels and annotations": {
@@ -58,8 +58,8 @@ var accepted = map[string]struct {
 	},
 }
 
-// TestUpdateValidation applies manifests of which gardener-resource-manager, which updates objects, has no complaint. The
-// objects must become what they become there, up to entries that have no effect, and rest.
+// TestUpdateValidation applies manifests that gardener-resource-manager accepts, because it updates objects. The
+// result must be the same as there, except entries without effect, and must be stable.
 func TestUpdateValidation(t *testing.T) {
 	for name, test := range accepted {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestUpdateValidation(t *testing.T) {
 			created := f.essence(obj.GetAPIVersion(), obj.GetKind(), "created")
 			applied := f.essence(obj.GetAPIVersion(), obj.GetKind(), "applied")
 			if test.dropped != "" && !strings.Contains(created, test.dropped) {
-				t.Errorf("the API server keeps %s only once by itself", test.dropped)
+				t.Errorf("the API server itself stores %s only once", test.dropped)
 			}
 			if created = strings.Replace(created, test.dropped, "", 1); applied != created {
 				t.Errorf("applied: %s\ncreated: %s", applied, created)
@@ -94,7 +94,7 @@ func TestUpdateValidation(t *testing.T) {
 	}
 }
 
-// post creates an object from its bytes, without a client that would change them first.
+// post creates an object from its bytes. A client could change them first.
 func (f *fixture) post(path, manifest string) {
 	f.Helper()
 	config := rest.CopyConfig(shared.Get(f).Config())
@@ -109,11 +109,11 @@ func (f *fixture) post(path, manifest string) {
 	must(f, err)
 	must(f, response.Body.Close())
 	if response.StatusCode != http.StatusCreated {
-		f.Fatalf("the API server answers %s", response.Status)
+		f.Fatalf("the API server returns %s", response.Status)
 	}
 }
 
-// essence returns an object as JSON without what differs between any two objects, and without our marks.
+// essence returns an object as JSON, without fields that differ between any two objects and without our marks.
 func (f *fixture) essence(apiVersion, kind, name string) string {
 	f.Helper()
 	obj := f.getObject(apiVersion, kind, name)
@@ -136,7 +136,8 @@ func (f *fixture) essence(apiVersion, kind, name string) string {
 	return string(body)
 }
 
-// TestDuplicatesThatMatterAreNamed checks that nobody has to guess which of two values counts.
+// TestDuplicatesThatMatterAreNamed checks that the message names duplicates with different values, so that users need
+// not guess which value applies.
 func TestDuplicatesThatMatterAreNamed(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.web("        env: [{name: A, value: '1'}, {name: B, value: $(A)}, {name: A, value: '2'}]\n"))

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestManyFailuresMakeFewEvents: a ManagedResource that fails in another way at each of a hundred reconciles makes few Events, and the
-// condition tells the last failure.
+// TestManyFailuresMakeFewEvents: a ManagedResource that fails differently in each of a hundred reconciles records few
+// Events, and the condition reports the last failure.
 func TestManyFailuresMakeFewEvents(t *testing.T) {
 	f := newFixture(t)
 	f.start(onlyEvents)
@@ -18,10 +18,10 @@ func TestManyFailuresMakeFewEvents(t *testing.T) {
 	f.manage("set", bad(0))
 	for i := range 100 {
 		f.secret("set", "objects.yaml", bad(i))
-		f.eventually("the condition tells it", func() bool { return strings.Contains(applied(f.read("set")).Message, fmt.Sprintf("Bad-%d", i)) })
+		f.eventually("the condition reports the failure", func() bool { return strings.Contains(applied(f.read("set")).Message, fmt.Sprintf("Bad-%d", i)) })
 	}
 	list, failed := &eventsv1.EventList{}, 0
-	f.eventually("there are Events", func() bool {
+	f.eventually("Events are recorded", func() bool {
 		must(t, f.client.List(f.ctx, list, client.InNamespace(f.namespace)))
 		return len(list.Items) > 0
 	})

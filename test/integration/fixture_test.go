@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 
 const syncPeriod = time.Hour
 
-// fixture is a namespace of its own in the source cluster and a reconciler of which every call is made by the test. The
-// managed-by label has the namespace as its value: no fixture sees the objects of another one.
+// fixture is a namespace in the source cluster and a reconciler that only the test calls. The value of its managed-by
+// label is the namespace. So no fixture sees the objects of another one.
 type fixture struct {
 	*testing.T
 	ctx        context.Context
@@ -64,7 +64,7 @@ type fixture struct {
 	clock      *clocktesting.FakeClock
 	recorder   *events.FakeRecorder
 	requests   *requestLog
-	// strict has objects with fields that the API server does not know refused.
+	// strict makes the engine reject objects with fields that the API server does not know.
 	strict bool
 }
 
@@ -84,7 +84,7 @@ func newFixture(t *testing.T) *fixture {
 	must(t, c.Create(t.Context(), namespace))
 	f := &fixture{
 		T: t, ctx: t.Context(), client: c, namespace: namespace.Name,
-		// Late, so that nothing that the API server dates is recent.
+		// The clock is ahead, so that no timestamp of the API server is recent.
 		clock:    clocktesting.NewFakeClock(time.Now().Add(time.Hour).Truncate(time.Second)),
 		recorder: events.NewFakeRecorder(1000),
 		requests: &requestLog{},
@@ -93,7 +93,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// newReconciler returns a reconciler like that of a resource-manager that has just started.
+// newReconciler returns a reconciler in the state of a resource-manager that has just started.
 func (f *fixture) newReconciler(config *rest.Config, source client.Client, options managedresource.Options) *managedresource.Reconciler {
 	f.Helper()
 	config = rest.CopyConfig(config)
@@ -119,7 +119,7 @@ func (f *fixture) newReconciler(config *rest.Config, source client.Client, optio
 	})
 }
 
-// indexed answers what only a cache with indices does.
+// indexed emulates the field indices that only a cache provides.
 type indexed struct{ client.Client }
 
 func (c indexed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -146,11 +146,11 @@ func (f *fixture) restart() {
 	f.reconciler = f.newReconciler(shared.Get(f).Config(), f.client, f.reconciler.Options)
 }
 
-// requestLog counts the requests to the target cluster and may break them.
+// requestLog counts the requests to the target cluster and can make them fail.
 type requestLog struct {
 	mu    sync.Mutex
 	lines []string
-	// fault returns an error for requests that are not to be sent.
+	// fault returns an error for each request that must not be sent.
 	fault func(*http.Request) error
 }
 
@@ -173,7 +173,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// writes returns the requests since the last call that write, in order.
+// writes returns the write requests since the last call, in order.
 func (l *requestLog) writes() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,14 +220,14 @@ func (f *fixture) managedResource(name string, secrets ...string) *resourcesv1al
 	return mr
 }
 
-// manage writes a Secret "<name>" and a ManagedResource of that name.
+// manage writes a Secret with the given name and a ManagedResource with the same name.
 func (f *fixture) manage(name string, documents ...string) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	f.secret(name, "objects.yaml", strings.Join(documents, "\n---\n"))
 	return f.managedResource(name, name)
 }
 
-// reconcile reconciles once and returns the ManagedResource after it.
+// reconcile reconciles once and returns the ManagedResource as stored afterwards.
 func (f *fixture) reconcile(name string) (*resourcesv1alpha1.ManagedResource, reconcile.Result, error) {
 	f.Helper()
 	f.catchUp()
@@ -247,12 +247,12 @@ func (f *fixture) event() string {
 	case event := <-f.recorder.Events:
 		return event
 	default:
-		f.Fatal("there is no Event")
+		f.Fatal("no Event found")
 		return ""
 	}
 }
 
-// catchUp waits until the watches show what the API server has.
+// catchUp waits until the watches show the current state of the API server.
 func (f *fixture) catchUp() {
 	f.Helper()
 	for gk := range f.reconciler.Live.Counts().Objects {
@@ -260,7 +260,7 @@ func (f *fixture) catchUp() {
 			list := &metav1.PartialObjectMetadataList{}
 			mapping, err := f.client.RESTMapper().RESTMapping(gk)
 			if meta.IsNoMatchError(err) {
-				return true // its definition is gone
+				return true // its definition is deleted
 			}
 			must(f, err)
 			list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
@@ -275,7 +275,7 @@ func (f *fixture) catchUp() {
 	}
 }
 
-// shows tells whether the watches show exactly these objects.
+// shows reports whether the watches show exactly these objects.
 func (f *fixture) shows(gvk schema.GroupVersionKind, items []metav1.PartialObjectMetadata) bool {
 	for _, item := range items {
 		ref := object.Ref{GroupVersionKind: gvk, Namespace: item.Namespace, Name: item.Name}
@@ -286,7 +286,7 @@ func (f *fixture) shows(gvk schema.GroupVersionKind, items []metav1.PartialObjec
 	return true
 }
 
-// reconcileOnce reconciles once, whatever comes of it.
+// reconcileOnce reconciles once. It logs an error and goes on.
 func (f *fixture) reconcileOnce(name string) {
 	f.Helper()
 	if _, _, err := f.reconcile(name); err != nil {
@@ -294,7 +294,7 @@ func (f *fixture) reconcileOnce(name string) {
 	}
 }
 
-// reconcileOK reconciles once, which must succeed completely.
+// reconcileOK reconciles once. The reconcile must apply everything.
 func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	mr, result, err := f.reconcile(name)
@@ -303,12 +303,12 @@ func (f *fixture) reconcileOK(name string) *resourcesv1alpha1.ManagedResource {
 		f.Fatalf("ResourcesApplied is %s %s: %s", condition.Status, condition.Reason, condition.Message)
 	}
 	if !atRest(result) {
-		f.Fatalf("comes back after %s, want %s", result.RequeueAfter, syncPeriod)
+		f.Fatalf("the requeue interval is %s, want %s", result.RequeueAfter, syncPeriod)
 	}
 	return mr
 }
 
-// reconcileUntil reconciles until done, at most for 30 seconds.
+// reconcileUntil reconciles until done returns true, for at most 30 seconds.
 func (f *fixture) reconcileUntil(name, reason string, done func(*resourcesv1alpha1.ManagedResource) bool) {
 	f.Helper()
 	kit.Eventually(f, reason, func() string {
@@ -328,7 +328,7 @@ func (f *fixture) eventually(reason string, done func() bool) {
 func (f *fixture) delete(mr *resourcesv1alpha1.ManagedResource) {
 	f.Helper()
 	must(f, f.client.Delete(f.ctx, mr))
-	f.reconcileUntil(mr.Name, "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool {
+	f.reconcileUntil(mr.Name, "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return mr.Name == ""
 	})
 }
@@ -348,7 +348,7 @@ func (f *fixture) configMap(name, value string) string {
 		name, f.namespace, value)
 }
 
-// liveConfigMap reads a ConfigMap; nil if there is none.
+// liveConfigMap reads a ConfigMap. It returns nil if the ConfigMap does not exist.
 func (f *fixture) liveConfigMap(name string) *corev1.ConfigMap {
 	f.Helper()
 	configMap := &corev1.ConfigMap{}

@@ -7,7 +7,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// setHealth has a ManagedResource say whether its objects are healthy.
+// setHealth sets the health condition of a ManagedResource.
 func (f *fixture) setHealth(name string, status resourcesv1alpha1.ConditionStatus, reason string) {
 	f.Helper()
 	mr := f.read(name)
@@ -19,7 +19,7 @@ func (f *fixture) setHealth(name string, status resourcesv1alpha1.ConditionStatu
 	must(f, f.client.Status().Update(f.ctx, mr))
 }
 
-// gated applies a ManagedResource "base" and one "app" that depends on it.
+// gated applies a ManagedResource "base", and a ManagedResource "app" that depends on it.
 func (f *fixture) gated(manifests string) {
 	f.Helper()
 	f.manage("base", f.configMap("base", "1"))
@@ -29,26 +29,26 @@ func (f *fixture) gated(manifests string) {
 	f.reconcileOK("app")
 }
 
-// waits reconciles "app", whose changes must wait.
+// waits reconciles "app", which must hold its changes.
 func (f *fixture) waits(reason string, says ...string) {
 	f.Helper()
 	mr, result, err := f.reconcile("app")
 	must(f, err)
 	condition := applied(mr)
 	if condition.Reason != reason || result.RequeueAfter != syncPeriod {
-		f.Errorf("ResourcesApplied is %s %s, to be looked at after %s: %s", condition.Status, condition.Reason, result.RequeueAfter, condition.Message)
+		f.Errorf("ResourcesApplied is %s %s, the requeue interval is %s: %s", condition.Status, condition.Reason, result.RequeueAfter, condition.Message)
 	}
 	wantContains(f, condition.Message, says...)
 }
 
-// staysAsItIs reconciles "app", whose objects are kept up without a word in its status.
+// staysAsItIs reconciles "app". Its objects must be maintained without a change of its status.
 func (f *fixture) staysAsItIs(object, value string) {
 	f.Helper()
 	before := f.read("app").ResourceVersion
 	f.requests.writes()
 	f.reconcileOK("app")
 	if writes := f.requests.writes(); len(writes) > 0 {
-		f.Errorf("nothing changed, and it writes %v", writes)
+		f.Errorf("nothing changed, but the reconcile writes %v", writes)
 	}
 	must(f, f.client.Delete(f.ctx, f.liveConfigMap(object)))
 	f.reconcileOK("app")
@@ -63,7 +63,7 @@ func (f *fixture) staysAsItIs(object, value string) {
 	}
 }
 
-// TestAppliedIsKeptWhileDependenciesAreNotReady: dependencies gate changes, and not what is applied.
+// TestAppliedIsKeptWhileDependenciesAreNotReady: dependencies gate changes, but not applied objects.
 func TestAppliedIsKeptWhileDependenciesAreNotReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		close  func(*fixture)
@@ -101,7 +101,7 @@ func TestAppliedIsKeptWhileDependenciesAreNotReady(t *testing.T) {
 			before := f.read("app").ResourceVersion
 			f.waits(test.reason, test.says)
 			if after := f.read("app").ResourceVersion; after != before {
-				t.Errorf("the status is written though the same waits for the same: %s, %s", before, after)
+				t.Errorf("the status is written although the same changes wait for the same dependency: %s, %s", before, after)
 			}
 			f.wantConfigMap("two", "1")
 			f.wantConfigMap("old", "1")
@@ -109,10 +109,10 @@ func TestAppliedIsKeptWhileDependenciesAreNotReady(t *testing.T) {
 			must(t, f.client.Delete(f.ctx, f.liveConfigMap("one")))
 			f.restart()
 			f.waits(test.reason, test.says)
-			f.wantConfigMap("one", "1") // its manifest is the applied one
+			f.wantConfigMap("one", "1") // the applied manifest is maintained
 
 			f.secret("app", "objects.yaml", manifests)
-			f.reconcileOK("app") // a change that is taken back is none
+			f.reconcileOK("app") // a reverted change is not a change
 			f.staysAsItIs("two", "1")
 
 			f.secret("app", "objects.yaml", changed)
@@ -128,7 +128,7 @@ func TestAppliedIsKeptWhileDependenciesAreNotReady(t *testing.T) {
 	}
 }
 
-// TestChangeOfSpecThatIsTakenBack: the generation moves, the inputs do not.
+// TestChangeOfSpecThatIsTakenBack: the generation changes, the inputs do not.
 func TestChangeOfSpecThatIsTakenBack(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("one", "1"))
@@ -140,12 +140,12 @@ func TestChangeOfSpecThatIsTakenBack(t *testing.T) {
 	if mr := f.reconcileOK("app"); mr.Status.ObservedGeneration != mr.Generation {
 		t.Errorf("generation %d of %d is observed", mr.Status.ObservedGeneration, mr.Generation)
 	}
-	// What changes no object has nothing to wait for.
+	// A change of the spec that changes no object does not have to wait.
 	f.change(app, func() { app.Spec.Prune = &resourcesv1alpha1.PruneGuard{} })
 	f.reconcileOK("app")
 }
 
-// TestFirstRevisionWaits: nothing is recorded, nor called healthy, of which nothing may be applied yet.
+// TestFirstRevisionWaits: while nothing may be applied yet, nothing is recorded or reported as healthy.
 func TestFirstRevisionWaits(t *testing.T) {
 	f := newFixture(t)
 	app := f.manage("app", f.configMap("app", "1"), strings.Replace(f.configMap("other", "1"), "ConfigMap", "Unheard", 1))
@@ -160,8 +160,8 @@ func TestFirstRevisionWaits(t *testing.T) {
 	f.delete(mr)
 }
 
-// TestMoveToDependencyWhileTheGateIsClosed: an object goes from a ManagedResource to its dependency, which cannot be ready before it has
-// it. It is never deleted, and neither waits for the other one for ever.
+// TestMoveToDependencyWhileTheGateIsClosed: an object moves from a ManagedResource to its dependency, which cannot be
+// ready before it has the object. The object is never deleted, and neither waits for the other forever.
 func TestMoveToDependencyWhileTheGateIsClosed(t *testing.T) {
 	f := newFixture(t)
 	moved := f.configMap("moved", "1")
@@ -169,35 +169,35 @@ func TestMoveToDependencyWhileTheGateIsClosed(t *testing.T) {
 	before := f.liveConfigMap("moved").UID
 	f.secret("base", "objects.yaml", f.configMap("base", "1")+"---\n"+moved)
 	if mr, _, _ := f.reconcile("base"); applied(mr).Reason != resourcesv1alpha1.ReasonApplyFailed {
-		t.Fatalf("base is %+v", applied(mr))
+		t.Fatalf("the condition of base is %+v", applied(mr))
 	}
 	f.secret("app", "objects.yaml", f.configMap("stays", "1"))
-	f.reconcileOK("app") // base has recorded it: to leave it to base is no change that could wait for base
+	f.reconcileOK("app") // base has recorded it, so releasing it does not have to wait for base
 	f.reconcileOK("base")
 	if mr := f.read("app"); len(mr.Status.Resources) != 1 {
-		t.Errorf("app has %v", mr.Status.Resources)
+		t.Errorf("the inventory of app is %v", mr.Status.Resources)
 	}
 	if after := f.wantConfigMap("moved", "1"); after.UID != before {
 		t.Error("the object was deleted and created again")
 	}
 }
 
-// TestMoveFromDependencyThatIsDeleted: a dependency that is being deleted waits for its dependent. Once that one does not depend on it any
-// more, it lets go of what the other one wants, and nothing is deleted.
+// TestMoveFromDependencyThatIsDeleted: a dependency that is being deleted waits for its dependent. Once the dependent
+// no longer depends on it, the dependency releases the object that the dependent wants, and no object is deleted.
 func TestMoveFromDependencyThatIsDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("stays", "1"))
 	before := f.liveConfigMap("base").UID
 	f.beginDeletion(f.read("base"))
 	if condition := applied(f.read("base")); condition.Reason != resourcesv1alpha1.ReasonDeletionWaits {
-		t.Errorf("base is %+v", condition)
+		t.Errorf("the condition of base is %+v", condition)
 	}
 	f.secret("app", "objects.yaml", f.configMap("stays", "1")+"---\n"+f.configMap("base", "2"))
 	f.waits(resourcesv1alpha1.ReasonDependencyNotReady, "/base is being deleted", "to update 1")
 	app := f.read("app")
 	f.change(app, func() { app.Spec.DependsOn = nil })
 	f.reconcileOnce("app")
-	f.reconcileUntil("base", "base is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("base", "base is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	f.reconcileOK("app")
 	if f.wantConfigMap("base", "2").UID != before {
 		t.Error("the object was deleted and created again")

@@ -6,7 +6,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// dependOn has "app" depend on "base" alone.
+// dependOn makes "app" depend on "base" only.
 func (f *fixture) dependOn(until resourcesv1alpha1.DependencyUntil, what resourcesv1alpha1.DependencyFor) {
 	f.Helper()
 	app := f.read("app")
@@ -15,7 +15,7 @@ func (f *fixture) dependOn(until resourcesv1alpha1.DependencyUntil, what resourc
 	})
 }
 
-// setCondition has "base" report something of its objects.
+// setCondition sets a condition in the status of "base".
 func (f *fixture) setCondition(conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason string) {
 	f.Helper()
 	base := f.read("base")
@@ -27,7 +27,7 @@ func (f *fixture) setCondition(conditionType resourcesv1alpha1.ConditionType, st
 	must(f, f.client.Status().Update(f.ctx, base))
 }
 
-// TestDependsOnUntil: a change waits for what its dependency must have reached, and for no more.
+// TestDependsOnUntil: a change waits until its dependency has reached the given state, and no longer.
 func TestDependsOnUntil(t *testing.T) {
 	for name, test := range map[string]struct {
 		until resourcesv1alpha1.DependencyUntil
@@ -86,7 +86,7 @@ func TestDependsOnForCreation(t *testing.T) {
 	f.wantConfigMap("two", "1")
 }
 
-// TestDependsOnValidation: the API server refuses what is not known.
+// TestDependsOnValidation: the API server rejects unknown values.
 func TestDependsOnValidation(t *testing.T) {
 	f := newFixture(t)
 	app := f.manage("app", f.configMap("one", "1"))

@@ -6,8 +6,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
 
-// TestFluxFollowsAManagedResource asks kstatus, by which Flux tells what is ready, in every state of a ManagedResource's
-// life as the API server shows it.
+// TestFluxFollowsAManagedResource evaluates kstatus, which Flux uses to decide readiness, in every state of a
+// ManagedResource, as the API server returns it.
 func TestFluxFollowsAManagedResource(t *testing.T) {
 	f := newFixture(t)
 	want := func(when string, want status.Status) {
@@ -18,7 +18,7 @@ func TestFluxFollowsAManagedResource(t *testing.T) {
 		}
 	}
 	mr := f.manage("set", f.configMap("one", "1"))
-	want("before anybody has looked at it", status.InProgressStatus)
+	want("before the first reconcile", status.InProgressStatus)
 	mr = f.reconcileOK(mr.Name)
 	want("applied", status.CurrentStatus)
 	f.change(mr, func() { mr.Spec.InjectLabels = map[string]string{"a": "b"} })

@@ -13,12 +13,12 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestBinaryHandsOver has a ManagedResource wait for an object that another one has, and lets that one go of it in several
-// ways. The successor must notice at once: conflicts are not tried again before the sync period, which is an hour here.
+// TestBinaryHandsOver: a ManagedResource waits for an object of another one, which releases it in several ways. The
+// successor must notice at once: conflicts are not retried before the sync period, which is an hour here.
 func TestBinaryHandsOver(t *testing.T) {
 	f := newFixture(t)
 	f.start(noElection + "controllers: {managedResource: {syncPeriod: 1h}}\n")
-	// It is rejected for ever, so it is in an inventory and has no origin.
+	// The API server always rejects it, so it is in an inventory but has no origin.
 	neverThere := strings.Replace(f.configMap("never-there", "1"), "\ndata:", "\nspec: {}\ndata:", 1)
 	for name, test := range map[string]struct {
 		object  string
@@ -47,16 +47,16 @@ func TestBinaryHandsOver(t *testing.T) {
 				test.first = f.configMap(test.object, "of the first")
 			}
 			first := f.manage("first-"+test.object, test.first)
-			f.eventually("the first has it", func() bool {
+			f.eventually("the first one has it", func() bool {
 				condition := f.condition(first.Name)
 				return condition.Status == resourcesv1alpha1.ConditionTrue || strings.Contains(condition.Message, "unknown field")
 			})
 			f.manage("second-"+test.object, f.configMap(test.object, "of the second"))
-			f.eventually("the second notices the conflict", func() bool {
+			f.eventually("the second one notices the conflict", func() bool {
 				return strings.Contains(f.condition("second-"+test.object).Message, "belongs to ManagedResource")
 			})
 			test.release(first)
-			f.eventually("the second has it", func() bool {
+			f.eventually("the second one has it", func() bool {
 				live := f.liveConfigMap(test.object)
 				return live != nil && live.Data["key"] == "of the second"
 			})
@@ -64,8 +64,9 @@ func TestBinaryHandsOver(t *testing.T) {
 	}
 }
 
-// TestKeepsUntilTheNewOwnerHasRecorded has objects move to a ManagedResource that cannot record them. The former one keeps them, in its
-// inventory too, and says whom it waits for; it is applied all the same. As soon as the other one has recorded them, they are its own.
+// TestKeepsUntilTheNewOwnerHasRecorded moves objects to a ManagedResource that cannot record them. The former owner
+// keeps them, also in its inventory, and names the ManagedResource that it waits for. Otherwise it is applied
+// normally. Once the new owner has recorded the objects, they are its own.
 func TestKeepsUntilTheNewOwnerHasRecorded(t *testing.T) {
 	for name, gone := range map[string]bool{"the manifests lose it": false, "the ManagedResource is deleted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestKeepsUntilTheNewOwnerHasRecorded(t *testing.T) {
 			var mr *resourcesv1alpha1.ManagedResource
 			if gone {
 				f.beginDeletion(f.read("first"))
-				f.reconcileUntil("first", "it says whom it waits for", func(mr *resourcesv1alpha1.ManagedResource) bool {
+				f.reconcileUntil("first", "the first one names the ManagedResource that it waits for", func(mr *resourcesv1alpha1.ManagedResource) bool {
 					return strings.Contains(applied(mr).Message, says)
 				})
 				mr = f.read("first")
@@ -99,19 +100,19 @@ func TestKeepsUntilTheNewOwnerHasRecorded(t *testing.T) {
 
 			f.refresh(second, func() { second.Spec.ServiceAccountName = "" })
 			f.reconcileOK("second")
-			f.reconcileUntil("first", "it lets go", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("first", "the first one releases the object", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return mr.Name == "" || len(mr.Status.Resources) == 1 && applied(mr).Message == "All resources are applied."
 			})
 			f.reconcileOK("second")
 			if live := f.wantConfigMap("moved", "of the second"); live.UID != uid {
-				t.Errorf("it was created anew")
+				t.Errorf("the object was recreated")
 			}
 		})
 	}
 }
 
-// TestAppliesWhatAnotherOneHasApplied moves an object to another ManagedResource and back, before the first one has let go of it. Both have
-// the same manifest, so that nothing but the origin tells that it has to be applied.
+// TestAppliesWhatAnotherOneHasApplied moves an object to another ManagedResource and back before the first one has
+// released it. Both have the same manifest, so only the origin shows that it has to be applied.
 func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
 	f := newFixture(t)
 	one, two, moved := f.configMap("one", "1"), f.configMap("two", "1"), f.configMap("moved", "1")
@@ -121,7 +122,7 @@ func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
 	f.change(second, func() { second.Spec.ServiceAccountName = "does-not-exist" })
 	_, _, _ = f.reconcile("second")
 	f.secret("first", "objects.yaml", one)
-	f.reconcileOK("first") // keeps it for the second one
+	f.reconcileOK("first") // keeps the object for the second one
 	f.refresh(second, func() { second.Spec.ServiceAccountName = "" })
 	f.reconcileOK("second")
 	origin := func() string { return f.wantConfigMap("moved", "1").Annotations[resourcesv1alpha1.AnnotationOrigin] }
@@ -129,7 +130,7 @@ func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
 		t.Fatalf("the origin is %s", got)
 	}
 	f.secret("first", "objects.yaml", one+"---\n"+moved)
-	_, _, _ = f.reconcile("first") // it belongs to the second one
+	_, _, _ = f.reconcile("first") // the object belongs to the second one
 	f.secret("second", "objects.yaml", two)
 	f.reconcileOK("second")
 	if mr := f.reconcileOK("first"); origin() != f.namespace+"/first" || len(mr.Status.Resources) != 2 {
@@ -137,8 +138,8 @@ func TestAppliesWhatAnotherOneHasApplied(t *testing.T) {
 	}
 }
 
-// TestClaimsWhatCannotBeReadForNow: the successor cannot be applied yet, and then its Secret cannot be read. It may still want the object, so
-// that it is not deleted.
+// TestClaimsWhatCannotBeReadForNow: the successor cannot be applied yet, and then its Secret cannot be read. It might
+// still want the object, so the object is not deleted.
 func TestClaimsWhatCannotBeReadForNow(t *testing.T) {
 	f := newFixture(t)
 	f.manage("first", f.configMap("one", "1"), f.configMap("moved", "of the first"))
@@ -152,13 +153,13 @@ func TestClaimsWhatCannotBeReadForNow(t *testing.T) {
 	f.reconcileOK("first")
 	f.wantConfigMap("moved", "of the first")
 	f.secret("second", "objects.yaml", f.configMap("other", "of the second"))
-	_, _, _ = f.reconcile("second") // it does not want it any more
+	_, _, _ = f.reconcile("second") // the second one no longer wants the object
 	f.reconcileOK("first")
 	f.wantNoConfigMap("moved")
 }
 
-// TestHandsOverThoughTheAnswerIsLost has a ManagedResource let go of an object with a status whose answer is lost. All that is left
-// to do is to give its claim back.
+// TestHandsOverThoughTheAnswerIsLost: a ManagedResource releases an object with a status update whose response is
+// lost. All that remains is to release its claim.
 func TestHandsOverThoughTheAnswerIsLost(t *testing.T) {
 	f := newFixture(t)
 	f.manage("first", f.configMap("one", "1"), f.configMap("both", "of the first"))
@@ -180,7 +181,7 @@ func TestHandsOverThoughTheAnswerIsLost(t *testing.T) {
 	f.wantConfigMap("both", "of the second")
 }
 
-// losingAnswers is a client that never hears what became of a status.
+// losingAnswers is a client that loses the responses to status updates.
 type losingAnswers struct{ client.Client }
 
 func (c losingAnswers) Status() client.SubResourceWriter { return losingWriter{c.Client.Status()} }

@@ -10,7 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestAPIServerValidatesHealthChecks checks what the API server can tell of spec.healthChecks without compiling them.
+// TestAPIServerValidatesHealthChecks checks the rules for spec.healthChecks that the API server can validate without
+// compiling them.
 func TestAPIServerValidatesHealthChecks(t *testing.T) {
 	f := newFixture(t)
 	mr := f.managedResource("checked")

@@ -32,7 +32,7 @@ func (f *fixture) createObject(manifest, manager string) *unstructured.Unstructu
 	return u
 }
 
-// Inventory written by gardener-resource-manager that becomes empty.
+// An inventory written by gardener-resource-manager becomes empty.
 func TestInventoryOfPredecessorIsCleared(t *testing.T) {
 	f := newFixture(t)
 	f.secret("set", "objects.yaml", "# nothing")
@@ -48,7 +48,7 @@ func TestInventoryOfPredecessorIsCleared(t *testing.T) {
 	f.wantQuiet("set")
 }
 
-// Inventory written by a predecessor, MR goes to another class.
+// A ManagedResource with a predecessor's inventory moves to another class.
 func TestClassChangeOfPredecessorInventory(t *testing.T) {
 	f := newFixture(t)
 	f.secret("set", "objects.yaml", "# nothing")
@@ -65,7 +65,7 @@ func TestClassChangeOfPredecessorInventory(t *testing.T) {
 	}
 }
 
-// Before-first-apply.
+// Field managers before the first apply.
 func TestBeforeFirstApply(t *testing.T) {
 	for name, m := range map[string]string{
 		"PersistentVolumeClaim": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x, namespace: NS}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}",
@@ -103,7 +103,7 @@ func TestBeforeFirstApply(t *testing.T) {
 	}
 }
 
-// An unmarked Job of a predecessor with the label that gardener-resource-manager sets.
+// A predecessor's Job without a mark, with the label that gardener-resource-manager sets.
 func TestJobTakeOver(t *testing.T) {
 	for _, manager := range []string{"gardener-resource-manager", "kubectl-client-side-apply", "cleared"} {
 		t.Run(manager, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestTakeOverMore(t *testing.T) {
 	}
 }
 
-// A port with an explicit nodePort that leaves a Service taken over.
+// A port with an explicit nodePort is removed from a Service that was taken over.
 func TestServicePortLeaves(t *testing.T) {
 	for _, manager := range []string{"gardener-resource-manager", "kubectl-client-side-apply", ""} {
 		t.Run(manager, func(t *testing.T) {
@@ -179,14 +179,14 @@ func TestServicePortLeaves(t *testing.T) {
 			t.Log(err, applied(got).Status, applied(got).Message)
 			ports, _, _ := unstructured.NestedSlice(f.getObject("v1", "Service", "x").Object, "spec", "ports")
 			if len(ports) != 1 {
-				t.Errorf("the removed port is still there: %v", ports)
+				t.Errorf("the removed port still exists: %v", ports)
 			}
 			f.delete(mr)
 		})
 	}
 }
 
-// A container that leaves a Deployment with preserve-resources.
+// A container is removed from a Deployment with preserve-resources.
 func TestPreserveResourcesContainerLeaves(t *testing.T) {
 	f := newFixture(t)
 	d := func(a, extra string) string {
@@ -201,11 +201,11 @@ func TestPreserveResourcesContainerLeaves(t *testing.T) {
 	mr, _, err := f.reconcile("set")
 	t.Log(err, applied(mr).Status, applied(mr).Message)
 	if c := f.liveDeployment().Spec.Template.Spec.Containers; len(c) != 1 {
-		t.Errorf("the removed container is still there: %d", len(c))
+		t.Errorf("the removed container still exists: %d", len(c))
 	}
 }
 
-// A field whose drift rule is gone must be removable.
+// A field can be removed after its drift rule was removed.
 func TestPreserverKeepsPermanently(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMap("one", "1")+"  other: \"1\"\n")
@@ -221,7 +221,7 @@ func TestPreserverKeepsPermanently(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
 	f.reconcileOK("set")
 	if data := f.liveConfigMap("one").Data; len(data) != 1 {
-		t.Errorf("the removed field is still there: %v; managers %v", data, managers(f.liveConfigMap("one")))
+		t.Errorf("the removed field still exists: %v; managers %v", data, managers(f.liveConfigMap("one")))
 	}
 }
 
@@ -239,6 +239,6 @@ func TestPreserveResourcesKeepsPermanently(t *testing.T) {
 	f.secret("set", "objects.yaml", d("a: b", "{requests: {cpu: \"1\"}}"))
 	f.reconcileOK("set")
 	if l := f.liveDeployment().Spec.Template.Spec.Containers[0].Resources.Limits; len(l) > 0 {
-		t.Errorf("the removed limit is still there: %v %v", l, managers(f.liveDeployment()))
+		t.Errorf("the removed limit still exists: %v %v", l, managers(f.liveDeployment()))
 	}
 }

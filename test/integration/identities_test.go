@@ -27,12 +27,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// TestIdentitiesShareDiscovery: what is known of a cluster's kinds does not depend on who asks. So a ServiceAccount costs no
-// discovery request, and nothing is kept of one whose objects were applied.
+// TestIdentitiesShareDiscovery: the known kinds of a cluster do not depend on the user. So a ServiceAccount causes no
+// discovery request, and no memory is kept for one whose objects were applied.
 func TestIdentitiesShareDiscovery(t *testing.T) {
 	const identities, mostBytesEach = 500, 8 << 10
 	f := newFixture(t)
-	f.define(100) // a cluster with add-ons has about as many
+	f.define(100) // a cluster with add-ons has about that many
 	accounts := f.serviceAccounts(identities)
 
 	requests := &requestLog{}
@@ -52,7 +52,7 @@ func TestIdentitiesShareDiscovery(t *testing.T) {
 			must(t, outcome.Err)
 		}
 	}
-	applyAs(accounts[0]) // what the first one costs is not the price of an identity
+	applyAs(accounts[0]) // the cost of the first one is not the cost per identity
 	requests.discoveries()
 	heapBefore, residentBefore := f.memory()
 	for _, account := range accounts[1:] {
@@ -66,14 +66,14 @@ func TestIdentitiesShareDiscovery(t *testing.T) {
 	t.Logf("%d further ServiceAccounts: %d discovery requests, heap +%d KiB (%d bytes each), resident memory %+d KiB (now %d KiB)",
 		identities-1, len(discoveries), heap>>10, heap/(identities-1), (residentAfter-residentBefore)>>10, residentAfter>>10)
 	if len(discoveries) > 0 {
-		t.Errorf("%d discovery requests, wanted none; the first is %s", len(discoveries), discoveries[0])
+		t.Errorf("%d discovery requests, want none; the first is %s", len(discoveries), discoveries[0])
 	}
 	if heap/(identities-1) > mostBytesEach {
-		t.Errorf("%d bytes stay in memory for each ServiceAccount, wanted at most %d", heap/(identities-1), mostBytesEach)
+		t.Errorf("%d bytes stay in memory for each ServiceAccount, want at most %d", heap/(identities-1), mostBytesEach)
 	}
 }
 
-// define creates CustomResourceDefinitions of groups of their own for the time of the test.
+// define creates CustomResourceDefinitions in separate groups for the duration of the test.
 func (f *fixture) define(count int) {
 	f.Helper()
 	for i := range count {
@@ -115,10 +115,10 @@ func configMapOf(account types.NamespacedName) object.Manifest {
 	}
 }
 
-// memory returns the bytes of the heap in use, and of the process that are in RAM, after a garbage collection.
+// memory returns the bytes of the heap in use and of the process's resident memory, after a garbage collection.
 func (f *fixture) memory() (heap, resident int) {
 	f.Helper()
-	runtime.GC() // what finalizers let go of is freed by a second collection
+	runtime.GC() // a second collection frees objects that finalizers released
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
@@ -129,8 +129,9 @@ func (f *fixture) memory() (heap, resident int) {
 	return int(stats.HeapAlloc), pages * os.Getpagesize()
 }
 
-// TestKindNotServedCostsOneAnswer: however many objects of a kind that is not served there are, the API server is asked once in each
-// reconcile whether it serves the kind and once whether it knows the group. A CustomResourceDefinition that others create counts at once.
+// TestKindNotServedCostsOneAnswer: for any number of objects of a kind that is not served, each reconcile asks the
+// API server once for the kind and once for the group. A CustomResourceDefinition that another client creates takes
+// effect at once.
 func TestKindNotServedCostsOneAnswer(t *testing.T) {
 	const count, mostRequests = 30, 2
 	f := newFixture(t)
@@ -144,7 +145,7 @@ func TestKindNotServedCostsOneAnswer(t *testing.T) {
 		documents = append(documents, string(text))
 	}
 	f.manage("set", documents...)
-	_, _, _ = f.reconcile("set") // learns the cluster's kinds
+	_, _, _ = f.reconcile("set") // discovers the cluster's kinds
 	f.requests.discoveries()
 	for range 2 {
 		mr, _, _ := f.reconcile("set")
@@ -152,7 +153,7 @@ func TestKindNotServedCostsOneAnswer(t *testing.T) {
 		discoveries := f.requests.discoveries()
 		t.Logf("%d discovery requests for %d objects of a kind that is not served", len(discoveries), count)
 		if len(discoveries) > mostRequests {
-			t.Errorf("%d discovery requests, wanted at most %d: %s", len(discoveries), mostRequests, discoveries)
+			t.Errorf("%d discovery requests, want at most %d: %s", len(discoveries), mostRequests, discoveries)
 		}
 	}
 
@@ -162,11 +163,11 @@ func TestKindNotServedCostsOneAnswer(t *testing.T) {
 	f.awaitServed(example)
 	mr := f.reconcileOK("set")
 	if len(mr.Status.Resources) != len(documents) {
-		t.Errorf("%d objects are in the inventory, wanted %d", len(mr.Status.Resources), len(documents))
+		t.Errorf("the inventory has %d objects, want %d", len(mr.Status.Resources), len(documents))
 	}
 }
 
-// awaitServed waits until the API server serves the kind of an object to whoever asks.
+// awaitServed waits until the API server serves the kind of an object to all users.
 func (f *fixture) awaitServed(manifest string) {
 	f.Helper()
 	list := &unstructured.UnstructuredList{}

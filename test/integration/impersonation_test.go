@@ -21,7 +21,7 @@ func TestServiceAccountLimitsApply(t *testing.T) {
 
 	mr, _, err := f.reconcile("set")
 	if err == nil {
-		t.Error("the missing ServiceAccount is not looked for again")
+		t.Error("the missing ServiceAccount is not looked up again")
 	}
 	wantContains(t, applied(mr).Message, "Nothing is applied or pruned (1): spec.serviceAccountName", f.namespace+"/robot", "not found")
 	f.wantNoConfigMap("one")
@@ -48,18 +48,19 @@ func TestServiceAccountLimitsApply(t *testing.T) {
 	mr = f.reconcileOK("set")
 	f.wantConfigMap("one", "3")
 
-	// Without the ServiceAccount, nothing is deleted in the name of the resource-manager.
+	// Without the ServiceAccount, the resource-manager deletes nothing under its own identity.
 	must(t, f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
 	must(t, f.client.Delete(f.ctx, mr))
 	mr, _, _ = f.reconcile("set")
 	wantContains(t, applied(mr).Message, "Nothing is deleted (1): spec.serviceAccountName", "not found")
 	f.wantConfigMap("one", "3")
 	must(t, f.client.Create(f.ctx, &corev1.ServiceAccount{ObjectMeta: meta}))
-	f.reconcileUntil("set", "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	f.wantNoConfigMap("one")
 }
 
-// TestIgnoredObjectAtRest: an object that asks to be ignored is looked at when all else rests, and created again if it is gone.
+// TestIgnoredObjectAtRest: an ignored object is checked even if nothing else changes, and created again if it was
+// deleted.
 func TestIgnoredObjectAtRest(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", strings.Replace(f.configMap("one", "1"), "metadata:\n", "metadata:\n  annotations: {resources.gardener.cloud/ignore: \"true\"}\n", 1))

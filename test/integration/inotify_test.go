@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// withoutInotify has a command run in a user namespace of its own in which no instance of inotify is left, as on a node on which others have
-// used up fs.inotify.max_user_instances. Nobody else is affected.
+// withoutInotify runs a command in a separate user namespace without any instances of inotify, as on a node where
+// others have used up fs.inotify.max_user_instances. Other processes are not affected.
 func withoutInotify(command *exec.Cmd) {
 	const limit = `echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"`
 	command.Args = append([]string{"sh", "-c", limit, "sh", command.Path}, command.Args[1:]...)
@@ -28,14 +28,14 @@ func withoutInotify(command *exec.Cmd) {
 	command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
-// TestWithoutInotify: where inotify cannot be used, the resource-manager starts, serves webhooks and the page, and shows certificates that were
-// renewed.
+// TestWithoutInotify: if inotify cannot be used, the resource-manager still starts, serves webhooks and the page, and
+// serves renewed certificates.
 func TestWithoutInotify(t *testing.T) {
 	t.Parallel()
 	probe := exec.Command("true")
 	withoutInotify(probe)
 	if output, err := probe.CombinedOutput(); err != nil {
-		t.Skipf("needs a user namespace, which is refused: %v: %s", err, output)
+		t.Skipf("needs a user namespace, which the system denies: %v: %s", err, output)
 	}
 	f := newFixture(t)
 	port := kit.FreePort(t)
@@ -58,7 +58,7 @@ leaderElection: {leaderElect: false}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(p.Authority.Bundle())
 	for what, port := range map[string]int{"webhooks": p.WebhookPort, "the page": port} {
-		kit.Eventually(t, what+": the renewed certificate is shown", func() string {
+		kit.Eventually(t, what+": the renewed certificate is served", func() string {
 			conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{RootCAs: trusted})
 			if err != nil {
 				return err.Error()
@@ -71,7 +71,7 @@ leaderElection: {leaderElect: false}
 		})
 	}
 	if log := p.Written.String(); strings.Contains(log, "inotify") {
-		t.Errorf("the log says: %s", log)
+		t.Errorf("the log is: %s", log)
 	}
 	p.Stop()
 }

@@ -14,9 +14,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestLiveAggregatedAPIDown takes the API of a kind away, as an extension API server that is down does, while one object of
-// the kind leaves the manifests. None is taken to be deleted: nothing leaves the inventory, the condition says what is wrong,
-// also after a restart, and all goes on when the API is back.
+// TestLiveAggregatedAPIDown makes the API of a kind unavailable, like an extension API server that is down, while one
+// object of the kind leaves the manifests. No object is considered deleted: the inventory keeps all of them, and the
+// condition names the problem, also after a restart. When the API is back, everything continues.
 func TestLiveAggregatedAPIDown(t *testing.T) {
 	f := newFixture(t)
 	p := f.start(onlyEvents)
@@ -39,10 +39,10 @@ func TestLiveAggregatedAPIDown(t *testing.T) {
 	f.wantDown("Could not apply (1)", f.namespace+".example.org")
 	f.wantConfigMap("one", "3")
 
-	must(t, f.client.Delete(f.ctx, api)) // kube-apiserver makes it anew as it was
+	must(t, f.client.Delete(f.ctx, api)) // kube-apiserver recreates it unchanged
 	f.eventuallySucceeded("set")
 	if now := f.uidsOf(first, second); now[0] != uids[0] || now[1] != "" {
-		t.Errorf("of %v there are %v", uids, now)
+		t.Errorf("the UIDs were %v and are %v", uids, now)
 	}
 	if size := at(f.object(first), "spec", "size"); size != int64(2) {
 		t.Errorf("the size is %v", size)
@@ -62,7 +62,7 @@ func (f *fixture) apiService(groupVersion string) *unstructured.Unstructured {
 	return api
 }
 
-// discoverable tells whether the API server answers for a group and version.
+// discoverable reports whether discovery works for a group and version.
 func (f *fixture) discoverable(groupVersion string) bool {
 	f.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -72,7 +72,7 @@ func (f *fixture) discoverable(groupVersion string) bool {
 	return err == nil
 }
 
-// takeDown has a service that does not exist answer for an API.
+// takeDown routes an API to a service that does not exist.
 func (f *fixture) takeDown(api *unstructured.Unstructured) {
 	f.Helper()
 	patch := `{"metadata":{"labels":{"kube-aggregator.kubernetes.io/automanaged":null}},"spec":{"service":{"namespace":"default","name":"no-such"},"insecureSkipTLSVerify":true}}`
@@ -83,10 +83,10 @@ func (f *fixture) takeDown(api *unstructured.Unstructured) {
 	f.eventually("the API is down", func() bool { return apierrors.IsServiceUnavailable(f.client.List(f.ctx, list)) })
 }
 
-// wantDown waits until the condition says what cannot be done, and checks that the inventory names all three objects.
+// wantDown waits until the condition has the given texts, and checks that the inventory names all three objects.
 func (f *fixture) wantDown(says ...string) {
 	f.Helper()
-	f.eventually("the condition tells", func() bool {
+	f.eventually("the condition reports the outage", func() bool {
 		condition := applied(f.read("set"))
 		return condition.Status == resourcesv1alpha1.ConditionFalse && !slices.ContainsFunc(says, func(part string) bool {
 			return !strings.Contains(condition.Message, part)

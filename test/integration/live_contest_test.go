@@ -15,9 +15,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestLiveContestSlowsDown has somebody change an object each time that it was put back, and goes through the delays: none
-// five times, then twice as long each time, at most five minutes. When the other one has given up for ten minutes, all is as
-// before.
+// TestLiveContestSlowsDown: a client changes an object after each correction. The test checks the delays: none for
+// the first five corrections, then the delay doubles each time, up to five minutes. After the client has been quiet
+// for ten minutes, the state is as before.
 func TestLiveContestSlowsDown(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.configMap("one", "1"))
@@ -47,7 +47,7 @@ func TestLiveContestSlowsDown(t *testing.T) {
 		}
 		f.clock.Step(delay - time.Nanosecond)
 		if _, result, err := f.reconcile("set"); err != nil || result.RequeueAfter != margin+time.Nanosecond {
-			t.Fatalf("a moment before it is due it comes back after %s (%v)", result.RequeueAfter, err)
+			t.Fatalf("a moment before it is due, the requeue interval is %s (%v)", result.RequeueAfter, err)
 		}
 		f.wantConfigMap("one", "value")
 		f.clock.Step(time.Nanosecond)
@@ -58,10 +58,10 @@ func TestLiveContestSlowsDown(t *testing.T) {
 		f.wantContested(mr, `"rival"`)
 	}
 	if mr.ResourceVersion != version {
-		t.Error("the status is written again and again while the contest goes on")
+		t.Error("the status is written repeatedly while the contest goes on")
 	}
 	if len(f.recorder.Events) > 0 {
-		t.Errorf("there are further Events: %s", f.event())
+		t.Errorf("unexpected further Event: %s", f.event())
 	}
 
 	f.clock.Step(10 * time.Minute)
@@ -69,7 +69,7 @@ func TestLiveContestSlowsDown(t *testing.T) {
 	must(t, err)
 	f.wantContested(mr, `"rival"`)
 	if result.RequeueAfter != margin+time.Nanosecond {
-		t.Errorf("that the contest is over is told after %s", result.RequeueAfter)
+		t.Errorf("the end of the contest is reported after %s", result.RequeueAfter)
 	}
 	f.clock.Step(time.Nanosecond)
 	if mr = f.reconcileOK("set"); applied(mr).Message != "All resources are applied." || mr.Status.AppliedInputs == "" {
@@ -80,13 +80,13 @@ func TestLiveContestSlowsDown(t *testing.T) {
 	f.wantConfigMap("one", "1")
 }
 
-// contest changes an object in the name of another field manager.
+// contest changes an object as another field manager.
 func (f *fixture) contest(value string) {
 	f.Helper()
 	f.patch(f.configMap("one", ""), "rival", `{"data":{"key":"`+value+`"}}`)
 }
 
-// wantContested checks that the condition tells of the contest, and that nothing is wrong otherwise.
+// wantContested checks that the condition reports the contest and no other problem.
 func (f *fixture) wantContested(mr *resourcesv1alpha1.ManagedResource, managers ...string) {
 	f.Helper()
 	condition := applied(mr)
@@ -96,20 +96,20 @@ func (f *fixture) wantContested(mr *resourcesv1alpha1.ManagedResource, managers 
 	wantContains(f, condition.Message, append(managers, "v1/ConfigMap/"+f.namespace+"/one")...)
 }
 
-// TestLiveContestOfControllers runs the resource-manager against a controller that writes its own value as soon as it sees
-// another one.
+// TestLiveContestOfControllers runs the resource-manager against a controller that writes its own value as soon as it
+// sees another one.
 func TestLiveContestOfControllers(t *testing.T) {
 	f := newFixture(t)
 	p := f.start(onlyEvents)
 	f.manage("set", f.configMap("one", "1"))
 	f.eventuallySucceeded("set")
 	stop, changes := f.rival("one")
-	f.eventually("the contest is told", func() bool {
+	f.eventually("the contest is reported", func() bool {
 		message := applied(f.read("set")).Message
 		return strings.Contains(message, `"rival"`) && strings.Contains(message, f.namespace+"/one")
 	})
 	f.wantContested(f.read("set"), `"rival"`)
-	f.eventually("there is an Event", func() bool {
+	f.eventually("an Event is recorded", func() bool {
 		list := &corev1.EventList{}
 		must(t, f.client.List(f.ctx, list, client.InNamespace(f.namespace)))
 		for _, event := range list.Items {
@@ -119,23 +119,23 @@ func TestLiveContestOfControllers(t *testing.T) {
 		}
 		return false
 	})
-	f.eventually("it is counted", func() bool { return p.metric("resource_manager_contested_objects") == 1 })
-	f.eventually("it goes on", func() bool { return changes.Load() > 7 })
+	f.eventually("the contest is counted", func() bool { return p.metric("resource_manager_contested_objects") == 1 })
+	f.eventually("the contest goes on", func() bool { return changes.Load() > 7 })
 
 	stop()
 	counted := func() float64 {
 		return p.metric(`resource_manager_drift_corrected_total{group="",kind="ConfigMap",manager="rival"}`)
 	}
-	// The rival sees a correction before it is counted, which is when the pass ends.
+	// The rival sees a correction before it is counted, which happens at the end of the reconcile.
 	f.eventually("the corrections are counted", func() bool { return counted() >= 7 })
-	f.eventually("it is put back for good", func() bool { return f.liveConfigMap("one").Data["key"] == "1" })
+	f.eventually("the value of the manifest stays", func() bool { return f.liveConfigMap("one").Data["key"] == "1" })
 	if corrections := counted(); float64(changes.Load())+1 < corrections {
-		t.Errorf("put back %v times after %d changes", corrections, changes.Load())
+		t.Errorf("%v corrections after %d changes", corrections, changes.Load())
 	}
 	f.wantContested(f.read("set"), `"rival"`)
 }
 
-// rival changes a ConfigMap each time that it sees another value than its own, until it is stopped. It counts its changes.
+// rival changes a ConfigMap each time it sees a value other than its own, until it is stopped. It counts its changes.
 func (f *fixture) rival(name string) (stop func(), changes *atomic.Int64) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)

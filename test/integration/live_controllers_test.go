@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeOfController is what a controller does to an object, which has to be left alone.
+// writeOfController is a controller's write to an object, which the resource-manager must not revert.
 type writeOfController struct {
 	manager, manifest, subresource string
-	// patch is a merge patch; %d stands for a number that differs each time.
+	// patch is a merge patch. %d stands for a number that differs each time.
 	patch string
-	// path is where the number is to be found afterwards.
+	// path is the field that must have the number afterwards.
 	path []string
 }
 
@@ -51,13 +51,13 @@ func writesOfControllers(f *fixture) []writeOfController {
 	}
 }
 
-// TestLiveControllersWritesAreLeftAlone has controllers write to objects of many kinds again and again. No request follows:
-// that is known once a change by hand of one object of each of these kinds, made afterwards, has been put back, and that
-// took no more than it has to.
+// TestLiveControllersWritesAreLeftAlone makes controllers write repeatedly to objects of many kinds. The
+// resource-manager must send no requests in response. To prove that, the test afterwards changes one object of each
+// of these kinds by hand. Once these changes are reverted, no more requests than necessary must have been sent.
 func TestLiveControllersWritesAreLeftAlone(t *testing.T) {
 	f := newFixture(t)
 	p := f.newProxy()
-	t.Cleanup(f.freeNodePort) // when the resource-manager is stopped
+	t.Cleanup(f.freeNodePort) // runs after the resource-manager has stopped
 	f.startIn([]string{f.namespace}, onlyEvents, environment("KUBECONFIG="+p.kubeconfig))
 	writes := writesOfControllers(f)
 	f.createObject(f.hpaOf("scaled"), "somebody")
@@ -70,7 +70,7 @@ func TestLiveControllersWritesAreLeftAlone(t *testing.T) {
 	}
 	f.manage("set", documents...)
 	f.eventuallySucceeded("set")
-	f.settle(markers[0]) // controllers of the cluster have looked at the new objects
+	f.settle(markers[0]) // the cluster's controllers have processed the new objects
 	p.forget()
 
 	for i := range 3 {
@@ -81,25 +81,25 @@ func TestLiveControllersWritesAreLeftAlone(t *testing.T) {
 	for _, marker := range markers {
 		f.putBack(marker)
 	}
-	f.putBack(markers[0]) // when this is done, what the last one led to is too
+	f.putBack(markers[0]) // afterwards, the effects of the last write are over, too
 	secret := "GET /api/v1/namespaces/" + f.namespace + "/secrets/set"
 	passes := 0
 	for _, question := range p.single() {
 		switch {
 		case question.String() == secret:
 			passes++
-		case strings.HasSuffix(question.path, "/managedresources/set/status"): // that a rollout begins, and ends
+		case strings.HasSuffix(question.path, "/managedresources/set/status"): // the start and end of a rollout
 		case strings.HasSuffix(question.path, "marker") || strings.Contains(question.path, "/events") || question.path == "/healthz":
 		default:
-			t.Errorf("asks the API server without need: %s", question)
+			t.Errorf("unnecessary request to the API server: %s", question)
 		}
 	}
-	if most := len(markers) + 1; passes > most { // a pass that is still at work when the next change comes puts that back, too
+	if most := len(markers) + 1; passes > most { // a reconcile that still runs at the next change reverts that change, too
 		t.Errorf("the manifests are read %d times, want at most %d: once for each change by hand", passes, most)
 	}
 	for _, write := range writes {
 		if got := fmt.Sprint(at(f.object(write.manifest), write.path...)); write.path != nil && got != "3" {
-			t.Errorf("what %s wrote to %v is %v now", write.manager, write.path, got)
+			t.Errorf("the value that %s wrote to %v is now %v", write.manager, write.path, got)
 		}
 	}
 }
@@ -122,16 +122,17 @@ func markersOf(f *fixture) []string {
 	return markers
 }
 
-// putBack changes the label "mine" of an object by hand, and waits until it is put back.
+// putBack changes the label "mine" of an object by hand and waits until the change is reverted.
 func (f *fixture) putBack(manifest string) {
 	f.Helper()
 	f.patch(manifest, "kubectl-edit", `{"metadata":{"labels":{"mine":"by-hand"}}}`)
-	f.eventually("the label of "+f.parse(manifest).GetKind()+" is put back", func() bool {
+	f.eventually("the label of "+f.parse(manifest).GetKind()+" is reverted", func() bool {
 		return f.object(manifest).GetLabels()["mine"] == "x"
 	})
 }
 
-// settle waits until kube-controller-manager has looked at all workloads, and the resource-manager at what came of it.
+// settle waits until kube-controller-manager has processed all workloads, and the resource-manager has processed the
+// results.
 func (f *fixture) settle(marker string) {
 	f.Helper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -149,7 +150,7 @@ func (f *fixture) settle(marker string) {
 	f.eventuallySucceeded("set")
 }
 
-// write writes what a controller writes.
+// write makes one write of a controller.
 func (f *fixture) write(write writeOfController, number int) {
 	f.Helper()
 	object := f.object(write.manifest)
@@ -170,7 +171,7 @@ func (f *fixture) write(write writeOfController, number int) {
 	must(f, f.client.Patch(f.ctx, object, patch, client.FieldOwner(write.manager)))
 }
 
-// freeNodePort lets the next run of the test have the port.
+// freeNodePort frees the port for the next run of the test.
 func (f *fixture) freeNodePort() {
 	service := &corev1.Service{}
 	service.Namespace, service.Name = f.namespace, "x"
@@ -178,7 +179,7 @@ func (f *fixture) freeNodePort() {
 	_ = f.client.Delete(context.Background(), service)
 }
 
-// hpaOf returns an autoscaler that scales a Deployment to one replica, which it has.
+// hpaOf returns an autoscaler that scales a Deployment to one replica, its current number.
 func (f *fixture) hpaOf(deployment string) string {
 	return f.here(fmt.Sprintf("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x, namespace: NS}\n"+
 		"spec: {minReplicas: 1, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %s}}\n", deployment))

@@ -17,15 +17,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// ofGroup returns the definition of a kind of its own for the test, and the manifest of an object of it.
+// ofGroup returns the definition of a kind that only this test uses, and the manifest of an object of that kind.
 func (f *fixture) ofGroup(part string) (definition, object string) {
 	group := part + f.namespace + ".example.org"
 	return strings.NewReplacer("{name: twins.GROUP}", "{name: twins."+group+", labels: {mine: x}}", "GROUP", group).Replace(twins),
 		f.here(fmt.Sprintf("apiVersion: %s/v1\nkind: Twin\nmetadata: {name: x, namespace: NS, labels: {mine: x}}\nspec: {size: 1}\n", group))
 }
 
-// TestLiveDefinitionDeleted deletes a CustomResourceDefinition by hand, and with it all objects of its kind. Both come back by
-// themselves, wherever the two are, and are watched again.
+// TestLiveDefinitionDeleted deletes a CustomResourceDefinition by hand, which deletes all objects of its kind. Both
+// are restored without intervention, in one ManagedResource or in two, and are watched again.
 func TestLiveDefinitionDeleted(t *testing.T) {
 	for name, apart := range map[string]bool{"in one ManagedResource": false, "in two ManagedResources": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestLiveDefinitionDeleted(t *testing.T) {
 			uids := f.uidsOf(definition, object)
 			for round := range 2 {
 				must(t, f.client.Delete(f.ctx, f.object(definition)))
-				f.eventually(fmt.Sprintf("both are back (%d)", round), func() bool {
+				f.eventually(fmt.Sprintf("both are restored (%d)", round), func() bool {
 					now := f.uidsOf(definition, object)
 					return now[0] != "" && now[1] != "" && now[0] != uids[0] && now[1] != uids[1]
 				})
@@ -62,8 +62,8 @@ func TestLiveDefinitionDeleted(t *testing.T) {
 	}
 }
 
-// TestLiveDefinitionAway takes a definition away for so long that the watch of its kind gives up. When somebody restores it,
-// its objects come back by themselves, and are watched again.
+// TestLiveDefinitionAway removes a definition until the watch of its kind gives up. When a user restores the
+// definition, its objects are restored without intervention and are watched again.
 func TestLiveDefinitionAway(t *testing.T) {
 	f := newFixture(t)
 	p := f.start(onlyEvents)
@@ -75,7 +75,7 @@ func TestLiveDefinitionAway(t *testing.T) {
 	for range 2 {
 		must(t, f.client.Delete(f.ctx, f.object(definition)))
 		f.eventually("the watch has given up", func() bool { return p.metric(`resource_manager_live_watches{state="impossible"}`) == 1 })
-		kit.Eventually(t, "the message tells what to do", func() string { // while the definition goes, it is another one
+		kit.Eventually(t, "the message names the remedy", func() string { // the message differs while the definition is being deleted
 			condition := applied(f.read("set"))
 			if condition.Reason != resourcesv1alpha1.ReasonApplyFailed || !strings.Contains(condition.Message, "install its CustomResourceDefinition") {
 				return fmt.Sprintf("%+v", condition)
@@ -83,14 +83,14 @@ func TestLiveDefinitionAway(t *testing.T) {
 			return ""
 		})
 		f.createObject(definition, "somebody")
-		f.eventually("the object is back", func() bool { return f.uidIfServed(object) != "" })
+		f.eventually("the object is restored", func() bool { return f.uidIfServed(object) != "" })
 		f.eventuallySucceeded("set")
 		f.eventually("its kind is watched", func() bool { return p.metric(watchesWatching) == 2 })
 		f.putBack(object)
 	}
 }
 
-// uidsOf returns the UIDs of live objects, empty for those that do not exist.
+// uidsOf returns the UIDs of live objects. The UID of a missing object is empty.
 func (f *fixture) uidsOf(manifests ...string) []types.UID {
 	f.Helper()
 	uids := make([]types.UID, 0, len(manifests))
@@ -108,7 +108,7 @@ func (f *fixture) uidsOf(manifests ...string) []types.UID {
 	return uids
 }
 
-// TestLiveManyKinds applies 200 kinds with an object each. All are watched as long as they are there, and not longer.
+// TestLiveManyKinds applies 200 kinds with one object each. Each kind is watched exactly as long as it exists.
 func TestLiveManyKinds(t *testing.T) {
 	const kinds = 200
 	f := newFixture(t)
@@ -131,18 +131,18 @@ func TestLiveManyKinds(t *testing.T) {
 	f.putBack(documents[2*kinds-1])
 
 	must(t, f.client.Delete(f.ctx, mr))
-	f.patiently("the ManagedResource is gone", func() bool {
+	f.patiently("the ManagedResource is deleted", func() bool {
 		return apierrors.IsNotFound(f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), &resourcesv1alpha1.ManagedResource{}))
 	})
 	f.eventually("nothing is watched", func() bool { return p.metric(watchesWatching) == -1 })
 	for i := range documents {
 		if uid := f.uidIfServed(documents[i]); uid != "" {
-			t.Fatalf("%s is still there", documents[i])
+			t.Fatalf("%s still exists", documents[i])
 		}
 	}
 }
 
-// uidIfServed returns the UID of an object, empty if there is none or its kind is not served.
+// uidIfServed returns the UID of an object. It is empty if the object does not exist or its kind is not served.
 func (f *fixture) uidIfServed(manifest string) types.UID {
 	f.Helper()
 	object := f.parse(manifest)
@@ -152,7 +152,7 @@ func (f *fixture) uidIfServed(manifest string) types.UID {
 	return ""
 }
 
-// patiently waits for what takes longer than eventually allows.
+// patiently is eventually with a longer timeout.
 func (f *fixture) patiently(reason string, done func() bool) {
 	f.Helper()
 	err := wait.PollUntilContextTimeout(f.ctx, 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
@@ -163,8 +163,8 @@ func (f *fixture) patiently(reason string, done func() bool) {
 	}
 }
 
-// TestLiveDefinitionNotEstablished applies a CustomResourceDefinition whose short name another one has. The objects that do not depend on it
-// are applied, and its own when it is established.
+// TestLiveDefinitionNotEstablished applies a CustomResourceDefinition whose short name is taken by another one.
+// Objects that do not depend on it are applied at once, and its own objects when it is established.
 func TestLiveDefinitionNotEstablished(t *testing.T) {
 	f := newFixture(t)
 	f.start(onlyEvents)
@@ -176,7 +176,7 @@ func TestLiveDefinitionNotEstablished(t *testing.T) {
 	_, twin := f.ofGroup("")
 	other := second.Replace(object(twin))
 	f.manage("set", second.Replace(first), other, f.configMap("one", "1"), f.here(driftKinds()["Deployment"].named("x")))
-	kit.Eventually(t, "the condition says what is waited for", func() string {
+	kit.Eventually(t, "the condition names the pending definition", func() string {
 		condition := applied(f.read("set"))
 		if condition.Status == resourcesv1alpha1.ConditionProgressing && strings.Contains(condition.Message, "its CustomResourceDefinition is not ready") {
 			return ""

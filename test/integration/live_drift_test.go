@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// driftSort is a way in which objects are changed by hand; edit is nil where the object is deleted.
+// driftSort is a way to change objects by hand. edit is nil if the object is deleted.
 type driftSort struct {
 	name, manager string
 	edit          func(kind driftKind, object *unstructured.Unstructured)
@@ -48,14 +48,14 @@ var driftSorts = []driftSort{
 	{"deleted", "", nil},
 }
 
-// named returns the manifest of an object of a kind.
+// named returns the manifest of an object of the kind.
 func (k driftKind) named(name string) string {
 	return strings.NewReplacer("NAME", name, "MARKS", "labels: {mine: x}, annotations: {mine: x}").Replace(k.manifest)
 }
 
-// TestLiveDrift changes objects of many kinds by hand in every way. Each is put back because a watch shows it: the sync
-// period is too long to notice. There is an object of its own for each change, since what is changed again and again is put
-// back ever more slowly. With -v it prints how long each took from the response to the change.
+// TestLiveDrift changes objects of many kinds by hand in every way. Each change is corrected because a watch reports
+// it: the sync period is too long. Each change has a separate object, because repeated changes are corrected with
+// increasing delays. With -v it prints the time from the response of each change to its correction.
 func TestLiveDrift(t *testing.T) {
 	f := newFixture(t)
 	f.start(onlyEvents)
@@ -82,9 +82,9 @@ func TestLiveDrift(t *testing.T) {
 	}
 	f.eventuallySucceeded("set")
 	must(t, f.client.Delete(f.ctx, mr))
-	f.eventually("everything is gone", func() bool { return f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr) != nil })
+	f.eventually("everything is deleted", func() bool { return f.client.Get(f.ctx, client.ObjectKeyFromObject(mr), mr) != nil })
 
-	lines := []string{fmt.Sprintf("%-31s", "ms until put back")}
+	lines := []string{fmt.Sprintf("%-31s", "ms until corrected")}
 	for _, sort := range driftSorts {
 		lines[0] += fmt.Sprintf("%11s", sort.name)
 	}
@@ -94,7 +94,7 @@ func TestLiveDrift(t *testing.T) {
 	t.Log("\n" + strings.Join(lines, "\n"))
 }
 
-// untilPutBack changes an object and returns how long it took, from the response, until it was as before.
+// untilPutBack changes an object and returns the time from the response until the object is as before.
 func (f *fixture) untilPutBack(kind driftKind, sort driftSort) time.Duration {
 	f.Helper()
 	object := f.object(kind.named(sort.name))
@@ -113,12 +113,12 @@ func (f *fixture) untilPutBack(kind driftKind, sort driftSort) time.Duration {
 		must(f, f.client.Patch(f.ctx, object, client.MergeFrom(before), client.FieldOwner(sort.manager)))
 	}
 	changed := time.Now()
-	timeout := time.After(kit.Patience)
+	timeout := time.After(kit.WaitTimeout)
 	disturbed := false
 	for {
 		select {
 		case <-timeout:
-			f.Fatalf("%s is not put back within %s:\n%v\nwant\n%v", what, kit.Patience, essential(object), essential(before))
+			f.Fatalf("%s is not corrected within %s:\n%v\nwant\n%v", what, kit.WaitTimeout, essential(object), essential(before))
 		case event, open := <-watcher.ResultChan():
 			current, is := event.Object.(*unstructured.Unstructured)
 			if !open || !is {
@@ -137,12 +137,13 @@ func (f *fixture) untilPutBack(kind driftKind, sort driftSort) time.Duration {
 func (f *fixture) wantSameUID(what string, before, after *unstructured.Unstructured, deleted bool) {
 	f.Helper()
 	if same := before.GetUID() == after.GetUID(); same == deleted {
-		f.Errorf("%s has the UID of before: %v, want %v", what, same, !deleted)
+		f.Errorf("%s has the same UID as before: %v, want %v", what, same, !deleted)
 	}
 }
 
-// watch watches one object from its present state on. It names no resource version: the cache of a kind that was just made may
-// begin after the version of the object, and a watch from there ends with "too old resource version".
+// watch watches one object from its current state on. It sends no resource version. The API server's cache of a new
+// kind may start after the version of the object, and a watch from that version would fail with "too old resource
+// version".
 func (f *fixture) watch(object *unstructured.Unstructured) watch.Interface {
 	f.Helper()
 	watching, err := client.NewWithWatch(shared.Get(f).Config(), client.Options{Scheme: f.client.Scheme(), Mapper: f.client.RESTMapper()})
@@ -157,7 +158,8 @@ func (f *fixture) watch(object *unstructured.Unstructured) watch.Interface {
 	return watcher
 }
 
-// essential returns what a manifest and people decide about an object: not its status, nor what the API server keeps.
+// essential returns the parts of an object that manifests and users set, without the status and the fields that the
+// API server maintains.
 func essential(object *unstructured.Unstructured) map[string]any {
 	result := object.DeepCopy().Object
 	delete(result, "status")

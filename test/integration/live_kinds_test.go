@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// driftKind is a kind of which objects are changed by hand.
+// driftKind is a kind whose objects are changed by hand.
 type driftKind struct {
 	// manifest has NS for the namespace and NAME for the name.
 	manifest string
-	// owned changes a field of the manifest, added adds what is in no manifest: a container, an item, a key; it is nil if
-	// nothing can be added that would not be left to others.
+	// owned changes a field of the manifest. added adds a container, item or key that is in no manifest. It is nil if
+	// every possible addition would be left to others.
 	owned, added func(object *unstructured.Unstructured)
 }
 
@@ -57,10 +57,10 @@ func image(item map[string]any)  { item["image"] = "by-hand" }
 func verbs(item map[string]any)  { item["verbs"] = []any{"get", "delete"} }
 func column(item map[string]any) { item["deprecated"] = true }
 
-// sidecar is a container that somebody adds.
+// sidecar is a container that a user adds.
 func sidecar() map[string]any { return map[string]any{"name": "by-hand", "image": "by-hand"} }
 
-// podRunner returns a kind that runs pods. There is no node that they match.
+// podRunner returns a kind that runs pods. No node matches them.
 func podRunner(kind, spec string) driftKind {
 	return driftKind{
 		manifest: "apiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: NAME, namespace: NS, MARKS}\nspec:\n  selector: {matchLabels: {app: NAME}}\n" +
@@ -92,7 +92,7 @@ func driftKinds() map[string]driftKind {
 		},
 		"ServiceAccount": {
 			"automountServiceAccountToken: false\nimagePullSecrets: [{name: a}]\n",
-			set(true, "automountServiceAccountToken"), nil, // everybody may own a part of the lists
+			set(true, "automountServiceAccountToken"), nil, // any client may own a part of the lists
 		},
 		"Service": {
 			"spec: {clusterIP: None, selector: {app: x}, ports: [{name: a, port: 80, targetPort: 8080}]}\n",

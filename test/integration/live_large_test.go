@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestLiveLargeManagedFields has others own so many fields of objects that metadata alone is nearly as large as the API server
-// stores. Drift is put back all the same, also what somebody adds to thousands of keys.
+// TestLiveLargeManagedFields makes other managers own that many fields of objects that the metadata alone is nearly
+// as large as the API server can store. Drift is still corrected, also when a client adds thousands of keys.
 func TestLiveLargeManagedFields(t *testing.T) {
 	const objects, keys = 5, 25_000
 	f := newFixture(t)
@@ -27,7 +27,7 @@ func TestLiveLargeManagedFields(t *testing.T) {
 		data[fmt.Sprintf("k-%05d", i)] = ""
 	}
 	for i := range objects {
-		for _, manager := range []string{"kube-controller-manager", "cainjector", "kube-scheduler"} { // which keep what they add
+		for _, manager := range []string{"kube-controller-manager", "cainjector", "kube-scheduler"} { // their additions are kept
 			theirs := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("map-%d", i), "namespace": f.namespace}, "data": data,
 			}}
@@ -39,7 +39,7 @@ func TestLiveLargeManagedFields(t *testing.T) {
 		size += len(entry.FieldsV1.GetRawBytes())
 	}
 	if size < 1<<20 {
-		t.Fatalf("the managedFields have %d bytes only", size)
+		t.Fatalf("the managedFields have only %d bytes", size)
 	}
 	for i := range objects {
 		f.eventuallyRestored(fmt.Sprintf("map-%d", i), "1")
@@ -49,9 +49,9 @@ func TestLiveLargeManagedFields(t *testing.T) {
 		fmt.Fprintf(&added, `,"added-%d":""`, i)
 	}
 	f.patch(documents[0], "kubectl-edit", `{"data":{`+added.String()[1:]+`}}`)
-	f.eventually("what was added is removed, and nothing else", func() bool { return len(f.liveConfigMap("map-0").Data) == keys+1 })
+	f.eventually("only the added keys are removed", func() bool { return len(f.liveConfigMap("map-0").Data) == keys+1 })
 	must(t, f.client.Delete(f.ctx, f.object(documents[1])))
-	f.eventually("it is created anew", func() bool { return f.liveConfigMap("map-1") != nil && len(f.liveConfigMap("map-1").Data) == 1 })
+	f.eventually("the ConfigMap is recreated", func() bool { return f.liveConfigMap("map-1") != nil && len(f.liveConfigMap("map-1").Data) == 1 })
 	f.eventuallySucceeded("set")
 	t.Logf("%d objects with %d KiB of managedFields each: resident memory %.0f MiB, heap %.0f MiB", objects, size>>10,
 		p.metric("process_resident_memory_bytes")/(1<<20), p.metric("go_memstats_heap_inuse_bytes")/(1<<20))

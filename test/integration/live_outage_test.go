@@ -16,7 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestLiveShortWatches ends every watch after a second. Drift is put back all the same, and nothing is deleted or created anew.
+// TestLiveShortWatches ends every watch after a second. Drift is still corrected, and no object is deleted or
+// recreated.
 func TestLiveShortWatches(t *testing.T) {
 	f := newFixture(t)
 	p := f.newProxy()
@@ -35,26 +36,26 @@ func TestLiveShortWatches(t *testing.T) {
 		f.eventuallyRestored(fmt.Sprintf("map-%d", i), "1")
 		if i%3 == 0 {
 			must(t, f.client.Delete(f.ctx, f.object(document)))
-			f.eventually("it is created anew", func() bool { return f.liveConfigMap(fmt.Sprintf("map-%d", i)) != nil })
+			f.eventually("the ConfigMap is recreated", func() bool { return f.liveConfigMap(fmt.Sprintf("map-%d", i)) != nil })
 			before[i] = f.uidsOf(document)[0]
 		}
-		f.eventually("the watch is begun anew", func() bool { return p.watchesOf("configmaps") > begun })
+		f.eventually("the watch is started again", func() bool { return p.watchesOf("configmaps") > begun })
 	}
 	f.eventuallySucceeded("set")
 	for i, uid := range f.uidsOf(documents...) {
 		if uid != before[i] {
-			t.Errorf("map-%d was created anew", i)
+			t.Errorf("map-%d was recreated", i)
 		}
 	}
 	for _, question := range p.single() {
 		if question.method == http.MethodDelete {
-			t.Errorf("asks for %s", question)
+			t.Errorf("unexpected request: %s", question)
 		}
 	}
 }
 
-// TestLiveExpiredVersion has the API server forget the versions that watches go on from, in either way in which it says so.
-// What changed meanwhile is put back.
+// TestLiveExpiredVersion makes the API server report, in both possible ways, that the resource versions of the
+// watches have expired. Changes made in the meantime are corrected.
 func TestLiveExpiredVersion(t *testing.T) {
 	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}`
 	for name, answer := range map[string]func(http.ResponseWriter){
@@ -74,7 +75,7 @@ func TestLiveExpiredVersion(t *testing.T) {
 			f.startIn([]string{f.namespace}, onlyEvents+p.asTarget())
 			f.manage("set", f.configMap("changed", "1"), f.configMap("deleted", "1"), f.configMap("same", "1"))
 			f.eventuallySucceeded("set")
-			f.eventuallyRestored("changed", "1") // a watch that has shown nothing is not gone on with
+			f.eventuallyRestored("changed", "1") // a watch without events is not resumed
 			f.eventuallySucceeded("set")
 			same := f.liveConfigMap("same")
 
@@ -96,22 +97,22 @@ func TestLiveExpiredVersion(t *testing.T) {
 			f.patch(f.configMap("changed", ""), "somebody", `{"data":{"key":"2"}}`)
 			must(t, f.client.Delete(f.ctx, f.object(f.configMap("deleted", ""))))
 			close(changed)
-			f.eventually("all is put back", func() bool {
+			f.eventually("all changes are corrected", func() bool {
 				return f.liveConfigMap("changed").Data["key"] == "1" && f.liveConfigMap("deleted") != nil
 			})
 			if !gone.Load() {
-				t.Error("no watch was told that its version is gone")
+				t.Error("no watch got the error that its version has expired")
 			}
 			f.eventuallyRestored("changed", "1")
 			if after := f.liveConfigMap("same"); after.ResourceVersion != same.ResourceVersion {
-				t.Error("what nobody changed was written")
+				t.Error("an unchanged object was written")
 			}
 		})
 	}
 }
 
-// TestLiveOutage lets nobody connect to the API server of the target cluster for a while. What was changed meanwhile is put
-// back when it can be reached again.
+// TestLiveOutage makes the API server of the target cluster unreachable for a while. Changes made in the meantime are
+// corrected when it is reachable again.
 func TestLiveOutage(t *testing.T) {
 	f := newFixture(t)
 	road := f.newRoad()
@@ -123,21 +124,21 @@ func TestLiveOutage(t *testing.T) {
 	road.block()
 	f.patch(f.configMap("changed", ""), "somebody", `{"data":{"key":"2"}}`)
 	must(t, f.client.Delete(f.ctx, f.object(f.configMap("deleted", ""))))
-	f.eventually("it was tried to connect again and again", func() bool { return road.refused.Load() >= 10 })
+	f.eventually("several connections were attempted", func() bool { return road.refused.Load() >= 10 })
 	f.wantConfigMap("changed", "2")
 	road.open()
-	f.eventually("all is put back", func() bool {
+	f.eventually("all changes are corrected", func() bool {
 		return f.liveConfigMap("changed").Data["key"] == "1" && f.liveConfigMap("deleted") != nil
 	})
 	f.eventuallySucceeded("set")
 	if after := f.liveConfigMap("same"); after.ResourceVersion != same.ResourceVersion {
-		t.Error("what nobody changed was written")
+		t.Error("an unchanged object was written")
 	}
 	f.eventuallyRestored("changed", "1")
 	f.eventuallyRestored("same", "1")
 }
 
-// road leads connections to the API server, or none.
+// road forwards connections to the API server, or refuses them.
 type road struct {
 	kubeconfig, api string
 	refused         atomic.Int64
@@ -188,7 +189,7 @@ func (r *road) lead(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// take remembers connections, unless the road is blocked.
+// take registers connections, unless the road is blocked.
 func (r *road) take(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,21 +24,21 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// proxy stands between a resource-manager and the API server, as an administrator. It keeps what was asked, and breaks what
-// a test wants to be broken.
+// proxy is an HTTP proxy between a resource-manager and the API server, with administrator rights. It records
+// requests, and breaks those that a test selects.
 type proxy struct {
-	// kubeconfig is the path of a file that leads to the API server by way of the proxy.
+	// kubeconfig is the path of a kubeconfig that reaches the API server through the proxy.
 	kubeconfig string
 
 	mu     sync.Mutex
 	asked  []question
 	tamper func(http.Handler) http.Handler
-	// cut ends all requests that are being answered.
+	// cut ends all requests in progress.
 	cut    context.CancelFunc
-	unless context.Context //nolint:containedctx // of the requests until the next cut
+	unless context.Context //nolint:containedctx // of all requests until the next cut
 }
 
-// question is a request that passed the proxy.
+// question is a request that passed through the proxy.
 type question struct {
 	method, path, agent string
 	watch               bool
@@ -47,7 +47,7 @@ type question struct {
 
 func (q question) String() string { return q.method + " " + q.path }
 
-// newProxy starts a proxy that ends with the test.
+// newProxy starts a proxy that stops at the end of the test.
 func (f *fixture) newProxy() *proxy {
 	f.Helper()
 	config := shared.Get(f).Config()
@@ -58,7 +58,7 @@ func (f *fixture) newProxy() *proxy {
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: address.Scheme, Host: address.Host}) },
 		Transport:     transport,
-		FlushInterval: -1, // events of watches are passed on at once
+		FlushInterval: -1, // forward watch events at once
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	p := &proxy{}
@@ -87,12 +87,12 @@ func (f *fixture) newProxy() *proxy {
 	return p
 }
 
-// asTarget is the part of a configuration that has the target cluster reached by way of the proxy.
+// asTarget returns the part of a configuration that connects to the target cluster through the proxy.
 func (p *proxy) asTarget() string {
 	return "targetClientConnection: {kubeconfig: " + p.kubeconfig + ", qps: -1}\n"
 }
 
-// handler keeps a request and returns what is to answer it, until a context ends.
+// handler records a request. It returns the handler that responds to it, and the context that ends the response.
 func (p *proxy) handler(r *http.Request, forward http.Handler) (http.Handler, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *proxy) handler(r *http.Request, forward http.Handler) (http.Handler, co
 	return forward, p.unless
 }
 
-// cutWatches ends all requests that are being answered, as if the answers were complete.
+// cutWatches ends all requests in progress, as if the responses were complete.
 func (p *proxy) cutWatches() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,33 +113,33 @@ func (p *proxy) cutWatches() {
 	p.unless, p.cut = context.WithCancel(context.Background())
 }
 
-// breakWith has all further requests answered by what tamper makes of the API server; nil ends that.
+// breakWith makes tamper wrap the responses of the API server for all further requests. nil stops that.
 func (p *proxy) breakWith(tamper func(http.Handler) http.Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tamper = tamper
 }
 
-// forget drops what was asked so far.
+// forget drops the requests recorded so far.
 func (p *proxy) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = nil
 }
 
-// questions returns what was asked, in order.
+// questions returns the recorded requests, in order.
 func (p *proxy) questions() []question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
 }
 
-// single returns the requests that are no watches: those that rest does not need.
+// single returns the requests that are not watches. A resource-manager at rest sends none.
 func (p *proxy) single() []question {
 	return slices.DeleteFunc(p.questions(), func(q question) bool { return q.watch })
 }
 
-// watchesOf counts the watches of a resource that were begun.
+// watchesOf counts the watches of a resource that were started.
 func (p *proxy) watchesOf(resource string) int {
 	count := 0
 	for _, question := range p.questions() {
@@ -155,14 +155,15 @@ func isWatch(r *http.Request) bool {
 	return watch
 }
 
-// endWell has an answer end like a complete one if it was a context that ended it.
+// endWell ends a response like a complete one if a context canceled it.
 func endWell(ctx context.Context) {
 	if cause := recover(); cause != nil && (ctx.Err() == nil || fmt.Sprint(cause) != http.ErrAbortHandler.Error()) {
 		panic(cause)
 	}
 }
 
-// shortWatches ends every watch that lives longer: every second one like an API server does, the others like a broken line.
+// shortWatches ends every watch after the given time: every second one like an API server, the others like a broken
+// connection.
 func shortWatches(after time.Duration) func(http.Handler) http.Handler {
 	count := atomic.Int64{}
 	return func(next http.Handler) http.Handler {
@@ -180,7 +181,7 @@ func shortWatches(after time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// metric returns the value of a metric whose line begins with a text, -1 if there is none.
+// metric returns the value of the first metric whose line begins with a text, or -1 if no line does.
 func (p *process) metric(line string) float64 {
 	p.Helper()
 	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
@@ -201,14 +202,14 @@ func (p *process) metric(line string) float64 {
 }
 
 const (
-	// onlyEvents leaves drift to the watches: the sync period is too long to notice it.
+	// onlyEvents leaves drift to the watches. The sync period is too long to find it.
 	onlyEvents = "controllers: {managedResource: {syncPeriod: 1h}}\n" + noElection
 
 	watchesWatching = `resource_manager_live_watches{state="watching"}`
 	watchesFailing  = `resource_manager_live_watches{state="failing"}`
 )
 
-// eventuallySucceeded waits until a ManagedResource is applied as it is now.
+// eventuallySucceeded waits until the current generation of a ManagedResource is applied.
 func (f *fixture) eventuallySucceeded(name string) {
 	f.Helper()
 	f.eventually(name+" is applied", func() bool {

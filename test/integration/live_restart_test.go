@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestLiveRestartReadsNothing restarts the resource-manager where nothing has changed. It lists, watches and discovers: it
-// reads no object, least of all a Secret, and writes nothing.
+// TestLiveRestartReadsNothing restarts the resource-manager when nothing has changed. It only lists, watches and
+// discovers. It reads no object, in particular no Secret, and writes nothing.
 func TestLiveRestartReadsNothing(t *testing.T) {
 	f := newFixture(t)
 	p := f.newProxy()
@@ -43,19 +43,19 @@ func TestLiveRestartReadsNothing(t *testing.T) {
 
 	p.forget()
 	second := start()
-	f.eventually("all has been looked at", func() bool { return second.metric(settled) == all })
+	f.eventually("everything was reconciled", func() bool { return second.metric(settled) == all })
 	for _, question := range p.single() {
 		if question.method != http.MethodGet || slices.ContainsFunc([]string{"x", "set", "map", "secret"}, func(name string) bool {
 			last := question.path[strings.LastIndex(question.path, "/")+1:]
 			return last == name || strings.HasPrefix(last, name+"-")
 		}) {
-			t.Errorf("asks for %s", question)
+			t.Errorf("unexpected request: %s", question)
 		}
 	}
 	asked := len(p.single())
 	f.putBack(f.here(kinds["Role"].named("x")))
 	if asked == 0 || len(p.single()) == asked {
-		t.Error("the proxy does not see what is asked")
+		t.Error("the proxy does not see the requests")
 	}
 	second.Stop()
 }

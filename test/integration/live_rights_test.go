@@ -12,9 +12,9 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestLiveForbiddenToWatch runs as a user who may do anything with ConfigMaps but list and watch them. They are applied, and
-// looked at one by one with every sync, drift is put back then, and the log says once what is wrong. When the right is
-// granted, watches show drift.
+// TestLiveForbiddenToWatch runs as a user with all rights on ConfigMaps except list and watch. ConfigMaps are
+// applied, and each one is read at every sync, which corrects drift. The log reports the problem once. After the
+// right is granted, watches report drift.
 func TestLiveForbiddenToWatch(t *testing.T) {
 	f := newFixture(t)
 	token := f.account("target")
@@ -37,20 +37,20 @@ func TestLiveForbiddenToWatch(t *testing.T) {
 	f.eventuallyRestored("one", "1")
 	f.putBack(f.here(driftKinds()["Secret"].named("x")))
 	must(t, f.client.Delete(f.ctx, f.object(f.configMap("one", ""))))
-	f.eventually("it is created anew", func() bool { return f.liveConfigMap("one") != nil })
+	f.eventually("the ConfigMap is recreated", func() bool { return f.liveConfigMap("one") != nil })
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
 	if count := strings.Count(p.Written.String(), "Cannot watch objects of the target cluster"); count != 1 {
-		t.Errorf("the log says %d times that objects cannot be watched", count)
+		t.Errorf("the log reports %d times that objects cannot be watched", count)
 	}
-	t.Logf("the log has %d lines about what is forbidden", strings.Count(p.Written.String(), "forbidden"))
+	t.Logf("the log has %d lines about forbidden requests", strings.Count(p.Written.String(), "forbidden"))
 
 	f.grant("rest", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}})
-	f.eventually("all is watched", func() bool { return p.metric(watchesWatching) == 2 && p.metric(watchesFailing) == -1 })
+	f.eventually("all kinds are watched", func() bool { return p.metric(watchesWatching) == 2 && p.metric(watchesFailing) == -1 })
 	f.eventuallyRestored("one", "1")
 	p.Stop()
 }
 
-// grant gives the ServiceAccount "target" rights in the whole cluster.
+// grant grants the ServiceAccount "target" rights in the whole cluster.
 func (f *fixture) grant(name string, rules []rbacv1.PolicyRule) {
 	f.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + name}, Rules: rules}

@@ -10,7 +10,8 @@ import (
 )
 
 // TestLiveTwoResourceManagers runs two resource-managers of different classes with different managed-by labels on one
-// cluster. Each puts back its own objects alone. What both want stays with the first one, as it is, until that one goes.
+// cluster. Each corrects only its own objects. An object that both want stays unchanged with the first one, until
+// that one is deleted.
 func TestLiveTwoResourceManagers(t *testing.T) {
 	f := newFixture(t)
 	const settings = "controllers: {resourceClass: %s, managedResource: {syncPeriod: %s, managedByLabelValue: %s}}\n" + noElection
@@ -35,16 +36,16 @@ func TestLiveTwoResourceManagers(t *testing.T) {
 	f.eventuallyRestored("both", "a")
 	for writer, writes := range map[string][]string{"of-a": second.writesTo("of-a"), "of-b": first.writesTo("of-b")} {
 		if len(writes) > 0 {
-			t.Errorf("%s is written to by the other resource-manager: %v", writer, writes)
+			t.Errorf("%s was written by the other resource-manager: %v", writer, writes)
 		}
 	}
 	quiet := f.liveConfigMap("both").ResourceVersion
-	f.eventually("the second one has tried again", func() bool { return len(second.writesTo("both")) > 0 })
+	f.eventually("the second one has retried", func() bool { return len(second.writesTo("both")) > 0 })
 	f.eventuallyRestored("of-a", "a")
 	f.eventuallyRestored("of-b", "b")
 	f.eventuallyApplied("b", resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed)
 	if after := f.wantConfigMap("both", "a"); after.UID != before.UID || after.ResourceVersion != quiet {
-		t.Errorf("what both want was written: %s %s, was %s %s", after.UID, after.ResourceVersion, before.UID, quiet)
+		t.Errorf("the object that both want was written: %s %s, was %s %s", after.UID, after.ResourceVersion, before.UID, quiet)
 	}
 
 	must(t, f.client.Delete(f.ctx, a))
@@ -52,11 +53,11 @@ func TestLiveTwoResourceManagers(t *testing.T) {
 	f.wantConfigMap("both", "b")
 	f.wantNoConfigMap("of-a")
 	must(t, f.client.Delete(f.ctx, b))
-	f.eventually("all is gone", func() bool { return f.liveConfigMap("both") == nil && f.liveConfigMap("of-b") == nil })
+	f.eventually("all objects are deleted", func() bool { return f.liveConfigMap("both") == nil && f.liveConfigMap("of-b") == nil })
 }
 
-// TestLiveTwoResourceManagersAtOnce has two resource-managers create the same objects at the same time. Each object belongs
-// to one of them, and the other one says so.
+// TestLiveTwoResourceManagersAtOnce makes two resource-managers create the same objects at the same time. Each object
+// belongs to one of them, and the other one reports that.
 func TestLiveTwoResourceManagersAtOnce(t *testing.T) {
 	f := newFixture(t)
 	const settings = "controllers: {resourceClass: %s, managedResource: {syncPeriod: 15s, managedByLabelValue: %[1]s}}\n" + noElection
@@ -80,7 +81,7 @@ func TestLiveTwoResourceManagersAtOnce(t *testing.T) {
 		versions[name] = f.liveConfigMap(name).ResourceVersion
 	}
 	p.forget()
-	f.eventually("it is tried again", func() bool { return len(p.writesTo("both-")) > 0 })
+	f.eventually("the conflicts are retried", func() bool { return len(p.writesTo("both-")) > 0 })
 	owned := map[string]int{}
 	for _, name := range names {
 		object := f.liveConfigMap(name)
@@ -93,12 +94,12 @@ func TestLiveTwoResourceManagersAtOnce(t *testing.T) {
 	for mine, other := range map[string]string{"a": "b", "b": "a"} {
 		message := applied(f.read(mine)).Message
 		if got, want := strings.Count(message, "belongs to ManagedResource"), owned[f.namespace+"/"+other]; got != want {
-			t.Errorf("%s names %d objects of the other one, want %d: %s", mine, got, want, message)
+			t.Errorf("%s names %d objects of the other resource-manager, want %d: %s", mine, got, want, message)
 		}
 	}
 }
 
-// manageAs writes a Secret "<name>" and a ManagedResource of a class.
+// manageAs writes a Secret with the given name and a ManagedResource of a class with the same name.
 func (f *fixture) manageAs(class, name string, documents ...string) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	f.secret(name, "objects.yaml", strings.Join(documents, "\n---\n"))
@@ -110,17 +111,17 @@ func (f *fixture) manageAs(class, name string, documents ...string) *resourcesv1
 	return mr
 }
 
-// eventuallyRestored changes a ConfigMap by hand, and waits until it has its value again.
+// eventuallyRestored changes a ConfigMap by hand and waits until it has the given value again.
 func (f *fixture) eventuallyRestored(name, value string) {
 	f.Helper()
 	f.patch(f.configMap(name, ""), "kubectl-edit", `{"data":{"key":"by-hand"}}`)
-	f.eventually(name+" is put back", func() bool {
+	f.eventually(name+" is restored", func() bool {
 		configMap := f.liveConfigMap(name)
 		return configMap != nil && configMap.Data["key"] == value
 	})
 }
 
-// writesTo returns the requests that write to objects whose name begins with a text.
+// writesTo returns the write requests for objects whose name begins with a text.
 func (p *proxy) writesTo(prefix string) []string {
 	var writes []string
 	for _, question := range p.single() {

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// newView starts a view of its own, and returns the number of changes that it told of.
+// newView starts a separate view and returns the number of changes that it has reported.
 func (f *fixture) newView(namespaces ...string) (*live.View, *atomic.Int64) {
 	f.Helper()
 	config := rest.CopyConfig(shared.Get(f).Config())
@@ -46,8 +46,8 @@ func (f *fixture) newView(namespaces ...string) (*live.View, *atomic.Int64) {
 	return view, told
 }
 
-// TestLiveViewConcurrently has many users use, read and write the same kinds while objects change. The race detector looks on.
-// In the end exactly what is used is watched, and shown as it is.
+// TestLiveViewConcurrently makes many users use, read and write the same kinds while objects change, for the race
+// detector. At the end, the view watches exactly the used kinds and shows the current state.
 func TestLiveViewConcurrently(t *testing.T) {
 	const users, rounds = 8, 25
 	f := newFixture(t)
@@ -62,7 +62,7 @@ func TestLiveViewConcurrently(t *testing.T) {
 	}
 	user := types.NamespacedName{Name: "first"}
 	view.Use(user, kinds[:1])
-	view.Read(f.ctx, refs) // what is noted before the first list is there can be overruled by it
+	view.Read(f.ctx, refs) // the first list can override states noted before it
 	var group sync.WaitGroup
 	for i, ref := range refs {
 		user := types.NamespacedName{Name: ref.Name}
@@ -87,22 +87,22 @@ func TestLiveViewConcurrently(t *testing.T) {
 	group.Wait()
 	view.Use(user, nil)
 	for _, ref := range refs {
-		f.eventually(ref.Name+" is shown as it is", func() bool {
+		f.eventually(ref.Name+" is shown in its current state", func() bool {
 			return view.Read(f.ctx, refs)[ref.Key()].Observation.ResourceVersion == f.liveConfigMap(ref.Name).ResourceVersion && view.Watches(ref)
 		})
 	}
 	counts := view.Counts()
 	if !maps.Equal(counts.Watches, map[string]int{"watching": 1}) || counts.Objects[kinds[0].GroupKind()] != users {
-		t.Errorf("in the end there are %+v", counts)
+		t.Errorf("the counts at the end are %+v", counts)
 	}
 	if told.Load() == 0 {
-		t.Error("the listener is not told of changes")
+		t.Error("the listener is not notified of changes")
 	}
 	for _, ref := range refs {
 		view.Use(types.NamespacedName{Name: ref.Name}, nil)
 	}
 	if counts := view.Counts(); len(counts.Watches) > 0 {
-		t.Errorf("when nobody uses a kind there are %+v", counts)
+		t.Errorf("the counts without users are %+v", counts)
 	}
 }
 

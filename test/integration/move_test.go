@@ -14,8 +14,8 @@ import (
 
 const movedObjects = 100
 
-// TestBinaryMovesObjects moves 100 objects between two ManagedResources, in both orders and in both at once. None may be
-// created anew.
+// TestBinaryMovesObjects moves 100 objects between two ManagedResources, in both orders and in both at once. None may
+// be recreated.
 func TestBinaryMovesObjects(t *testing.T) {
 	f := newFixture(t)
 	f.start(noElection)
@@ -61,12 +61,12 @@ func TestBinaryMovesObjects(t *testing.T) {
 			}
 		}
 		if changed > 0 || len(after) != movedObjects {
-			t.Errorf("%s: %d of %d objects were created anew, %d are there", step.what, changed, len(before), len(after))
+			t.Errorf("%s: %d of %d objects were recreated, %d exist", step.what, changed, len(before), len(after))
 		}
 	}
 }
 
-// eventuallyHolds waits until a ManagedResource's inventory has the given size.
+// eventuallyHolds waits until the inventory of a ManagedResource has the given size.
 func (f *fixture) eventuallyHolds(name string, count int) {
 	f.Helper()
 	f.eventually(fmt.Sprintf("%s holds %d objects", name, count), func() bool {

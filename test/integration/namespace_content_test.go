@@ -12,8 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestFinalizeContentOfNamespace: when the time of a Namespace is up, the finalizers of what is being deleted in it go, too, and what is not
-// being deleted keeps them.
+// TestFinalizeContentOfNamespace: when the time limit of a Namespace has passed, the finalizers of objects that are
+// being deleted in it are removed, too. Objects that are not being deleted keep theirs.
 func TestFinalizeContentOfNamespace(t *testing.T) {
 	f := newFixture(t)
 	namespace := f.namespace + "-full"
@@ -30,15 +30,15 @@ func TestFinalizeContentOfNamespace(t *testing.T) {
 	must(t, f.client.Delete(f.ctx, mr))
 	_, _, err := f.reconcile("set")
 	must(t, err)
-	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(content("deleted")), &corev1.ConfigMap{})) // its time is not up
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(content("deleted")), &corev1.ConfigMap{})) // its time limit has not passed
 	f.clock.SetTime(time.Now().Add(2 * time.Hour))
-	f.reconcileUntil("set", "the ManagedResource is gone", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 	if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(content("deleted")), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what was being deleted is still there: %v", err)
+		t.Errorf("the object that was being deleted still exists: %v", err)
 	}
 	living := &corev1.ConfigMap{}
 	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(content("living")), living))
 	if len(living.Finalizers) == 0 {
-		t.Error("what is not being deleted lost its finalizers")
+		t.Error("the object that is not being deleted lost its finalizers")
 	}
 }

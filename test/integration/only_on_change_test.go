@@ -14,8 +14,8 @@ import (
 
 const operation = "gardener.cloud/operation"
 
-// withOperation returns the manifest of a StatefulSet with an annotation that asks for an operation. Annotations do not change its
-// generation.
+// withOperation returns the manifest of a StatefulSet with an annotation that requests an operation. Annotations do
+// not change its generation.
 func (f *fixture) withOperation(name, value string, replicas int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: StatefulSet
@@ -41,12 +41,12 @@ func (f *fixture) liveStatefulSet(name string) *unstructured.Unstructured {
 	return found
 }
 
-// carryOut does what an extension does: it takes the operation off.
+// carryOut acts like an extension: it removes the operation.
 func (f *fixture) carryOut(name string) {
 	f.Helper()
 	found := f.liveStatefulSet(name)
 	if found.GetAnnotations()[operation] == "" {
-		f.Error("there is no operation to carry out")
+		f.Error("the object has no operation to execute")
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, operation)))
 	must(f, f.client.Patch(f.ctx, found, patch, client.FieldOwner("extension")))
@@ -55,12 +55,12 @@ func (f *fixture) carryOut(name string) {
 func (f *fixture) wantOperation(name string, want bool, when string) {
 	f.Helper()
 	if _, found := f.liveStatefulSet(name).GetAnnotations()[operation]; found != want {
-		f.Errorf("%s: the operation is there: %v", when, found)
+		f.Errorf("%s: the operation exists: %v", when, found)
 	}
 }
 
-// TestOnlyOnChange: an operation is asked for at the creation, with each change of the manifest and with a correction of the spec, and at
-// no other time.
+// TestOnlyOnChange: the operation is requested on creation, on each change of the manifest and on a correction of the
+// spec, and at no other time.
 func TestOnlyOnChange(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.withOperation("web", "1", 1))
@@ -72,7 +72,7 @@ func TestOnlyOnChange(t *testing.T) {
 	f.reconcileOK("set")
 	f.wantOperation("web", true, "created")
 	f.reconcileOK("set")
-	f.wantOperation("web", true, "not carried out so far")
+	f.wantOperation("web", true, "not executed yet")
 	f.carryOut("web")
 	f.reconcileOK("set")
 	f.wantOperation("web", false, "at rest")
@@ -82,7 +82,7 @@ func TestOnlyOnChange(t *testing.T) {
 	f.reconcileOK("set")
 	f.wantOperation("web", false, "after a restart")
 	if writes := f.requests.writes(); len(writes) > 0 {
-		t.Errorf("at rest, it writes %v", writes)
+		t.Errorf("at rest, the reconcile writes %v", writes)
 	}
 
 	patch := func(body string) {
@@ -92,9 +92,9 @@ func TestOnlyOnChange(t *testing.T) {
 	patch(`{"metadata":{"annotations":{"value":"by hand"}}}`)
 	f.reconcileOK("set")
 	if f.liveStatefulSet("web").GetAnnotations()["value"] != "1" {
-		t.Error("the annotation is not put back")
+		t.Error("the annotation is not restored")
 	}
-	f.wantOperation("web", false, "a correction that leaves the generation as it is")
+	f.wantOperation("web", false, "a correction that does not change the generation")
 
 	patch(`{"spec":{"replicas":3}}`)
 	f.reconcileOK("set")
@@ -106,7 +106,7 @@ func TestOnlyOnChange(t *testing.T) {
 	f.wantOperation("web", true, "another manifest")
 	f.carryOut("web")
 
-	// Without its digests, it is not known what was applied last.
+	// Without its digests, the last applied state is unknown.
 	mr = f.read("set")
 	mr.Status.AppliedInputs = ""
 	for i := range mr.Status.Resources {
@@ -117,5 +117,5 @@ func TestOnlyOnChange(t *testing.T) {
 	f.wantOperation("web", false, "the digests are lost")
 	f.ask("set")
 	f.reconcileOK("set")
-	f.wantOperation("web", false, "all is sent once more")
+	f.wantOperation("web", false, "everything is sent once more")
 }

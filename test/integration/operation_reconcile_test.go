@@ -8,7 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// ask sets the operation reconcile on a ManagedResource.
+// ask requests the operation reconcile of a ManagedResource.
 func (f *fixture) ask(name string) {
 	f.Helper()
 	mr := f.read(name)
@@ -17,7 +17,8 @@ func (f *fixture) ask(name string) {
 	})
 }
 
-// TestOperationReconcileSendsEverything: webhooks see objects again that did not change, and only once.
+// TestOperationReconcileSendsEverything: the operation sends unchanged objects again, so that webhooks see them, and
+// only once.
 func TestOperationReconcileSendsEverything(t *testing.T) {
 	f := newFixture(t)
 	f.manage("app", f.configMap("one", "1"))
@@ -28,7 +29,7 @@ func TestOperationReconcileSendsEverything(t *testing.T) {
 	f.requests.writes()
 	f.reconcileOK("app")
 	if sent() {
-		t.Error("an object is sent though nothing changed")
+		t.Error("an object is sent although nothing changed")
 	}
 	f.ask("app")
 	f.reconcileOK("app")
@@ -37,11 +38,12 @@ func TestOperationReconcileSendsEverything(t *testing.T) {
 	}
 	f.reconcileOK("app")
 	if sent() {
-		t.Error("the operation lasts")
+		t.Error("the operation is repeated")
 	}
 }
 
-// TestOperationReconcileOpensTheGate: a repair need not wait for what it repairs, and the next change waits again.
+// TestOperationReconcileOpensTheGate: a repair does not have to wait for the dependency that it repairs. The next
+// change waits again.
 func TestOperationReconcileOpensTheGate(t *testing.T) {
 	f := newFixture(t)
 	f.gated(f.configMap("one", "1"))

@@ -12,15 +12,15 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestPageIsServed checks that the resource-manager itself serves the page in every replica, with the viewer's rights and not with its own,
-// and keeps the viewer's token to itself.
+// TestPageIsServed checks that the resource-manager serves the page in every replica, with the viewer's rights
+// instead of its own, and does not disclose the viewer's token.
 func TestPageIsServed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	token := kit.NewViewer(f, f.client, f.namespace, "viewer")
 	ports := []int{kit.FreePort(t), kit.FreePort(t)}
 	var replicas []*process
-	for i, certificate := range []string{"", ", tls: {serverCertDir: $CERTIFICATES}"} { // the first one makes its own
+	for i, certificate := range []string{"", ", tls: {serverCertDir: $CERTIFICATES}"} { // the first one generates its own
 		replicas = append(replicas, f.startWith(func(kubeconfig, healthPort, metricsPort string) string {
 			return fmt.Sprintf(`apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration
@@ -38,7 +38,7 @@ leaderElection: {resourceNamespace: %s}
 	f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, "ApplySucceeded")
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(replicas[1].Authority.Bundle())
-	for i, config := range []*tls.Config{{InsecureSkipVerify: true}, {RootCAs: trusted}} { // the first one has a certificate of its own
+	for i, config := range []*tls.Config{{InsecureSkipVerify: true}, {RootCAs: trusted}} { // the first one has a self-signed certificate
 		page := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 		base := fmt.Sprintf("https://127.0.0.1:%d", ports[i])
 		kit.Eventually(t, "the ManagedResource is listed", func() string {
@@ -49,7 +49,7 @@ leaderElection: {resourceNamespace: %s}
 			return ""
 		})
 		for path, want := range map[string]string{
-			"objects": "you may not read it", "diff": "cannot get resource", // which the resource-manager could
+			"objects": "you may not read it", "diff": "cannot get resource", // the resource-manager itself could
 			"history": "[", "summary": `"state":"Ready"`,
 		} {
 			line, status := kit.View(f, page, base+"/api/resources/"+f.namespace+"/set/"+path, token)
@@ -62,13 +62,13 @@ leaderElection: {resourceNamespace: %s}
 		}
 		p := replicas[i]
 		if status, body := p.Get(p.Metrics, "/metrics"); status != http.StatusOK || !strings.Contains(body, `resource_manager_ui_logins_total{result="accepted"} 1`) || strings.Contains(body, token) {
-			t.Errorf("metrics do not tell of the viewer, or tell the token: %d", status)
+			t.Errorf("the metrics do not count the viewer, or disclose the token: %d", status)
 		}
-		if log := p.Written.String(); !strings.Contains(log, "Serving the page about ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
-			t.Error("the log does not tell that the page is served, or tells the token")
+		if log := p.Written.String(); !strings.Contains(log, "Serving the page with ManagedResources") || strings.Contains(log, token) || strings.Contains(log, token[strings.LastIndex(token, "."):]) {
+			t.Error("the log does not report that the page is served, or discloses the token")
 		}
 	}
 	for _, p := range replicas {
-		p.Stop() // although pages may be open
+		p.Stop() // even if pages are open
 	}
 }

@@ -18,7 +18,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestPolicyOfTheSecurityPage: with the policy, ManagedResources of tenants name a ServiceAccount of their own namespace; others need not.
+// TestPolicyOfTheSecurityPage: with the policy, ManagedResources of tenants must name a ServiceAccount of their own
+// namespace. Others need not.
 func TestPolicyOfTheSecurityPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -45,7 +46,7 @@ func TestPolicyOfTheSecurityPage(t *testing.T) {
 		mr.Spec.SecretRefs, mr.Spec.ServiceAccountName = []resourcesv1alpha1.LocalObjectReference{}, account
 		return f.client.Create(f.ctx, mr, client.DryRunAll)
 	}
-	must(t, create("")) // the namespace is no tenant's
+	must(t, create("")) // the namespace does not belong to a tenant
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	must(t, f.client.Patch(f.ctx, namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"example.org/tenant":"true"}}}`))))
 	f.eventually("the policy is in force", func() bool {

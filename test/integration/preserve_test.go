@@ -23,7 +23,7 @@ func (f *fixture) webWithReplicas(replicas int, annotations string) string {
 	return strings.Replace(manifest, "metadata:\n  name", "metadata:\n  annotations: {"+annotations+"}\n  name", 1)
 }
 
-// scale scales as kube-controller-manager does for a HorizontalPodAutoscaler.
+// scale scales the Deployment like kube-controller-manager for a HorizontalPodAutoscaler.
 func (f *fixture) scale(replicas int32) {
 	f.Helper()
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
@@ -182,7 +182,7 @@ spec:
 		t.Errorf("the image is %s", got)
 	}
 	if got := statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String(); got != "1Gi" {
-		t.Errorf("the claim template asks for %s", got)
+		t.Errorf("the claim template requests %s", got)
 	}
 }
 
@@ -215,17 +215,17 @@ func TestIgnoredObjectIsCreatedOnce(t *testing.T) {
 	mr := f.manage("set", manifest("1"))
 	created := f.reconcileOK("set")
 	if healthy := resourcesv1alpha1.ConditionOf(created.Status.Conditions, resourcesv1alpha1.ResourcesHealthy); healthy.Status != resourcesv1alpha1.ConditionTrue {
-		t.Errorf("no watch shows it, and so it is said: %s", healthy.Message)
+		t.Errorf("no watch shows the object, and the condition reports it: %s", healthy.Message)
 	}
 	live := f.wantConfigMap("once", "1")
 	if len(live.Labels) > 0 || len(live.Annotations) != 1 {
-		t.Errorf("it is marked: labels %v, annotations %v", live.Labels, live.Annotations)
+		t.Errorf("the object is marked: labels %v, annotations %v", live.Labels, live.Annotations)
 	}
 	f.secret("set", "objects.yaml", manifest("2"))
 	mr = f.reconcileOK(mr.Name)
 	f.wantConfigMap("once", "1")
 	if len(mr.Status.Resources) != 1 {
-		t.Errorf("inventory is %v", mr.Status.Resources)
+		t.Errorf("the inventory is %v", mr.Status.Resources)
 	}
 	f.delete(mr)
 	f.wantNoConfigMap("once")
@@ -241,10 +241,10 @@ func TestModeIgnoreReleases(t *testing.T) {
 	mr = f.reconcileOK(mr.Name)
 	live := f.wantConfigMap("one", "1")
 	if len(live.Labels) > 0 || len(live.Annotations) > 0 || len(live.ManagedFields) > 0 {
-		t.Errorf("it is still marked: %+v", live.ObjectMeta)
+		t.Errorf("the object is still marked: %+v", live.ObjectMeta)
 	}
 	if len(mr.Status.Resources) != 1 {
-		t.Errorf("inventory is %v", mr.Status.Resources)
+		t.Errorf("the inventory is %v", mr.Status.Resources)
 	}
 	f.delete(mr)
 	f.wantConfigMap("one", "1")
@@ -259,7 +259,7 @@ func TestImmutableConfigMapIsReplaced(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "2")+"immutable: true\n")
 	f.reconcileOK("set")
 	if f.wantConfigMap("one", "2").UID == uid {
-		t.Error("it was not replaced")
+		t.Error("the object was not replaced")
 	}
 }
 
@@ -277,7 +277,7 @@ func TestDeleteOnInvalidUpdate(t *testing.T) {
 	wantContains(t, applied(mr).Message, "field is immutable")
 	wantRetry(t, false, result, err)
 	if f.liveDeployment().UID != uid {
-		t.Error("it was replaced without being allowed to")
+		t.Error("the object was replaced although that is not allowed")
 	}
 	f.secret("set", "objects.yaml", manifest("other", `resources.gardener.cloud/delete-on-invalid-update: "true", `+
 		`resources.gardener.cloud/deletion-propagation-on-invalid-update: Sideways`))
@@ -285,9 +285,9 @@ func TestDeleteOnInvalidUpdate(t *testing.T) {
 	wantContains(t, applied(mr).Message, "invalid deletion propagation policy", "Sideways", "use Background, Foreground or Orphan")
 	wantRetry(t, false, result, err)
 	f.secret("set", "objects.yaml", manifest("other", `resources.gardener.cloud/delete-on-invalid-update: "true"`))
-	f.reconcileUntil("set", "it is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool { return applied(mr).Status == "True" })
+	f.reconcileUntil("set", "the object is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool { return applied(mr).Status == "True" })
 	if live := f.liveDeployment(); live.UID == uid || live.Spec.Selector.MatchLabels["app"] != "other" {
-		t.Errorf("it was not replaced: %v", live.Spec.Selector)
+		t.Errorf("the object was not replaced: %v", live.Spec.Selector)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 	mr, _, err := f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "hour: it is being deleted")
-	f.clock.SetTime(time.Now().Add(time.Minute)) // the status does not tell at every look
+	f.clock.SetTime(time.Now().Add(time.Minute)) // the status does not report every reconcile
 	mr, _, err = f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "absurd", "not a positive duration")
@@ -319,7 +319,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 		must(t, f.client.Patch(f.ctx, f.liveConfigMap(name),
 			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	}
-	f.reconcileUntil("set", "the ManagedResource is gone, the Namespace too", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
+	f.reconcileUntil("set", "the ManagedResource and the Namespace are deleted", func(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Name == "" })
 }
 
 func TestForceOverwrite(t *testing.T) {
@@ -334,7 +334,7 @@ func TestForceOverwrite(t *testing.T) {
 	add()
 	f.reconcileOK("set")
 	if live := f.liveConfigMap("one"); live.Labels["other"] != "x" || live.Annotations["other"] != "y" {
-		t.Errorf("labels %v, annotations %v", live.Labels, live.Annotations)
+		t.Errorf("the labels are %v, the annotations %v", live.Labels, live.Annotations)
 	}
 	patch := client.MergeFrom(mr.DeepCopy())
 	yes := true
@@ -342,7 +342,7 @@ func TestForceOverwrite(t *testing.T) {
 	must(t, f.client.Patch(f.ctx, mr, patch))
 	f.reconcileOK("set")
 	if live := f.liveConfigMap("one"); len(live.Labels) != 1 || len(live.Annotations) != 2 {
-		t.Errorf("labels %v, annotations %v", live.Labels, live.Annotations)
+		t.Errorf("the labels are %v, the annotations %v", live.Labels, live.Annotations)
 	}
 	f.requests.writes()
 	f.reconcileOK("set")

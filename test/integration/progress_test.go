@@ -11,7 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// whileSlow reconciles once, with two seconds passing while the first object is written, and calls look meanwhile.
+// whileSlow reconciles once. While the first object is written, it advances the clock by four seconds and calls look.
 func (f *fixture) whileSlow(name string, look func()) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	looked := false
@@ -52,7 +52,7 @@ func TestProgressOfAChangeIsShownIfItTakesLong(t *testing.T) {
 
 	f.secret("set", "objects.yaml", f.configMap("one", "3"))
 	slow := applied(f.whileSlow("set", func() {
-		f.eventually("the status tells of the progress", func() bool {
+		f.eventually("the status reports the progress", func() bool {
 			condition := f.condition("set")
 			return condition.Status == resourcesv1alpha1.ConditionProgressing &&
 				condition.Reason == resourcesv1alpha1.ReasonApplyProgressing
@@ -74,7 +74,7 @@ func TestNoProgressWithoutAChange(t *testing.T) {
 	must(t, f.client.Update(f.ctx, live))
 	f.whileSlow("set", func() {})
 	if after := f.condition("set"); after.LastTransitionTime != before.LastTransitionTime {
-		t.Errorf("the condition went from %+v to %+v", before, after)
+		t.Errorf("the condition changed from %+v to %+v", before, after)
 	}
 	f.wantConfigMap("one", "1")
 }
@@ -92,11 +92,11 @@ func TestFailureIsShownUntilThereIsNews(t *testing.T) {
 	}
 	f.secret("set", "objects.yaml", f.configMap("one", "3"))
 	f.whileSlow("set", func() {
-		f.eventually("the status tells of the progress", func() bool {
+		f.eventually("the status reports the progress", func() bool {
 			return f.condition("set").Status == resourcesv1alpha1.ConditionProgressing
 		})
 		if now := f.condition("set"); now.Reason != failed.Reason || now.Message != failed.Message {
-			t.Errorf("meanwhile the condition is %+v, before it was %+v", now, failed)
+			t.Errorf("during the reconcile the condition is %+v, before it was %+v", now, failed)
 		}
 	})
 	if after := f.condition("set"); after.Status != resourcesv1alpha1.ConditionTrue {

@@ -20,14 +20,14 @@ func (f *fixture) configMaps(prefix string, count int) string {
 	return strings.Join(texts, "---\n")
 }
 
-// guarded creates a ManagedResource that may prune so many percent, and applies it.
+// guarded creates a ManagedResource that may prune the given percentage, and applies it.
 func (f *fixture) guarded(name string, maxPercent *int32, manifests string) *resourcesv1alpha1.ManagedResource {
 	mr := f.manage(name, manifests)
 	f.change(mr, func() { mr.Spec.Prune = &resourcesv1alpha1.PruneGuard{MaxPercent: maxPercent} })
 	return f.reconcileOK(name)
 }
 
-// wantRefused reconciles and expects that the prune guard refuses. It returns the message of the condition.
+// wantRefused reconciles and expects that the prune guard refuses to prune. It returns the message of the condition.
 func (f *fixture) wantRefused(name string) string {
 	f.Helper()
 	mr, result, err := f.reconcile(name)
@@ -39,8 +39,8 @@ func (f *fixture) wantRefused(name string) string {
 	return condition.Message
 }
 
-// TestPruneGuardCountsOnlyTheInventory: objects that come new with the same change are not kept ones, in this reconcile and in all
-// later ones, since by then they are in the inventory.
+// TestPruneGuardCountsOnlyTheInventory: objects that the same change adds do not count as kept objects, in this
+// reconcile and in all later ones, although they are in the inventory by then.
 func TestPruneGuardCountsOnlyTheInventory(t *testing.T) {
 	for name, test := range map[string]struct {
 		maxPercent *int32
@@ -70,7 +70,7 @@ func TestPruneGuardCountsOnlyTheInventory(t *testing.T) {
 				wantContains(t, f.wantRefused("set"), test.says)
 				f.restart()
 			}
-			// A change that has nothing to do with it does not make the new objects old ones.
+			// An unrelated change does not turn the new objects into old ones.
 			f.secret("set", "objects.yaml", test.after(f)+"---\n"+f.configMap("late", "1"))
 			message := f.wantRefused("set")
 			wantContains(t, message, test.says)
@@ -83,13 +83,13 @@ func TestPruneGuardCountsOnlyTheInventory(t *testing.T) {
 			f.wantNoConfigMap("old-19")
 			f.wantConfigMap("late", "1")
 			f.secret("set", "objects.yaml", "# nothing")
-			f.wantRefused("set") // all that is in the inventory by now
+			f.wantRefused("set") // all objects of the inventory
 			f.wantConfigMap("late", "1")
 		})
 	}
 }
 
-// TestPruneGuardWhileManifestsCannotBeRead: what comes meanwhile is not kept from what was there before.
+// TestPruneGuardWhileManifestsCannotBeRead: objects added in the meantime do not count as kept objects.
 func TestPruneGuardWhileManifestsCannotBeRead(t *testing.T) {
 	f := newFixture(t)
 	f.guarded("set", ptr.To[int32](50), f.configMaps("old", 3))
@@ -102,7 +102,8 @@ func TestPruneGuardWhileManifestsCannotBeRead(t *testing.T) {
 	f.wantConfigMap("old-0", "1")
 }
 
-// TestPruneGuardAfterManifestsCouldNotBeRead: a mistake in the first manifests is no reason to refuse once it is corrected.
+// TestPruneGuardAfterManifestsCouldNotBeRead: after a mistake in the first manifests is corrected, the guard does not
+// refuse.
 func TestPruneGuardAfterManifestsCouldNotBeRead(t *testing.T) {
 	f := newFixture(t)
 	mr := f.manage("set", f.configMaps("new", 4)+"---\nno: object\n")
@@ -114,7 +115,8 @@ func TestPruneGuardAfterManifestsCouldNotBeRead(t *testing.T) {
 	f.wantNoConfigMap("new-3")
 }
 
-// TestPruneGuard_ReleasesKeptObjects: objects that another ManagedResource takes over, or that ask to be kept, live on.
+// TestPruneGuard_ReleasesKeptObjects: objects that another ManagedResource takes over, or that have an annotation to
+// be kept, are not deleted.
 func TestPruneGuard_ReleasesKeptObjects(t *testing.T) {
 	f := newFixture(t)
 	kept := strings.Replace(f.configMap("kept", "1"), "metadata:", "metadata:\n  annotations: {resources.gardener.cloud/keep-object: \"true\"}", 1)
@@ -129,7 +131,7 @@ func TestPruneGuard_ReleasesKeptObjects(t *testing.T) {
 	wantContains(t, f.wantRefused("first"), "1 of ")
 	f.reconcileOK("second")
 	if moved := f.wantConfigMap("moved-0", "1"); moved.UID != uid {
-		t.Error("it was deleted and created again")
+		t.Error("the object was deleted and created again")
 	}
 	f.wantConfigMap("mine", "1")
 

@@ -29,8 +29,8 @@ func (f *fixture) replaceableService(spec string) string {
 		f.namespace, replaceable, spec)
 }
 
-// TestNothingIsDeletedForWhatCannotBeCreated updates objects in a way that only a replacement allows, with something in the
-// new manifest that no API server would ever accept.
+// TestNothingIsDeletedForWhatCannotBeCreated updates objects in a way that requires a replacement. The new manifest
+// contains a value that no API server would ever accept.
 func TestNothingIsDeletedForWhatCannotBeCreated(t *testing.T) {
 	for name, test := range map[string]struct {
 		manifest func(f *fixture, version string) string
@@ -77,21 +77,21 @@ func TestNothingIsDeletedForWhatCannotBeCreated(t *testing.T) {
 			wantContains(t, applied(mr).Message, "not replaced, because creating it again would also fail", test.says)
 			wantRetry(t, false, result, err)
 			if live := f.getObject(test.apiVersion, test.kind, test.object); live.GetUID() != before.GetUID() {
-				t.Error("it was deleted")
+				t.Error("the object was deleted")
 			}
 
 			f.secret("set", "objects.yaml", test.manifest(f, "2"))
-			f.reconcileUntil("set", "it is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the object is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return applied(mr).Status == resourcesv1alpha1.ConditionTrue
 			})
 			if live := f.getObject(test.apiVersion, test.kind, test.object); live.GetUID() == before.GetUID() {
-				t.Error("it was not replaced once that was possible")
+				t.Error("the object was not replaced once that was possible")
 			}
 		})
 	}
 }
 
-// fixedWidget returns a custom resource, and its definition, with a version that cannot be changed and a size of at least 1.
+// fixedWidget returns a custom resource and its definition. The version is immutable and the size is at least 1.
 func (f *fixture) fixedWidget(version string) string {
 	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -121,8 +121,9 @@ spec: {version: "%s", size: 1}
 `, f.namespace, replaceable, version)
 }
 
-// TestReplacementDespiteWhatTheOldObjectHolds replaces objects of which a second one could not be created: the old one has
-// what the new one needs. Node ports that nobody asks for are from 30086 on (KEP-3070), so that no Service of another test gets this one.
+// TestReplacementDespiteWhatTheOldObjectHolds replaces objects whose replacement cannot exist next to them, because
+// the old object holds a value that the new one needs. Node ports that are not requested are allocated from 30086 on
+// (KEP-3070), so that no Service of another test gets this one.
 func TestReplacementDespiteWhatTheOldObjectHolds(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(f *fixture)
@@ -168,17 +169,17 @@ func TestReplacementDespiteWhatTheOldObjectHolds(t *testing.T) {
 			f.reconcileOK("set")
 			uid := f.getObject("v1", test.kind, test.object).GetUID()
 			f.secret("set", "objects.yaml", test.new(f))
-			f.reconcileUntil("set", "it is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
+			f.reconcileUntil("set", "the object is replaced", func(mr *resourcesv1alpha1.ManagedResource) bool {
 				return applied(mr).Status == resourcesv1alpha1.ConditionTrue
 			})
 			if f.getObject("v1", test.kind, test.object).GetUID() == uid {
-				t.Error("it was not replaced")
+				t.Error("the object was not replaced")
 			}
 		})
 	}
 }
 
-// quota allows a number of ConfigMaps in the fixture's namespace, of which Kubernetes creates one.
+// quota sets a quota of ConfigMaps in the fixture's namespace. Kubernetes itself creates one of them.
 func (f *fixture) quota(configMaps int64) {
 	f.Helper()
 	f.eventually("Kubernetes has created its own", func() bool { return f.liveConfigMap("kube-root-ca.crt") != nil })
@@ -192,7 +193,8 @@ func (f *fixture) quota(configMaps int64) {
 	})
 }
 
-// TestNothingIsDeletedWithoutTheRightToCreate takes from a ServiceAccount the right to create what it may delete.
+// TestNothingIsDeletedWithoutTheRightToCreate: a ServiceAccount that may delete an object loses the right to create
+// it.
 func TestNothingIsDeletedWithoutTheRightToCreate(t *testing.T) {
 	f := newFixture(t)
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: "robot"}
@@ -226,7 +228,7 @@ func TestNothingIsDeletedWithoutTheRightToCreate(t *testing.T) {
 	f.secret("set", "objects.yaml", f.configMap("one", "2")+"immutable: true\n")
 	mr, _, err := f.reconcile("set")
 	if err == nil {
-		t.Error("it is not tried again")
+		t.Error("the replacement is not retried")
 	}
 	wantContains(t, applied(mr).Message, "not replaced, because creating it again would also fail", "cannot create resource")
 	f.wantConfigMap("one", "1")
@@ -246,7 +248,7 @@ func TestTrialCreatesNothing(t *testing.T) {
 	f.wantNoConfigMap("one")
 }
 
-// TestReplacementIsTriedAgain has each of the two steps of a replacement fail once, for a reason that passes.
+// TestReplacementIsTriedAgain makes each of the two steps of a replacement fail once, for a temporary reason.
 func TestReplacementIsTriedAgain(t *testing.T) {
 	for step, belongs := range map[string]func(*http.Request) bool{
 		"deletion": func(r *http.Request) bool { return r.Method == http.MethodDelete },
@@ -271,7 +273,7 @@ func TestReplacementIsTriedAgain(t *testing.T) {
 				return nil
 			})
 			if mr, _, err := f.reconcile("set"); err == nil {
-				t.Errorf("it is not tried again: %v", applied(mr))
+				t.Errorf("the replacement is not retried: %v", applied(mr))
 			}
 			f.requests.breakWith(nil)
 			f.reconcileOK("set")

@@ -15,8 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// quiet: the second and third reconcile write nothing.
-// eventuallyTakenIn waits until the controllers of the control plane have seen objects as they are now.
+// eventuallyTakenIn waits until the controllers of the control plane have processed the current state of objects.
 func (f *fixture) eventuallyTakenIn(objects ...*unstructured.Unstructured) {
 	f.Helper()
 	for _, object := range objects {
@@ -32,12 +31,12 @@ func (f *fixture) eventuallyTakenIn(objects ...*unstructured.Unstructured) {
 				account := types.NamespacedName{Namespace: object.GetName(), Name: "default"}
 				return f.client.Get(f.ctx, account, &corev1.ServiceAccount{}) == nil
 			}
-			return true // no controller writes it
+			return true // no controller writes to it
 		})
 	}
 }
 
-// ofInventory returns the objects of a ManagedResource.
+// ofInventory returns the objects in the inventory of a ManagedResource.
 func (f *fixture) ofInventory(mr *resourcesv1alpha1.ManagedResource) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, reference := range mr.Status.Resources {
@@ -70,7 +69,8 @@ func (f *fixture) wantQuiet(name string) {
 	}
 }
 
-// atRest tells whether nothing is done before the next event or, if not every change is one, before the sync period is over.
+// atRest reports whether the next reconcile happens at the next event or, if not every change is an event, at the end
+// of the sync period.
 func atRest(result reconcile.Result) bool {
 	return result.RequeueAfter == 0 || result.RequeueAfter == syncPeriod
 }
@@ -209,7 +209,7 @@ status: {}`,
 	}
 }
 
-// A custom resource without status subresource whose manifest has a status.
+// A custom resource without a status subresource whose manifest has a status.
 func TestStatusWithoutSubresource(t *testing.T) {
 	f := newFixture(t)
 	m := strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1

@@ -7,7 +7,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// rejected are manifests with several mistakes, which API servers name in random order, or of which they name some at random.
+// rejected are manifests with several mistakes. API servers name the mistakes in random order, or name a random
+// subset.
 var rejected = map[string]struct {
 	manifest string
 	says     []string
@@ -55,8 +56,8 @@ var rejected = map[string]struct {
 	},
 }
 
-// TestMessagesOfOneCauseAreEqual tries what cannot work again and again: the condition must stay as it is, or every try
-// would cost a write to the source cluster and an Event.
+// TestMessagesOfOneCauseAreEqual repeats an apply that cannot succeed. The condition must not change: otherwise every
+// attempt would cost a write to the source cluster and an Event.
 func TestMessagesOfOneCauseAreEqual(t *testing.T) {
 	for name, test := range rejected {
 		t.Run(name, func(t *testing.T) {
@@ -65,15 +66,15 @@ func TestMessagesOfOneCauseAreEqual(t *testing.T) {
 			f.restart()
 			mr := f.manage("set", strings.ReplaceAll(test.manifest, "NS", f.namespace))
 			f.reconcileOnce("set")
-			first, _, _ := f.reconcile("set") // the first one may wait for a definition
+			first, _, _ := f.reconcile("set") // the first reconcile may wait for a definition
 			wantContains(t, applied(first).Message, test.says...)
 			if applied(first).Status != resourcesv1alpha1.ConditionFalse {
-				t.Errorf("nothing is wrong: %s", applied(first).Message)
+				t.Errorf("no mistake is reported: %s", applied(first).Message)
 			}
 			for range 10 {
 				again, _, _ := f.reconcile("set")
 				if again.ResourceVersion != first.ResourceVersion {
-					t.Fatalf("the message goes from %s\nto %s", applied(first).Message, applied(again).Message)
+					t.Fatalf("the message changes from %s\nto %s", applied(first).Message, applied(again).Message)
 				}
 			}
 			f.delete(mr)

@@ -13,7 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// waiting is a ManagedResource with an object like that of an extension, whose kind has a subresource for the status.
+// waiting is a ManagedResource with an object like that of an extension. The object's kind has a status subresource.
 type waiting struct {
 	*fixture
 	group string
@@ -32,13 +32,13 @@ func newWaiting(t *testing.T, name string) *waiting {
 	return &waiting{fixture: f, group: group}
 }
 
-// manifest returns that of an object with an operation and a state.
+// manifest returns the manifest of an object with an operation and a state.
 func (w *waiting) manifest(name, operation, state string) string {
 	return w.here(fmt.Sprintf("apiVersion: %s/v1\nkind: Twin\nmetadata: {name: %s, namespace: NS, annotations: {gardener.cloud/operation: %s}}\n"+
 		"spec: {size: 1}\nstatus: {state: {machines: %s}, resources: [{name: a}]}\n", w.group, name, operation, state))
 }
 
-// declare writes the manifests, and names the objects whose status is applied.
+// declare writes the manifests, and names the object whose status is applied.
 func (w *waiting) declare(named string, manifests ...string) {
 	w.Helper()
 	w.secret("set", "objects.yaml", strings.Join(manifests, "\n---\n"))
@@ -54,7 +54,7 @@ func (w *waiting) declare(named string, manifests ...string) {
 	})
 }
 
-// extension changes a live object as its controller does.
+// extension changes a live object like the controller of an extension.
 func (w *waiting) extension(manifest, patch string, subresource bool) {
 	w.Helper()
 	live, body, owner := w.object(manifest), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("extension")
@@ -76,7 +76,7 @@ func (w *waiting) want(when, manifest, operation string, state any) {
 	}
 }
 
-// TestStatusOnCreation leads an object from its creation with a state to the end of its restoration.
+// TestStatusOnCreation follows an object from its creation with a state to the end of its restoration.
 func TestStatusOnCreation(t *testing.T) {
 	t.Parallel()
 	w := newWaiting(t, "restore")
@@ -102,8 +102,8 @@ func TestStatusOnCreation(t *testing.T) {
 	w.want("created again, without waiting", first, "restore", nil)
 }
 
-// TestStatusOnCreationIsWrittenOnce: a status that was set is not overwritten while the object waits, whoever set it, and one that could
-// not be written is written later.
+// TestStatusOnCreationIsWrittenOnce: a status that any client has set is not overwritten while the object waits. A
+// status that could not be written is written later.
 func TestStatusOnCreationIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWaiting(t, "once")
@@ -112,7 +112,7 @@ func TestStatusOnCreationIsWrittenOnce(t *testing.T) {
 	w.declare("x", first)
 	mr, _, err := w.reconcile("set")
 	if err == nil || applied(mr).Status == resourcesv1alpha1.ConditionTrue {
-		t.Errorf("it is applied without the status: %v, %v", applied(mr), err)
+		t.Errorf("the object is applied without the status: %v, %v", applied(mr), err)
 	}
 	w.want("not written", first, "wait-for-state", nil)
 	w.breakStatus(nil)

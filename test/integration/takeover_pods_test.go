@@ -26,13 +26,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// predecessor is what applied a Deployment before the resource-manager does.
+// predecessor is a tool that applied a Deployment before the resource-manager does.
 type predecessor struct {
 	name string
-	// marks are lines of metadata with which it marks what it applies. NS stands for the namespace.
+	// marks are the lines of metadata with which it marks objects. NS stands for the namespace.
 	marks string
 	apply func(f *fixture, manifest string)
-	// sameMarks says that its marks are ours, so that nothing at all is left to be changed.
+	// sameMarks is set if its marks are ours, so that nothing has to change.
 	sameMarks bool
 }
 
@@ -85,11 +85,10 @@ var predecessors = []predecessor{
 	},
 }
 
-// TestTakeOverLeavesPodsAlone lets the resource-manager take over a Deployment whose Pods run, and only then removes a
-// field that the predecessor had applied too. With -v it prints who owned what before and after.
-//
-// Every resource-manager puts the managed-by label into Pod templates, but not into that of an object that lives without
-// it: that would roll out.
+// TestTakeOverLeavesPodsAlone lets the resource-manager take over a Deployment with running Pods, and only then
+// removes a field that the predecessor had applied, too. With -v it prints the owners of fields before and after.
+// Every resource-manager adds the managed-by label to Pod templates, but not to the template of an object that exists
+// without it, because that would be a rollout.
 func TestTakeOverLeavesPodsAlone(t *testing.T) {
 	for _, p := range predecessors {
 		t.Run(p.name, func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestTakeOverLeavesPodsAlone(t *testing.T) {
 			cleaned := f.settled()
 			f.wantObsolete(cleaned, false)
 			if cleaned.deployment.UID != before.deployment.UID {
-				t.Error("the Deployment was created anew")
+				t.Error("the Deployment was recreated")
 			}
 			f.wantQuiet("set")
 			t.Logf("%s, before → taken over → without OBSOLETE\n%s\n%s", p.name,
@@ -131,7 +130,8 @@ func (p predecessor) marked(f *fixture, manifest string) string {
 	return strings.Replace(manifest, "  labels: {app: web}\n", strings.ReplaceAll(p.marks, "NS", f.namespace), 1)
 }
 
-// applyAsGardener leaves what gardener-resource-manager leaves: the object, and an inventory without digests.
+// applyAsGardener creates the state that gardener-resource-manager leaves: the object, and an inventory without
+// digests.
 func (f *fixture) applyAsGardener(manifest string) {
 	f.Helper()
 	owner := client.FieldOwner("gardener-resource-manager")
@@ -167,14 +167,14 @@ func (f *fixture) kubectl(manifest string, args ...string) {
 	f.Logf("kubectl %s: %s", strings.Join(args, " "), bytes.TrimSpace(output))
 }
 
-// workload is a Deployment and what its controllers made of it.
+// workload is a Deployment and the objects that its controllers created.
 type workload struct {
 	deployment  *appsv1.Deployment
 	replicaSets []string
 	pods        []corev1.Pod
 }
 
-// settled waits until the controllers have seen the Deployment and all its Pods, and no others, are ready.
+// settled waits until the controllers have processed the Deployment, and exactly its Pods exist and are ready.
 func (f *fixture) settled() workload {
 	f.Helper()
 	var w workload
@@ -197,7 +197,7 @@ func (f *fixture) settled() workload {
 	return w
 }
 
-// describePods returns all of the Pods that a restart or a replacement would change.
+// describePods describes everything about the Pods that a restart or a replacement would change.
 func (w workload) describePods() []string {
 	var lines []string
 	for _, pod := range w.pods {
@@ -214,9 +214,9 @@ func (f *fixture) wantUntouched(before, after workload, sameGeneration bool) {
 	f.Helper()
 	was, is := before.deployment, after.deployment
 	if was.UID != is.UID || !equality.Semantic.DeepEqual(was.Spec, is.Spec) {
-		f.Errorf("the Deployment was created anew or changed: UID %s → %s\n%s", was.UID, is.UID, diff.Diff(was.Spec, is.Spec))
+		f.Errorf("the Deployment was recreated or changed: UID %s → %s\n%s", was.UID, is.UID, diff.Diff(was.Spec, is.Spec))
 	}
-	// Kubernetes counts a change of a Deployment's annotations as a new generation, and our marks are annotations.
+	// Kubernetes increments a Deployment's generation if its annotations change, and our marks are annotations.
 	if sameGeneration && was.Generation != is.Generation {
 		f.Errorf("its generation is %d, was %d", is.Generation, was.Generation)
 	}
@@ -242,12 +242,12 @@ func (f *fixture) wantObsolete(w workload, want bool) {
 	}
 	for _, spec := range specs {
 		if env := spec.Containers[0].Env; (len(env) > 0) != want {
-			f.Errorf("the environment is %v, wanted to have OBSOLETE: %v", env, want)
+			f.Errorf("the environment is %v, want OBSOLETE in it: %v", env, want)
 		}
 	}
 }
 
-// workloads prints what became of a workload.
+// workloads prints the states of a workload.
 func workloads(states ...workload) string {
 	var text strings.Builder
 	for _, w := range states {
@@ -260,8 +260,9 @@ func workloads(states ...workload) string {
 	return text.String()
 }
 
-// ownership prints how many fields each manager owns in each state of an object, then which fields got their first owner
-// (+) and lost their last one (-) from one state to the next. A field without an owner is gone, or has its default.
+// ownership prints how many fields each manager owns in each state of an object. Then it prints which fields got
+// their first owner (+) or lost their last one (-) from one state to the next. A field without an owner was removed
+// or has its default.
 func ownership(tb testing.TB, states ...metav1.Object) string {
 	tb.Helper()
 	var owners []string
@@ -291,7 +292,8 @@ func ownership(tb testing.TB, states ...metav1.Object) string {
 	return text.String()
 }
 
-// counts prints how many fields an owner has in each state, and which one it is if it is a single one at last.
+// counts prints how many fields an owner has in each state. If it has a single field in the last state, it prints
+// that field.
 func counts(states []map[string]*fieldpath.Set, owner string) string {
 	numbers, only := make([]string, len(states)), ""
 	for i, fields := range states {
@@ -306,7 +308,7 @@ func counts(states []map[string]*fieldpath.Set, owner string) string {
 	return strings.Join(numbers, " → ") + only
 }
 
-// fieldsByOwner returns the fields that have no fields below them, by manager, operation and subresource.
+// fieldsByOwner returns the leaf fields by manager, operation and subresource.
 func fieldsByOwner(tb testing.TB, obj metav1.Object) map[string]*fieldpath.Set {
 	tb.Helper()
 	result := map[string]*fieldpath.Set{}

@@ -53,7 +53,7 @@ func toObject[T any](f *fixture, manifest string, obj T) T {
 	return obj
 }
 
-// serverSideApply applies a manifest as another tool would.
+// serverSideApply applies a manifest like another tool.
 func (f *fixture) serverSideApply(manifest, manager string) {
 	f.Helper()
 	var obj map[string]any
@@ -65,8 +65,8 @@ func (f *fixture) serverSideApply(manifest, manager string) {
 		client.ForceOwnership))
 }
 
-// TestTakeOver lets the resource-manager take over a Deployment that something else applied. It must neither be created
-// anew nor rolled out, and what the manifest then no longer has must go.
+// TestTakeOver lets the resource-manager take over a Deployment that another tool applied. The Deployment must
+// neither be recreated nor rolled out, and fields that then leave the manifest must be removed.
 func TestTakeOver(t *testing.T) {
 	for name, apply := range map[string]func(f *fixture, manifest string){
 		"gardener-resource-manager (update)": func(f *fixture, manifest string) {
@@ -91,9 +91,9 @@ func TestTakeOver(t *testing.T) {
 			f.manage("set", f.web(obsolete))
 			f.reconcileOK("set")
 			taken := f.liveDeployment()
-			// The generation of a Deployment moves with its annotations too, so it tells nothing.
+			// The generation of a Deployment also changes with its annotations, so it proves nothing.
 			if taken.UID != before.UID || !equality.Semantic.DeepEqual(taken.Spec, before.Spec) {
-				t.Errorf("the Deployment was created anew or rolled out: UID %s → %s, spec %+v → %+v",
+				t.Errorf("the Deployment was recreated or rolled out: UID %s → %s, spec %+v → %+v",
 					before.UID, taken.UID, before.Spec, taken.Spec)
 			}
 			f.requests.writes()
@@ -106,10 +106,10 @@ func TestTakeOver(t *testing.T) {
 			f.reconcileOK("set")
 			after := f.liveDeployment()
 			if env := after.Spec.Template.Spec.Containers[0].Env; len(env) > 0 {
-				t.Errorf("the removed field is still there: %v", env)
+				t.Errorf("the removed field still exists: %v", env)
 			}
 			if after.UID != before.UID {
-				t.Error("the Deployment was created anew")
+				t.Error("the Deployment was recreated")
 			}
 			t.Logf("managers before: %v, after: %v", managers(before), managers(after))
 		})
@@ -145,13 +145,13 @@ func TestAddedFieldsAreRemoved(t *testing.T) {
 	f.reconcileOK("set")
 	deployment = f.liveDeployment()
 	if containers := deployment.Spec.Template.Spec.Containers; len(containers) != 1 || len(containers[0].Env) > 0 {
-		t.Errorf("containers are %+v", containers)
+		t.Errorf("the containers are %+v", containers)
 	}
 	if deployment.Labels["mine"] != "kept" {
-		t.Errorf("labels are %v", deployment.Labels)
+		t.Errorf("the labels are %v", deployment.Labels)
 	}
 	if data := f.liveConfigMap("one").Data; len(data) != 1 {
-		t.Errorf("data is %v", data)
+		t.Errorf("the data is %v", data)
 	}
 	f.requests.writes()
 	f.reconcileOK("set")
@@ -177,10 +177,10 @@ func TestFieldsOfControllersAreKept(t *testing.T) {
 	f.reconcileOK("set")
 	deployment = f.liveDeployment()
 	if deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {
-		t.Error("the trace of kubectl rollout restart is gone")
+		t.Error("the annotation of kubectl rollout restart was removed")
 	}
 	if len(deployment.Finalizers) != 1 || deployment.Annotations["example.org/injected"] != "yes" {
-		t.Errorf("finalizers are %v, annotations %v", deployment.Finalizers, deployment.Annotations)
+		t.Errorf("the finalizers are %v, the annotations %v", deployment.Finalizers, deployment.Annotations)
 	}
 	if len(deployment.Spec.Template.Spec.Containers[0].Command) != 1 {
 		t.Error("the new field is not applied")
@@ -189,8 +189,8 @@ func TestFieldsOfControllersAreKept(t *testing.T) {
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
-// TestEditThatIsInvalidBesideTheManifestIsPutBack has a person give a port of a Service another number. Beside the one of the manifest,
-// which has the same name, it is invalid.
+// TestEditThatIsInvalidBesideTheManifestIsPutBack: a user changes the number of a Service's port. Next to the
+// manifest's port, which has the same name, it is invalid.
 func TestEditThatIsInvalidBesideTheManifestIsPutBack(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: "+f.namespace+"}\n"+
@@ -208,8 +208,8 @@ func TestEditThatIsInvalidBesideTheManifestIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTakeOverOfAnInvalidObject has a predecessor leave a Service whose port has the name of that of the manifest, and
-// another number.
+// TestTakeOverOfAnInvalidObject: a predecessor leaves a Service whose port has the same name as the manifest's port,
+// but a different number.
 func TestTakeOverOfAnInvalidObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		manager  string
@@ -235,7 +235,7 @@ func TestTakeOverOfAnInvalidObject(t *testing.T) {
 			if test.says != "" {
 				wantContains(t, applied(mr).Message, test.says)
 				if service.ResourceVersion != version {
-					t.Errorf("it was written: %+v", service)
+					t.Errorf("the Service was written: %+v", service)
 				}
 				return
 			}

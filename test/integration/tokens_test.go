@@ -21,7 +21,8 @@ func (f *fixture) tokenSecret(labels, data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: access, namespace: %s, labels: {%s}}\nstringData: {%s}\n", f.namespace, labels, data)
 }
 
-// applyAndRequest lets the predecessor apply a Secret, and its token requestor fill it in: both write as one manager.
+// applyAndRequest applies a Secret as the predecessor, and fills it as the predecessor's token requestor. Both write
+// as the same manager.
 func (f *fixture) applyAndRequest(labels map[string]string) {
 	f.Helper()
 	secret := &corev1.Secret{
@@ -34,7 +35,7 @@ func (f *fixture) applyAndRequest(labels map[string]string) {
 	must(f, f.client.Update(f.ctx, secret, fieldOwner(tokenRequestor)))
 }
 
-// liveKeys returns the keys of the Secret's data and whether it is said when the token is renewed.
+// liveKeys returns the keys of the Secret's data, and whether the time of the token's renewal is recorded.
 func (f *fixture) liveKeys() (string, bool) {
 	f.Helper()
 	secret := &corev1.Secret{}
@@ -53,7 +54,7 @@ func TestTokenOfATakenOverSecretIsKept(t *testing.T) {
 	f.manage("set", f.tokenSecret(tokenLabels, `config: "1"`))
 	f.reconcileOK("set")
 	if keys, renewed := f.liveKeys(); keys != "bundle.crt config token" || !renewed {
-		t.Errorf("the Secret has %s, and the time of renewal: %t", keys, renewed)
+		t.Errorf("the keys of the Secret are %s, and a time of renewal exists: %t", keys, renewed)
 	}
 	f.wantQuiet("set")
 	f.restart()
@@ -61,7 +62,7 @@ func TestTokenOfATakenOverSecretIsKept(t *testing.T) {
 	f.secret("set", "objects.yaml", f.tokenSecret(tokenLabels, `other: "2"`))
 	f.reconcileOK("set")
 	if keys, renewed := f.liveKeys(); keys != "bundle.crt other token" || !renewed {
-		t.Errorf("after a change the Secret has %s, and the time of renewal: %t", keys, renewed)
+		t.Errorf("after a change the keys of the Secret are %s, and a time of renewal exists: %t", keys, renewed)
 	}
 }
 
@@ -73,12 +74,12 @@ func TestTokenOfAManifestIsTakenOver(t *testing.T) {
 	f.secret("set", "objects.yaml", f.tokenSecret(tokenLabels, `config: "1"`))
 	f.reconcileOK("set")
 	if keys, _ := f.liveKeys(); keys != "bundle.crt config" {
-		t.Errorf("the Secret has %s", keys)
+		t.Errorf("the keys of the Secret are %s", keys)
 	}
 }
 
 // The token requestor copies tokens into Secrets of the target cluster that only the source Secret names. The
-// resource-manager itself has to find them, in its cache of the source cluster.
+// resource-manager itself has to find them in its cache of the source cluster.
 func TestBinaryKeepsCopiedTokens(t *testing.T) {
 	for name, test := range map[string]struct {
 		target string
@@ -89,7 +90,7 @@ func TestBinaryKeepsCopiedTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.applyAndRequest(map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}) // as a ManagedResource does
+			f.applyAndRequest(map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}) // like a ManagedResource
 			must(t, f.client.Create(f.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 				Namespace: f.namespace, Name: "source", Labels: tokenLabelMap, Annotations: map[string]string{
 					resourcesv1alpha1.AnnotationTokenTargetName:      test.target,
@@ -100,7 +101,7 @@ func TestBinaryKeepsCopiedTokens(t *testing.T) {
 			f.manage("set", f.tokenSecret("", `config: "1"`))
 			f.eventuallyApplied("set", resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded)
 			if keys, _ := f.liveKeys(); keys != test.want {
-				t.Errorf("the Secret has %s, want %s", keys, test.want)
+				t.Errorf("the keys of the Secret are %s, want %s", keys, test.want)
 			}
 		})
 	}

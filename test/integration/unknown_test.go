@@ -22,7 +22,8 @@ spec: {serviceName: web, replicas: 0, selector: {matchLabels: {app: x}}, templat
   volumeClaimTemplates: [{metadata: {name: data}, spec: {acessModes: [], accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
 `
 
-// TestUnknownFields applies objects with fields that the API server does not know, without them, and says so for as long as they are there.
+// TestUnknownFields applies objects without the fields that the API server does not know, and reports these fields as
+// long as they exist.
 func TestUnknownFields(t *testing.T) {
 	f := newFixture(t)
 	f.manage("set", f.here(misspelt), f.configMap("one", "1"))
@@ -40,15 +41,15 @@ func TestUnknownFields(t *testing.T) {
 
 	again := f.reconcileOK("set")
 	if applied(again).Message != said || again.ResourceVersion != mr.ResourceVersion {
-		t.Errorf("the message becomes %s", applied(again).Message)
+		t.Errorf("the message changes to %s", applied(again).Message)
 	}
 	f.secret("set", "objects.yaml", f.configMap("one", "1"))
-	f.reconcileUntil("set", "nothing is left to be said", func(mr *resourcesv1alpha1.ManagedResource) bool {
+	f.reconcileUntil("set", "no field is reported", func(mr *resourcesv1alpha1.ManagedResource) bool {
 		return applied(mr).Message == "All resources are applied."
 	})
 }
 
-// TestUnknownFieldsOfACustomResource are applied once the definition has them.
+// TestUnknownFieldsOfACustomResource: unknown fields are applied once the definition has them.
 func TestUnknownFieldsOfACustomResource(t *testing.T) {
 	f := newFixture(t)
 	definition := f.here(gearDefinition) + f.here(gearVersion1("true"))
@@ -67,7 +68,7 @@ func TestUnknownFieldsOfACustomResource(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreRefused if that is configured.
+// TestUnknownFieldsAreRefused: objects with unknown fields are rejected if that is configured.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	f := newFixture(t)
 	f.strict = true

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// gearVersion2 is the second version of a kind. It has a field with a default that the first one lacks.
+// gearVersion2 is the second version of a kind. It has a field with a default that the first version lacks.
 const (
 	gearDefinition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -28,7 +28,7 @@ spec:
 		" teeth: {type: integer, default: 7}}}}}}}\n"
 )
 
-// gearVersion1 returns the first version, which may be the one that is stored.
+// gearVersion1 returns the first version. It can be the stored version.
 func gearVersion1(stored string) string {
 	return "  - {name: v1, served: true, storage: " + stored + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}\n"
 }
@@ -44,8 +44,8 @@ func (f *fixture) defineGears(definition string) {
 	})
 }
 
-// TestVersionWithNewFields has a kind get a version with fields that have defaults. What managers own is recorded in the former version, in
-// which the API server cannot express the object.
+// TestVersionWithNewFields adds a version with defaulted fields to a kind. Field ownership is recorded in the
+// previous version, which cannot express the object.
 func TestVersionWithNewFields(t *testing.T) {
 	for _, test := range []struct{ name, before, after string }{
 		{"our version moves", "v1", "v2"},
@@ -87,7 +87,7 @@ func TestVersionWithNewFields(t *testing.T) {
 			}
 			after := f.object(gear("v2", "1"))
 			if size, _, _ := unstructured.NestedInt64(after.Object, "spec", "size"); size != 2 || after.GetLabels()["theirs"] != "x" {
-				t.Errorf("it is %v", after.Object)
+				t.Errorf("the object is %v", after.Object)
 			}
 		})
 	}

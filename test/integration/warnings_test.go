@@ -15,7 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// report writes an Event about an object, as a controller does.
+// report writes an Event about an object, like a controller.
 func (f *fixture) report(about *unstructured.Unstructured, eventType, message string) {
 	f.Helper()
 	at := metav1.NewTime(f.clock.Now().Add(-3 * time.Minute))
@@ -29,7 +29,7 @@ func (f *fixture) report(about *unstructured.Unstructured, eventType, message st
 	}))
 }
 
-// stuckService is a ManagedResource that is being deleted, with a Service that does not go.
+// stuckService is a ManagedResource that is being deleted, with a Service whose deletion is blocked.
 func (f *fixture) stuckService() *unstructured.Unstructured {
 	f.Helper()
 	mr := f.manage("set", fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: front, namespace: %s, "+
@@ -40,7 +40,7 @@ func (f *fixture) stuckService() *unstructured.Unstructured {
 	return f.getObject("v1", "Service", "front")
 }
 
-// countEventReads counts the requests for Events of the target cluster, and answers them with an error if there is one.
+// countEventReads counts the requests for Events of the target cluster. If err is set, it answers them with err.
 func (f *fixture) countEventReads(err error) *int {
 	count := 0
 	f.requests.breakWith(func(request *http.Request) error {
@@ -67,7 +67,7 @@ func TestEventsOfAStuckService(t *testing.T) {
 	former.SetUID("of-a-former-one")
 	f.report(former, corev1.EventTypeWarning, "of a former one")
 
-	f.clock.Step(5 * time.Second) // the status does not tell at every look
+	f.clock.Step(5 * time.Second) // the status does not report every reconcile
 	mr, _, err := f.reconcile("set")
 	must(t, err)
 	wantContains(t, applied(mr).Message, "beside: it is being deleted",
@@ -81,7 +81,7 @@ func TestEventsOfAStuckService(t *testing.T) {
 	f.report(service, corev1.EventTypeWarning, "and the cloud is down")
 	again, _, _ := f.reconcile("set")
 	if *reads != 1 || again.ResourceVersion != mr.ResourceVersion {
-		t.Errorf("the Events were read %d times, and the message is %s", *reads, applied(again).Message)
+		t.Errorf("the Events were read %d times, the message is %s", *reads, applied(again).Message)
 	}
 	f.clock.Step(5 * time.Second)
 	mr, _, _ = f.reconcile("set")
@@ -96,10 +96,10 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 		mr, result, err := f.reconcile("set")
 		if condition := applied(mr); err != nil || result.RequeueAfter <= 0 ||
 			condition.Reason != resourcesv1alpha1.ReasonDeletionPending || strings.Contains(condition.Message, "Events") {
-			t.Errorf("%v, back after %s, %s: %s", err, result.RequeueAfter, condition.Reason, condition.Message)
+			t.Errorf("error %v, requeue interval %s, %s: %s", err, result.RequeueAfter, condition.Reason, condition.Message)
 		}
 	}
 	if *reads != 1 {
-		t.Errorf("Events that cannot be read are asked for %d times", *reads)
+		t.Errorf("Events that cannot be read were requested %d times", *reads)
 	}
 }

@@ -15,40 +15,41 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// declare changes the manifest of the Deployment, and reconciles until it is applied.
+// declare changes the manifest of the Deployment and reconciles until it is applied.
 func (f *fixture) declare(replicas int) {
 	f.Helper()
 	f.secret("set", "objects.yaml", f.webWithReplicas(replicas, ""))
 	f.reconcileOK("set")
 }
 
-// wantRest reconciles at rest, which must not write anything to the target cluster.
+// wantRest reconciles at rest. The reconcile must not write to the target cluster.
 func (f *fixture) wantRest(when string) {
 	f.Helper()
 	f.catchUp()
 	f.requests.writes()
 	f.reconcileOK("set")
 	if writes := f.requests.writes(); len(writes) > 0 {
-		f.Errorf("%s: at rest, it sent %v", when, writes)
+		f.Errorf("%s: at rest, the reconcile sent %v", when, writes)
 	}
 }
 
-// wantScaled waits for kube-controller-manager, which looks every 15 seconds.
+// wantScaled waits for kube-controller-manager, which syncs every 15 seconds.
 func (f *fixture) wantScaled(replicas int32) {
 	f.Helper()
 	f.eventually("the autoscaler scales", func() bool { return *f.liveDeployment().Spec.Replicas == replicas })
 }
 
-// wantScaledFromZero waits until the autoscaler has scaled to 3 what got the replicas of its manifest. Right after that, controllers write the
-// status all the time, so that it may take until the next reconcile to leave the replicas to the autoscaler.
+// wantScaledFromZero waits until the autoscaler has scaled the Deployment from the manifest's replicas to 3. Right
+// after that, controllers write the status constantly, so it may take one more reconcile until the replicas are left
+// to the autoscaler.
 func (f *fixture) wantScaledFromZero() {
 	f.Helper()
 	f.wantScaled(3)
 	f.reconcileOK("set")
 }
 
-// TestHibernationBesideAnAutoscaler: the manifest decides whether a Deployment has 0 replicas, the autoscaler how many it has otherwise. It
-// does nothing at 0.
+// TestHibernationBesideAnAutoscaler: the manifest decides whether a Deployment has 0 replicas. Otherwise the
+// autoscaler decides their number. The autoscaler does nothing at 0.
 func TestHibernationBesideAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -81,7 +82,8 @@ func TestHibernationBesideAnAutoscaler(t *testing.T) {
 	f.wantReplicas(7)
 }
 
-// TestScaledToZeroByHand: an autoscaler does nothing at 0, so the replicas of the manifest are sent once, and left to the autoscaler again.
+// TestScaledToZeroByHand: an autoscaler does nothing at 0. So the replicas of the manifest are sent once, and then
+// left to the autoscaler again.
 func TestScaledToZeroByHand(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -120,8 +122,8 @@ func TestScaledToZeroByHand(t *testing.T) {
 	f.wantRest("without autoscaler")
 }
 
-// TestDeploymentFailsAtZero: the autoscaler is applied in the same wave as the Deployment, whose update fails. Then the Deployment counts as
-// scaled, and is woken all the same.
+// TestDeploymentFailsAtZero: the autoscaler is applied in the same wave as the Deployment, whose update fails. The
+// Deployment then counts as scaled, but must be scaled up all the same.
 func TestDeploymentFailsAtZero(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -143,7 +145,8 @@ func TestDeploymentFailsAtZero(t *testing.T) {
 	f.wantRest("scaled")
 }
 
-// TestZeroThatIsLeftAlone: where others decide about 0 replicas, neither the 0 of the manifest nor that of the cluster is corrected.
+// TestZeroThatIsLeftAlone: if others decide about 0 replicas, neither the 0 of the manifest nor that of the cluster
+// is corrected.
 func TestZeroThatIsLeftAlone(t *testing.T) {
 	controlled := func(f *fixture) {
 		autoscaler := f.autoscaler()
@@ -186,7 +189,7 @@ func TestZeroThatIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAutoscalerGoesToAnotherController: at 0, the manifest counts once the autoscaler has no other controller any more.
+// TestAutoscalerGoesToAnotherController: at 0, the manifest applies once no other controller controls the autoscaler.
 func TestAutoscalerGoesToAnotherController(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -35,7 +35,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// shared is for tests that restrict the controller to namespaces of their own. It has the kinds of Istio.
+// shared is for tests that restrict the controller to their own namespaces. It has the kinds of Istio.
 var (
 	shared  controlplane.Shared
 	defined sync.Once
@@ -109,7 +109,7 @@ func newFixtureIn(t *testing.T, config *rest.Config) *fixture {
 	return f
 }
 
-// run runs a controller for some namespaces until the function is called that it returns, or the test ends.
+// run runs a controller for some namespaces until the returned function is called or the test ends.
 func (f *fixture) run(namespaces ...string) (stop func()) {
 	f.Helper()
 	config := rest.CopyConfig(f.config)
@@ -150,14 +150,14 @@ func (f *fixture) patch(object client.Object, change map[string]any) {
 	f.Helper()
 	body, err := json.Marshal(change)
 	kit.Must(f, err)
-	patched, ok := object.DeepCopyObject().(client.Object) // which the answer overwrites
+	patched, ok := object.DeepCopyObject().(client.Object) // because the answer overwrites it
 	if !ok {
-		f.Fatalf("%T is no object", object)
+		f.Fatalf("%T is not a client.Object", object)
 	}
 	kit.Must(f, f.client.Patch(f.ctx, patched, client.RawPatch(types.MergePatchType, body)))
 }
 
-// filter reads an EnvoyFilter; nil if there is none.
+// filter reads an EnvoyFilter. It returns nil if it does not exist.
 func (f *fixture) filter(namespace, source string) *unstructured.Unstructured {
 	f.Helper()
 	object := &unstructured.Unstructured{}
@@ -168,7 +168,7 @@ func (f *fixture) filter(namespace, source string) *unstructured.Unstructured {
 	return object
 }
 
-// clusters returns the names of the clusters that an EnvoyFilter has settings for, without what all have in common.
+// clusters returns the names of the clusters that an EnvoyFilter has settings for, except the settings that all of them have in common.
 func (f *fixture) clusters(namespace, source string) []string {
 	f.Helper()
 	object := f.filter(namespace, source)
@@ -181,7 +181,7 @@ func (f *fixture) clusters(namespace, source string) []string {
 	for _, one := range patches {
 		fields, ok := one.(map[string]any)
 		if !ok {
-			f.Fatalf("the patch %v is no object", one)
+			f.Fatalf("the patch %v is not an object", one)
 		}
 		name, _, err := unstructured.NestedString(fields, "match", "cluster", "name")
 		kit.Must(f, err)
@@ -190,19 +190,19 @@ func (f *fixture) clusters(namespace, source string) []string {
 	return names
 }
 
-// eventually waits until an EnvoyFilter has settings for exactly these clusters; none for no EnvoyFilter.
+// eventually waits until an EnvoyFilter has settings for exactly the given clusters. Without clusters, the EnvoyFilter must not exist.
 func (f *fixture) eventually(reason, namespace, source string, want ...string) {
 	f.Helper()
 	kit.Eventually(f, reason, func() string {
 		if got := f.clusters(namespace, source); !slices.Equal(got, want) || (got == nil) != (want == nil) {
-			return fmt.Sprintf("there are settings for %q, not %q", got, want)
+			return fmt.Sprintf("the settings are for %q, want %q", got, want)
 		}
 		return ""
 	})
 }
 
-// quiet returns the requests of the controller since the last Forget that were no watches, once it has done all that there was to do:
-// a further namespace has its EnvoyFilter.
+// quiet waits until the controller has finished its work, which the EnvoyFilter of a further namespace shows. It returns the
+// controller's requests since the last Forget that are not watches.
 func (f *fixture) quiet(other string) []string {
 	f.Helper()
 	service := f.service(other, "barrier"+fmt.Sprint(time.Now().UnixNano()))

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLifeOfADestinationRule: EnvoyFilters follow rules, Services and namespaces as they come, go and change.
+// TestLifeOfADestinationRule checks that EnvoyFilters follow rules, Services and namespaces as they are created, changed and deleted.
 func TestLifeOfADestinationRule(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -25,7 +25,7 @@ func TestLifeOfADestinationRule(t *testing.T) {
 	kit.Must(t, f.client.Create(f.ctx, one.DeepCopy()))
 	service := f.service(f.source, "shop")
 	shop := "80||shop." + f.source
-	f.eventually("the Service comes after its rule", f.ingress, f.source, shop)
+	f.eventually("the Service is created after its rule", f.ingress, f.source, shop)
 	namespace := &corev1.Namespace{}
 	kit.Must(t, f.client.Get(f.ctx, client.ObjectKey{Name: f.source}, namespace))
 	live := f.filter(f.ingress, f.source)
@@ -42,25 +42,25 @@ func TestLifeOfADestinationRule(t *testing.T) {
 	f.patch(service, map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"name": "a", "port": 80}, map[string]any{"name": "grpc", "port": 90}}}})
 	f.eventually("another port", f.ingress, f.source, shop, "90||shop."+f.source)
 	f.patch(service, marked("annotations", istiocluster.AnnotationExportTo, second))
-	f.eventually("the Service is visible elsewhere alone", f.ingress, f.source)
+	f.eventually("the Service is visible only elsewhere", f.ingress, f.source)
 	f.patch(service, marked("annotations", istiocluster.AnnotationExportTo, "*"))
 	f.eventually("the Service is visible again", f.ingress, f.source, shop, "90||shop."+f.source)
 	f.patch(one, map[string]any{"spec": map[string]any{"exportTo": []any{f.ingress}}})
-	f.eventually("the rule is visible elsewhere alone", second, f.source)
+	f.eventually("the rule is visible only elsewhere", second, f.source)
 	f.patch(one, map[string]any{"spec": map[string]any{"exportTo": []any{"*"}}})
 	f.eventually("the rule is visible again", second, f.source, shop, "90||shop."+f.source)
 	f.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}, marked("labels", istiocluster.LabelExposureClass, nil))
 	f.eventually("a namespace loses its gateways", second, f.source)
 	kit.Must(t, f.client.Delete(f.ctx, one.DeepCopy()))
-	f.eventually("the rule goes", f.ingress, f.source)
+	f.eventually("the rule is deleted", f.ingress, f.source)
 	kit.Must(t, f.client.Create(f.ctx, one.DeepCopy()))
-	f.eventually("the rule comes again", f.ingress, f.source, shop, "90||shop."+f.source)
+	f.eventually("the rule is created again", f.ingress, f.source, shop, "90||shop."+f.source)
 	kit.Must(t, f.client.Delete(f.ctx, service))
-	f.eventually("the Service goes", f.ingress, f.source)
+	f.eventually("the Service is deleted", f.ingress, f.source)
 	f.service(f.source, "shop")
-	f.eventually("the Service comes again", f.ingress, f.source, shop)
+	f.eventually("the Service is created again", f.ingress, f.source, shop)
 	kit.Must(t, f.client.Delete(f.ctx, namespace))
-	f.eventually("the namespace goes", f.ingress, f.source)
+	f.eventually("the namespace is deleted", f.ingress, f.source)
 }
 
 // marked returns a change of one label or annotation.
@@ -68,7 +68,8 @@ func marked(field, key string, value any) map[string]any {
 	return map[string]any{"metadata": map[string]any{field: map[string]any{key: value}}}
 }
 
-// TestHandMadeChangesArePutBack: whatever somebody changes of an EnvoyFilter, or if it is deleted; but labels of others stay.
+// TestHandMadeChangesArePutBack checks that every change of an EnvoyFilter by another client is reverted, and so is a deletion. Labels
+// of other clients are kept.
 func TestHandMadeChangesArePutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -79,7 +80,7 @@ func TestHandMadeChangesArePutBack(t *testing.T) {
 	want := f.filter(f.ingress, f.source)
 	again := func(reason string) {
 		t.Helper()
-		kit.EventuallyTrue(t, reason+" is put back", func() bool {
+		kit.EventuallyTrue(t, reason+" is reverted", func() bool {
 			live := f.filter(f.ingress, f.source)
 			return live != nil && istiocluster.Digest(live) == istiocluster.Digest(want)
 		})
@@ -103,7 +104,8 @@ func TestHandMadeChangesArePutBack(t *testing.T) {
 	again("a deletion")
 }
 
-// TestOneRequestForEachEnvoyFilter: and none if nothing differs, as after a start, or with what gardener-resource-manager made.
+// TestOneRequestForEachEnvoyFilter checks that an EnvoyFilter is written by one request. If nothing differs, as after a restart or with
+// an EnvoyFilter of gardener-resource-manager, it is not written.
 func TestOneRequestForEachEnvoyFilter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -120,7 +122,7 @@ func TestOneRequestForEachEnvoyFilter(t *testing.T) {
 	live := f.filter(f.ingress, f.source)
 	f.patch(live, marked("annotations", "their", "annotation"))
 	if sent := f.quiet(other); len(sent) != 1 {
-		t.Errorf("sent were %q", sent)
+		t.Errorf("the requests are %q", sent)
 	}
 	stop()
 	adopted := f.filter(f.ingress, f.source)
@@ -134,20 +136,20 @@ func TestOneRequestForEachEnvoyFilter(t *testing.T) {
 	kit.Must(t, f.client.Create(f.ctx, stale, client.FieldOwner("gardener-resource-manager")))
 	f.requests.Forget()
 	f.run(all...)
-	f.eventually("what nobody asks for goes", f.ingress, "gone")
+	f.eventually("the unwanted EnvoyFilter is deleted", f.ingress, "gone")
 	for _, request := range f.quiet(other) {
 		if !strings.HasPrefix(request, "GET ") && !strings.HasSuffix(request, "/gone-cluster-configuration") {
 			t.Errorf("a new controller sends %s", request)
 		}
 	}
 	if got := f.filter(f.ingress, f.source); got.GetResourceVersion() != adopted.GetResourceVersion() {
-		t.Error("what was right was written")
+		t.Error("the correct EnvoyFilter was written")
 	}
 	f.patch(adopted, map[string]any{"spec": map[string]any{"configPatches": []any{}}})
 	f.eventually("a change after the takeover", f.ingress, f.source, "80||shop."+f.source)
 }
 
-// TestIstioComesAndGoes: its kinds are defined and removed, one after the other, while the controller runs.
+// TestIstioComesAndGoes defines and removes the kinds of Istio one after the other while the controller runs.
 func TestIstioComesAndGoes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -163,16 +165,16 @@ func TestIstioComesAndGoes(t *testing.T) {
 	install(t, f.config, rules)
 	kit.EventuallyTrue(t, "a rule", func() bool { return f.client.Create(f.ctx, rule(f.source, "shop")) == nil })
 	install(t, f.config, filters)
-	f.eventually("both kinds are there", f.ingress, f.source, shop)
+	f.eventually("both kinds exist", f.ingress, f.source, shop)
 
 	uninstall(t, f, rules)
-	f.eventually("there are no rules any more", f.ingress, f.source)
+	f.eventually("the kind of rules is removed", f.ingress, f.source)
 	install(t, f.config, rules)
 	kit.EventuallyTrue(t, "a rule again", func() bool { return f.client.Create(f.ctx, rule(f.source, "shop")) == nil })
-	f.eventually("both kinds are there again", f.ingress, f.source, shop)
+	f.eventually("both kinds exist again", f.ingress, f.source, shop)
 	uninstall(t, f, filters)
 	install(t, f.config, filters)
-	f.eventually("EnvoyFilters are there again", f.ingress, f.source, shop)
+	f.eventually("EnvoyFilters exist again", f.ingress, f.source, shop)
 }
 
 func uninstall(t *testing.T, f *fixture, plural string) {
@@ -181,13 +183,13 @@ func uninstall(t *testing.T, f *fixture, plural string) {
 	kit.Must(t, err)
 	name := plural + ".networking.istio.io"
 	kit.Must(t, c.CustomResourceDefinitions().Delete(f.ctx, name, metav1.DeleteOptions{}))
-	kit.EventuallyTrue(t, name+" is gone", func() bool {
+	kit.EventuallyTrue(t, name+" no longer exists", func() bool {
 		_, err := c.CustomResourceDefinitions().Get(f.ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 }
 
-// TestBinary: the configuration enables the controller, which is disabled by default.
+// TestBinary checks that the configuration enables the controller, which is disabled by default.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -204,8 +206,8 @@ func TestBinary(t *testing.T) {
 	p := kit.StartManager(t, kubeconfig, all, "controllers: {istioClusterConfiguration: {enabled: true, concurrentSyncs: 2}}")
 	f.eventually("settings", f.ingress, f.source, "80||shop."+f.source)
 	const created = `resource_manager_istio_cluster_configuration_changes_total{change="created"} `
-	kit.EventuallyTrue(t, "metrics tell", func() bool {
-		_, body := p.Get(p.Metrics, "/metrics") // twice, if an event comes before the cache shows the first time
+	kit.EventuallyTrue(t, "the metrics count the changes", func() bool {
+		_, body := p.Get(p.Metrics, "/metrics") // twice, if an event arrives before the cache shows the first write
 		return strings.Contains(body, created) && !strings.Contains(body, created+"0")
 	})
 	p.Stop()

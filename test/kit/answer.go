@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Answer calls a function for each object of some kinds, again and again until the test ends. The function does what a program would that the test does not
-// run, such as an extension. Kinds that are not served yet, or any more, have no objects.
+// Answer calls a function for each object of some kinds, repeatedly until the test ends. The function simulates a program
+// that the test does not run, such as an extension. Kinds that are not served have no objects.
 func Answer(tb testing.TB, c client.Client, answer func(context.Context, *unstructured.Unstructured), kinds ...schema.GroupVersionKind) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

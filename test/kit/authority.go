@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Authority issues certificates for servers on this machine.
+// Authority is a CA that issues certificates for local servers.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority.
+// NewAuthority creates an Authority.
 func NewAuthority(tb testing.TB) *Authority {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -34,13 +34,13 @@ func NewAuthority(tb testing.TB) *Authority {
 	return &Authority{certificate, key}
 }
 
-// Bundle is what clients trust, in PEM.
+// Bundle returns the CA bundle for clients, in PEM.
 func (a *Authority) Bundle() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: a.certificate.Raw})
 }
 
-// Issue writes a certificate for 127.0.0.1 that is valid until then into a directory, as tls.crt and tls.key, and returns its serial
-// number.
+// Issue writes a certificate for 127.0.0.1 that is valid until a time to a directory, as tls.crt and tls.key, and returns
+// its serial number.
 func (a *Authority) Issue(tb testing.TB, directory string, until time.Time) *big.Int {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +55,8 @@ func (a *Authority) Issue(tb testing.TB, directory string, until time.Time) *big
 	Must(tb, err)
 	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
 	Must(tb, err)
-	// Each file in one step. Whoever reads both in between gets a pair that does not fit, and reads again later.
+	// Write each file atomically. A reader that reads both in between gets a pair that does not match, and reads again
+	// later.
 	for name, content := range map[string][]byte{
 		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: raw}), "tls.key": encoded,
 	} {

@@ -11,20 +11,21 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// Define defines kinds and waits until they are served.
+// Define creates CustomResourceDefinitions and waits until their kinds are served.
 func Define(tb testing.TB, config *rest.Config, definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	tb.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: Patience})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: WaitTimeout})
 	Must(tb, err)
 }
 
-// DefineManagedResources defines ManagedResources as config/crd has them, and waits until they are served.
+// DefineManagedResources creates the CustomResourceDefinition of ManagedResources in config/crd, and waits until the kind
+// is served.
 func DefineManagedResources(tb testing.TB, config *rest.Config) {
 	tb.Helper()
 	root, err := controlplane.RepositoryRoot()
 	Must(tb, err)
 	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, MaxTime: Patience,
+		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, MaxTime: WaitTimeout,
 	})
 	Must(tb, err)
 }

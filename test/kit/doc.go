@@ -1,3 +1,3 @@
-// Package kit holds what tests on a control plane share: waiting, namespaces, requests that were sent, and the resource-manager
-// as a process.
+// Package kit has the common helpers of tests on a control plane: waiting, namespaces, recorded requests, and the
+// resource-manager as a process.
 package kit

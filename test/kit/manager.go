@@ -15,8 +15,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// ManagerOptions are those of a manager of which a process may have many: it serves nothing, and its controllers may have the names of others.
-// It has time to end what it has begun.
+// ManagerOptions are the options of a manager that does not have to be the only one in its process. It serves
+// nothing, and its controllers may have duplicate names. It has time to complete running work.
 func ManagerOptions(scheme *runtime.Scheme) manager.Options {
 	return manager.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -24,8 +24,8 @@ func ManagerOptions(scheme *runtime.Scheme) manager.Options {
 	}
 }
 
-// NewCache returns a further cache of a cluster for some namespaces (all without any), as the resource-manager makes them. It shares the
-// cluster's connections.
+// NewCache returns an additional cache of a cluster for some namespaces (all if there are none), like those of the
+// resource-manager. It shares the connections of the cluster.
 func NewCache(tb testing.TB, of cluster.Cluster, options cache.Options, namespaces ...string) cache.Cache {
 	tb.Helper()
 	options.HTTPClient, options.Mapper, options.Scheme = of.GetHTTPClient(), of.GetRESTMapper(), of.GetScheme()
@@ -40,7 +40,7 @@ func NewCache(tb testing.TB, of cluster.Cluster, options cache.Options, namespac
 	return c
 }
 
-// Run runs a manager until the function that it returns is called, or the test ends.
+// Run runs a manager until the returned function is called, or the test ends.
 func Run(tb testing.TB, mgr manager.Manager) (stop func()) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

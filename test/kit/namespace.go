@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewNamespace creates a namespace with a name of its own, and labels, and returns its name.
+// NewNamespace creates a namespace with a unique name and labels, and returns its name.
 func NewNamespace(tb testing.TB, c client.Client, prefix string, labels map[string]string) string {
 	tb.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}

@@ -31,15 +31,15 @@ type Process struct {
 	Command *exec.Cmd
 	// Written is its log.
 	Written *Output
-	// Health and Metrics are addresses, host and port, of its servers; WebhookPort is the one for webhooks.
+	// Health and Metrics are the addresses, host and port, of its servers. WebhookPort is the port of the webhook server.
 	Health, Metrics string
 	WebhookPort     int
-	// Certificates is the directory of the certificate for webhooks, which Authority has issued.
+	// Certificates is the directory of the webhook certificate, which Authority has issued.
 	Certificates string
 	Authority    *Authority
 }
 
-// Command returns a resource-manager that is not started yet, and what it is going to write. It is killed when the test ends.
+// Command returns a resource-manager that is not started yet, and its future output. It is killed when the test ends.
 func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	tb.Helper()
 	path, err := Binary()
@@ -57,9 +57,10 @@ func Command(tb testing.TB, config string) (*exec.Cmd, *Output) {
 	return command, log
 }
 
-// StartManager starts a resource-manager whose source and target are a control plane, restricted to namespaces (all without any),
-// and waits until it is ready. Extra are more lines of its configuration, for example "controllers: {…}"; leaders are not elected
-// unless it says so. The process is killed when the test ends, and its log shown if the test failed.
+// StartManager starts a resource-manager with a control plane as its source and target, restricted to namespaces (all if
+// there are none), and waits until it is ready. extra are additional lines of its configuration, for example
+// "controllers: {…}". Leader election is disabled unless extra enables it. The process is killed when the test ends, and
+// its log is printed if the test failed.
 func StartManager(tb testing.TB, kubeconfig []byte, namespaces []string, extra string) *Process {
 	tb.Helper()
 	if !strings.Contains(extra, "leaderElection:") {
@@ -77,8 +78,8 @@ server:
 `+extra)
 }
 
-// StartManagerWith is StartManager with a whole configuration, in which $KUBECONFIG, $HEALTH_PORT, $METRICS_PORT, $WEBHOOK_PORT and
-// $CERTIFICATES are replaced, and with changes of the command before it is started.
+// StartManagerWith is like StartManager, but with a complete configuration, in which $KUBECONFIG, $HEALTH_PORT,
+// $METRICS_PORT, $WEBHOOK_PORT and $CERTIFICATES are replaced. tune modifies the command before it is started.
 func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...func(*exec.Cmd)) *Process {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "kubeconfig")
@@ -112,7 +113,7 @@ func StartManagerWith(tb testing.TB, kubeconfig []byte, config string, tune ...f
 	return p
 }
 
-// FreePort returns a port that nobody listens on.
+// FreePort returns a free port.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	port, err := controlplane.FreePort()
@@ -122,7 +123,7 @@ func FreePort(tb testing.TB) int {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Get asks one of the servers. The status is 0 if it does not answer.
+// Get sends a request to one of the servers. The status is 0 if it does not respond.
 func (p *Process) Get(address, path string) (status int, body string) {
 	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Second)
 	defer cancel()
@@ -149,7 +150,7 @@ func ReadAll(tb testing.TB, body io.ReadCloser) string {
 	return string(text)
 }
 
-// Stop asks the process to stop and checks that it does so without an error.
+// Stop stops the process and checks that it exits without an error.
 func (p *Process) Stop() {
 	p.Helper()
 	Must(p, p.Command.Process.Signal(syscall.SIGTERM))
@@ -159,24 +160,24 @@ func (p *Process) Stop() {
 	case err := <-done:
 		Must(p, err)
 	case <-time.After(stopPatience):
-		p.Fatal("the resource-manager does not stop")
+		p.Fatal("the resource-manager did not stop")
 	}
 }
 
-// Output is what a process writes; several may write and read at once.
+// Output is the output of a process. It is safe for concurrent use.
 type Output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
 }
 
-// Write adds to the output.
+// Write appends to the output.
 func (o *Output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buffer.Write(data)
 }
 
-// String returns all that was written.
+// String returns the whole output.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Request is one that was sent.
+// Request is a recorded request.
 type Request struct {
 	Method string
-	// Path is that of the URL, without the query.
+	// Path is the path of the URL, without the query.
 	Path string
-	// Watch tells whether it asked for a watch.
+	// Watch reports whether it requested a watch.
 	Watch bool
 }
 
 // String returns the method and the path.
 func (r Request) String() string { return r.Method + " " + r.Path }
 
-// Requests are those that were sent through a transport. The zero value is ready for use.
+// Requests records the requests that are sent through a transport. The zero value is ready for use.
 type Requests struct {
 	mu   sync.Mutex
 	sent []Request
@@ -31,7 +31,7 @@ type Requests struct {
 	open map[string]int
 }
 
-// Wrap returns a transport that notes what is sent through it, for rest.Config.Wrap.
+// Wrap returns a transport that records requests, for rest.Config.Wrap.
 func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(sent *http.Request) (*http.Response, error) {
 		watch, _ := strconv.ParseBool(sent.URL.Query().Get("watch"))
@@ -48,13 +48,13 @@ func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// watchBody tells when nobody reads it any more.
+// watchBody reports when the body of a watch is closed.
 type watchBody struct {
 	io.ReadCloser
 	closed func()
 }
 
-// Close closes what is read.
+// Close closes the body.
 func (b *watchBody) Close() error {
 	b.closed()
 	return b.ReadCloser.Close()
@@ -71,7 +71,8 @@ func (r *Requests) note(key string, more int) {
 	}
 }
 
-// Watching returns path and label selector, with a question mark between them, of each open watch of a resource in a namespace.
+// Watching returns path and label selector, separated by a question mark, of each open watch of a resource in a
+// namespace.
 func (r *Requests) Watching(namespace, resource string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,19 +85,19 @@ func (r *Requests) Watching(namespace, resource string) []string {
 	return watches
 }
 
-// Watched tells whether what a path ends with was ever watched.
+// Watched reports whether a path with a suffix was ever watched.
 func (r *Requests) Watched(suffix string) bool {
 	return slices.ContainsFunc(r.All(), func(sent Request) bool { return sent.Watch && strings.HasSuffix(sent.Path, suffix) })
 }
 
-// Forget drops what was sent so far.
+// Forget drops all recorded requests.
 func (r *Requests) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = nil
 }
 
-// All returns what was sent since the last call of Forget, in order.
+// All returns the requests since the last call of Forget, in order.
 func (r *Requests) All() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +109,7 @@ func (r *Requests) Single() []Request {
 	return slices.DeleteFunc(r.All(), func(sent Request) bool { return sent.Watch })
 }
 
-// Writes returns those of Single that change something, as texts.
+// Writes returns the write requests among Single, as texts.
 func (r *Requests) Writes() []string {
 	var sent []string
 	for _, request := range r.Single() {
@@ -119,10 +120,10 @@ func (r *Requests) Writes() []string {
 	return sent
 }
 
-// quietFor is how long nothing has to be sent, before controllers count as being at rest.
+// quietFor is how long controllers must send no requests to be considered idle.
 const quietFor = 2 * time.Second
 
-// Quiet waits until nothing but watches was sent for two seconds.
+// Quiet waits until only watches were sent for quietFor.
 func Quiet(tb testing.TB, all ...*Requests) {
 	tb.Helper()
 	steady := Steady(quietFor)
@@ -135,7 +136,7 @@ func Quiet(tb testing.TB, all ...*Requests) {
 	})
 }
 
-// RoundTripper is a function as a transport.
+// RoundTripper adapts a function to a transport.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.

@@ -28,16 +28,17 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// withRights has every resource-manager that tests start run with the rights of the Helm chart.
-var withRights = flag.Bool("kit.rights", false, "run the resource-manager with the rights that its configuration needs, instead of an administrator's")
+// withRights makes every resource-manager that tests start run with the rights of the Helm chart.
+var withRights = flag.Bool("kit.rights", false,
+	"run the resource-manager with the rights that its configuration needs, instead of an administrator's")
 
-// restricted are the users that have such rights.
+// restricted are the users with these rights.
 var restricted struct {
 	sync.Mutex
 	users []string
 }
 
-// RunAudited is shared.Run, which fails if anything was forbidden to a resource-manager that runs with the rights that its configuration needs.
+// RunAudited is like shared.Run, but fails if a request of a resource-manager with restricted rights was forbidden.
 func RunAudited(shared *controlplane.Shared, m *testing.M) int {
 	flag.Parse()
 	if !*withRights {
@@ -58,7 +59,7 @@ func RunAudited(shared *controlplane.Shared, m *testing.M) int {
 	return code
 }
 
-// forbidden returns what was forbidden to restricted users, unless somebody else's rights were in question.
+// forbidden returns the forbidden requests of restricted users, except for those about the rights of other users.
 func forbidden(auditLog string) []string {
 	file, err := os.Open(auditLog)
 	if err != nil {
@@ -78,7 +79,8 @@ func forbidden(auditLog string) []string {
 				Message string
 			}
 		}
-		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ImpersonatedUser == nil && slices.Contains(restricted.users, event.User.Username) &&
+		if json.Unmarshal(scanner.Bytes(), &event) == nil && event.ImpersonatedUser == nil &&
+			slices.Contains(restricted.users, event.User.Username) &&
 			LacksRights(event.ResponseStatus.Code, event.ResponseStatus.Message) {
 			lines = append(lines, fmt.Sprintf("forbidden: %s %s: %s", event.Verb, event.RequestURI, event.ResponseStatus.Message))
 		}
@@ -87,19 +89,19 @@ func forbidden(auditLog string) []string {
 	return slices.Compact(lines)
 }
 
-// LacksRights tells whether an API server refused something for lack of rights. It also forbids what it does not admit, as to create an object in
-// a namespace that is being deleted.
+// LacksRights reports whether an API server rejected a request because of missing rights. API servers also use this
+// status for requests that they do not admit, such as the creation of an object in a namespace that is being deleted.
 func LacksRights(code int, message string) bool {
 	return code == http.StatusForbidden && (strings.Contains(message, `: User "`) || strings.Contains(message, "attempting to grant"))
 }
 
-// restrict returns a configuration whose connections by a kubeconfig, which is an administrator's, are by other kubeconfigs of users with the
-// rights that it needs.
+// restrict returns a configuration in which the kubeconfigs of an administrator are replaced by kubeconfigs of users with
+// the required rights.
 func restrict(tb testing.TB, config, file string) string {
 	tb.Helper()
 	parsed, err := configv1alpha1.Parse([]byte(config))
 	if err != nil {
-		return config // the test is about that
+		return config // the test covers exactly that
 	}
 	needed, err := rbac.For(parsed)
 	Must(tb, err)
@@ -137,7 +139,7 @@ func restrict(tb testing.TB, config, file string) string {
 	return string(written)
 }
 
-// ofObjects are the rights to have objects of all kinds in ManagedResources, with all that these may ask for.
+// ofObjects returns the rights to manage objects of all kinds through ManagedResources, with all supported features.
 func ofObjects() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: rbac.ForObjects()},
@@ -173,11 +175,12 @@ func (g *granting) user(name string, rules rbac.Rules) string {
 	everywhere := metav1.ObjectMeta{Name: g.namespace + ":" + name}
 	Must(g, g.client.Create(g.Context(), &rbacv1.ClusterRole{ObjectMeta: everywhere, Rules: rules.Cluster}))
 	Must(g, g.client.Create(g.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: everywhere, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everywhere.Name},
+		ObjectMeta: everywhere, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: everywhere.Name},
 	}))
 	for namespace, ones := range rules.Namespaced {
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: everywhere.Name}
-		// Configurations may name namespaces that nobody has created.
+		// Configurations may name namespaces that do not exist.
 		err := g.client.Create(g.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		Must(g, client.IgnoreAlreadyExists(err))
 		Must(g, g.client.Create(g.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: ones}))

@@ -15,7 +15,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// NewViewer creates a ServiceAccount that may see the ManagedResources of its namespace and nothing else, and returns a token of it.
+// NewViewer creates a ServiceAccount that may only read the ManagedResources of its namespace, and returns a token for
+// it.
 func NewViewer(tb testing.TB, c client.Client, namespace, name string) (token string) {
 	tb.Helper()
 	named := func() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -36,8 +37,8 @@ func NewViewer(tb testing.TB, c client.Client, namespace, name string) (token st
 	return request.Status.Token
 }
 
-// View asks the page about ManagedResources for something, with a viewer's token or without one, and returns the first line with data of
-// its answer. The status is 0 if there is no answer; then the line says why.
+// View sends a request to the page of ManagedResources, with a viewer's token or without one, and returns the first line
+// with data of the response. If there is no response, the status is 0 and the line is the error.
 func View(tb testing.TB, page *http.Client, url, token string) (line string, status int) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// Patience is how long is waited for what has to happen. It is long: a machine may be slow, and only failures cost it.
-	Patience = 2 * time.Minute
-	// interval is how often what is waited for is looked at, at first. What takes long is looked at less often, at the latest after longestInterval: a look
-	// costs the programs CPU time that are waited for.
+	// WaitTimeout is how long tests wait for a condition. It is long because machines may be slow, and it costs time only if a
+	// test fails.
+	WaitTimeout = 2 * time.Minute
+	// interval is the initial polling interval. It grows up to longestInterval, because polling costs CPU time that the
+	// tested programs need.
 	interval        = 50 * time.Millisecond
 	longestInterval = 200 * time.Millisecond
-	// steadyLooks is how many looks in a row have to see the same.
+	// steadyLooks is how many consecutive polls must return the same value.
 	steadyLooks = 10
 )
 
@@ -28,7 +29,7 @@ func Must(tb testing.TB, err error) {
 	}
 }
 
-// TextOf returns what an error says, nothing if there is none.
+// TextOf returns the message of an error, or an empty string for nil.
 func TextOf(err error) string {
 	if err == nil {
 		return ""
@@ -36,18 +37,18 @@ func TextOf(err error) string {
 	return err.Error()
 }
 
-// Eventually looks until there is nothing to object to. The test ends with the last objection after Patience, or when its context
-// ends.
+// Eventually polls until objection returns an empty string. It fails the test with the last objection after WaitTimeout, or
+// when the context of the test ends.
 func Eventually(tb testing.TB, reason string, objection func() string) {
 	tb.Helper()
-	EventuallyWithin(tb, Patience, reason, objection)
+	EventuallyWithin(tb, WaitTimeout, reason, objection)
 }
 
-// EventuallyWithin is Eventually for what takes longer.
-func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, objection func() string) {
+// EventuallyWithin is like Eventually with a longer timeout.
+func EventuallyWithin(tb testing.TB, timeout time.Duration, reason string, objection func() string) {
 	tb.Helper()
 	began := time.Now()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	for {
 		last := objection()
@@ -56,7 +57,7 @@ func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, obje
 		}
 		select {
 		case <-deadline.C:
-			tb.Fatalf("not within %s: %s; seen last: %s", patience, reason, last)
+			tb.Fatalf("not within %s: %s; seen last: %s", timeout, reason, last)
 		case <-tb.Context().Done():
 			tb.Fatalf("%s: %v; seen last: %s", reason, tb.Context().Err(), last)
 		case <-time.After(min(max(time.Since(began)/20, interval), longestInterval)):
@@ -64,18 +65,19 @@ func EventuallyWithin(tb testing.TB, patience time.Duration, reason string, obje
 	}
 }
 
-// EventuallyTrue is Eventually for a look that has no words for what it sees.
+// EventuallyTrue is like Eventually for conditions without a description.
 func EventuallyTrue(tb testing.TB, reason string, holds func() bool) {
 	tb.Helper()
 	Eventually(tb, reason, func() string {
 		if holds() {
 			return ""
 		}
-		return "it is not so yet"
+		return "the condition is not true yet"
 	})
 }
 
-// Steady returns a function that reports whether a number has stayed the same for a time, and for some looks: a machine may be slow.
+// Steady returns a function that reports whether a number has not changed for a duration and for several polls, because a
+// machine may be slow.
 func Steady(rest time.Duration) func(number int) bool {
 	last, looks, since := -1, 0, time.Now()
 	return func(number int) bool {
@@ -87,7 +89,7 @@ func Steady(rest time.Duration) func(number int) bool {
 	}
 }
 
-// Change reads an object, changes it and writes it, again and again while others write it in between.
+// Change reads an object, changes it and updates it. It retries on conflicts.
 func Change(tb testing.TB, c client.Client, object client.Object, change func(), options ...client.UpdateOption) {
 	tb.Helper()
 	Must(tb, retry.RetryOnConflict(wait.Backoff{Steps: 100, Duration: interval}, func() error {

@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Webhooks serves webhooks over HTTPS on this machine.
+// Webhooks serves webhooks over HTTPS locally.
 type Webhooks struct {
-	// URL is that of the server, without a path.
+	// URL is the URL of the server, without a path.
 	URL string
-	// CABundle is what clients trust, in PEM.
+	// CABundle is the CA bundle for clients, in PEM.
 	CABundle []byte
 }
 
-// ServeWebhooks serves handlers, by path, until the test ends.
+// ServeWebhooks serves handlers by path until the test ends.
 func ServeWebhooks(tb testing.TB, handlers map[string]http.Handler) *Webhooks {
 	tb.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -37,7 +37,7 @@ func ServeWebhooks(tb testing.TB, handlers map[string]http.Handler) *Webhooks {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // which ends with the error that it was closed
+		_ = server.Serve(listener) // returns an error when it is closed
 	}()
 	tb.Cleanup(func() {
 		Must(tb, server.Close())
@@ -46,7 +46,7 @@ func ServeWebhooks(tb testing.TB, handlers map[string]http.Handler) *Webhooks {
 	return &Webhooks{URL: fmt.Sprintf("https://%s", listener.Addr()), CABundle: certificate}
 }
 
-// ClientConfig tells an API server how to call the webhook of a path.
+// ClientConfig returns the address of the webhook of a path for an API server.
 func (w *Webhooks) ClientConfig(path string) admissionregistrationv1.WebhookClientConfig {
 	url := w.URL + path
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: w.CABundle}

@@ -23,40 +23,41 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// validity is how long certificates of a landscape are valid: it is not meant to live long.
+// validity is how long the certificates of a landscape are valid. A landscape is short-lived.
 const validity = 90 * 24 * time.Hour
 
-// Authority issues certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority.
+// NewAuthority creates a certificate authority.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the authority %s: %w", name, err)
+		return nil, fmt.Errorf("creating the certificate authority %s: %w", name, err)
 	}
 	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name}, key)
 	if err != nil {
-		return nil, fmt.Errorf("making the authority %s: %w", name, err)
+		return nil, fmt.Errorf("creating the certificate authority %s: %w", name, err)
 	}
 	return &Authority{certificate, key}, nil
 }
 
-// PEM is the certificate of the authority.
+// PEM returns the certificate of the authority.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: a.certificate.Raw})
 }
 
-// KeyPEM is the key of the authority.
+// KeyPEM returns the key of the authority.
 func (a *Authority) KeyPEM() ([]byte, error) { return keyutil.MarshalPrivateKeyToPEM(a.key) }
 
-// Pair is a certificate and its key, in PEM.
+// Pair is a certificate and its key, both in PEM.
 type Pair struct{ Certificate, Key []byte }
 
-// Issue issues a certificate for clients and servers, for a user with groups, and for addresses and names of a server.
+// Issue issues a certificate for a user with groups and for the addresses and names of a server. Clients and servers can
+// use it.
 func (a *Authority) Issue(user string, groups []string, addresses []netip.Addr, names ...string) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *Authority) Issue(user string, groups []string, addresses []netip.Addr, 
 	return Pair{pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: raw}), encoded}, nil
 }
 
-// Kubeconfig is a kubeconfig with a pair.
+// Kubeconfig returns a kubeconfig that authenticates with a pair.
 func (a *Authority) Kubeconfig(server string, pair Pair) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["landscape"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: a.PEM()}
@@ -96,23 +97,23 @@ func (a *Authority) Kubeconfig(server string, pair Pair) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// TokenKeys makes the keys that tokens of ServiceAccounts are signed and checked with.
+// TokenKeys creates the keys that sign and verify tokens of ServiceAccounts.
 func TokenKeys() (private, public []byte, err error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the key for tokens: %w", err)
+		return nil, nil, fmt.Errorf("creating the key for tokens: %w", err)
 	}
 	if private, err = keyutil.MarshalPrivateKeyToPEM(crypto.PrivateKey(key)); err != nil {
-		return nil, nil, fmt.Errorf("making the key for tokens: %w", err)
+		return nil, nil, fmt.Errorf("creating the key for tokens: %w", err)
 	}
 	encoded, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the key for tokens: %w", err)
+		return nil, nil, fmt.Errorf("creating the key for tokens: %w", err)
 	}
 	return private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: encoded}), nil
 }
 
-// secrets writes files that only root reads.
+// secrets writes files that only root can read.
 func secrets(directory string, files map[string][]byte) error {
 	for name, content := range files {
 		path := filepath.Join(directory, name)

@@ -21,7 +21,7 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// fieldOwner owns what the landscape applies.
+// fieldOwner owns the fields that the landscape applies.
 const fieldOwner = client.FieldOwner("landscape")
 
 // Client returns a client for the base cluster.
@@ -37,7 +37,7 @@ func (l *Landscape) Client() (client.Client, error) {
 	return c, nil
 }
 
-// deploy applies what runs in the base cluster, and waits until it is ready.
+// deploy applies the manifests of the base cluster, and waits until their workloads are ready.
 func (l *Landscape) deploy(ctx context.Context, began time.Time) error {
 	var c client.Client
 	err := l.waitFor(ctx, "kube-apiserver", func() (err error) {
@@ -49,7 +49,7 @@ func (l *Landscape) deploy(ctx context.Context, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.say("  API server answers after %s", l.since(began))
+	l.say("  API server responds after %s", l.since(began))
 	objects, err := l.objects()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func nodeReady(ctx context.Context, c client.Client, name string) error {
 	return fmt.Errorf("the node %s is not ready", name)
 }
 
-// objects are those of all manifests.
+// objects returns the objects of all manifests.
 func (l *Landscape) objects() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	files, err := fs.Glob(manifests, "manifests/*.yaml")

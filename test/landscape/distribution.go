@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// distributionPrograms is the directory, below that of the built programs, with those of the distribution in place of some. It is a
-	// directory of its own, so that landscapes with either run beside each other.
+	// distributionPrograms is the directory, below that of the built programs, in which programs of the distribution replace
+	// some of them. It is a separate directory so that landscapes of both kinds can run next to each other.
 	distributionPrograms = "distribution"
-	// distributionFiles is where the packages of the distribution are unpacked.
+	// distributionFiles is the directory that the packages of the distribution are unpacked to.
 	distributionFiles = ".distribution"
 )
 
-// distributionPackages has the programs that are taken from Debian packages: the files by the names of the programs.
+// distributionPackages are the Debian packages, each with the files of its programs by the names of the programs.
 var distributionPackages = map[string]map[string]string{
 	"containerd": {"containerd": "usr/bin/containerd", "containerd-shim-runc-v2": "usr/bin/containerd-shim-runc-v2", "ctr": "usr/bin/ctr"},
 	"runc":       {"runc": "usr/sbin/runc"},
@@ -38,7 +38,8 @@ func (l *Landscape) programs() string {
 	return l.builder.Path("")
 }
 
-// containerdConfiguration is the name of the template: Debian 12 has containerd 1.6, whose configuration has another format.
+// containerdConfiguration returns the name of the template. Debian 12 has containerd 1.6, whose configuration has another
+// format.
 func (l *Landscape) containerdConfiguration() string {
 	if l.Distribution {
 		return "containerd-v1.toml"
@@ -46,7 +47,8 @@ func (l *Landscape) containerdConfiguration() string {
 	return "containerd.toml"
 }
 
-// takeDistribution fills the directory of programs with those of the distribution, and with built ones that the distribution does not have.
+// takeDistribution fills the directory of programs with those of the distribution, and with built ones that the
+// distribution lacks.
 func (l *Landscape) takeDistribution(ctx context.Context) error {
 	files := l.builder.Path(distributionFiles)
 	if err := l.unpackDistribution(ctx, files); err != nil {
@@ -64,16 +66,17 @@ func (l *Landscape) takeDistribution(ctx context.Context) error {
 	for name, source := range programs {
 		path := filepath.Join(l.programs(), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("taking the program %s: %w", name, err)
+			return fmt.Errorf("linking the program %s: %w", name, err)
 		}
 		if err := build.ReplaceLink(source, path); err != nil {
-			return fmt.Errorf("taking the program %s: %w", name, err)
+			return fmt.Errorf("linking the program %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// unpackDistribution downloads the Debian packages and unpacks them, without installing them. It does nothing if that was done before.
+// unpackDistribution downloads the Debian packages and unpacks them without installing them. It does nothing if they are
+// already unpacked.
 func (l *Landscape) unpackDistribution(ctx context.Context, directory string) error {
 	if _, err := os.Stat(directory); err == nil {
 		return nil

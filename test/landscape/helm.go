@@ -8,9 +8,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// Helm returns what Helm needs to install a release in a namespace of the base cluster. All that installs charts on a landscape uses it: the field
-// manager is the one of the helm command, because the name of the program, which Helm takes by default, makes two programs conflict in definitions
-// that a release leaves.
+// Helm returns the configuration that Helm needs to install a release in a namespace of the base cluster. All code that
+// installs charts on a landscape uses it. The field manager is that of the helm command. By default, Helm uses the name of
+// the program, so two programs would conflict in definitions that a release keeps.
 func (l *Landscape) Helm(namespace string) (*action.Configuration, error) {
 	kube.ManagedFieldsManager = "helm"
 	kubeconfig := l.Kubeconfig()
@@ -18,7 +18,7 @@ func (l *Landscape) Helm(namespace string) (*action.Configuration, error) {
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
 	config := action.NewConfiguration()
 	if err := config.Init(flags, namespace, ""); err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
+		return nil, fmt.Errorf("preparing Helm: %w", err)
 	}
 	return config, nil
 }

@@ -18,29 +18,29 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// registryName is the registry in the names of all images that the landscape makes.
+// registryName is the registry in the names of all images that the landscape creates.
 const registryName = "trellis.local"
 
-// overwrites is the file with the tags of images of the project, which depend on their contents.
+// overwrites is the file with the tags of the project's images. The tags depend on the contents of the images.
 const overwrites = "images.yaml"
 
-// recipe is what an image is made of.
+// recipe describes the content of an image.
 type recipe struct {
 	// program is the program, below the directory bin of the repository.
 	program string
-	// further are other programs in the image, below the same directory.
+	// further are additional programs in the image, below the same directory.
 	further []string
-	// user is the user that it runs as.
+	// user is the user that the program runs as.
 	user string
-	// own is for programs of the project: the tag is made of the content.
+	// own is true for programs of the project. The tag of their image is derived from its content.
 	own bool
-	// tools adds the programs of Debian that work on nftables.
+	// tools adds Debian's programs that change nftables.
 	tools bool
 }
 
 const nobody = "65532:65532"
 
-// recipes are the images of the landscape that consist of a program, by their names in pkg/images.
+// recipes are the landscape's images that contain a program, by their names in pkg/images.
 var recipes = map[string]recipe{
 	"pause":                   {program: "landscape/pause", user: nobody},
 	"probe":                   {program: "landscape/probe", own: true},
@@ -60,13 +60,13 @@ var recipes = map[string]recipe{
 	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
 	"node-agents":             {program: "landscape/node-agents", further: []string{"landscape/local-provisioner"}, own: true, tools: true},
 
-	// Those of other projects that components of a seed run.
+	// Programs of other projects that the components of a seed run.
 	"vpa-admission-controller": {program: "landscape/vpa-admission-controller", user: nobody},
 	"vpa-recommender":          {program: "landscape/vpa-recommender", user: nobody},
 	"vpa-updater":              {program: "landscape/vpa-updater", user: nobody},
 }
 
-// essential are the images that the base cluster needs for its start. containerd pulls others from the landscape's registry.
+// essential are the images that the base cluster needs to start. containerd pulls all others from the landscape's registry.
 var essential = []string{"pause", "coredns"}
 
 func (l *Landscape) store() (*oci.Store, error) { return oci.Open(l.imagesDirectory()) }
@@ -75,12 +75,12 @@ func (l *Landscape) imagesDirectory() string {
 	return filepath.Join(l.Root, build.Directory, "images")
 }
 
-// KubernetesVersion is the version of Kubernetes that everything is built of.
+// KubernetesVersion returns the version of Kubernetes that all programs are built from.
 func (l *Landscape) KubernetesVersion() (string, error) {
 	return build.Version(l.Root, "test/controlplane/binaries", "k8s.io/kubernetes")
 }
 
-// Images is the list of images, with the tags of this landscape.
+// Images returns the list of images, with the tags of this landscape.
 func (l *Landscape) Images() (images.Vector, error) {
 	path := l.path(overwrites)
 	if _, err := os.Stat(path); err != nil {
@@ -89,7 +89,7 @@ func (l *Landscape) Images() (images.Vector, error) {
 	return images.Load(path)
 }
 
-// ImageOverwrites is what replaces images in the list of images, with the tags of this landscape, in YAML.
+// ImageOverwrites returns the entries that replace images in the list of images with the tags of this landscape, in YAML.
 func (l *Landscape) ImageOverwrites() ([]byte, error) {
 	content, err := os.ReadFile(l.path(overwrites))
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Landscape) ImageOverwrites() ([]byte, error) {
 	return content, nil
 }
 
-// reference is the image with a name.
+// reference returns the reference of the image with this name.
 func (l *Landscape) reference(name string) (string, error) {
 	vector, err := l.Images()
 	if err != nil {
@@ -112,10 +112,10 @@ func (l *Landscape) reference(name string) (string, error) {
 	return image.Reference, err
 }
 
-// Image is the reference of an image of the landscape by its name in pkg/images.
+// Image returns the reference of an image of the landscape by its name in pkg/images.
 func (l *Landscape) Image(name string) (string, error) { return l.reference(name) }
 
-// makeImages makes images, and writes down the tags of those that get theirs from their content.
+// makeImages creates images, and records the tags that are derived from the content.
 func (l *Landscape) makeImages(names []string) error {
 	store, err := l.store()
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *Landscape) makeImages(names []string) error {
 	for _, name := range names {
 		r, known := recipes[name]
 		if !known {
-			return fmt.Errorf("no recipe makes the image %q: choose one of %s", name, strings.Join(Names(), ", "))
+			return fmt.Errorf("no recipe creates the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 		}
 		image, err := defaults.Find(name, images.Options{RuntimeVersion: version, TargetVersion: version})
 		if err != nil {
@@ -161,7 +161,7 @@ func (l *Landscape) makeImages(names []string) error {
 	return l.writeTags(tags)
 }
 
-// removeOldImages removes images that have got another tag, unless another landscape may use them.
+// removeOldImages removes images whose tag has changed, unless another landscape might use them.
 func (l *Landscape) removeOldImages() error {
 	if others, err := l.others(); err != nil || others {
 		return err
@@ -209,11 +209,11 @@ func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
 	if !r.tools {
 		return []oci.Layer{{Files: files}}, nil
 	}
-	// The files of Debian have /tmp and /etc/passwd, and links at the places of some directories.
+	// Debian's files include /tmp and /etc/passwd, and have links in place of some directories.
 	return []oci.Layer{{Archive: l.toolsArchive()}, {Files: files[2:]}}, nil
 }
 
-// Names are the names of the images that the landscape makes of a program.
+// Names returns the names of the images that the landscape creates from a program.
 func Names() []string {
 	var names []string
 	for name := range recipes {
@@ -223,9 +223,9 @@ func Names() []string {
 	return names
 }
 
-// writeTags keeps the tags of other images that were written before.
+// writeTags writes tags to the file of overwrites, and keeps its tags of other images.
 func (l *Landscape) writeTags(tags images.Vector) error {
-	if err := l.makeDirectory(); err != nil { // images can be made before the landscape has started
+	if err := l.makeDirectory(); err != nil { // images can be created before the landscape starts
 		return err
 	}
 	existing := images.Vector{}
@@ -235,21 +235,22 @@ func (l *Landscape) writeTags(tags images.Vector) error {
 		}
 	}
 	var content bytes.Buffer
-	content.WriteString("# Tags that are made of the contents of images. Load it with " + images.OverwriteVariable + ".\nimages:\n")
+	content.WriteString("# Tags that are derived from the contents of images. Load this file with " + images.OverwriteVariable +
+		".\nimages:\n")
 	for _, s := range existing.Overwrite(tags) {
 		fmt.Fprintf(&content, "- {name: %s, repository: %q, tag: %q}\n", s.Name, *s.Repository, *s.Tag)
 	}
 	return os.WriteFile(l.path(overwrites), content.Bytes(), 0o644) //nolint:gosec // no secret
 }
 
-// ctr runs containerd's command line on the containerd of the machine.
+// ctr runs ctr, the command line of containerd, on the containerd of the machine.
 func (l *Landscape) ctr(ctx context.Context, input io.Reader, arguments ...string) ([]byte, error) {
 	pid, err := machine.Process(l.name)
 	if err != nil {
 		return nil, err
 	}
 	if pid == 0 {
-		return nil, errors.New("the base cluster does not run: start it with `make base-cluster`")
+		return nil, errors.New("the base cluster is not running: start it with `make base-cluster`")
 	}
 	socket := fmt.Sprintf("/proc/%d/root%s", pid, containerd)
 	arguments = append([]string{"--address", socket, "--namespace", "k8s.io"}, arguments...)
@@ -264,7 +265,7 @@ func (l *Landscape) ctr(ctx context.Context, input io.Reader, arguments ...strin
 	return output, nil
 }
 
-// importImages brings images into containerd: only those that it does not have, and of those only the layers that it does not have.
+// importImages imports images into containerd. It skips images and layers that containerd already has.
 func (l *Landscape) importImages(ctx context.Context, names []string) error {
 	store, err := l.store()
 	if err != nil {
@@ -324,7 +325,7 @@ func (l *Landscape) importImages(ctx context.Context, names []string) error {
 	return nil
 }
 
-// hasImage reads the list of images of ctr: reference, type, digest.
+// hasImage searches ctr's list of images, which has the columns reference, type and digest.
 func hasImage(list, reference, digest string) bool {
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)

@@ -22,29 +22,30 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// Node is the name of the node of the base cluster.
+// Node is the name of the base cluster's node.
 const Node = "base"
 
-// registryPort is the port of the registry, on the address of the machine.
+// registryPort is the port of the registry at the address of the machine.
 const registryPort = 5000
 
-// Options describe a landscape.
+// Options configure a landscape.
 type Options struct {
-	// Root is the root of the repository, whose programs run.
+	// Root is the root of the repository whose programs run.
 	Root string
-	// Directory has all files of the landscape.
+	// Directory contains all files of the landscape.
 	Directory string
-	// Block is the block of addresses. Left empty, it is the first one of 10.99.0.0/16, 10.100.0.0/16 … that the host has no route to.
+	// Block is the block of addresses. If empty, it is the first of 10.99.0.0/16, 10.100.0.0/16 … that the host has no route
+	// to.
 	Block string
 	// Distribution uses containerd, runc and CNI plugins of the Debian distribution instead of building them.
 	Distribution bool
 	// InstallPackages installs missing Debian packages.
 	InstallPackages bool
-	// Out gets the progress.
+	// Out receives the progress.
 	Out io.Writer
 }
 
-// namePrefix begins the names of all landscapes.
+// namePrefix is the prefix of the names of all landscapes.
 const namePrefix = "landscape-"
 
 // Landscape is a base cluster.
@@ -55,11 +56,11 @@ type Landscape struct {
 	name    string
 	builder *build.Builder
 	now     func() time.Time
-	// otherPrograms is true if the distribution's programs are asked for, but the landscape has started with others.
+	// otherPrograms is true if the distribution's programs are requested, but the landscape was started with built ones.
 	otherPrograms bool
 }
 
-// New returns a landscape that may run or not.
+// New returns a landscape, which may be running or not.
 func New(o Options) (*Landscape, error) {
 	directory, err := filepath.Abs(o.Directory)
 	if err != nil {
@@ -67,21 +68,21 @@ func New(o Options) (*Landscape, error) {
 	}
 	o.Directory = directory
 	sum := sha256.Sum256([]byte(directory))
-	// The name of the network device has at most 15 characters.
+	// The name of a network device has at most 15 characters.
 	l := &Landscape{Options: o, name: namePrefix + hex.EncodeToString(sum[:])[:5], builder: build.New(o.Root, o.Out), now: time.Now}
 	l.readState()
 	return l, nil
 }
 
-// Name is the name of the landscape's cgroups and of its network device on the host.
+// Name returns the name of the landscape's cgroups and of its network device on the host.
 func (l *Landscape) Name() string { return l.name }
 
 func (l *Landscape) path(elements ...string) string {
 	return filepath.Join(append([]string{l.Directory}, elements...)...)
 }
 
-// readState takes the addresses and the choice of programs of a landscape that was started from its directory. One that cannot be read, for
-// example because its start was interrupted, has none, but can be removed.
+// readState reads the addresses and the choice of programs of a landscape that was started from its directory. If they
+// cannot be read, for example after an interrupted start, the landscape has none, but can be removed.
 func (l *Landscape) readState() {
 	c, err := machine.Read(l.Directory)
 	if err != nil || !c.Machine.Addr().Is4() {
@@ -93,7 +94,7 @@ func (l *Landscape) readState() {
 	l.otherPrograms, l.Distribution = l.Distribution && !distribution, distribution
 }
 
-// chooseNetwork finds the addresses of a landscape that is to start.
+// chooseNetwork chooses the addresses of a landscape that is not running yet.
 func (l *Landscape) chooseNetwork() error {
 	if l.Network != (Network{}) {
 		return nil
@@ -129,14 +130,14 @@ func (l *Landscape) chooseNetwork() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the host has routes into each of %d blocks of addresses, beginning with %s: choose another one with --block", len(wanted),
-		wanted[0].Block())
+	return fmt.Errorf("the host has routes into each of %d blocks of addresses, starting with %s: choose another one with --block",
+		len(wanted), wanted[0].Block())
 }
 
-// Kubeconfig is the path of a kubeconfig for an administrator.
+// Kubeconfig returns the path of a kubeconfig for an administrator.
 func (l *Landscape) Kubeconfig() string { return l.path("kubeconfig") }
 
-// Config connects an administrator with the base cluster.
+// Config returns a configuration that connects an administrator to the base cluster.
 func (l *Landscape) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
@@ -156,7 +157,8 @@ func (l *Landscape) say(format string, arguments ...any) {
 	fmt.Fprintf(l.Out, format+"\n", arguments...)
 }
 
-// Down removes everything of the landscape, except what was built. It returns what it could not remove. It is safe to call it again.
+// Down removes everything that belongs to the landscape, except the built programs. The error names everything that it
+// could not remove. Repeating it is safe.
 func (l *Landscape) Down(ctx context.Context) error {
 	if err := machine.Remove(ctx, l.name); err != nil {
 		return fmt.Errorf("removing the machine %s: %w", l.name, err)
@@ -173,7 +175,7 @@ func (l *Landscape) Down(ctx context.Context) error {
 	return nil
 }
 
-// marker is a file that only the directory of a landscape has: no other directory is removed.
+// marker is a file that only the directory of a landscape has. No other directory is removed.
 const marker = "landscape"
 
 func (l *Landscape) removeIfEmpty() error {
@@ -185,26 +187,27 @@ func (l *Landscape) removeIfEmpty() error {
 		return fmt.Errorf("removing the files of the landscape: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s has files, but not of a landscape: remove them, or choose another directory with --directory", l.Directory)
+		return fmt.Errorf("%s has files that do not belong to a landscape: remove them, or choose another directory with --directory",
+			l.Directory)
 	}
 	return os.Remove(l.Directory)
 }
 
 func (l *Landscape) makeDirectory() error {
 	if err := os.MkdirAll(l.Directory, 0o755); err != nil {
-		return fmt.Errorf("making the directory of the landscape: %w", err)
+		return fmt.Errorf("creating the directory of the landscape: %w", err)
 	}
 	entries, err := os.ReadDir(l.Directory)
 	if err != nil {
-		return fmt.Errorf("making the directory of the landscape: %w", err)
+		return fmt.Errorf("creating the directory of the landscape: %w", err)
 	}
 	if _, err := os.Stat(l.path(marker)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s has files, but not of a landscape: choose another directory with --directory", l.Directory)
+		return fmt.Errorf("%s has files that do not belong to a landscape: choose another directory with --directory", l.Directory)
 	}
-	return os.WriteFile(l.path(marker), []byte(l.name+"\n"), 0o644) //nolint:gosec // no secret
+	return os.WriteFile(l.path(marker), []byte(l.name+"\n"), 0o644) //nolint:gosec // not a secret
 }
 
-// Tail is the end of the log of a service, for errors.
+// Tail returns the end of the log of a service, for errors.
 func (l *Landscape) Tail(service string) string {
 	content, err := os.ReadFile(l.path("logs", service+".log"))
 	if err != nil {

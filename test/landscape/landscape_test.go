@@ -39,7 +39,7 @@ func TestNetwork(t *testing.T) {
 	}
 	for _, block := range []string{"", "10.99.0.0/24", "10.99.1.0/16", "fd00::/16", "nonsense"} {
 		if _, err := ParseNetwork(block); err == nil {
-			t.Errorf("the block %q is no error", block)
+			t.Errorf("the block %q is accepted, want an error", block)
 		}
 	}
 }
@@ -91,7 +91,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestImages: every image that the landscape makes is in the list, with the version of what is built; and the other way round.
+// TestImages checks that every image that the landscape creates is in the list, with the version that is built, and vice
+// versa.
 func TestImages(t *testing.T) {
 	root := repository(t)
 	vector, err := images.Load("")
@@ -101,7 +102,7 @@ func TestImages(t *testing.T) {
 	for _, source := range vector {
 		_, made := recipes[source.Name]
 		if local := strings.HasPrefix(*source.Repository, registryName+"/"); local && !made && source.Name != "machine" {
-			t.Errorf("nothing makes the image %s", source.Name)
+			t.Errorf("no recipe creates the image %s", source.Name)
 		}
 	}
 	for name, pinned := range map[string][2]string{
@@ -127,10 +128,10 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestNoImageElsewhere: no file but the list names an image.
+// TestNoImageElsewhere checks that no file except the list names an image.
 func TestNoImageElsewhere(t *testing.T) {
 	root := repository(t)
-	// A registry with a path, or an image in a manifest that is no value of a template.
+	// A registry with a path, or an image in a manifest that does not come from a template value.
 	named := regexp.MustCompile(`(?m)trellis\.local/[a-z-]+:|\bimage: *["']?[a-z0-9][a-z0-9.-]*(/[a-z0-9./-]+)+[:@]|\bImage: *"[a-z0-9.-]+/`)
 	for _, directory := range []string{"cmd", "pkg", "charts", "config", "test/landscape", "hack/landscape", "hack/image"} {
 		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, entry fs.DirEntry, err error) error {
@@ -164,7 +165,7 @@ func TestHasImage(t *testing.T) {
 	}
 }
 
-// TestForeignDirectory: a directory with other files is neither used nor removed.
+// TestForeignDirectory checks that a directory with other files is neither used nor removed.
 func TestForeignDirectory(t *testing.T) {
 	directory := t.TempDir()
 	if err := os.WriteFile(filepath.Join(directory, "important"), nil, 0o600); err != nil {
@@ -175,14 +176,14 @@ func TestForeignDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.makeDirectory(); err == nil {
-		t.Error("it is used")
+		t.Error("a directory with other files is used")
 	}
 	if err := l.removeIfEmpty(); err == nil {
-		t.Error("it is removed")
+		t.Error("a directory with other files is removed")
 	}
 }
 
-// TestOlderIsMissing: the error says how to build the programs of another version of Kubernetes.
+// TestOlderIsMissing checks that the error names the command that builds the programs of another version of Kubernetes.
 func TestOlderIsMissing(t *testing.T) {
 	l, err := New(Options{Root: t.TempDir(), Directory: t.TempDir(), Out: new(bytes.Buffer)})
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machineimage"
 )
 
-// machineImages are what nodes of further clusters need.
+// machineImages are the images that nodes of further clusters need.
 var machineImages = []string{"kubelet", "kube-proxy", "node-agents"}
 
 func (l *Landscape) toolsArchive() string { return l.builder.Path("tools.tar") }
 
-// MachineImages makes the image of machines, and the images that run on them, and offers them in the registry if the landscape is up. The
-// first time, it downloads Debian packages.
+// MachineImages creates the image of machines and the images that run on them, and offers them in the registry if the
+// landscape is up. The first call downloads Debian packages.
 func (l *Landscape) MachineImages(ctx context.Context) error {
 	if _, err := exec.LookPath("mmdebstrap"); err != nil {
 		if !l.InstallPackages {
@@ -63,7 +63,7 @@ func (l *Landscape) makeMachine(debian string) error {
 	}
 	layers, err := machineimage.Layers(debian, l.programs(), configuration)
 	if err != nil {
-		return fmt.Errorf("making the image of machines: %w", err)
+		return fmt.Errorf("creating the image of machines: %w", err)
 	}
 	store, err := l.store()
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Landscape) makeMachine(debian string) error {
 	return l.writeTags(images.Vector{tagged("machine", reference)})
 }
 
-// ExportMachine writes the root file system of machines as an archive, compressed with gzip.
+// ExportMachine writes the root file system of machines as a gzip-compressed archive.
 func (l *Landscape) ExportMachine(path string) error {
 	store, err := l.store()
 	if err != nil {

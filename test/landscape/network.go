@@ -10,7 +10,7 @@ type Network struct {
 	block [2]byte
 }
 
-// ParseNetwork reads a block, for example 10.99.0.0/16.
+// ParseNetwork parses a block, for example 10.99.0.0/16.
 func ParseNetwork(block string) (Network, error) {
 	p, err := netip.ParsePrefix(block)
 	if err != nil {
@@ -23,7 +23,7 @@ func ParseNetwork(block string) (Network, error) {
 	return Network{[2]byte{a[0], a[1]}}, nil
 }
 
-// candidates are the blocks that are tried if none is asked for.
+// candidates returns the blocks to try if none is configured.
 func candidates() []Network {
 	var result []Network
 	for second := byte(99); second < 120; second++ {
@@ -36,26 +36,26 @@ func (n Network) at(third, fourth byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{n.block[0], n.block[1], third, fourth})
 }
 
-// Block is all addresses of the landscape.
+// Block returns all addresses of the landscape.
 func (n Network) Block() netip.Prefix { return netip.PrefixFrom(n.at(0, 0), 16) }
 
-// Pods is the network of Pods, a /22 of it for each node.
+// Pods returns the network of Pods, which has a /22 for each node.
 func (n Network) Pods() netip.Prefix { return netip.PrefixFrom(n.at(0, 0), 17) }
 
-// Services is the network of the virtual addresses of Services.
+// Services returns the network of the virtual addresses of Services.
 func (n Network) Services() netip.Prefix { return netip.PrefixFrom(n.at(128, 0), 18) }
 
-// LoadBalancers is the network that Services of the type LoadBalancer get addresses from.
+// LoadBalancers returns the network that Services of the type LoadBalancer get their addresses from.
 func (n Network) LoadBalancers() netip.Prefix { return netip.PrefixFrom(n.at(192, 0), 20) }
 
-// APIService is the address of the Service kubernetes.
+// APIService returns the address of the Service kubernetes.
 func (n Network) APIService() netip.Addr { return n.at(128, 1) }
 
-// DNS is the address of the Service kube-dns.
+// DNS returns the address of the Service kube-dns.
 func (n Network) DNS() netip.Addr { return n.at(128, 10) }
 
-// Host and Machine are the ends of the link between the host and the base cluster.
+// Host returns the host's end of the link between the host and the base cluster.
 func (n Network) Host() netip.Prefix { return netip.PrefixFrom(n.at(255, 1), 30) }
 
-// Machine is the address of the base cluster: of its node, its API server and its registry.
+// Machine returns the address of the base cluster: its node, its API server and its registry.
 func (n Network) Machine() netip.Prefix { return netip.PrefixFrom(n.at(255, 2), 30) }

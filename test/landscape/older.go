@@ -9,11 +9,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-// versioned are the images whose tag is the version of Kubernetes of the cluster that they are for. `make controlplane-older` builds their programs.
+// versioned are the images whose tag is the Kubernetes version of the cluster that they serve. `make controlplane-older`
+// builds their programs.
 var versioned = []string{"kube-apiserver", "kube-controller-manager"}
 
-// PushOlder makes the images of another version of Kubernetes, such as v1.36.0, from the programs that `make controlplane-older` has built, and offers
-// them in the registry.
+// PushOlder creates the images of another version of Kubernetes, such as v1.36.0, from the programs that `make
+// controlplane-older` has built, and offers them in the registry.
 func (l *Landscape) PushOlder(ctx context.Context, version string) error {
 	store, err := l.store()
 	if err != nil {

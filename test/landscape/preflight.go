@@ -20,28 +20,29 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// MissingError is the error with what a machine does not have that a landscape needs, one line each.
+// MissingError lists the requirements of a landscape that a machine does not meet, one per line.
 type MissingError []string
 
 func (m MissingError) Error() string {
 	return "this machine cannot run a landscape:\n  - " + strings.Join(m, "\n  - ")
 }
 
-// host is what [check] looks at.
+// host is the state of a machine that [check] examines.
 type host struct {
 	os          string
 	user        int
 	filesystems string // /proc/filesystems
 	hierarchies []machine.Hierarchy
-	directory   string              // the file system that the directory of the landscape is on
-	exists      func(string) bool   // files that a pattern matches
-	program     func(string) bool   // programs in PATH
-	library     func(string) bool   // libraries that pkg-config finds
-	limit       func(string) uint64 // numbers in files, 0 if they are not there
+	directory   string              // the type of the file system that the landscape's directory is on
+	exists      func(string) bool   // whether a file matches the pattern
+	program     func(string) bool   // whether the program is in PATH
+	library     func(string) bool   // whether pkg-config finds the library
+	limit       func(string) uint64 // the number in a file, 0 if the file does not exist
 	openFiles   uint64
 }
 
-// wanted are limits for all of the host, and what they are raised to. A landscape with several clusters uses up the defaults of Linux.
+// wanted are the host-wide limits and the values that they are raised to. A landscape with several clusters exceeds the
+// defaults of Linux.
 var wanted = map[string]uint64{
 	"/proc/sys/fs/inotify/max_user_instances": 8192,
 	"/proc/sys/fs/inotify/max_user_watches":   524288,
@@ -49,7 +50,7 @@ var wanted = map[string]uint64{
 
 const minimumOpenFiles = 8192
 
-// check returns what is missing. Packages are Debian packages that have to be installed.
+// check returns the requirements that are not met, and the Debian packages that have to be installed.
 func check(h host, distribution bool) (missing MissingError, packages []string) {
 	add := func(format string, arguments ...any) { missing = append(missing, fmt.Sprintf(format, arguments...)) }
 	if h.os != "linux" {
@@ -57,7 +58,7 @@ func check(h host, distribution bool) (missing MissingError, packages []string) 
 		return missing, nil
 	}
 	if h.user != 0 {
-		add("the user is not root, who can make namespaces, mounts and nftables rules: run it with sudo")
+		add("only root can create namespaces, mounts and nftables rules: run it with sudo")
 	}
 	if len(h.hierarchies) == 0 {
 		add("no cgroups are mounted below /sys/fs/cgroup: mount them")
@@ -72,13 +73,14 @@ func check(h host, distribution bool) (missing MissingError, packages []string) 
 		add("the kernel has no overlayfs: modprobe overlay")
 	}
 	if h.directory == "overlay" || h.directory == "tmpfs" {
-		add("the directory of the landscape is on %s, which cannot hold the layers of containers: choose another one with --directory", h.directory)
+		add("the directory of the landscape is on %s, which cannot hold the layers of containers: choose another one with --directory",
+			h.directory)
 	}
 	if !h.exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
 		add("the kernel does not filter packets on bridges: modprobe br_netfilter")
 	}
 	if h.openFiles < minimumOpenFiles {
-		add("a process may open %d files, %d are needed: ulimit -n %d", h.openFiles, minimumOpenFiles, minimumOpenFiles)
+		add("a process may open %d files, but needs %d: ulimit -n %d", h.openFiles, minimumOpenFiles, minimumOpenFiles)
 	}
 	for _, p := range neededPackages(distribution) {
 		if !p.there(h) {
@@ -95,13 +97,17 @@ type debianPackage struct {
 
 func neededPackages(distribution bool) []debianPackage {
 	program := func(name string) func(host) bool { return func(h host) bool { return h.program(name) } }
-	packages := []debianPackage{{"nftables", program("nft")}}
+	packages := []debianPackage{
+		{"nftables", program("nft")},
+		{"netbase", func(h host) bool { return h.exists("/etc/protocols") }}, // for the nft of kube-proxy, as in the image of kube-proxy
+	}
 	if distribution {
 		// Debian's runc needs the library.
 		return append(packages, debianPackage{"libseccomp2", func(h host) bool { return h.exists("/usr/lib/*/libseccomp.so.2") }})
 	}
-	// runc is in part C.
-	return append(packages, debianPackage{"gcc", program("gcc")}, debianPackage{"libc6-dev", func(h host) bool { return h.exists("/usr/include/stdlib.h") }},
+	// Parts of runc are written in C.
+	return append(packages, debianPackage{"gcc", program("gcc")},
+		debianPackage{"libc6-dev", func(h host) bool { return h.exists("/usr/include/stdlib.h") }},
 		debianPackage{"pkg-config", program("pkg-config")},
 		debianPackage{"libseccomp-dev", func(h host) bool { return !h.program("pkg-config") || h.library("libseccomp") }})
 }
@@ -117,7 +123,7 @@ func hasController(all []machine.Hierarchy, controller string) bool {
 	return false
 }
 
-// thisHost looks at this machine.
+// thisHost examines this machine.
 func (l *Landscape) thisHost() (host, error) {
 	h := host{os: runtime.GOOS, user: os.Getuid()}
 	hierarchies, err := machine.Hierarchies()
@@ -125,16 +131,16 @@ func (l *Landscape) thisHost() (host, error) {
 		return h, err
 	}
 	h.hierarchies = hierarchies
-	// Loading what is built as a module changes nothing if it is there; what it cannot load is reported as missing.
+	// modprobe has no effect on features that are loaded or built in. Those that it cannot load are reported as missing.
 	_ = exec.Command("modprobe", "-a", "overlay", "br_netfilter", "nf_tables").Run() //nolint:noctx // see above
 	content, err := os.ReadFile("/proc/filesystems")
 	if err != nil {
-		return h, fmt.Errorf("looking at this machine: %w", err)
+		return h, fmt.Errorf("examining this machine: %w", err)
 	}
 	h.filesystems = string(content)
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return h, fmt.Errorf("looking at this machine: %w", err)
+		return h, fmt.Errorf("examining this machine: %w", err)
 	}
 	h.openFiles, h.limit = limit.Max, number
 	if h.directory, err = filesystem(l.Directory); err != nil {
@@ -149,7 +155,7 @@ func (l *Landscape) thisHost() (host, error) {
 		return err == nil
 	}
 	h.library = func(name string) bool {
-		return exec.Command("pkg-config", "--exists", name).Run() == nil //nolint:noctx // it is short
+		return exec.Command("pkg-config", "--exists", name).Run() == nil //nolint:noctx // it is quick
 	}
 	return h, nil
 }
@@ -162,7 +168,7 @@ func filesystem(path string) (string, error) {
 		err = unix.Statfs(path, &stat)
 	}
 	if err != nil {
-		return "", fmt.Errorf("looking at the file system of %s: %w", path, err)
+		return "", fmt.Errorf("finding the type of the file system of %s: %w", path, err)
 	}
 	switch stat.Type {
 	case unix.OVERLAYFS_SUPER_MAGIC:
@@ -185,7 +191,7 @@ func number(path string) uint64 {
 	return n
 }
 
-// Preflight checks that this machine has what a landscape needs. The error is a [MissingError].
+// Preflight checks that this machine meets the requirements of a landscape. The error is a [MissingError].
 func (l *Landscape) Preflight(ctx context.Context) error {
 	h, err := l.thisHost()
 	if err != nil {
@@ -219,11 +225,12 @@ func (l *Landscape) install(ctx context.Context, packages []string) error {
 	return nil
 }
 
-// limitsFile has the limits of the host as they were before the first landscape raised them. It belongs to the host, like the limits: the
-// last landscape that is removed restores them, whichever has raised them. They do not outlive a restart of the host, nor does the file.
+// limitsFile records the limits of the host before the first landscape raised them. It belongs to the host, like the
+// limits: the removal of the last landscape restores them, no matter which landscape raised them. Neither the raised limits
+// nor the file survive a restart of the host.
 const limitsFile = "/run/lock/trellis-landscape-limits"
 
-// raiseLimits raises limits of the host, which have no namespace of their own, and records what they were.
+// raiseLimits raises limits of the host that are not namespaced, and records their previous values.
 func (l *Landscape) raiseLimits() error {
 	recorded, err := os.ReadFile(limitsFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -268,7 +275,8 @@ func (l *Landscape) others() (bool, error) {
 	}), nil
 }
 
-// restoreLimits restores limits that landscapes have raised, unless they were changed again or another landscape needs them.
+// restoreLimits restores limits that landscapes have raised, unless they have been changed since or another landscape needs
+// them.
 func (l *Landscape) restoreLimits() error {
 	content, err := os.ReadFile(limitsFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -282,7 +290,7 @@ func (l *Landscape) restoreLimits() error {
 		return err
 	}
 	if others {
-		l.say("Limits of this host stay raised: another landscape needs them.")
+		l.say("The limits of this host stay raised: another landscape needs them.")
 		return nil
 	}
 	for line := range strings.Lines(string(content)) {

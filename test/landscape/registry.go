@@ -11,8 +11,8 @@ import (
 	"github.com/trellis-k8s/trellis/hack/image/oci"
 )
 
-// ServeImages is the registry of the landscape. It has no TLS: it is reached from the landscape and its host only. It returns when the
-// context ends or the server fails.
+// ServeImages runs the registry of the landscape. It has no TLS because only the landscape and its host can reach it. It
+// returns when the context ends or the server fails.
 func ServeImages(ctx context.Context, directory, address string, out io.Writer) error {
 	store, err := oci.Open(directory)
 	if err != nil {

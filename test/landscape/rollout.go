@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RollOut gives all Deployments of the base cluster that use an image of this name the new reference, and waits until their Pods run it.
+// RollOut updates all Deployments of the base cluster that use an image of this name to the new reference, and waits until
+// their Pods run it.
 func (l *Landscape) RollOut(ctx context.Context, name, reference string) error {
 	c, err := l.Client()
 	if err != nil {
@@ -21,12 +22,12 @@ func (l *Landscape) RollOut(ctx context.Context, name, reference string) error {
 	repository := reference[:strings.LastIndex(reference, ":")]
 	list := &appsv1.DeploymentList{}
 	if err := c.List(ctx, list); err != nil {
-		return fmt.Errorf("looking for what uses the image %s: %w", name, err)
+		return fmt.Errorf("finding Deployments that use the image %s: %w", name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if !slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return uses(&d, repository) }) {
-		l.say("  No Deployment uses an image %s.", repository)
+		l.say("  No Deployment uses an image named %s.", repository)
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -47,7 +48,7 @@ func (l *Landscape) RollOut(ctx context.Context, name, reference string) error {
 		if err := l.waitFor(ctx, "kubelet", func() error { return rolledOut(ctx, c, d) }); err != nil {
 			return err
 		}
-		l.say("  Deployment %s/%s runs it after %s", d.Namespace, d.Name, l.now().Sub(began).Round(100*time.Millisecond))
+		l.say("  Deployment %s/%s runs the new image after %s", d.Namespace, d.Name, l.now().Sub(began).Round(100*time.Millisecond))
 	}
 	return nil
 }
@@ -79,7 +80,8 @@ func rolledOut(ctx context.Context, c client.Client, d *appsv1.Deployment) error
 	}
 	s := d.Status
 	if s.ObservedGeneration < d.Generation || s.UpdatedReplicas < replicas || s.Replicas > replicas || s.AvailableReplicas < replicas {
-		return fmt.Errorf("the Deployment %s/%s: %d of %d Pods are updated and available", d.Namespace, d.Name, min(s.UpdatedReplicas, s.AvailableReplicas), replicas)
+		return fmt.Errorf("the Deployment %s/%s: %d of %d Pods are updated and available", d.Namespace, d.Name,
+			min(s.UpdatedReplicas, s.AvailableReplicas), replicas)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const (
 	pki         = machine.State + "/pki/"
 	kubeconfigs = machine.State + "/kubeconfigs/"
 	apiPort     = 6443
-	// Where containerd finds CNI plugins, their configuration, and which registry has which images.
+	// Paths of the CNI plugins, their configuration, and the configuration that maps images to registries, for containerd.
 	cniPlugins    = machine.Programs + "/cni"
 	cniNetworks   = "/var/lib/landscape/cni"
 	registries    = machine.State + "/registries"
@@ -32,12 +32,12 @@ func (l *Landscape) apiServer() string {
 	return "https://" + netip.AddrPortFrom(l.Network.Machine().Addr(), apiPort).String()
 }
 
-// Registry is the address of the registry with all images of the landscape.
+// Registry returns the address of the registry with all images of the landscape.
 func (l *Landscape) Registry() string {
 	return netip.AddrPortFrom(l.Network.Machine().Addr(), registryPort).String()
 }
 
-// services are the processes of the base cluster.
+// services returns the processes of the base cluster.
 func (l *Landscape) services() []machine.Service {
 	apiServer, socket := l.apiServer()+"/readyz", "unix:"+containerd
 	return []machine.Service{
@@ -83,7 +83,8 @@ func (l *Landscape) kubeAPIServer() []string {
 	return []string{
 		"kube-apiserver", "--etcd-servers=http://" + addressOfEtcd, "--secure-port=" + strconv.Itoa(apiPort),
 		"--advertise-address=" + l.Network.Machine().Addr().String(),
-		"--client-ca-file=" + pki + "ca.crt", "--tls-cert-file=" + pki + "kube-apiserver.crt", "--tls-private-key-file=" + pki + "kube-apiserver.key",
+		"--client-ca-file=" + pki + "ca.crt",
+		"--tls-cert-file=" + pki + "kube-apiserver.crt", "--tls-private-key-file=" + pki + "kube-apiserver.key",
 		"--kubelet-certificate-authority=" + pki + "ca.crt",
 		"--kubelet-client-certificate=" + pki + "kubelet-client.crt", "--kubelet-client-key=" + pki + "kubelet-client.key",
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
@@ -107,7 +108,8 @@ func (l *Landscape) kubeControllerManager() []string {
 	}, kubeconfigFlags("kube-controller-manager")...)
 }
 
-// writeFiles writes certificates, kubeconfigs and configurations. Those that are there stay: the landscape is started again.
+// writeFiles writes certificates, kubeconfigs and configurations. It keeps existing files, because the landscape is being
+// restarted.
 func (l *Landscape) writeFiles() error {
 	if _, err := os.Stat(l.Kubeconfig()); err == nil {
 		return nil
@@ -138,7 +140,7 @@ func (l *Landscape) writeFiles() error {
 	if err := secrets(l.Directory, files); err != nil {
 		return err
 	}
-	// It is last: with it, all others are there.
+	// The kubeconfig is written last: its existence means that all other files exist.
 	return secrets(l.Directory, map[string][]byte{"kubeconfig": admin})
 }
 
@@ -173,7 +175,7 @@ func (l *Landscape) issue(ca, frontProxy *Authority, files map[string][]byte) er
 		}
 		if c.kubeconfig {
 			if files["kubeconfigs/"+c.file], err = ca.Kubeconfig(l.apiServer(), pair); err != nil {
-				return fmt.Errorf("making the kubeconfig of %s: %w", c.user, err)
+				return fmt.Errorf("creating the kubeconfig of %s: %w", c.user, err)
 			}
 		}
 	}
@@ -182,7 +184,7 @@ func (l *Landscape) issue(ca, frontProxy *Authority, files map[string][]byte) er
 	return nil
 }
 
-// configure makes the configurations of programs.
+// configure renders the configurations of programs.
 func (l *Landscape) configure(files map[string][]byte) error {
 	pause, err := l.reference("pause")
 	if err != nil {
@@ -192,7 +194,9 @@ func (l *Landscape) configure(files map[string][]byte) error {
 		"Network": l.Network, "DNS": l.Network.DNS(), "Node": Node, "Pause": pause, "Registries": registries, "Plugins": cniPlugins,
 		"Networks": cniNetworks, "Runc": machine.Programs + "/runc",
 	}
-	for name, source := range map[string]string{"containerd.toml": l.containerdConfiguration(), "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml"} {
+	for name, source := range map[string]string{
+		"containerd.toml": l.containerdConfiguration(), "kubelet.yaml": "kubelet.yaml", "kube-proxy.yaml": "kube-proxy.yaml",
+	} {
 		if files[name], err = render(source, values); err != nil {
 			return err
 		}
@@ -201,7 +205,7 @@ func (l *Landscape) configure(files map[string][]byte) error {
 	return nil
 }
 
-// render makes a configuration of a template in the directory config.
+// render renders a configuration from a template in the directory config.
 func render(name string, values map[string]any) ([]byte, error) {
 	parsed, err := template.ParseFS(configFiles, "config/"+name)
 	if err != nil {
@@ -214,7 +218,7 @@ func render(name string, values map[string]any) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// HostsFile is the configuration of containerd that names the registry with the images of the landscape.
+// HostsFile returns containerd's configuration that names the registry with the images of the landscape.
 func HostsFile(registry string) []byte {
 	return fmt.Appendf(nil, "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", registry, registry)
 }

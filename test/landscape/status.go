@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// Status writes which processes of the base cluster run, and the memory that only they use.
+// Status prints the running processes of the base cluster, and the memory that is not shared with others.
 func (l *Landscape) Status() error {
 	first, err := machine.Process(l.name)
 	if err != nil {
@@ -23,7 +23,7 @@ func (l *Landscape) Status() error {
 		l.say("The base cluster is not running.")
 		return nil
 	}
-	l.say("The base cluster %s runs: process %d, addresses %s, files in %s.", l.name, first, l.Network.Block(), l.Directory)
+	l.say("The base cluster %s is running: process %d, addresses %s, files in %s.", l.name, first, l.Network.Block(), l.Directory)
 	pids, err := machine.Processes(l.name)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (l *Landscape) Status() error {
 	for _, pid := range pids {
 		name, kilobytes := describe(pid)
 		if name == "" {
-			continue // it has ended
+			continue // the process has ended
 		}
 		total += kilobytes
 		l.say("%8d  %-28s %6d MiB", pid, name, kilobytes/1024)
@@ -42,15 +42,15 @@ func (l *Landscape) Status() error {
 	return nil
 }
 
-// Use is the memory that all processes of a program have.
+// Use is the memory of all processes of a program.
 type Use struct {
 	Program   string
 	Processes int
-	// KiB is their anonymous memory.
+	// KiB is their anonymous memory, in KiB.
 	KiB int
 }
 
-// Memory returns what the programs of the base cluster use, Pods included, the largest first.
+// Memory returns the memory that each program of the base cluster uses, including Pods, in descending order.
 func (l *Landscape) Memory() ([]Use, error) {
 	pids, err := machine.Processes(l.name)
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *Landscape) Memory() ([]Use, error) {
 	for _, pid := range pids {
 		name, kilobytes := describe(pid)
 		if name == "" {
-			continue // it has ended
+			continue // the process has ended
 		}
 		use := byProgram[name]
 		byProgram[name] = Use{name, use.Processes + 1, use.KiB + kilobytes}
@@ -70,7 +70,7 @@ func (l *Landscape) Memory() ([]Use, error) {
 	}), nil
 }
 
-// describe returns the name of a process, and its anonymous memory in KiB.
+// describe returns the name of a process and its anonymous memory in KiB.
 func describe(pid int) (name string, kilobytes int) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -90,7 +90,7 @@ func describe(pid int) (name string, kilobytes int) {
 	return name, kilobytes
 }
 
-// program is the name of the program that a process runs, without its directory.
+// program returns the name of the program that a process runs, without its directory.
 func program(pid int) string {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	first, _, _ := strings.Cut(string(content), "\x00")

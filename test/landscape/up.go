@@ -18,21 +18,24 @@ import (
 )
 
 const (
-	// startTimeout is how long the cluster may take to be ready, on a machine that does much else.
+	// startTimeout is how long the cluster may take to become ready on a busy machine.
 	startTimeout = 5 * time.Minute
 	poll         = 100 * time.Millisecond
 )
 
-// controlPlane are programs that hack/build-controlplane.sh builds.
+// controlPlane are the programs that hack/build-controlplane.sh builds.
 var controlPlane = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 
 // baseImages are the images that every landscape has.
-var baseImages = []string{"pause", "coredns", "probe", "resource-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+var baseImages = []string{
+	"pause", "coredns", "probe", "resource-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+}
 
-// Up builds what is missing, starts the base cluster, and returns when it is ready. It does nothing if it is up.
+// Up builds missing programs, starts the base cluster, and returns when it is ready. If the cluster is running, Up updates
+// its images and manifests.
 func (l *Landscape) Up(ctx context.Context) error {
 	if l.otherPrograms {
-		return fmt.Errorf("the landscape in %s runs with programs that were built: remove it before you start it with those of the distribution",
+		return fmt.Errorf("the landscape in %s runs built programs: remove it before you start it with those of the distribution",
 			l.Directory)
 	}
 	if err := l.Preflight(ctx); err != nil {
@@ -47,7 +50,7 @@ func (l *Landscape) Up(ctx context.Context) error {
 		return err
 	}
 	if running {
-		err = l.makeImages(slices.Clone(baseImages)) // programs may have changed
+		err = l.makeImages(slices.Clone(baseImages)) // programs might have changed
 	} else {
 		err = l.start(ctx)
 	}
@@ -70,7 +73,7 @@ func (l *Landscape) since(began time.Time) time.Duration {
 	return l.now().Sub(began).Round(100 * time.Millisecond)
 }
 
-// Build builds all programs of the base cluster that are missing.
+// Build builds the missing programs of the base cluster.
 func (l *Landscape) Build(ctx context.Context) error {
 	for _, name := range controlPlane {
 		if _, err := os.Stat(filepath.Join(l.Root, "bin", name)); err != nil {
@@ -86,7 +89,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		l.say("Building %d programs. You can interrupt it: it keeps the programs that it has built.", len(missing))
+		l.say("Building %d programs. You can interrupt the build: finished programs are kept.", len(missing))
 	}
 	if err := l.builder.Build(ctx, append(programs, build.Own()...)); err != nil || !l.Distribution {
 		return err
@@ -96,7 +99,7 @@ func (l *Landscape) Build(ctx context.Context) error {
 
 // start starts the machine with all services.
 func (l *Landscape) start(ctx context.Context) error {
-	// What an interrupted start has left is in the way.
+	// The remains of an interrupted start would be in the way.
 	if err := machine.Remove(ctx, l.name); err != nil {
 		return fmt.Errorf("removing the remains of an earlier start: %w", err)
 	}
@@ -133,10 +136,11 @@ func (l *Landscape) start(ctx context.Context) error {
 	})
 }
 
-// readyFile is there once the base cluster was ready.
+// readyFile exists once the base cluster has been ready.
 const readyFile = "ready"
 
-// clear removes what a start has left that was interrupted: an etcd that was killed while it made its files does not start again.
+// clear removes the remains of an interrupted start. An etcd that was killed while it created its files does not start
+// again.
 func (l *Landscape) clear() error {
 	if _, err := os.Stat(l.path(readyFile)); err == nil {
 		return nil
@@ -156,7 +160,7 @@ func (l *Landscape) clear() error {
 	return nil
 }
 
-// controlPlaneFiles are the programs of the control plane, which may be links to others.
+// controlPlaneFiles returns the programs of the control plane. They may be links to other files, so links are resolved.
 func (l *Landscape) controlPlaneFiles() (map[string]string, error) {
 	files := map[string]string{}
 	for _, name := range controlPlane {
@@ -169,7 +173,7 @@ func (l *Landscape) controlPlaneFiles() (map[string]string, error) {
 	return files, nil
 }
 
-// bringImages imports the images that the start needs, and gives the registry the list of all.
+// bringImages imports the images that the start needs, and passes the list of all images to the registry.
 func (l *Landscape) bringImages(ctx context.Context) error {
 	if err := l.waitFor(ctx, "containerd", func() error {
 		_, err := l.ctr(ctx, nil, "version")
@@ -183,7 +187,7 @@ func (l *Landscape) bringImages(ctx context.Context) error {
 	return l.announce(ctx)
 }
 
-// announce gives the registry the list of all images.
+// announce passes the list of all images to the registry.
 func (l *Landscape) announce(ctx context.Context) error {
 	store, err := l.store()
 	if err != nil {
@@ -197,11 +201,11 @@ func (l *Landscape) announce(ctx context.Context) error {
 	return l.waitFor(ctx, "registry", func() error { return store.Announce(ctx, l.Registry(), references) })
 }
 
-// Push builds a program of the project or of a component, makes its image, imports it, and returns its reference.
+// Push builds a program of the project or of a component, creates and imports its image, and returns its reference.
 func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 	r, known := recipes[name]
 	if !known {
-		return "", fmt.Errorf("no recipe makes the image %q: choose one of %s", name, strings.Join(Names(), ", "))
+		return "", fmt.Errorf("no recipe creates the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 	}
 	for _, p := range append(build.Own(), build.Components()...) {
 		if "landscape/"+p.Name == r.program {
@@ -222,7 +226,7 @@ func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 	return l.reference(name)
 }
 
-// waitFor repeats what fails until it succeeds or the context ends. The error has the end of the log of the service.
+// waitFor retries until try succeeds or the context ends. The error includes the end of the service's log.
 func (l *Landscape) waitFor(ctx context.Context, service string, try func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -1,5 +1,5 @@
-// Package measure is what the programs that measure have in common: requests of an audit log, CPU time and memory of processes, a
-// resource-manager as a process, and tables.
+// Package measure is shared by the programs that measure: it reads requests from an audit log and the CPU time and
+// memory of processes, runs a resource-manager as a process, and formats tables.
 package measure
 
 import (
@@ -19,7 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// auditEvent is a line of kube-apiserver's audit log, as far as it is needed.
+// auditEvent has the required fields of a line in kube-apiserver's audit log.
 type auditEvent struct {
 	AuditID    string `json:"auditID"`
 	Verb       string `json:"verb"`
@@ -43,19 +43,19 @@ type auditEvent struct {
 
 // Request is one request to kube-apiserver.
 type Request struct {
-	// Client is the program that sent it, the first word of its user agent.
+	// Client is the program that sent the request, the first word of its user agent.
 	Client string
-	// User is who sent it, or on whose behalf it was sent.
+	// User is the user who sent the request, or the impersonated user.
 	User string
-	// Verb is that of Kubernetes, or VerbDiscover.
+	// Verb is a verb of Kubernetes, or VerbDiscover.
 	Verb string
-	// Resource is what it was sent to, such as "pods/status".
+	// Resource is the target of the request, for example "pods/status".
 	Resource string
 	Ended    time.Time
 	Failed   bool
 }
 
-// VerbDiscover is the verb of requests to no resource: kinds, versions, health.
+// VerbDiscover is the verb of requests that have no resource: kinds, versions, health.
 const VerbDiscover = "discover"
 
 // ofHealth marks the requests of the health controller.
@@ -70,16 +70,16 @@ func (r Request) Writes() bool {
 	return true
 }
 
-// ByManager reports whether a resource-manager, of whatever maker, sent the request.
+// ByManager reports whether a resource-manager of any project sent the request.
 func (r Request) ByManager() bool { return strings.Contains(r.Client, "resource-manager") }
 
-// ByController reports whether another controller wrote something.
+// ByController reports whether the request is a write by another controller.
 func (r Request) ByController() bool {
 	return r.Writes() && r.Resource != "leases" && !r.ByManager() &&
 		!strings.HasPrefix(r.Client, AgentPrefix) && r.Client != "kube-apiserver"
 }
 
-// Counts reports whether the request counts: leases and watches do not.
+// Counts reports whether the request counts. Leases and watches do not.
 func (r Request) Counts() bool { return r.Verb != "watch" && r.Resource != "leases" }
 
 // parseAudit reads a line of the audit log.
@@ -109,11 +109,11 @@ func parseAudit(line []byte) (auditID string, _ Request, _ error) {
 	return event.AuditID, result, nil
 }
 
-// Audit reads the audit log, which grows meanwhile. It is read between what is timed, since that takes a while.
+// Audit reads a growing audit log. It is read between timed phases, because reading takes a while.
 type Audit struct {
 	file     io.ReadCloser
 	partial  []byte
-	watches  map[string]bool // by audit ID: they are logged when they begin and when they end
+	watches  map[string]bool // by audit ID: watches are logged when they start and when they end
 	requests []Request
 }
 
@@ -126,7 +126,7 @@ func OpenAudit(path string) (*Audit, error) {
 	return &Audit{file: file, watches: map[string]bool{}}, nil
 }
 
-// Read reads what has been logged since, and returns the new requests.
+// Read reads the lines logged since the last call, and returns the new requests.
 func (a *Audit) Read() ([]Request, error) {
 	before := len(a.requests)
 	buffer := make([]byte, 1<<20)
@@ -165,14 +165,14 @@ func (a *Audit) parse(content []byte) error {
 	}
 }
 
-// Skip forgets all requests so far.
+// Skip discards all requests so far.
 func (a *Audit) Skip() error {
 	_, err := a.Read()
 	a.requests = nil
 	return err
 }
 
-// Settle reads until there has been no request of a sort for a while, or for as long as it may wait.
+// Settle reads until there was no selected request for the duration quiet, or the duration most is over.
 func (a *Audit) Settle(ctx context.Context, sort func(Request) bool, quiet, most time.Duration) error {
 	last := time.Now()
 	err := wait.PollUntilContextTimeout(ctx, quiet/8, most, true, func(context.Context) (bool, error) {
@@ -190,7 +190,7 @@ func (a *Audit) Settle(ctx context.Context, sort func(Request) bool, quiet, most
 	return err
 }
 
-// Count counts the requests of a sort since Skip.
+// Count counts the selected requests since Skip.
 func (a *Audit) Count(sort func(Request) bool) int {
 	count := 0
 	for _, request := range a.requests {
@@ -201,7 +201,7 @@ func (a *Audit) Count(sort func(Request) bool) int {
 	return count
 }
 
-// Of counts the requests of a sort since Skip, but for leases.
+// Of counts the selected requests since Skip, except leases.
 func (a *Audit) Of(sort func(Request) bool) Tally {
 	result := Tally{}
 	for _, request := range a.requests {
@@ -215,7 +215,7 @@ func (a *Audit) Of(sort func(Request) bool) Tally {
 	return result
 }
 
-// Last returns when the last counted request of a sort ended.
+// Last returns when the last counted and selected request ended.
 func (a *Audit) Last(sort func(Request) bool) time.Time {
 	var last time.Time
 	for _, request := range a.requests {
@@ -229,10 +229,10 @@ func (a *Audit) Last(sort func(Request) bool) time.Time {
 // Close closes the log.
 func (a *Audit) Close() error { return a.file.Close() }
 
-// AgentPrefix begins the user agents of programs that measure.
+// AgentPrefix is the prefix of the user agents of programs that measure.
 const AgentPrefix = "bench-"
 
-// WithAgent returns a copy of a client configuration under a name that the audit log shows.
+// WithAgent returns a copy of a client configuration with a name that the audit log shows.
 func WithAgent(config *rest.Config, agent string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.UserAgent = AgentPrefix + agent

@@ -40,7 +40,7 @@ func TestParseAudit(t *testing.T) {
 		})
 	}
 	if _, _, err := parseAudit([]byte("{")); err == nil {
-		t.Error("half a line is no error")
+		t.Error("got no error for half a line")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRequestsAreDistinguished(t *testing.T) {
 	}
 }
 
-// growing is a log that ends where it was last written, and goes on there.
+// growing is a log that is appended to while it is read.
 type growing struct{ strings.Builder }
 
 type growingReader struct {
@@ -130,12 +130,12 @@ func TestSettle(t *testing.T) {
 		t.Errorf("it took %s: %v", time.Since(began), err)
 	}
 	if err := audit.Settle(t.Context(), owned, time.Hour, 20*time.Millisecond); err != nil {
-		t.Errorf("that it did not get quiet is an error: %v", err)
+		t.Errorf("error although only the maximum time was reached: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := audit.Settle(ctx, owned, time.Hour, time.Hour); err == nil {
-		t.Error("that it was cancelled is no error")
+		t.Error("got no error for a cancelled context")
 	}
 }
 

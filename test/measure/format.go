@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns lines of cells, the first being the header, with lines between the columns for Markdown.
+// Table aligns lines of cells. The first line is the header. For Markdown it adds lines between the columns.
 func Table(lines [][]string, markdown bool) string {
 	if len(lines) == 0 {
 		return ""
@@ -42,7 +42,7 @@ func joinCells(cells []string, widths []int, markdown bool) string {
 	return strings.TrimRight(strings.Join(padded, "  "), " ") + "\n"
 }
 
-// CPUText lists CPU times, in seconds, by program, the greatest first.
+// CPUText lists CPU times, in seconds, by program, in descending order.
 func CPUText(seconds map[string]float64) string {
 	programs := slices.SortedFunc(maps.Keys(seconds), func(a, b string) int { return cmp.Compare(seconds[b], seconds[a]) })
 	texts := make([]string, 0, len(programs))
@@ -52,10 +52,10 @@ func CPUText(seconds map[string]float64) string {
 	return strings.Join(texts, ", ")
 }
 
-// Mebibytes writes a number of bytes as in "1.5 MiB".
+// Mebibytes formats a number of bytes like "1.5 MiB".
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// Thousands writes a number as in 1,234.
+// Thousands formats a number like 1,234.
 func Thousands(number int) string {
 	digits := strconv.Itoa(number)
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -16,16 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// forms are those in which a report can be printed.
+// forms are the available forms of a report.
 var forms = []string{"table", "markdown", "json"}
 
-// Flags are the flags of a program that measures, with those that all such programs have.
+// Flags are the flags of a program that measures, including those common to all such programs.
 type Flags struct {
 	*flag.FlagSet
 	output *string
 }
 
-// NewFlags returns the flags of a program. The usage is printed to out when help is asked for. The form of the report is stored in output.
+// NewFlags returns the flags of a program. It prints the usage to out if help is requested. The form of the report
+// is stored in output.
 func NewFlags(name, usage string, out io.Writer, output *string) *Flags {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are returned
@@ -38,7 +39,8 @@ func NewFlags(name, usage string, out io.Writer, output *string) *Flags {
 	return &Flags{FlagSet: flags, output: output}
 }
 
-// Parse parses the arguments of the program. The error is [flag.ErrHelp] if help was asked for, or names the argument that is wrong.
+// Parse parses the arguments of the program. The error is [flag.ErrHelp] if help is requested, or names the wrong
+// argument.
 func (f *Flags) Parse(args []string) error {
 	if err := f.FlagSet.Parse(args); err != nil {
 		return err
@@ -52,9 +54,12 @@ func (f *Flags) Parse(args []string) error {
 	return nil
 }
 
-// Main runs a program that measures, until it has finished or is interrupted, and returns its exit code: 0, 1 if it failed, or 2 if its
-// arguments are wrong. The report goes to standard output, progress and errors to standard error.
-func Main[O any](name string, parse func(args []string, out io.Writer) (O, error), run func(ctx context.Context, opts O, out, progress io.Writer) error) int {
+// Main runs a program that measures, until it finishes or is interrupted. It returns the exit code: 0, 1 for a
+// failure, or 2 for wrong arguments. The report is written to standard output, progress and errors to standard
+// error.
+func Main[O any](name string, parse func(args []string, out io.Writer) (O, error),
+	run func(ctx context.Context, opts O, out, progress io.Writer) error,
+) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log.SetLogger(logr.Discard()) // errors are returned

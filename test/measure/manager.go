@@ -45,18 +45,18 @@ controllers:
     syncPeriod: %s
 `
 
-// Manager is a resource-manager that is measured.
+// Manager is a measured resource-manager.
 type Manager struct {
 	ControlPlane *controlplane.ControlPlane
-	// Name begins the names of its files, and Binary is the program.
+	// Name is the prefix of its file names, and Binary the program.
 	Name, Binary string
 	// Workers and SyncPeriod are concurrentSyncs and syncPeriod of its configuration.
 	Workers    int
 	SyncPeriod time.Duration
-	// Profile is a directory for profiles; none are taken if it is empty.
+	// Profile is the directory for profiles. If it is empty, none are taken.
 	Profile string
-	// Started is when the last process was started, Ready how long it took to become ready, and Peak the greatest memory, in bytes, of all
-	// processes so far.
+	// Started is the start time of the last process, Ready the time it took to become ready, and Peak the greatest
+	// memory of all processes so far, in bytes.
 	Started time.Time
 	Ready   time.Duration
 	Peak    int64
@@ -94,9 +94,9 @@ func (m *Manager) Start(ctx context.Context) error {
 	return nil
 }
 
-// AwaitReady waits until a URL of a process answers.
+// AwaitReady waits until a URL of a process responds successfully.
 func AwaitReady(ctx context.Context, process *controlplane.Process, url string) error {
-	last := errors.New("no answer")
+	last := errors.New("no response")
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := process.Err(); err != nil {
 			return false, err
@@ -110,7 +110,7 @@ func AwaitReady(ctx context.Context, process *controlplane.Process, url string) 
 	return nil
 }
 
-// Stop stops the resource-manager, if it runs, as a cluster would.
+// Stop stops the resource-manager as a cluster would, if it runs.
 func (m *Manager) Stop() error {
 	if m.process == nil {
 		return nil
@@ -122,7 +122,7 @@ func (m *Manager) Stop() error {
 	return m.process.Stop(stopTimeout)
 }
 
-// Err says whether the resource-manager has ended.
+// Err returns an error if the resource-manager has ended.
 func (m *Manager) Err() error {
 	if m.process == nil {
 		return nil
@@ -130,7 +130,7 @@ func (m *Manager) Err() error {
 	return m.process.Err()
 }
 
-// CPU returns the CPU time that the resource-manager has used; none if it does not run.
+// CPU returns the CPU time that the resource-manager has used, or 0 if it does not run.
 func (m *Manager) CPU() (time.Duration, error) {
 	if m.process == nil {
 		return 0, nil
@@ -138,7 +138,7 @@ func (m *Manager) CPU() (time.Duration, error) {
 	return CPUOf(m.process.PID())
 }
 
-// Memory returns what the resource-manager holds, and the most that any process of it has held.
+// Memory returns the memory of the resource-manager. The peak is the maximum over all its processes.
 func (m *Manager) Memory() (Memory, error) {
 	result, err := MemoryOf(m.process.PID())
 	m.Peak = max(m.Peak, result.Peak)
@@ -146,7 +146,7 @@ func (m *Manager) Memory() (Memory, error) {
 	return result, err
 }
 
-// Heap returns the bytes of Go's heap that are in use; 0 if the resource-manager does not tell.
+// Heap returns the bytes of Go's heap in use, or 0 if the resource-manager does not report them.
 func (m *Manager) Heap(ctx context.Context) (int64, error) {
 	var metrics strings.Builder
 	if err := Fetch(ctx, m.metricsURL("/metrics"), &metrics); err != nil {
@@ -155,7 +155,7 @@ func (m *Manager) Heap(ctx context.Context) (int64, error) {
 	return ParseMetric(metrics.String(), "go_memstats_heap_inuse_bytes")
 }
 
-// ParseMetric returns the value of a metric without labels, 0 if it is not there.
+// ParseMetric returns the value of a metric without labels, or 0 if it is missing.
 func ParseMetric(metrics, name string) (int64, error) {
 	for line := range strings.Lines(metrics) {
 		if text, found := strings.CutPrefix(line, name+" "); found {
@@ -173,7 +173,8 @@ func (m *Manager) metricsURL(path string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d%s", m.metrics, path)
 }
 
-// ProfileCPU records a CPU profile in the background if profiles are wanted. The function that it returns waits for it.
+// ProfileCPU records a CPU profile in the background if profiles are requested. The returned function waits for
+// it.
 func (m *Manager) ProfileCPU(ctx context.Context, name string, duration time.Duration) func() error {
 	if m.Profile == "" {
 		return func() error { return nil }
@@ -186,7 +187,7 @@ func (m *Manager) ProfileCPU(ctx context.Context, name string, duration time.Dur
 	return func() error { return <-result }
 }
 
-// ProfileMemory records what is held, and what was allocated since the start, if profiles are wanted.
+// ProfileMemory records the memory in use and the allocations since the start, if profiles are requested.
 func (m *Manager) ProfileMemory(ctx context.Context, name string) error {
 	if m.Profile == "" {
 		return nil
@@ -199,7 +200,7 @@ func (m *Manager) ProfileMemory(ctx context.Context, name string) error {
 
 func (m *Manager) saveProfile(ctx context.Context, path, name string) (err error) {
 	if err := os.MkdirAll(m.Profile, 0o750); err != nil {
-		return fmt.Errorf("make the directory of profiles: %w", err)
+		return fmt.Errorf("create the directory of profiles: %w", err)
 	}
 	file, err := os.Create(filepath.Join(m.Profile, name+".pprof"))
 	if err != nil {
@@ -213,7 +214,7 @@ func (m *Manager) saveProfile(ctx context.Context, path, name string) (err error
 	return buffered.Flush()
 }
 
-// Fetch copies what a URL answers.
+// Fetch copies the response of a URL.
 func Fetch(ctx context.Context, url string, to io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -223,7 +224,7 @@ func Fetch(ctx context.Context, url string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close() //nolint:errcheck // only read
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, response.Status)
 	}

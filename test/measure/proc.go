@@ -12,16 +12,16 @@ import (
 // clockTick is the unit of CPU times in /proc on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// processStat is /proc/PID/stat as far as it is needed.
+// processStat has the required fields of /proc/PID/stat.
 type processStat struct {
-	// program is the beginning of its name.
+	// program is the beginning of the program's name.
 	program string
 	parent  int
 	cpu     time.Duration
 }
 
 func parseStat(content string) (processStat, error) {
-	// The name of the program, in brackets, may hold anything.
+	// The name of the program, in parentheses, may contain any character.
 	begin, end := strings.Index(content, "("), strings.LastIndex(content, ")")
 	fields := strings.Fields(content[end+1:])
 	if begin < 0 || end < begin || len(fields) < 13 {
@@ -49,12 +49,12 @@ func CPUOf(pid int) (time.Duration, error) {
 	return stat.cpu, err
 }
 
-// Memory is what a process holds, in bytes.
+// Memory is the memory of a process, in bytes.
 type Memory struct {
 	RSS, Peak int64
 }
 
-// MemoryOf returns what a process holds.
+// MemoryOf returns the memory of a process.
 func MemoryOf(pid int) (Memory, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -98,13 +98,13 @@ func (c CPUTimes) Total() time.Duration {
 	return total
 }
 
-// Usage is the CPU time that the whole machine has used, and this program with all that it started.
+// Usage is the CPU time used by the whole machine, and by this program and its child processes.
 type Usage struct {
 	All time.Duration
 	Own CPUTimes
 }
 
-// ReadUsage reads what has been used so far.
+// ReadUsage reads the usage so far.
 func ReadUsage() (Usage, error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -121,7 +121,7 @@ func ReadUsage() (Usage, error) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		stat, err := parseStat(string(content))
 		if err != nil {
@@ -134,7 +134,7 @@ func ReadUsage() (Usage, error) {
 	return result, nil
 }
 
-// Since returns what was used since an earlier reading.
+// Since returns the usage since an earlier reading.
 func (u Usage) Since(before Usage) Usage {
 	result := Usage{All: u.All - before.All, Own: CPUTimes{}}
 	for program, cpu := range u.Own {
@@ -153,7 +153,7 @@ func parseBusy(content string) (time.Duration, error) {
 		return 0, fmt.Errorf("read the CPU time of the machine: %q", first)
 	}
 	var busy time.Duration
-	for i, field := range fields[1:9] { // what follows is guests, who are counted as users too
+	for i, field := range fields[1:9] { // the remaining fields are for guests, which are also counted as users
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("read the CPU time of the machine: %w", err)

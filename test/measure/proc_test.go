@@ -13,7 +13,7 @@ func TestParseStat(t *testing.T) {
 	}
 	for _, content := range []string{"", "42 (x) S 7", "42 (x) S x 42 42 0 -1 4194560 1 2 3 4 150 50 9"} {
 		if _, err := parseStat(content); err == nil {
-			t.Errorf("%q is no error", content)
+			t.Errorf("got no error for %q", content)
 		}
 	}
 }
@@ -25,7 +25,7 @@ func TestParseStatus(t *testing.T) {
 	}
 	for _, content := range []string{"", "VmRSS:\tmuch\n"} {
 		if _, err := parseStatus(content); err == nil {
-			t.Errorf("%q is no error", content)
+			t.Errorf("got no error for %q", content)
 		}
 	}
 }
@@ -33,11 +33,11 @@ func TestParseStatus(t *testing.T) {
 func TestParseBusy(t *testing.T) {
 	got, err := parseBusy("cpu  100 20 30 9999 8888 1 2 3 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
 	if err != nil || got != 1560*time.Millisecond {
-		t.Errorf("got %s, %v, want what is neither idle, nor iowait, nor of guests", got, err)
+		t.Errorf("got %s, %v, want the time without idle, iowait and guests", got, err)
 	}
 	for _, content := range []string{"", "intr 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"} {
 		if _, err := parseBusy(content); err == nil {
-			t.Errorf("%q is no error", content)
+			t.Errorf("got no error for %q", content)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestUsageSince(t *testing.T) {
 
 func TestProcesses(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("there is no /proc")
+		t.Skip("needs /proc")
 	}
 	if _, err := CPUOf(os.Getpid()); err != nil {
 		t.Error(err)
@@ -74,6 +74,6 @@ func TestParseMetric(t *testing.T) {
 		t.Errorf("got %d, %v", got, err)
 	}
 	if _, err := ParseMetric("heap_bytes x\n", "heap_bytes"); err == nil {
-		t.Error("no number is no error")
+		t.Error("got no error for a missing number")
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// FailedRequests counts, in a Tally, those that were answered with an error. They are counted under their verb too.
+// FailedRequests counts, in a Tally, the requests that were answered with an error. They are also counted under
+// their verb.
 const FailedRequests = "(failed)"
 
-// Tally counts requests by verb and resource, such as "patch configmaps".
+// Tally counts requests by verb and resource, for example "patch configmaps".
 type Tally map[string]int
 
 // ByVerb counts requests by their verb.
@@ -24,7 +25,7 @@ func (t Tally) ByVerb() map[string]int {
 	return result
 }
 
-// Total counts all requests but watches.
+// Total counts all requests except watches.
 func (t Tally) Total() int {
 	total := 0
 	for verb, count := range t.ByVerb() {
@@ -66,7 +67,7 @@ func (t Tally) Add(other Tally) Tally {
 	return sum
 }
 
-// String lists the counts, the greatest first.
+// String lists the counts in descending order.
 func (t Tally) String() string {
 	keys := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
 		if t[a] != t[b] {

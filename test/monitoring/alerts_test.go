@@ -32,16 +32,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// unprovoked are alerts that no trouble makes fire, with the reason.
+// unprovoked are alerts that no trouble triggers, with the reason.
 var unprovoked = map[string]string{
-	"ResourceManagerWebhookPanics": "there is no input known that makes a webhook panic; promtool tests the rule",
+	"ResourceManagerWebhookPanics": "no input is known that makes a webhook panic; promtool tests the rule",
 }
 
-// lasting matches how long an alert waits before it fires.
+// lasting matches how long an alert is pending before it fires.
 var lasting = regexp.MustCompile(`(?m)^(    for: )\S+$`)
 
-// TestAlertsFire makes trouble of every kind for resource-managers, and waits until each alert fires. The rules are those of the
-// repository, but for how long they wait.
+// TestAlertsFire causes every kind of trouble for resource-managers, and waits until each alert fires. The rules
+// are those of the repository, except for their pending times.
 func TestAlertsFire(t *testing.T) {
 	cp, c := monitored(t)
 	rules, err := os.ReadFile("../../config/monitoring/alerts.yaml")
@@ -106,7 +106,7 @@ func TestAlertsFire(t *testing.T) {
 	t.Logf("all %d alerts fired within %s, but for %v", len(fired), time.Since(begin).Round(time.Second), unprovoked)
 }
 
-// silent adds alerts that fire to those that have fired, and returns those that have not.
+// silent records the firing alerts in fired, and returns those that have not fired yet.
 func (p *prometheus) silent(fired map[string]bool) (left []string) {
 	rules, err := p.rules()
 	if err != nil {
@@ -123,7 +123,8 @@ func (p *prometheus) silent(fired map[string]bool) (left []string) {
 	return left
 }
 
-// fail has objects refused, unhealthy and deleted without end, and one inventory that is almost full.
+// fail creates objects that are refused, that are unhealthy, and that are being deleted forever, and an inventory
+// that is almost full.
 func (s *site) fail() {
 	var refused, many strings.Builder
 	for i := range 12 {
@@ -144,13 +145,13 @@ func (s *site) fail() {
 	s.deliver("drifting", drifting.String()+configMap("b-0", "good"))
 	held := strings.Replace(configMap("held", "x"), "namespace:", "finalizers: [example.org/never], namespace:", 1)
 	s.deliver("held", held)
-	kit.EventuallyTrue(s, "it is held", func() bool {
+	kit.EventuallyTrue(s, "the object is held by its finalizer", func() bool {
 		return s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: "held"}, &corev1.ConfigMap{}) == nil
 	})
 	s.deliver("held", "# nothing")
 }
 
-// fight has many objects changed, one of them again and again, and one wanted by two ManagedResources.
+// fight changes many objects, one of them repeatedly, and makes two ManagedResources claim the same object.
 func (s *site) fight() {
 	s.round++
 	s.change(fmt.Sprintf("a-%d", s.round%80), "kubectl-edit")
@@ -158,7 +159,7 @@ func (s *site) fight() {
 	s.deliver("conflict", configMap("a-1", fmt.Sprint("round-", s.round)))
 }
 
-// refuse changes objects that cannot be put back, and has one of a kind that cannot be watched.
+// refuse changes objects that cannot be corrected, and adds one whose kind cannot be watched.
 func (s *site) refuse() {
 	var manifests strings.Builder
 	for i := range 10 {
@@ -193,7 +194,7 @@ func (s *site) eventuallyApplied(name string) {
 	})
 }
 
-// loseStatuses has manifests change, and load balancers lose their addresses, while no status can be written.
+// loseStatuses changes manifests and removes the addresses of load balancers while no status can be written.
 func (s *site) loseStatuses() {
 	for i := range 12 {
 		s.deliver(fmt.Sprintf("shop-%d", i), configMap(fmt.Sprintf("shop-%d", i), "first"))
@@ -201,7 +202,7 @@ func (s *site) loseStatuses() {
 			"spec: {type: LoadBalancer, ports: [{port: 80}]}\n", i))
 	}
 	for i := range 12 {
-		kit.EventuallyTrue(s, "there is the load balancer", func() bool { return s.balance(i, `[{"ip":"192.0.2.1"}]`) == nil })
+		kit.EventuallyTrue(s, "the load balancer exists", func() bool { return s.balance(i, `[{"ip":"192.0.2.1"}]`) == nil })
 		s.eventuallyApplied(fmt.Sprintf("shop-%d", i))
 		s.eventuallyApplied(fmt.Sprintf("balancer-%d", i))
 	}
@@ -217,14 +218,14 @@ func (s *site) loseStatuses() {
 	}
 }
 
-// balance gives addresses to a load balancer, as a provider does.
+// balance sets the addresses of a load balancer, as a provider does.
 func (s *site) balance(number int, addresses string) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("balancer-%d", number)}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"loadBalancer":{"ingress":`+addresses+`}}}`))
 	return s.client.Status().Patch(s.Context(), service, patch, client.FieldOwner("provider"))
 }
 
-// crawl has one ManagedResource take more than a minute, and more than a hundred wait for it.
+// crawl makes one ManagedResource take more than a minute, and more than a hundred others wait for it.
 func (s *site) crawl() {
 	var waves strings.Builder
 	for i := range 4 {
@@ -237,7 +238,7 @@ func (s *site) crawl() {
 	}
 }
 
-// otherParts are all controllers beside ManagedResources that have alerts, and webhooks.
+// otherParts configures the webhooks and all controllers that have alerts, except that of ManagedResources.
 const otherParts = `
 controllers:
   garbageCollector: {enabled: true, syncPeriod: 15s}
@@ -248,7 +249,7 @@ webhooks:
   nodeAgentAuthorizer: {enabled: true}
 `
 
-// otherTrouble has lists of the garbage collector, tokens and what webhooks read fail, the last one late.
+// otherTrouble fails lists of the garbage collector, tokens and reads of webhooks. The last fail with a delay.
 func otherTrouble(r *http.Request) (time.Duration, int) {
 	switch {
 	case r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, "garbage-collectable"):
@@ -263,7 +264,7 @@ func otherTrouble(r *http.Request) (time.Duration, int) {
 	return 0, 0
 }
 
-// ask creates Secrets that ask for tokens, one with a token that has expired, and requests for certificates that are denied.
+// ask creates Secrets that request tokens, one with an expired token, and certificate requests that are denied.
 func (s *site) ask(config *rest.Config) {
 	encode := base64.RawURLEncoding.EncodeToString
 	expired := encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(`{"iat":1000000000,"exp":1000003600,"sub":"system:serviceaccount:default:expired"}`)) + "." + encode([]byte("x"))
@@ -301,7 +302,7 @@ func (s *site) ask(config *rest.Config) {
 	}
 }
 
-// holdLease takes the lease in the name of somebody who does nothing else.
+// holdLease acquires the lease in the name of a client that does nothing else.
 func holdLease(t *testing.T, c client.Client) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{
@@ -315,7 +316,7 @@ func holdLease(t *testing.T, c client.Client) *coordinationv1.Lease {
 	return lease
 }
 
-// keepLease renews it.
+// keepLease renews the lease.
 func keepLease(t *testing.T, c client.Client, lease *coordinationv1.Lease) {
 	t.Helper()
 	kit.Change(t, c, lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()} })

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// area is where a chart draws its lines: in pixels, and what they stand for.
+// area is the region in which a chart draws its lines: its pixels, and the corresponding times and values.
 type area struct {
 	left, top, width, height float64
 	from, to, low, high      float64
@@ -24,7 +24,7 @@ func (a area) y(value float64) float64 {
 	return a.top + a.height*(1-(value-low)/max(high-low, 1e-12))
 }
 
-// ticks are the values at which there is a line across.
+// ticks are the values of the horizontal grid lines.
 func (a area) ticks() (values []float64) {
 	if a.log {
 		for value := a.low; value <= a.high*1.001; value *= 10 {
@@ -38,7 +38,7 @@ func (a area) ticks() (values []float64) {
 	return values
 }
 
-// areaOf returns the area for series; stacked ones need room for their sum.
+// areaOf returns the area for series. Stacked series need room for their sum.
 func areaOf(p *panel, all []drawn, width, height float64) area {
 	legend := float64(min(len(all), 6)*legendLine + 6)
 	a := area{left: axisWidth, top: chartTop + 6, width: width - axisWidth - 10, height: height - chartTop - legend - 28, low: math.Inf(1), from: math.Inf(1)}
@@ -72,7 +72,7 @@ func areaOf(p *panel, all []drawn, width, height float64) area {
 	return a
 }
 
-// nice returns a round number that is not smaller.
+// nice returns the next round number that is not smaller.
 func nice(value float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(value)))
 	for _, step := range []float64{1, 1.2, 1.6, 2, 3, 4, 6, 8, 10} {
@@ -85,7 +85,7 @@ func nice(value float64) float64 {
 
 func (p *panel) stacked() bool { return p.FieldConfig.Defaults.Custom.Stacking.Mode == "normal" }
 
-// chart draws lines over time, with axes and a legend of the last and the greatest value.
+// chart draws lines over time, with axes and a legend with the last and the greatest value.
 func (l look) chart(p *panel, width, height float64) string {
 	all, unit := p.series(), p.FieldConfig.Defaults.Unit
 	if len(all) == 0 {

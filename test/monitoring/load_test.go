@@ -27,10 +27,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// fleet is how many good ManagedResources there are.
+// fleet is the number of healthy ManagedResources.
 const fleet = 40
 
-// load is what goes on while Prometheus looks: a fleet, and all that dashboards are for.
+// load is the load while Prometheus scrapes: a fleet, and everything that the dashboard shows.
 type load struct {
 	*testing.T
 	client    client.Client
@@ -73,7 +73,8 @@ spec:
 `, name, replicas)
 }
 
-// settle creates the fleet, of which two are not well: the objects of one are refused, and the Deployment of another one cannot run.
+// settle creates the fleet. Two of its ManagedResources fail: the objects of one are refused, and the Deployment
+// of the other cannot run.
 func (l *load) settle() {
 	for i := range fleet {
 		l.deliver(fmt.Sprintf("shop-%d", i), configMap(fmt.Sprintf("a-%d", i), "good")+configMap(fmt.Sprintf("b-%d", i), "good")+
@@ -83,14 +84,14 @@ func (l *load) settle() {
 	l.deliver("unhealthy", deployment("unhealthy", 1))
 }
 
-// disturb does what somebody does to objects in a round: changes of many by one, of one by a rival, a manifest that changes, one
-// that names what another one owns, and Pods that go through webhooks.
+// disturb makes the changes of one round: one manager changes many objects, a rival changes one object, a manifest
+// changes, another one contains an object with another owner, and Pods pass through webhooks.
 func (l *load) disturb() {
 	l.round++
 	l.change("a-"+fmt.Sprint(l.round%fleet), "kubectl-edit")
 	l.change("b-0", "rival")
 	l.deliver("shop-1", configMap("a-1", "good")+configMap("b-1", fmt.Sprint("round-", l.round))+deployment("shop-1", 0))
-	l.deliver("changing", deployment("changing", l.round/20%2)) // is well by turns
+	l.deliver("changing", deployment("changing", l.round/20%2)) // alternates between healthy and unhealthy
 	l.deliver("conflict", configMap("a-2", fmt.Sprint("round-", l.round)))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "pod-"},
@@ -103,11 +104,11 @@ func (l *load) disturb() {
 	l.post(nodeagentauthorizer.Path, nodeAgentReview)
 }
 
-// nodeAgentReview is what the API server asks about a node agent.
+// nodeAgentReview is the API server's request about a node agent.
 const nodeAgentReview = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:m",` +
 	`"groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","version":"v1","resource":"nodes","name":"node-0"}}}`
 
-// disturbWebhook asks a webhook that fails, since the namespace of the workload cannot be read.
+// disturbWebhook calls a webhook that fails because the namespace of the workload cannot be read.
 func (l *load) disturbWebhook() {
 	l.Helper()
 	l.post(highavailability.Path, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"2","kind":{"group":"apps","version":"v1","kind":"Deployment"},`+
@@ -115,7 +116,7 @@ func (l *load) disturbWebhook() {
 		`"object":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"gone"},"spec":{"selector":{},"template":{}}}}}`)
 }
 
-// change has a field manager change a ConfigMap.
+// change changes a ConfigMap as a field manager.
 func (l *load) change(name, manager string) {
 	l.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"key":"changed-%d"}}`, l.round))
@@ -136,7 +137,7 @@ func (l *load) post(path, body string) {
 	_ = kit.ReadAll(l, response.Body)
 }
 
-// register has the API server call the webhooks for the namespace.
+// register registers the webhooks at the API server for the namespace.
 func (l *load) register() {
 	l.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}

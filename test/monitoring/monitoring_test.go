@@ -25,11 +25,11 @@ import (
 )
 
 var (
-	enabled = flag.Bool("monitoring", false, "run a Prometheus, which has to be in the PATH")
+	enabled = flag.Bool("monitoring", false, "run Prometheus, which has to be in the PATH")
 	results = flag.String("monitoring.out", "", "a file for the results of the dashboard's queries, as JSON")
-	shots   = flag.String("monitoring.shots", "", "a directory for pictures of the dashboard, which Chromium takes")
-	redraw  = flag.String("monitoring.redraw", "", "a file that -monitoring.out has written, of which pictures are to be taken again")
-	minutes = flag.Duration("monitoring.load", 90*time.Second, "how long the load goes on at least")
+	shots   = flag.String("monitoring.shots", "", "a directory for pictures of the dashboard, taken with Chromium")
+	redraw  = flag.String("monitoring.redraw", "", "a file written by -monitoring.out; pictures are taken of its results")
+	minutes = flag.Duration("monitoring.load", 90*time.Second, "minimum duration of the load")
 )
 
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true}}
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// configuration of the resource-manager under load: all parts that need no kinds of others.
+// configuration of the resource-manager under load: all parts that do not need the kinds of other projects.
 const configuration = `
 leaderElection: {leaderElect: true, resourceNamespace: default}
 controllers:
@@ -53,7 +53,7 @@ webhooks:
   nodeAgentAuthorizer: {enabled: true}
 `
 
-// panel is one of the dashboard with what its queries gave.
+// panel is a panel of the dashboard with the results of its queries.
 type panel struct {
 	ID          int
 	Type, Title string
@@ -91,7 +91,7 @@ func panels(t *testing.T) []*panel {
 	return dashboard.Panels
 }
 
-// monitored returns a control plane that has ManagedResources, for tests that are run with -monitoring alone.
+// monitored returns a control plane with the ManagedResource definition, for tests that need the flag -monitoring.
 func monitored(t *testing.T) (*controlplane.ControlPlane, client.Client) {
 	t.Helper()
 	if !*enabled {
@@ -104,8 +104,8 @@ func monitored(t *testing.T) (*controlplane.ControlPlane, client.Client) {
 	return cp, c
 }
 
-// TestDashboardAndAlerts: every query of the dashboard gives something, every rule is evaluated, and alerts for what goes wrong here
-// begin to fire.
+// TestDashboardAndAlerts checks that every query of the dashboard has results, every rule is evaluated, and alerts
+// for the failures here become pending.
 func TestDashboardAndAlerts(t *testing.T) {
 	cp, c := monitored(t)
 	process := kit.StartManager(t, cp.Kubeconfig(), nil, configuration)
@@ -134,7 +134,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 	}
 }
 
-// TestRedraw takes pictures of former results, with titles, units and legends that the dashboard has now.
+// TestRedraw takes pictures of earlier results, with the titles, units and legends of the current dashboard.
 func TestRedraw(t *testing.T) {
 	if *redraw == "" || *shots == "" {
 		t.Skip("only with -monitoring.redraw and -monitoring.shots")
@@ -157,9 +157,10 @@ func TestRedraw(t *testing.T) {
 	draw(t, all, *shots)
 }
 
-// empty returns the queries of panels that give nothing for a ManagedResource, and keeps what the others give.
+// empty returns the queries of panels that have no results for a ManagedResource, and keeps the results of the
+// others.
 func (p *prometheus) empty(all []*panel, managedResource string) (problems []string) {
-	// what Grafana puts into queries
+	// the values of Grafana's variables
 	variables := strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m", "$job", ".+", "$managed_resource", managedResource)
 	for _, panel := range all {
 		for _, target := range panel.Targets {
@@ -176,7 +177,7 @@ func (p *prometheus) empty(all []*panel, managedResource string) (problems []str
 // inRunbook matches queries.
 var inRunbook = regexp.MustCompile("`((?:topk|sum|resource_manager_)[^`]*)`")
 
-// checkRunbook checks that Prometheus takes all queries of docs/runbook.md.
+// checkRunbook checks that Prometheus accepts all queries of docs/runbook.md.
 func (p *prometheus) checkRunbook() {
 	p.Helper()
 	content, err := os.ReadFile("../../docs/runbook.md")
@@ -192,10 +193,10 @@ func (p *prometheus) checkRunbook() {
 	}
 }
 
-// alarming are alerts for what is wrong here; they wait longer than the test takes.
+// alarming are alerts for the failures here. Their pending times exceed the duration of the test.
 var alarming = []string{"ManagedResourceObjectsFailed", "ManagedResourceUnhealthy", "ManagedResourceProgressing", "ResourceManagerObjectContested", "ResourceManagerConflicts", "ResourceManagerWebhookFails"}
 
-// lacking returns which rules are not evaluated, and which alerts do not begin to fire.
+// lacking returns the rules that are not evaluated, and the alerts that are not pending.
 func (p *prometheus) lacking() (problems []string) {
 	rules, err := p.rules()
 	if err != nil || len(rules) < 20 {
@@ -212,7 +213,7 @@ func (p *prometheus) lacking() (problems []string) {
 	return problems
 }
 
-// TestRules: promtool takes the rules, and their tests pass.
+// TestRules checks that promtool accepts the rules and that their tests pass.
 func TestRules(t *testing.T) {
 	if !*enabled {
 		t.Skip("only with -monitoring: make monitoring")

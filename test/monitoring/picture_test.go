@@ -19,7 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// Grafana's columns, and heights of its rows, in pixels.
+// Grafana's columns and row heights, in pixels.
 const (
 	columnWidth = 66
 	rowHeight   = 36
@@ -28,7 +28,7 @@ const (
 	legendLine  = 15
 )
 
-// look is how pictures look.
+// look is a colour scheme of the pictures.
 type look struct{ name, back, panel, text, faint, grid string }
 
 var looks = []look{
@@ -39,8 +39,8 @@ var looks = []look{
 // lines are the colours of series, in Grafana's order.
 var lines = []string{"#73bf69", "#e0b400", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#37872d", "#8ab8ff", "#c4162a", "#8f3bb8", "#96d98d", "#ffb357"}
 
-// draw writes pictures of the dashboard as Grafana lays it out, one for each look, and returns their paths. It is no Grafana: it is there to
-// see what queries, units and legends make of real data.
+// draw writes pictures of the dashboard in Grafana's layout, one for each look, and returns their paths. It does
+// not replace Grafana. It shows how queries, units and legends look with real data.
 func draw(t *testing.T, all []*panel, directory string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
@@ -58,7 +58,7 @@ func draw(t *testing.T, all []*panel, directory string) {
 	for _, l := range looks {
 		page := filepath.Join(directory, "dashboard-"+l.name+".html")
 		kit.Must(t, os.WriteFile(page, []byte(l.page(all, height)), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.WaitTimeout)
 		picture := strings.TrimSuffix(page, ".html") + ".png"
 		output, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
 			fmt.Sprintf("--window-size=%d,%d", 24*columnWidth, height), "--screenshot="+picture, "file://"+page).CombinedOutput()
@@ -66,7 +66,7 @@ func draw(t *testing.T, all []*panel, directory string) {
 		if err != nil {
 			t.Errorf("%v: %s", err, output)
 		}
-		t.Logf("a picture of the dashboard is in %s", picture)
+		t.Logf("wrote a picture of the dashboard to %s", picture)
 	}
 }
 
@@ -166,7 +166,7 @@ func (l look) table(p *panel) string {
 	return text.String()
 }
 
-// timeline draws the states that the mappings name.
+// timeline draws the states named by the mappings.
 func (l look) timeline(p *panel, width float64) string {
 	var text strings.Builder
 	names, colours := []string{"False", "Unknown", "True"}, []string{"#b877d9", "#ff9830", "#5794f2"}
@@ -184,7 +184,7 @@ func (l look) timeline(p *panel, width float64) string {
 	return text.String()
 }
 
-// in writes a number in a unit of Grafana.
+// in formats a number in a unit of Grafana.
 func in(unit string, number float64) string {
 	round := func(n float64) string { return strconv.FormatFloat(n, 'g', 3, 64) }
 	switch size := math.Abs(number); {

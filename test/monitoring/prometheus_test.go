@@ -17,19 +17,19 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// step is how far points of a panel are apart; scraped is how often Prometheus asks.
+// step is the distance between points of a panel. Scraped is the scrape interval.
 const (
 	step    = 5 * time.Second
 	scraped = 2 * time.Second
 )
 
-// prometheus is a running one.
+// prometheus is a running Prometheus.
 type prometheus struct {
 	testing.TB
 	url string
 }
 
-// startPrometheus starts one that scrapes addresses, with a file of rules.
+// startPrometheus starts a Prometheus that scrapes addresses, with a rule file.
 func startPrometheus(t *testing.T, rules string, addresses ...string) *prometheus {
 	t.Helper()
 	directory := t.TempDir()
@@ -64,7 +64,7 @@ scrape_configs:
 	return p
 }
 
-// get asks the HTTP API and returns its data.
+// get calls the HTTP API and decodes its data.
 func (p *prometheus) get(path string, parameters url.Values, into any) error {
 	response, err := http.Get(p.url + path + "?" + parameters.Encode())
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *prometheus) get(path string, parameters url.Values, into any) error {
 	return nil
 }
 
-// series is one of a result: times and values.
+// series is a series of a result: times and values.
 type series struct {
 	Metric map[string]string `json:"metric"`
 	Values [][2]any          `json:"values"`
@@ -102,7 +102,7 @@ func (s series) numbers() []float64 {
 	return numbers
 }
 
-// query evaluates an expression over a time that ends now.
+// query evaluates an expression over a duration that ends now.
 func (p *prometheus) query(expression string, over time.Duration) ([]series, error) {
 	now := time.Now()
 	var data struct{ Result []series }
@@ -113,7 +113,7 @@ func (p *prometheus) query(expression string, over time.Duration) ([]series, err
 	return data.Result, err
 }
 
-// rule is one that Prometheus evaluates.
+// rule is a rule that Prometheus evaluates.
 type rule struct {
 	Name, State, Health, LastError, LastEvaluation string
 }

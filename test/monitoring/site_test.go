@@ -23,17 +23,18 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// trouble says how long a request takes longer, and with which status it is refused; 0 if it is not.
+// trouble returns the delay of a request, and the status with which it is refused. The status is 0 if it is not
+// refused.
 type trouble func(r *http.Request) (delay time.Duration, status int)
 
-// site is a namespace with a resource-manager of its own, whose requests may be disturbed.
+// site is a namespace with its own resource-manager. Its requests may be disturbed.
 type site struct {
 	load
 	mu      sync.Mutex
 	trouble trouble
 }
 
-// newSite starts a resource-manager with more configuration.
+// newSite starts a resource-manager with additional configuration.
 func newSite(t *testing.T, cp *controlplane.ControlPlane, c client.Client, prefix, extra string, is trouble) *site {
 	t.Helper()
 	s := &site{trouble: is}
@@ -42,14 +43,14 @@ func newSite(t *testing.T, cp *controlplane.ControlPlane, c client.Client, prefi
 	return s
 }
 
-// has sets the trouble; nil ends it.
+// has sets the trouble. Nil removes it.
 func (s *site) has(is trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trouble = is
 }
 
-// kubeconfig starts a proxy to an API server, which acts as an administrator, and returns a kubeconfig for it.
+// kubeconfig starts a proxy to an API server that acts as an administrator, and returns a kubeconfig for it.
 func (s *site) kubeconfig(config *rest.Config) []byte {
 	s.Helper()
 	transport, err := rest.TransportFor(config)
@@ -95,7 +96,7 @@ func (s *site) kubeconfig(config *rest.Config) []byte {
 	return content
 }
 
-// asks tells whether a request is of a method, and its path ends in, or has, a part.
+// asks reports whether a request has the method, and its path ends in, or contains, a part.
 func asks(r *http.Request, method, part string) bool {
 	return r.Method == method && strings.Contains(r.URL.Path, part)
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestExamples creates what is in pkg/netpol/testdata, one after the other in one cluster, and waits until the cluster has exactly the
-// policies that are there, too.
+// TestExamples creates the files of pkg/netpol/testdata one after the other in one cluster. It waits until the cluster has exactly the
+// policies of the file.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	config := newControlPlane(t)
@@ -44,7 +44,7 @@ func TestExamples(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".want.yaml")
 		if name == "matches-everything" {
-			continue // a real cluster has further namespaces, which would have policies, too
+			continue // a real cluster has more namespaces, which would get policies too
 		}
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, config)
@@ -55,13 +55,13 @@ func TestExamples(t *testing.T) {
 			for _, object := range example.objects {
 				kit.Must(t, client.IgnoreNotFound(f.client.Delete(f.ctx, object)))
 			}
-			kit.Eventually(t, "no policies any more", func() string { return f.differFrom(nil) })
+			kit.Eventually(t, "all policies are deleted", func() string { return f.differFrom(nil) })
 			stop()
 		})
 	}
 }
 
-// TestExampleFile: the example of the documentation works as it says.
+// TestExampleFile checks that the example of the documentation works as described.
 func TestExampleFile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -85,10 +85,10 @@ func TestExampleFile(t *testing.T) {
 		return ""
 	}
 	if got := to(f.policy("monitoring", "egress-to-webshop-shop-tcp-9090-via-scraper")); got != "to-all-scraper" {
-		t.Errorf("the scraper needs the label %s", got)
+		t.Errorf("the scraper needs the label %s, want to-all-scraper", got)
 	}
 	if got := to(f.policy("webshop", "egress-to-database-tcp-5432")); got != "to-database-tcp-5432" {
-		t.Errorf("the shop needs the label %s", got)
+		t.Errorf("the shop needs the label %s, want to-database-tcp-5432", got)
 	}
 }
 
@@ -125,7 +125,7 @@ func readExample(t *testing.T, path string) example {
 	return result
 }
 
-// create creates all of an example. Namespaces are left over from the ones before, of which the names are known.
+// create creates all objects of an example. Namespaces of previous examples still exist. known contains their names.
 func (f *fixture) create(example example, known map[string]bool) {
 	f.Helper()
 	wanted := map[string]map[string]string{}
@@ -156,12 +156,12 @@ func (f *fixture) create(example example, known map[string]bool) {
 	for _, namespace := range example.namespaces {
 		if namespace.GetDeletionTimestamp() != nil {
 			kit.Must(f, f.client.Delete(f.ctx, namespace))
-			delete(known, namespace.GetName()) // it will not be usable again
+			delete(known, namespace.GetName()) // it cannot be used again
 		}
 	}
 }
 
-// differFrom returns in what the policies of the cluster, and the warnings about Services, differ from what is wanted.
+// differFrom describes how the policies of the cluster and the warnings about Services differ from the wanted ones.
 func (f *fixture) differFrom(want []*unstructured.Unstructured) string {
 	f.Helper()
 	var list networkingv1.NetworkPolicyList
@@ -185,7 +185,7 @@ func (f *fixture) differFrom(want []*unstructured.Unstructured) string {
 		delete(live, key)
 	}
 	if len(live) > 0 {
-		return fmt.Sprintf("too much are %q", slices.Sorted(maps.Keys(live)))
+		return fmt.Sprintf("unexpected policies: %q", slices.Sorted(maps.Keys(live)))
 	}
 	return ""
 }
@@ -198,7 +198,7 @@ func (f *fixture) warningsMiss(problems string) string {
 		if !slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
 			return event.Reason == reason && strings.Contains(event.Note, text[:min(len(text), 60)])
 		}) {
-			return "no Event says " + problem
+			return "no Event found for " + problem
 		}
 	}
 	return ""

@@ -1,4 +1,4 @@
-// Package netpol tests the controller of network policies on a real API server.
+// Package netpol tests the network policy controller on a real API server.
 package netpol
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// shared is for tests that restrict the controller to namespaces of their own.
+// shared is for tests that restrict the controller to their own namespaces.
 var shared controlplane.Shared
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// newControlPlane starts one for a test that looks at the whole cluster.
+// newControlPlane starts a control plane for a test that uses the whole cluster.
 func newControlPlane(t *testing.T) *rest.Config {
 	t.Helper()
 	if testing.Short() {
@@ -56,14 +56,14 @@ func newControlPlane(t *testing.T) *rest.Config {
 
 const domain = "networking.resources.gardener.cloud/"
 
-// fixture is a cluster, and namespaces of a test.
+// fixture is a cluster, and the namespaces of a test.
 type fixture struct {
 	*testing.T
 	ctx      context.Context
 	config   *rest.Config
 	client   client.Client
 	requests *kit.Requests
-	// before is called before each request of the controller, and may break it.
+	// before is called before each request of the controller. Its error makes the request fail.
 	before func(*http.Request) error
 }
 
@@ -78,7 +78,7 @@ func newFixture(t *testing.T, config *rest.Config) *fixture {
 	return &fixture{T: t, ctx: t.Context(), config: config, client: c, requests: &kit.Requests{}}
 }
 
-// run runs a controller until the function is called that it returns, or the test ends.
+// run runs a controller until the returned function is called or the test ends.
 func (f *fixture) run(options controller.Options) (stop func()) {
 	f.Helper()
 	config := rest.CopyConfig(f.config)
@@ -131,14 +131,14 @@ func (f *fixture) label(namespace string, values map[string]any) {
 
 func (f *fixture) patch(object client.Object, change map[string]any) {
 	f.Helper()
-	patched, ok := object.DeepCopyObject().(client.Object) // which the answer overwrites
+	patched, ok := object.DeepCopyObject().(client.Object) // because the answer overwrites it
 	if !ok {
-		f.Fatalf("%T is no object", object)
+		f.Fatalf("%T is not a client.Object", object)
 	}
 	kit.Must(f, f.client.Patch(f.ctx, patched, mergePatch(f.T, change)))
 }
 
-// service creates a Service with a port 80 that leads to 8080. Annotations are without their domain.
+// service creates a Service with port 80 and target port 8080. The keys of the annotations have no domain.
 func (f *fixture) service(namespace, name string, annotations map[string]string) *corev1.Service {
 	f.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{}}}
@@ -151,13 +151,13 @@ func (f *fixture) service(namespace, name string, annotations map[string]string)
 	return service
 }
 
-// annotate changes an annotation of a Service; nil removes it.
+// annotate changes an annotation of a Service. The value nil removes it.
 func (f *fixture) annotate(service *corev1.Service, key string, value any) {
 	f.Helper()
 	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{domain + key: value}}})
 }
 
-// policies returns "<namespace>/<name>" of all policies of namespaces, in order.
+// policies returns all policies of namespaces as "<namespace>/<name>", in order.
 func (f *fixture) policies(namespaces ...string) []string {
 	f.Helper()
 	var names []string
@@ -172,13 +172,13 @@ func (f *fixture) policies(namespaces ...string) []string {
 	return names
 }
 
-// eventually waits until namespaces have exactly these policies, "<namespace>/<name>".
+// eventually waits until namespaces have exactly the given policies, as "<namespace>/<name>".
 func (f *fixture) eventually(reason string, namespaces []string, want ...string) {
 	f.Helper()
 	slices.Sort(want)
 	kit.Eventually(f, reason, func() string {
 		if got := f.policies(namespaces...); !slices.Equal(got, want) {
-			return fmt.Sprintf("there are %q, not %q", got, want)
+			return fmt.Sprintf("the policies are %q, want %q", got, want)
 		}
 		return ""
 	})
@@ -191,7 +191,7 @@ func (f *fixture) policy(namespace, name string) *networkingv1.NetworkPolicy {
 	return policy
 }
 
-// eventuallyAgain waits until a policy is what it was.
+// eventuallyAgain waits until a policy is restored.
 func (f *fixture) eventuallyAgain(reason string, want *networkingv1.NetworkPolicy) {
 	f.Helper()
 	kit.Eventually(f, reason, func() string {
@@ -200,13 +200,13 @@ func (f *fixture) eventuallyAgain(reason string, want *networkingv1.NetworkPolic
 			return err.Error()
 		}
 		if netpol.Digest(policy) != netpol.Digest(want) {
-			return fmt.Sprintf("it is %+v", policy)
+			return fmt.Sprintf("the policy is %+v", policy)
 		}
 		return ""
 	})
 }
 
-// warned waits for a Warning Event about a Service, whose text has some words.
+// warned waits for a Warning Event about a Service whose text contains the given words.
 func (f *fixture) warned(service *corev1.Service, reason, words string) {
 	f.Helper()
 	kit.Eventually(f, "a warning about "+words, func() string {
@@ -219,12 +219,12 @@ func (f *fixture) warned(service *corev1.Service, reason, words string) {
 			}
 			texts = append(texts, event.Reason+" "+event.Note)
 		}
-		return fmt.Sprintf("there are %q", texts)
+		return fmt.Sprintf("the Events are %q", texts)
 	})
 }
 
-// quiet returns the requests of the controller since the last Forget that were no watches, once it has done all that there was to do:
-// a new Service has its policies.
+// quiet waits until the controller has finished its work, which a new Service with its policies shows. It returns the controller's
+// requests since the last Forget that are not watches.
 func (f *fixture) quiet(namespace, name string) []string {
 	f.Helper()
 	f.service(namespace, name, nil)
@@ -246,7 +246,7 @@ func pairIn(namespace, id string) []string {
 	return []string{namespace + "/ingress-to-" + id, namespace + "/egress-to-" + id}
 }
 
-// selecting returns a selector of namespaces with a label.
+// selecting returns a namespace selector for a label.
 func selecting(key, value string) string { return fmt.Sprintf(`[{"matchLabels":{%q:%q}}]`, key, value) }
 
 func mergePatch(t *testing.T, change map[string]any) client.Patch {

@@ -20,13 +20,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLifeOfAService: policies follow the Service and the namespaces that it selects, as they come, go and change labels.
+// TestLifeOfAService checks that policies follow the Service and the namespaces that it selects as they are created, deleted and
+// relabelled.
 func TestLifeOfAService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
 	all := f.namespaces(2)
 	own, first := all[0], all[1]
-	second := first + "-second" // comes later
+	second := first + "-second" // created later
 	all = append(all, second)
 	f.run(controller.Options{Namespaces: all})
 
@@ -41,7 +42,7 @@ func TestLifeOfAService(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"peer": own}}}
 	kit.Must(t, f.client.Create(f.ctx, namespace))
 	withSecond := []string{own + "/ingress-to-shop-tcp-8080-from-" + second, second + "/egress-to-" + own + "-shop-tcp-8080"}
-	f.eventually("a namespace comes", all, slices.Concat(want, withFirst, withSecond)...)
+	f.eventually("a namespace is created", all, slices.Concat(want, withFirst, withSecond)...)
 
 	f.label(first, map[string]any{"peer": nil})
 	f.eventually("a namespace loses the label", all, slices.Concat(want, withSecond)...)
@@ -71,10 +72,10 @@ func TestLifeOfAService(t *testing.T) {
 	f.patch(service, map[string]any{"spec": map[string]any{"selector": map[string]any{"app": "shop"}}})
 	f.eventually("a selector again", all, slices.Concat(pairIn(own, "shop-tcp-web"), pairIn(own, "shop-udp-53"), []string{own + "/ingress-to-shop-from-world"})...)
 	kit.Must(t, f.client.Delete(f.ctx, service))
-	f.eventually("the Service goes", all)
+	f.eventually("the Service is deleted", all)
 }
 
-// TestServiceOfATerminatingNamespace: its policies in other namespaces go.
+// TestServiceOfATerminatingNamespace checks that the policies of its Services in other namespaces are deleted.
 func TestServiceOfATerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -86,7 +87,8 @@ func TestServiceOfATerminatingNamespace(t *testing.T) {
 	f.eventually("no policies", all)
 }
 
-// TestServicesDeletedWhileNotRunning: what was to be done while no controller ran is done at the start of the next one, and nothing else.
+// TestServicesDeletedWhileNotRunning checks that the next controller makes up at its start for changes while no controller ran, and
+// does nothing else.
 func TestServicesDeletedWhileNotRunning(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -101,16 +103,16 @@ func TestServicesDeletedWhileNotRunning(t *testing.T) {
 	kit.Must(t, f.client.Delete(f.ctx, gone))
 	f.requests.Forget()
 	f.run(controller.Options{Namespaces: all})
-	f.eventually("the policies of the Service that is gone are gone", all, pairIn(all[0], "stays-tcp-8080")...)
+	f.eventually("the policies of the deleted Service are deleted", all, pairIn(all[0], "stays-tcp-8080")...)
 	for _, request := range f.quiet(all[0], "other") {
 		if !strings.HasPrefix(request, "DELETE ") && !strings.HasPrefix(request, "GET ") || strings.Contains(request, "stays") {
-			t.Errorf("sent was %s", request)
+			t.Errorf("unexpected request %s", request)
 		}
 	}
 }
 
-// TestOneRequestForEachPolicy: each policy is written by one request, and nothing is sent when nothing has changed: by Services,
-// namespaces, Pods and policies that do not matter, nor at the start of the next controller.
+// TestOneRequestForEachPolicy checks that each policy is written by one request. Changes of Services, namespaces, Pods and policies
+// that do not matter cause no requests, nor does the start of the next controller.
 func TestOneRequestForEachPolicy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -126,10 +128,10 @@ func TestOneRequestForEachPolicy(t *testing.T) {
 	f.patch(f.policy(all[0], "egress-to-shop-tcp-8080"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"their": "label"}}})
 	sent := f.quiet(all[0], "second")
 	if len(sent) != len(want) {
-		t.Errorf("sent were %q", sent)
+		t.Errorf("the requests are %q", sent)
 	}
 	if f.policy(all[0], "egress-to-shop-tcp-8080").Labels["their"] != "label" {
-		t.Error("a label of others is gone")
+		t.Error("a label of another client was removed")
 	}
 	if f.requests.Watched("/pods") {
 		t.Error("Pods are watched")
@@ -144,7 +146,7 @@ func TestOneRequestForEachPolicy(t *testing.T) {
 	}
 }
 
-// TestHandMadeChangesArePutBack: whatever somebody changes of a policy, or if it is deleted.
+// TestHandMadeChangesArePutBack checks that every change of a policy by another client is reverted, and so is a deletion.
 func TestHandMadeChangesArePutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -172,12 +174,12 @@ func TestHandMadeChangesArePutBack(t *testing.T) {
 	kit.Must(t, f.client.Create(f.ctx, foreign))
 	f.quiet(all[0], "other")
 	if got := f.policy(all[0], "mine"); got.ResourceVersion != foreign.ResourceVersion {
-		t.Error("somebody else's policy was changed")
+		t.Error("the policy of another client was changed")
 	}
 }
 
-// TestAdoption: policies of gardener-resource-manager are taken over. One that is right is not even written; one that is not is made
-// right, whoever owns its fields; one that nobody wants goes; none is there twice.
+// TestAdoption checks that policies of gardener-resource-manager are taken over. A correct one is not even written. A wrong one is
+// corrected, whichever client owns its fields. An unwanted one is deleted. No policy exists twice.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -206,21 +208,22 @@ func TestAdoption(t *testing.T) {
 		kit.Must(t, f.client.Create(f.ctx, policy, client.FieldOwner("gardener-resource-manager")))
 	}
 	f.run(controller.Options{Namespaces: all})
-	f.eventually("the stale one goes", all, pairIn(all[0], "shop-tcp-8080")...)
-	kit.EventuallyTrue(t, "the wrong one is right, and has nothing of before", func() bool {
+	f.eventually("the stale one is deleted", all, pairIn(all[0], "shop-tcp-8080")...)
+	kit.EventuallyTrue(t, "the wrong one is corrected and keeps no former rules", func() bool {
 		spec := f.policy(all[0], wrong.Name).Spec
 		return len(spec.Ingress) == 0 && len(spec.Egress) == 1 && slices.Equal(spec.PolicyTypes, []networkingv1.PolicyType{"Egress"})
 	})
 	sent := f.quiet(all[0], "other")
 	if slices.ContainsFunc(sent, func(request string) bool { return strings.HasSuffix(request, right.Name) }) ||
 		f.policy(all[0], right.Name).ResourceVersion != right.ResourceVersion {
-		t.Errorf("what was right was written: %q", sent)
+		t.Errorf("the correct policy was written: %q", sent)
 	}
 	f.patch(f.policy(all[0], right.Name), map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
 	f.eventuallyAgain("a change after the takeover", right)
 }
 
-// TestWrongAnnotations: a Warning says what is wrong; the other policies are right, what was made before stays, nothing is opened.
+// TestWrongAnnotations checks that a Warning Event names the problem. The other policies are correct, existing policies are kept, and
+// nothing is opened.
 func TestWrongAnnotations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -237,10 +240,10 @@ func TestWrongAnnotations(t *testing.T) {
 	f.annotate(service, "from-all-allowed-ports", `[{"port":80}]`)
 	f.annotate(service, "from-none-allowed-ports", `[{"port":70000}]`)
 	f.annotate(service, "from-half-allowed-ports", `[{"port":"metrics","protocol":"tcp"}]`)
-	f.eventually("what is right is obeyed", all, slices.Concat(before, pairIn(all[0], "shop-tcp-80-via-all"),
+	f.eventually("the valid annotations take effect", all, slices.Concat(before, pairIn(all[0], "shop-tcp-80-via-all"),
 		[]string{all[0] + "/ingress-to-shop-tcp-80-via-all-from-" + all[1], all[1] + "/egress-to-" + all[0] + "-shop-tcp-80-via-all"})...)
 	if ports := f.policy(all[0], "ingress-to-shop-from-world").Spec.Ingress[0].Ports; len(ports) != 1 || ports[0].Port.IntVal != 9090 {
-		t.Errorf("open are %v", ports)
+		t.Errorf("the open ports are %v", ports)
 	}
 	for words, reason := range map[string]string{
 		"from-world-to-ports: not valid JSON": "InvalidAnnotation", "namespace-selectors: selector 0": "InvalidAnnotation",
@@ -250,13 +253,14 @@ func TestWrongAnnotations(t *testing.T) {
 	}
 	f.annotate(service, "namespace-selectors", `[]`)
 	f.annotate(service, "from-world-to-ports", nil)
-	f.eventually("all is right again", all, slices.Concat(pairIn(all[0], "shop-tcp-8080"), pairIn(all[0], "shop-tcp-80-via-all"))...)
+	f.eventually("all policies are correct again", all, slices.Concat(pairIn(all[0], "shop-tcp-8080"), pairIn(all[0], "shop-tcp-80-via-all"))...)
 	long := f.service(all[0], strings.Repeat("x", 63), map[string]string{"namespace-selectors": `[{}]`})
 	f.warned(long, "PodLabelSelectorKeysTooLong", "to-"+strings.Repeat("x", 54)+"-")
 	f.warned(long, "NamespaceSelectorMatchesAll", "every namespace")
 }
 
-// TestPoliciesOfOneName: two Services whose policies would have one name have both, and do not fight.
+// TestPoliciesOfOneName checks that two Services whose policies would have the same name get both policies, and do not overwrite each
+// other's.
 func TestPoliciesOfOneName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -274,7 +278,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 		var found []string
 		for _, policy := range list.Items {
 			if !strings.HasPrefix(policy.Name, name) {
-				t.Errorf("found %s", policy.Name)
+				t.Errorf("unexpected policy %s", policy.Name)
 			}
 			found = append(found, netpol.ServiceOf(&policy).String())
 		}
@@ -285,7 +289,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 	slices.Sort(want)
 	kit.Eventually(t, "both have a policy", func() string {
 		if found := services(); !slices.Equal(found, want) {
-			return fmt.Sprintf("the policies are those of %v, want %v", found, want)
+			return fmt.Sprintf("the policies belong to %v, want %v", found, want)
 		}
 		return ""
 	})
@@ -299,11 +303,11 @@ func TestPoliciesOfOneName(t *testing.T) {
 	before := versions()
 	f.quiet(all[0], "second")
 	if after := versions(); !slices.Equal(before, after) || !slices.Equal(services(), want) {
-		t.Error("the Services fight about a policy")
+		t.Error("the Services overwrite each other's policy")
 	}
 }
 
-// TestFailuresOfRequests: a policy that cannot be written does not stop the others, and is tried again.
+// TestFailuresOfRequests checks that a policy that cannot be written does not block the others, and is retried.
 func TestFailuresOfRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -326,7 +330,7 @@ func TestFailuresOfRequests(t *testing.T) {
 	f.eventually("both policies", all, pairIn(all[0], "shop-tcp-8080")...)
 	broken.Store(true)
 	kit.Must(t, f.client.Delete(f.ctx, service))
-	f.eventually("the other policy goes", all, all[0]+"/egress-to-shop-tcp-8080")
+	f.eventually("the other policy is deleted", all, all[0]+"/egress-to-shop-tcp-8080")
 	broken.Store(false)
-	f.eventually("both go", all)
+	f.eventually("both are deleted", all)
 }

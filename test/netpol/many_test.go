@@ -28,13 +28,13 @@ const servicesPerNamespace = 5
 
 var (
 	manyNamespaces = flag.Int("netpol.namespaces", 10, "namespaces of TestManyNamespaces, an even number, with 5 Services each")
-	manyRest       = flag.Duration("netpol.rest", 0, "how long TestManyNamespaces looks on while nothing changes")
+	manyRest       = flag.Duration("netpol.rest", 0, "how long TestManyNamespaces observes the controller while nothing changes")
 	manyInFlight   = flag.Int("netpol.inflight", 16, "requests at a time of the bare client of TestManyNamespaces")
 )
 
-// TestManyNamespaces: namespaces in pairs, in each of which five Services may be reached from the other namespace of the pair, too: four
-// policies each. Each policy costs one request, a further namespace of a pair only those of its own policies. With -v, it tells
-// figures, also of a bare client that applies the same policies.
+// TestManyNamespaces creates namespaces in pairs. Each namespace has five Services that are also reachable from the other namespace of
+// the pair. That makes four policies for each Service. Each policy costs one request. A further namespace of a pair costs only the
+// requests of its own policies. With -v, the test logs figures, also of a bare client that applies the same policies.
 func TestManyNamespaces(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -69,7 +69,7 @@ func TestManyNamespaces(t *testing.T) {
 
 	started = time.Now()
 	kit.Must(t, f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "one-more", Labels: map[string]string{"pair": "0"}}}))
-	more := 2 * servicesPerNamespace * 2 // of the Services of the two namespaces of the pair
+	more := 2 * servicesPerNamespace * 2 // for the Services of the two namespaces of the pair
 	p.await(want + more)
 	took = time.Since(started)
 	t.Logf("a further namespace: %d policies in %s, with %d requests", more, took.Round(time.Millisecond), p.patches()-sent)
@@ -83,7 +83,7 @@ func TestManyNamespaces(t *testing.T) {
 // process is a resource-manager whose metrics are read.
 type process struct{ *kit.Process }
 
-// sum returns the sum of the metrics that an expression finds, of which it has the value in parentheses.
+// sum returns the sum of the metrics that an expression matches. Its parentheses enclose the value.
 func (p process) sum(expression string) int {
 	p.Helper()
 	_, body := p.Get(p.Metrics, "/metrics")
@@ -96,20 +96,20 @@ func (p process) sum(expression string) int {
 	return int(sum)
 }
 
-// await waits, as long as there is progress, until some number of policies is made.
+// await waits until the given number of policies is created, as long as there is progress.
 func (p process) await(want int) {
 	p.Helper()
 	made := func() int { return p.sum(`resource_manager_network_policy_changes_total\{change="created"\} (\S+)`) }
 	for before := made(); before < want; before = made() {
-		<-time.After(time.Duration(want-before) * 20 * time.Microsecond) // to read the metrics costs the process that is measured
+		<-time.After(time.Duration(want-before) * 20 * time.Microsecond) // reading the metrics costs time in the measured process
 		kit.EventuallyTrue(p, "further policies", func() bool { return made() > before })
 	}
 }
 
-// wants objects to another number of changes than a given one.
+// wants returns an objection if the number of changes differs from the given one.
 func (p process) wants(change string, want int) string {
 	if got := p.sum(`resource_manager_network_policy_changes_total\{change="` + change + `"\} (\S+)`); got != want {
-		return fmt.Sprintf("%d policies are %s, not %d", got, change, want)
+		return fmt.Sprintf("%d policies are %s, want %d", got, change, want)
 	}
 	return ""
 }
@@ -164,13 +164,13 @@ func (f *fixture) createMany() {
 	kit.Must(f, group.Wait())
 }
 
-// applyBare deletes all policies and applies them again, by nothing but requests in parallel.
+// applyBare deletes all policies and applies them again, with only parallel requests.
 func (f *fixture) applyBare(want int) {
 	f.Helper()
 	var list networkingv1.NetworkPolicyList
 	kit.Must(f, f.client.List(f.ctx, &list))
 	if len(list.Items) != want {
-		f.Errorf("there are %d policies, not %d", len(list.Items), want)
+		f.Errorf("the cluster has %d policies, want %d", len(list.Items), want)
 	}
 	f.inParallel(list.Items, func(ctx context.Context, policy *networkingv1.NetworkPolicy) error {
 		return f.client.Delete(ctx, policy)
@@ -186,7 +186,7 @@ func (f *fixture) applyBare(want int) {
 		return f.client.Patch(ctx, policy, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner("bare"), client.ForceOwnership)
 	})
 	took := time.Since(started)
-	f.Logf("a bare client that applies the same, %d requests at a time: %s (%.0f/s)", *manyInFlight, took.Round(time.Millisecond),
+	f.Logf("a bare client that applies the same policies, %d requests at a time: %s (%.0f/s)", *manyInFlight, took.Round(time.Millisecond),
 		float64(len(list.Items))/took.Seconds())
 }
 
@@ -200,7 +200,7 @@ func (f *fixture) inParallel(policies []networkingv1.NetworkPolicy, do func(cont
 	kit.Must(f, group.Wait())
 }
 
-// TestBinary: the configuration enables the controller, which is disabled by default.
+// TestBinary checks that the configuration enables the controller, which is disabled by default.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -216,11 +216,11 @@ func TestBinary(t *testing.T) {
 	}
 	disabled.Stop()
 	p := process{kit.StartManager(t, kubeconfig, all, "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchLabels: {handled: \"yes\"}}]}}")}
-	f.eventually("policies of the namespace that is handled", all, append(pairIn(all[0], "shop-tcp-8080"),
+	f.eventually("policies of the managed namespace", all, append(pairIn(all[0], "shop-tcp-8080"),
 		all[0]+"/ingress-to-shop-tcp-8080-from-"+all[2], all[2]+"/egress-to-"+all[0]+"-shop-tcp-8080")...)
-	kit.Eventually(t, "metrics tell", func() string { return p.wants("created", 4) })
-	kit.EventuallyTrue(t, "metrics tell of problems", func() bool { return p.sum(`resource_manager_network_policy_services_with_problems (\S+)`) == 1 })
+	kit.Eventually(t, "the metrics count the policies", func() string { return p.wants("created", 4) })
+	kit.EventuallyTrue(t, "the metrics count the Service with problems", func() bool { return p.sum(`resource_manager_network_policy_services_with_problems (\S+)`) == 1 })
 	f.label(all[0], map[string]any{"handled": nil})
-	f.eventually("the namespace is not handled any more", all)
+	f.eventually("the namespace is no longer managed", all)
 	p.Stop()
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// definitions returns the kinds of Istio.
+// definitions returns the definitions of Istio's kinds.
 func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	preserve := true
 	var all []*apiextensionsv1.CustomResourceDefinition
@@ -49,14 +49,14 @@ func install(t *testing.T, config *rest.Config) {
 	kit.Define(t, config, definitions()...)
 }
 
-// uninstall deletes the definitions and waits until they are gone.
+// uninstall deletes the definitions and waits until they no longer exist.
 func uninstall(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c, err := apiextensionsclient.NewForConfig(config)
 	kit.Must(t, err)
 	for _, definition := range definitions() {
 		kit.Must(t, c.CustomResourceDefinitions().Delete(t.Context(), definition.Name, metav1.DeleteOptions{}))
-		kit.EventuallyTrue(t, definition.Name+" is gone", func() bool {
+		kit.EventuallyTrue(t, definition.Name+" no longer exists", func() bool {
 			_, err := c.CustomResourceDefinitions().Get(t.Context(), definition.Name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
@@ -77,7 +77,7 @@ func podWith(namespace, name string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// TestIstioComesAndGoes: the kinds of Istio are defined and removed while the controller runs; so are Gateways and their Pods.
+// TestIstioComesAndGoes defines and removes the kinds of Istio while the controller runs, and also Gateways and their Pods.
 func TestIstioComesAndGoes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -115,26 +115,26 @@ func TestIstioComesAndGoes(t *testing.T) {
 			t.Errorf("a new controller sends %s", request)
 		}
 	}
-	f.eventually("a new controller leaves all as it is", all[:2], forBoth...)
+	f.eventually("a new controller changes nothing", all[:2], forBoth...)
 	kit.Must(t, f.client.Delete(f.ctx, pod, client.GracePeriodSeconds(0)))
-	f.eventually("the Pod goes", all[:2], forOther...)
+	f.eventually("the Pod is deleted", all[:2], forOther...)
 
 	kit.Must(t, f.client.Delete(f.ctx, gateway))
-	f.eventually("the Gateway goes", all[:2], own...)
+	f.eventually("the Gateway is deleted", all[:2], own...)
 	kit.Must(t, f.client.Create(f.ctx, gateway.DeepCopy()))
-	f.eventually("the Gateway comes again", all[:2], forOther...)
+	f.eventually("the Gateway is created again", all[:2], forOther...)
 	uninstall(t, f.config)
-	f.eventually("Istio goes", all[:2], own...)
+	f.eventually("Istio is removed", all[:2], own...)
 	install(t, f.config)
-	kit.EventuallyTrue(t, "Istio comes again", func() bool { return f.client.Create(f.ctx, gateway.DeepCopy()) == nil })
+	kit.EventuallyTrue(t, "Istio is installed again", func() bool { return f.client.Create(f.ctx, gateway.DeepCopy()) == nil })
 	virtualService.SetResourceVersion("")
-	kit.EventuallyTrue(t, "its other kind, too", func() bool { return f.client.Create(f.ctx, virtualService.DeepCopy()) == nil })
+	kit.EventuallyTrue(t, "its other kind is installed again", func() bool { return f.client.Create(f.ctx, virtualService.DeepCopy()) == nil })
 	f.eventually("policies for the gateway again", all[:2], forOther...)
 	stop()
 	uninstall(t, f.config)
 }
 
-// TestOnlyWhilePodsExist: policies come with the first Pod with a label, and go with the last one.
+// TestOnlyWhilePodsExist checks that policies are created with the first Pod with a label and deleted with the last one.
 func TestOnlyWhilePodsExist(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -145,7 +145,7 @@ func TestOnlyWhilePodsExist(t *testing.T) {
 		"from-all-allowed-ports": `[{"port":9090}]`, "from-world-to-ports": "[]",
 	})
 	world := []string{all[0] + "/ingress-to-shop-from-world"}
-	f.eventually("what does not depend on Pods", all, world...)
+	f.eventually("the policies that do not depend on Pods", all, world...)
 	first := podWith(all[0], "first", map[string]string{domain + "to-shop-tcp-8080": "allowed"})
 	kit.Must(t, f.client.Create(f.ctx, first))
 	f.eventually("a Pod", all, slices.Concat(world, pairIn(all[0], "shop-tcp-8080"))...)
@@ -156,10 +156,10 @@ func TestOnlyWhilePodsExist(t *testing.T) {
 	f.patch(second, map[string]any{"metadata": map[string]any{"labels": map[string]any{domain + "to-" + all[0] + "-all": "denied"}}})
 	f.eventually("its label has another value", all, slices.Concat(world, pairIn(all[0], "shop-tcp-8080"))...)
 	kit.Must(t, f.client.Delete(f.ctx, first, client.GracePeriodSeconds(0)))
-	f.eventually("the Pod goes", all, world...)
+	f.eventually("the Pod is deleted", all, world...)
 }
 
-// TestIngressesComeAndGo: and so does the namespace of the ingress controller.
+// TestIngressesComeAndGo creates and deletes Ingresses, and the namespace of the ingress controller.
 func TestIngressesComeAndGo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -186,15 +186,16 @@ func TestIngressesComeAndGo(t *testing.T) {
 	})
 	f.eventually("the Ingress exposes the Service", all, exposed...)
 	kit.Must(t, f.client.Delete(f.ctx, ingress))
-	f.eventually("the Ingress goes", all, own...)
+	f.eventually("the Ingress is deleted", all, own...)
 	ingress.ResourceVersion, ingress.Spec.DefaultBackend.Service.Port.Number = "", 80
 	kit.Must(t, f.client.Create(f.ctx, ingress))
-	f.eventually("the Ingress comes again", all, exposed...)
+	f.eventually("the Ingress is created again", all, exposed...)
 	kit.Must(t, f.client.Delete(f.ctx, namespace))
-	f.eventually("the namespace goes", all, own...)
+	f.eventually("the namespace is deleted", all, own...)
 }
 
-// TestNamedPortThatNoPodHas: is told, by what a few Pods have that are read once. Pods are not watched, and not read for numbers.
+// TestNamedPortThatNoPodHas checks that a warning reports a named port that none of a few Pods has. The Pods are read once, and not
+// watched. They are not read for numeric ports.
 func TestNamedPortThatNoPodHas(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, shared.Get(t).Config())
@@ -207,7 +208,7 @@ func TestNamedPortThatNoPodHas(t *testing.T) {
 	target := func(port any) {
 		f.patch(service, map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 80, "protocol": "TCP", "targetPort": port}}}})
 	}
-	f.eventually("a number", all, pairIn(all[0], "shop-tcp-8080")...)
+	f.eventually("policies for a numeric port", all, pairIn(all[0], "shop-tcp-8080")...)
 	others := 0
 	read := func() (count int) {
 		others++
@@ -219,13 +220,13 @@ func TestNamedPortThatNoPodHas(t *testing.T) {
 		return count
 	}
 	if count := read(); count != 0 || f.requests.Watched("/pods") {
-		t.Errorf("Pods are read %d times for numbers, or watched", count)
+		t.Errorf("Pods are read %d times for numeric ports, or watched", count)
 	}
 	target("web")
-	kit.EventuallyTrue(t, "a name that the Pod has", func() bool {
+	kit.EventuallyTrue(t, "policies for a port name that the Pod has", func() bool {
 		return slices.Contains(f.policies(all[0]), all[0]+"/ingress-to-shop-tcp-web")
 	})
-	kit.EventuallyTrue(t, "one look at Pods", func() bool { return read() == 1 })
+	kit.EventuallyTrue(t, "a single read of the Pods", func() bool { return read() == 1 })
 	f.annotate(service, "from-world-to-ports", "[]")
 	kit.EventuallyTrue(t, "another policy", func() bool {
 		return slices.Contains(f.policies(all[0]), all[0]+"/ingress-to-shop-from-world")
@@ -249,8 +250,8 @@ func TestNamedPortThatNoPodHas(t *testing.T) {
 	var list eventsv1.EventList
 	kit.Must(t, f.client.List(f.ctx, &list, client.InNamespace(all[0])))
 	for _, event := range list.Items {
-		if event.Regarding.Name == "none" && event.Action == "Reconcile" { // the API server has Events of its own
-			t.Errorf("told is %q of a Service without Pods", event.Note)
+		if event.Regarding.Name == "none" && event.Action == "Reconcile" { // the API server creates Events too
+			t.Errorf("Event %q for a Service without Pods", event.Note)
 		}
 	}
 }

@@ -24,12 +24,12 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// spreader is a webhook that does to the first constraint of workloads what the one for high availability does.
+// spreader is a webhook that changes the first constraint of workloads in the same way as the webhook for high availability.
 type spreader struct {
 	mu sync.Mutex
-	// several is what it believes of the number of nodes.
+	// several is whether it assumes more than one node.
 	several bool
-	// asleep is how many calls it still leaves unanswered with a change, as a replica that lags behind.
+	// asleep is the number of further calls that it answers without a change, like a replica that lags behind.
 	asleep int
 	calls  []string
 }
@@ -121,7 +121,7 @@ func (f *fixture) deployment(name string, changes ...func(*metav1.ObjectMeta)) *
 	one := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"webhook": "yes"}}}
 	one.Annotations = map[string]string{webhook.AnnotationHostSpread: "true"}
 	one.Spec.Replicas = ptr.To[int32](2)
-	one.Spec.Paused = true // so that nobody else writes it
+	one.Spec.Paused = true // no other client writes it
 	one.Spec.Selector, one.Spec.Template = spreadTemplate(name)
 	for _, change := range changes {
 		change(&one.ObjectMeta)
@@ -175,8 +175,8 @@ func patched(t *target) []string {
 	return all
 }
 
-// TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes: exactly the workloads that the webhook would change get an empty patch, when the
-// controller starts and when the second node comes or goes, and not for a third one.
+// TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes checks that exactly the workloads that the webhook would change get an empty patch,
+// when the controller starts and when the second node is added or removed, and not for a third node.
 func TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes(t *testing.T) {
 	f := newFixture(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
@@ -199,11 +199,11 @@ func TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes(t *testing.T) {
 	elsewhere.deployment("elsewhere")
 
 	hook.set(true, 0)
-	second := f.node(f.named("2")) // there are two when the controller starts
+	second := f.node(f.named("2")) // two nodes exist when the controller starts
 	target := f.startAvailability()
 	f.eventuallySpread(corev1.DoNotSchedule, one, set)
 	if got := patched(target); !slices.Equal(got, []string{"one", "set"}) {
-		t.Errorf("at the start, it patched %q", got)
+		t.Errorf("at the start, the controller patched %q", got)
 	}
 
 	target.requests.Forget()
@@ -214,15 +214,15 @@ func TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes(t *testing.T) {
 	f.delete(third)
 	f.eventuallySpread(corev1.ScheduleAnyway, one, set)
 	if got := patched(target); !slices.Equal(got, []string{"one", "set"}) {
-		t.Errorf("with one node, it patched %q", got)
+		t.Errorf("with one node, the controller patched %q", got)
 	}
 
 	target.requests.Forget()
-	hook.set(true, 1) // the webhook is one call behind
+	hook.set(true, 1) // the webhook lags one call behind
 	f.node(f.named("4"))
 	f.eventuallySpread(corev1.DoNotSchedule, one, set)
 	if got := patched(target); len(got) != 3 {
-		t.Errorf("with a webhook that lags, it patched %q", got)
+		t.Errorf("with a webhook that lags, the controller patched %q", got)
 	}
 	generations := []int64{one.Generation, set.Generation}
 	if calls := hook.seen(); len(calls) < 3 {
@@ -235,12 +235,12 @@ func TestWebhookLooksAgainWhenTheSecondNodeComesOrGoes(t *testing.T) {
 	}
 	for _, sent := range target.requests.Single() {
 		if sent.Method != http.MethodGet && sent.Method != http.MethodPatch {
-			t.Errorf("it sent %s", sent)
+			t.Errorf("the controller sent %s", sent)
 		}
 	}
 }
 
-// TestWebhookUnreachable: workloads that no webhook changes are patched three times, not for ever, and nothing changes.
+// TestWebhookUnreachable checks that workloads that no webhook changes are patched three times and then no more, and that nothing changes.
 func TestWebhookUnreachable(t *testing.T) {
 	f := newFixture(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
@@ -258,7 +258,7 @@ func TestWebhookUnreachable(t *testing.T) {
 	kit.Must(t, err)
 	target.runFor(f)
 	if !target.GetCache().WaitForCacheSync(f.ctx) {
-		t.Fatal("the cache is not filled")
+		t.Fatal("the cache is not synced")
 	}
 	kit.EventuallyTrue(t, "the cache has both nodes", func() bool {
 		nodes := &corev1.NodeList{}
@@ -270,15 +270,15 @@ func TestWebhookUnreachable(t *testing.T) {
 		result, err := reconciler.Reconcile(f.ctx, request("nodes"))
 		kit.Must(t, err)
 		if result.RequeueAfter != pause {
-			t.Errorf("it looks again after %s, want %s", result.RequeueAfter, pause)
+			t.Errorf("the result is a requeue after %s, want %s", result.RequeueAfter, pause)
 		}
 		if early, err := reconciler.Reconcile(f.ctx, request("nodes")); err != nil || early.RequeueAfter != pause {
-			t.Errorf("before that, the result is %+v, %v", early, err)
+			t.Errorf("the result of an early reconciliation is %+v, %v", early, err)
 		}
 		fake.now = fake.now.Add(pause)
 	}
 	if got := patched(target); len(got) != 3 {
-		t.Errorf("it patched %q", got)
+		t.Errorf("the controller patched %q", got)
 	}
 	kit.Must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(one), one))
 	if one.Generation != before {

@@ -39,8 +39,8 @@ func sum(metrics, pattern string) int {
 	return int(total)
 }
 
-// TestManyNodesAtOnce runs the resource-manager with all controllers of nodes. Many simulated nodes register with the taint at once, and
-// three critical DaemonSets are to be ready on each.
+// TestManyNodesAtOnce runs the resource-manager with all node controllers. Many simulated nodes register with the taint at once. Three
+// critical DaemonSets have to become ready on each of them.
 func TestManyNodesAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which -short excludes")
@@ -77,12 +77,12 @@ func TestManyNodesAtOnce(t *testing.T) {
 			}
 		}
 		if left > 0 {
-			return fmt.Sprintf("%d nodes are not", left)
+			return fmt.Sprintf("%d nodes are not released", left)
 		}
 		return ""
 	})
 	var metrics string
-	kit.Eventually(t, "the metrics tell", func() string {
+	kit.Eventually(t, "the metrics count all nodes", func() string {
 		_, metrics = process.Get(process.Metrics, "/metrics")
 		for pattern, want := range map[string]int{
 			"resource_manager_nodes_waiting_for_critical_components":                0,
@@ -96,14 +96,14 @@ func TestManyNodesAtOnce(t *testing.T) {
 		return ""
 	})
 	if !strings.Contains(metrics, `resource_manager_high_availability_patches_total{kind="Deployment",result="patched"} 0`) {
-		t.Error("the controller for high availability does not run")
+		t.Error("the high availability controller does not run")
 	}
 	events := sum(metrics, `rest_client_requests_total\{code="201",.*method="POST"\}`)
 	t.Logf("%d nodes: %d patches (of the taint and of delays), %d of them refused, %d Events, %d annotations",
 		*simulatedNodes, sum(metrics, `rest_client_requests_total\{.*method="PATCH"\}`), sum(metrics, `rest_client_requests_total\{code="409",.*method="PATCH"\}`),
 		events, sum(metrics, `resource_manager_node_agent_delay_changes_total\{result="changed"\}`))
-	// One for what is missing, one for what is not ready, one of each again if it changed after ten seconds, and one at the end; a few more on a
-	// machine that is slow.
+	// One Event for missing Pods, one for unready Pods, one of each again if they changed after ten seconds, and one at the end. A slow
+	// machine gets a few more.
 	if events > 12**simulatedNodes {
 		t.Errorf("%d Events were written", events)
 	}

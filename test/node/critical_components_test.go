@@ -25,7 +25,7 @@ import (
 
 const backoff = 10 * time.Second
 
-// steps is a reconciler whose caches run, and that the test calls. While such a test runs, no other controller does.
+// steps is a reconciler with running caches that the test calls. No other controller runs at the same time.
 type steps struct {
 	*fixture
 	*criticalcomponents.Reconciler
@@ -50,14 +50,14 @@ func newSteps(t *testing.T, namespaces func(*fixture) []string, wrap ...func(*re
 	kit.Must(t, s.target.Add(s.components))
 	s.target.runFor(s.fixture)
 	if !s.target.GetCache().WaitForCacheSync(s.ctx) || !s.components.WaitForCacheSync(s.ctx) {
-		t.Fatal("the caches are not filled")
+		t.Fatal("the caches are not synced")
 	}
 	return s
 }
 
 func ownNamespace(f *fixture) []string { return []string{f.namespace} }
 
-// look waits until the caches have what the test did, and reconciles.
+// look waits until the caches have the test's changes, and reconciles.
 func (s *steps) look(name string) reconcile.Result {
 	s.Helper()
 	s.catchUp(name)
@@ -66,7 +66,8 @@ func (s *steps) look(name string) reconcile.Result {
 	return result
 }
 
-// lookUntilReleased looks again as long as the node changes under a look: controllers of the control plane write nodes, too.
+// lookUntilReleased reconciles again if the node changes during a reconciliation, because controllers of the control plane write nodes
+// too.
 func (s *steps) lookUntilReleased(name string) {
 	s.Helper()
 	kit.Eventually(s, "the node is released", func() string {
@@ -105,15 +106,15 @@ func versions(list *corev1.PodList) []string {
 	return versions
 }
 
-// wantWaiting looks and checks that the node waits.
+// wantWaiting reconciles and checks that the node waits.
 func (s *steps) wantWaiting(name string) {
 	s.Helper()
 	if result := s.look(name); result.RequeueAfter != backoff || !s.tainted(name) {
-		s.Errorf("the result is %+v, and the node tainted: %t", result, s.tainted(name))
+		s.Errorf("the result is %+v, tainted: %t", result, s.tainted(name))
 	}
 }
 
-// TestBackoffAndEvents: a node that waits is looked at again after the backoff, and only news are told of it.
+// TestBackoffAndEvents checks that a waiting node is reconciled again after the backoff, and that Events report only changes.
 func TestBackoffAndEvents(t *testing.T) {
 	s := newSteps(t, ownNamespace)
 	name := s.namespace
@@ -129,7 +130,7 @@ func TestBackoffAndEvents(t *testing.T) {
 	s.wantWaiting(name)
 	second := "1 critical Pod(s) of this node are not Ready yet: " + s.namespace + "/two"
 	s.eventuallyTold(name, warning(criticalcomponents.ReasonUnready, second))
-	// News come too soon, and are told later, if they still hold.
+	// A change too soon after the previous Event is reported later, if it is still true.
 	s.says(one, corev1.ConditionFalse)
 	s.wantWaiting(name)
 	s.says(one, corev1.ConditionTrue)
@@ -159,7 +160,7 @@ func TestBackoffAndEvents(t *testing.T) {
 	}
 }
 
-// TestNamespaces: components of other namespaces count only if all namespaces do, which is so by default.
+// TestNamespaces checks that components of other namespaces count only if all namespaces do, which is the default.
 func TestNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces func(*fixture) []string
@@ -193,7 +194,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestTaintAddedMeanwhile: what others write while the taint is removed is not lost.
+// TestTaintAddedMeanwhile checks that concurrent writes of other clients are not lost when the taint is removed.
 func TestTaintAddedMeanwhile(t *testing.T) {
 	var meanwhile func()
 	s := newSteps(t, ownNamespace, func(config *rest.Config) {
@@ -218,7 +219,7 @@ func TestTaintAddedMeanwhile(t *testing.T) {
 	result, err := s.Reconcile(s.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	kit.Must(t, err)
 	if meanwhile != nil || result.RequeueAfter <= 0 || result.RequeueAfter >= backoff || !s.tainted(name) {
-		t.Errorf("after a conflict, the result is %+v, and the node tainted: %t", result, s.tainted(name))
+		t.Errorf("after a conflict, the result is %+v, tainted: %t", result, s.tainted(name))
 	}
 	s.lookUntilReleased(name)
 	taints := s.readNode(name).Spec.Taints
@@ -232,7 +233,8 @@ func TestTaintAddedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsGone: nothing is asked for and nothing told of a node that was deleted, or of one whose deletion is not seen yet.
+// TestNodeThatIsGone checks that no requests are sent and no Events recorded for a node that was deleted, or whose deletion is not
+// observed yet.
 func TestNodeThatIsGone(t *testing.T) {
 	s := newSteps(t, ownNamespace)
 	one := s.node(s.namespace, notReady)
@@ -250,7 +252,7 @@ func TestNodeThatIsGone(t *testing.T) {
 	}
 }
 
-// TestRefusedPatch: an error names the node and the taint, and the taint stays.
+// TestRefusedPatch checks that the error names the node and the taint, and that the taint is kept.
 func TestRefusedPatch(t *testing.T) {
 	s := newSteps(t, ownNamespace, func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -270,11 +272,11 @@ func TestRefusedPatch(t *testing.T) {
 		t.Errorf("the error is %q", text)
 	}
 	if !s.tainted(s.namespace) {
-		t.Error("the taint is gone")
+		t.Error("the taint was removed")
 	}
 }
 
-// TestAPIServerWithoutCSINodes: nodes are released all the same, but for those whose Pods ask for drivers.
+// TestAPIServerWithoutCSINodes checks that nodes are released nevertheless, except for nodes whose Pods need drivers.
 func TestAPIServerWithoutCSINodes(t *testing.T) {
 	f := newFixture(t)
 	startController(t, shared.Get(t), func(config *rest.Config) {

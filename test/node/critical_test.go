@@ -25,8 +25,8 @@ import (
 
 func quantity(value int64) resource.Quantity { return *resource.NewQuantity(value, resource.DecimalSI) }
 
-// everRunning is a controller of critical components for all tests that run in parallel. It looks at nodes again after an hour alone:
-// what happens before that, watches have brought about.
+// everRunning is a critical components controller for all tests that run in parallel. It checks nodes again only after an hour.
+// Everything before that is triggered by watches.
 var everRunning struct {
 	mu     sync.Mutex
 	users  int
@@ -34,7 +34,7 @@ var everRunning struct {
 	stop   func()
 }
 
-// withController has the controller run until the last test is over that needs it.
+// withController runs the controller until the last test that needs it has ended.
 func withController(t *testing.T) *fixture {
 	t.Helper()
 	cp := shared.Get(t)
@@ -75,7 +75,7 @@ func startController(t *testing.T, cp *controlplane.ControlPlane, wrap ...func(*
 var (
 	critical = map[string]string{criticalcomponents.Label: criticalcomponents.LabelValue}
 	notReady = corev1.Taint{Key: criticalcomponents.Taint, Effect: corev1.TaintEffectNoSchedule}
-	// tolerateAll is what critical components tolerate.
+	// tolerateAll are the tolerations of critical components.
 	tolerateAll = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 )
 
@@ -118,7 +118,7 @@ func (f *fixture) pod(name string, labels map[string]string, changes ...func(*co
 	for _, change := range changes {
 		change(one)
 	}
-	kit.Eventually(f, "the Pod is created", func() string { return kit.TextOf(f.client.Create(f.ctx, one)) }) // its ServiceAccount may come late
+	kit.Eventually(f, "the Pod is created", func() string { return kit.TextOf(f.client.Create(f.ctx, one)) }) // its ServiceAccount might be created late
 	f.Cleanup(func() { f.delete(one) })
 	f.eventuallyShown(one)
 	return one
@@ -148,7 +148,7 @@ func (f *fixture) bound(app, nodeName string) *corev1.Pod {
 	return found
 }
 
-// says has the kubelet say whether a Pod is Ready.
+// says writes the Ready condition of a Pod like the kubelet.
 func (f *fixture) says(pod *corev1.Pod, ready corev1.ConditionStatus) {
 	f.Helper()
 	before := pod.DeepCopy()
@@ -165,7 +165,7 @@ func (f *fixture) tainted(name string) bool {
 
 func (f *fixture) eventuallyReleased(name string) {
 	f.Helper()
-	kit.Eventually(f, "Node "+name+" has lost its taint", func() string {
+	kit.Eventually(f, "Node "+name+" no longer has the taint", func() string {
 		if !f.tainted(name) {
 			return ""
 		}
@@ -182,13 +182,14 @@ var normal = event{
 	"All critical components of this node are ready: removed the taint " + criticalcomponents.Taint,
 }
 
-// TestNodeIsReleasedWhenItsComponentsAreReady: the life of a node, from its registration with the taint until other Pods come.
+// TestNodeIsReleasedWhenItsComponentsAreReady covers the life of a node from its registration with the taint until other Pods are
+// scheduled to it.
 func TestNodeIsReleasedWhenItsComponentsAreReady(t *testing.T) {
 	t.Parallel()
 	f := withController(t)
 	f.daemonSet("network")
 	f.daemonSet("proxy")
-	// Kubernetes' eviction by taints may learn later than the scheduler that the taint is gone.
+	// The eviction by taints of Kubernetes might observe the removal of the taint later than the scheduler.
 	other := f.pod("other", nil, func(pod *corev1.Pod) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Key: criticalcomponents.Taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 	})
@@ -202,7 +203,7 @@ func TestNodeIsReleasedWhenItsComponentsAreReady(t *testing.T) {
 	f.says(proxy, corev1.ConditionFalse)
 	kit.Must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(other), other))
 	if !f.tainted(name) || other.Spec.NodeName != "" {
-		t.Error("the node can be used although one of its components is not ready")
+		t.Error("the node is released although one of its components is not ready")
 	}
 	f.says(proxy, corev1.ConditionTrue)
 	f.eventuallyReleased(name)
@@ -218,7 +219,7 @@ func TestNodeIsReleasedWhenItsComponentsAreReady(t *testing.T) {
 		t.Errorf("the Events are %q", reasons)
 	}
 
-	// The taint is taken away again, and Pods that are not ready later have no effect.
+	// If the taint is added again, it is removed again. Pods that become unready later have no effect.
 	again := f.readNode(name)
 	f.change(again, func() { again.Spec.Taints = append(again.Spec.Taints, notReady) })
 	f.eventuallyReleased(name)
@@ -234,7 +235,7 @@ func sorted(pods ...*corev1.Pod) []string {
 	return names
 }
 
-// TestDaemonSetsThatChange: a node is looked at again when a DaemonSet appears, changes, or goes.
+// TestDaemonSetsThatChange checks that a node is checked again when a DaemonSet is created, changed or deleted.
 func TestDaemonSetsThatChange(t *testing.T) {
 	t.Parallel()
 	f := withController(t)
@@ -247,7 +248,7 @@ func TestDaemonSetsThatChange(t *testing.T) {
 	}
 	one := f.daemonSet("one", intolerant)
 	f.node(name, notReady, corev1.Taint{Key: "example.org/first", Effect: corev1.TaintEffectNoSchedule})
-	// It is told of no DaemonSet, since this one does not tolerate the other taint.
+	// No Event names this DaemonSet, because it does not tolerate the other taint.
 	f.eventuallyReleased(name)
 	f.eventuallyTold(name, normal)
 	if reasons := f.reasons(name); !slices.Equal(reasons, []string{criticalcomponents.ReasonReady}) {
@@ -271,7 +272,7 @@ func TestDaemonSetsThatChange(t *testing.T) {
 	f.eventuallyReleased(third)
 }
 
-// TestOtherDaemonSetsAreNotWaitedFor: none of these has a Pod on the node, and the node does not wait for it.
+// TestOtherDaemonSetsAreNotWaitedFor checks that the node does not wait for DaemonSets without a Pod on it.
 func TestOtherDaemonSetsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := withController(t)
@@ -288,7 +289,7 @@ func TestOtherDaemonSetsAreNotWaitedFor(t *testing.T) {
 	} {
 		f.daemonSet(name, change, func(d *appsv1.DaemonSet) {
 			if name == "not-critical" || name == "another-value" {
-				delete(d.Spec.Template.Labels, criticalcomponents.Label) // else its Pods are critical
+				delete(d.Spec.Template.Labels, criticalcomponents.Label) // otherwise its Pods are critical
 			}
 		})
 	}
@@ -308,7 +309,7 @@ func nodeAffinity(key, value string) *corev1.Affinity {
 	}}}
 }
 
-// TestPodsWithoutDaemonSet: labelled Pods are waited for whoever made them; those that have ended are not.
+// TestPodsWithoutDaemonSet checks that the node waits for labelled Pods, whichever client created them, but not for Pods that have ended.
 func TestPodsWithoutDaemonSet(t *testing.T) {
 	t.Parallel()
 	f := withController(t)
@@ -330,11 +331,11 @@ func TestPodsWithoutDaemonSet(t *testing.T) {
 	f.node(second, notReady)
 	f.eventuallyTold(second, warning(criticalcomponents.ReasonUnready, "1 critical Pod(s) of this node are not Ready yet: "+f.namespace+"/two"))
 	two := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "two"}}
-	f.change(two, func() { two.Labels = nil }) // it is critical no more
+	f.change(two, func() { two.Labels = nil }) // it is no longer critical
 	f.eventuallyReleased(second)
 }
 
-// TestCSIDrivers: a node waits for the drivers that its Pods ask for, whenever they register.
+// TestCSIDrivers checks that a node waits for the drivers that its Pods need, whenever they register.
 func TestCSIDrivers(t *testing.T) {
 	t.Parallel()
 	f := withController(t)
@@ -363,8 +364,8 @@ func TestCSIDrivers(t *testing.T) {
 	f.eventuallyTold(name, normal)
 }
 
-// TestNodeThatIsNotReadyYet: a DaemonSet that tolerates the taint of critical components, but not that of nodes that are not ready, gets its Pod
-// late. It is waited for all the same.
+// TestNodeThatIsNotReadyYet checks that the node also waits for a DaemonSet that tolerates the taint of critical components, but not
+// the taint of nodes that are not ready. Its Pod is created late.
 func TestNodeThatIsNotReadyYet(t *testing.T) {
 	t.Parallel()
 	f := withController(t)

@@ -24,7 +24,7 @@ import (
 
 var manyNodes = flag.Int("node.delays", 100, "nodes of TestManyDelays")
 
-// delays is a controller of delays that runs until the test ends or stop is called.
+// delays is a delay controller that runs until the test ends or stop is called.
 type delays struct {
 	*fixture
 	target   *target
@@ -50,7 +50,7 @@ func (f *fixture) startDelays(keepDelays bool, wrap ...func(*rest.Config)) *dela
 	return d
 }
 
-// metric returns the value of a metric; that of a label if there is one.
+// metric returns the value of a metric, of the series with the label if one is given.
 func (d *delays) metric(name, label string) float64 {
 	d.Helper()
 	families, err := d.registry.Gather()
@@ -62,11 +62,11 @@ func (d *delays) metric(name, label string) float64 {
 			}
 		}
 	}
-	d.Errorf("there is no metric %s", name)
+	d.Errorf("no metric %s found", name)
 	return 0
 }
 
-// eventually waits for the delays of all nodes, "<name> <delay>, …", where names are without the prefix that the test's nodes have.
+// eventuallyDelays waits for the delays of all nodes, as "<name> <delay>, …". Names are without the prefix of the test's nodes.
 func (f *fixture) eventuallyDelays(want string) {
 	f.Helper()
 	kit.Eventually(f, "the delays are "+want, func() string {
@@ -77,7 +77,7 @@ func (f *fixture) eventuallyDelays(want string) {
 			all = append(all, strings.TrimSpace(strings.TrimPrefix(one.Name, f.namespace+"-")+" "+one.Annotations[nodepkg.AnnotationReconciliationDelay]))
 		}
 		if got := strings.Join(all, ", "); got != want {
-			return "they are " + got
+			return "the delays are " + got
 		}
 		return ""
 	})
@@ -85,8 +85,8 @@ func (f *fixture) eventuallyDelays(want string) {
 
 func (f *fixture) named(name string) string { return f.namespace + "-" + name }
 
-// TestDelaysFollowTheNodes: joins and leaves spread the delays anew, a delay that somebody else changes is put back, and other changes and
-// restarts do nothing.
+// TestDelaysFollowTheNodes checks that the delays are spread again when nodes join and leave, and that a change of a delay by another
+// client is reverted. Other changes and restarts have no effect.
 func TestDelaysFollowTheNodes(t *testing.T) {
 	f := newFixture(t)
 	c := f.node(f.named("c"))
@@ -98,24 +98,24 @@ func TestDelaysFollowTheNodes(t *testing.T) {
 	f.eventuallyDelays("a 0s, b 1m15s, c 2m30s, d 3m45s")
 	f.delete(b)
 	f.eventuallyDelays("a 0s, c 1m40s, d 3m20s")
-	kit.EventuallyTrue(t, "the metrics tell", func() bool {
+	kit.EventuallyTrue(t, "the metrics count the delays", func() bool {
 		return d.metric("node_agent_delays", "") == 3 && d.metric("node_agent_delay_changes_total", "changed") == 3+4-1+2
 	})
 	f.change(c, func() { c.Annotations[nodepkg.AnnotationReconciliationDelay] = "1h" })
 	f.eventuallyDelays("a 0s, c 1m40s, d 3m20s")
 	d.stop()
 
-	// A new leader with nothing to do does nothing.
+	// A new leader without pending changes sends no writes.
 	again := f.startDelays(false)
-	kit.EventuallyTrue(t, "the new leader has looked", func() bool { return again.metric("node_agent_delays", "") == 3 })
+	kit.EventuallyTrue(t, "the new leader has reconciled", func() bool { return again.metric("node_agent_delays", "") == 3 })
 	for _, sent := range again.target.requests.Single() {
 		if sent.Method != http.MethodGet {
-			t.Errorf("it sent %s", sent)
+			t.Errorf("the controller sent %s", sent)
 		}
 	}
 }
 
-// TestSerialNodesHaveNoDelay: nodes whose node agents work one after the other are left out, as long as that is so.
+// TestSerialNodesHaveNoDelay checks that nodes whose node agents are serialized are left out while they are.
 func TestSerialNodesHaveNoDelay(t *testing.T) {
 	f := newFixture(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -141,12 +141,12 @@ func TestSerialNodesHaveNoDelay(t *testing.T) {
 	f.eventuallyDelays("a 0s, b 1m40s, c 3m20s")
 	for _, sent := range d.target.requests.All() {
 		if strings.Contains(sent.Path, "/secrets") && !strings.HasSuffix(sent.Path, "/namespaces/kube-system/secrets") {
-			t.Errorf("it sent %s", sent)
+			t.Errorf("the controller sent %s", sent)
 		}
 	}
 }
 
-// flight counts the patches that are under way at a time.
+// flight counts the concurrent patches.
 type flight struct {
 	mu        sync.Mutex
 	now, most int
@@ -171,13 +171,14 @@ func (c *flight) add(change int) {
 	c.most = max(c.most, c.now)
 }
 
-// TestManyDelays: what one node more costs among many, with and without keepDelays, and that not all are patched at once.
+// TestManyDelays measures the cost of one more node among many, with and without keepDelays, and checks that the number of concurrent
+// patches is limited.
 func TestManyDelays(t *testing.T) {
 	for name, test := range map[string]struct {
 		keepDelays bool
 		wantJoin   int
 	}{
-		// The first node has the same delay as before.
+		// The first node keeps its delay.
 		"by the letter": {false, *manyNodes},
 		"kept":          {true, 1},
 	} {
@@ -197,20 +198,20 @@ func TestManyDelays(t *testing.T) {
 			kit.EventuallyTrue(t, "all nodes have a delay", func() bool { return changed() == float64(*manyNodes) })
 			last := f.readNode(f.named(fmt.Sprintf("%05d", *manyNodes-1)))
 			if got, want := last.Annotations[nodepkg.AnnotationReconciliationDelay], (5 * time.Minute * time.Duration(*manyNodes-1) / time.Duration(*manyNodes)).String(); got != want {
-				t.Errorf("the last one has the delay %s, want %s", got, want)
+				t.Errorf("the last node has the delay %s, want %s", got, want)
 			}
 			d.target.requests.Forget()
 			started := time.Now()
 			joined := f.named("joined")
 			kit.Must(t, f.client.Create(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: joined}}))
-			kit.EventuallyTrue(t, "all have looked at the new one", func() bool { return d.metric("node_agent_delays", "") == float64(*manyNodes+1) })
-			kit.EventuallyTrue(t, "the new one has a delay, too", func() bool {
+			kit.EventuallyTrue(t, "all nodes have been reconciled with the new one", func() bool { return d.metric("node_agent_delays", "") == float64(*manyNodes+1) })
+			kit.EventuallyTrue(t, "the new node has a delay too", func() bool {
 				return int(changed()) == *manyNodes+test.wantJoin && f.readNode(joined).Annotations[nodepkg.AnnotationReconciliationDelay] != ""
 			})
 			t.Logf("one node joined %d: %d requests, %d annotations changed, at most %d at a time, %s",
 				*manyNodes, len(d.target.requests.Single()), int(changed())-*manyNodes, patches.most, time.Since(started).Round(time.Millisecond))
 			if patches.most > 10 || patches.most < 2 {
-				t.Errorf("%d patches were under way at a time", patches.most)
+				t.Errorf("%d patches were sent at a time", patches.most)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package node tests the controllers of Nodes on a real control plane. Tests that look at all Nodes do not run in parallel.
+// Package node tests the node controllers on a real control plane. Tests that use all Nodes do not run in parallel.
 package node
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
-// shared has no simulated nodes: the tests are the kubelets, so that they say when Nodes and Pods are Ready.
+// shared has no simulated nodes. The tests act as kubelets and decide when Nodes and Pods are Ready.
 var shared = controlplane.Shared{Options: controlplane.Options{ControllerManager: true, Scheduler: true}}
 
 func TestMain(m *testing.M) {

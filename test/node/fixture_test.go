@@ -29,16 +29,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// testLabel tells the Nodes of a test from those of others.
+// testLabel distinguishes the Nodes of a test from those of other tests.
 const testLabel = "example.org/test"
 
-// fixture is a test with a namespace of its own.
+// fixture is a test with its own namespace.
 type fixture struct {
 	*testing.T
 	ctx       context.Context
 	client    client.Client
 	namespace string
-	// components is the cache of the controller of critical components that runs; nil if there is none, or it is in another process.
+	// components is the cache of the running critical components controller. It is nil if none runs, or if it runs in another process.
 	components cache.Cache
 }
 
@@ -56,13 +56,13 @@ func newFixtureOn(t *testing.T, cp *controlplane.ControlPlane) *fixture {
 	return &fixture{T: t, ctx: t.Context(), client: c, namespace: kit.NewNamespace(t, c, "node", nil)}
 }
 
-// target is a connection to a control plane with what the resource-manager has for its target cluster: a manager with the reduced cache
-// of Nodes. It counts the requests.
+// target is a connection to a control plane like the resource-manager's connection to its target cluster: a manager with the reduced
+// cache of Nodes. It counts the requests.
 type target struct {
 	manager.Manager
 	config   *rest.Config
 	requests *kit.Requests
-	// components is the cache of critical components, if they are looked at.
+	// components is the cache of critical components, if the controller for them runs.
 	components cache.Cache
 }
 
@@ -81,19 +81,19 @@ func newTarget(cp *controlplane.ControlPlane, wrap ...func(*rest.Config)) (*targ
 	return t, err
 }
 
-// newCache returns a further cache, as the resource-manager does.
+// newCache returns another cache, created like those of the resource-manager.
 func (t *target) newCache(options cache.Options) (cache.Cache, error) {
 	options.HTTPClient, options.Mapper, options.Scheme = t.GetHTTPClient(), t.GetRESTMapper(), t.GetScheme()
 	return cache.New(t.config, options)
 }
 
-// run starts the manager until the function that it returns is called.
+// run starts the manager. It runs until the returned function is called.
 func (t *target) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = t.Start(ctx) // what it could not do is what a test waits for in vain
+		_ = t.Start(ctx) // a failure shows as a timeout in the test
 	}()
 	return sync.OnceFunc(func() {
 		cancel()
@@ -107,7 +107,7 @@ func (t *target) runFor(f *fixture) {
 	f.Cleanup(stop)
 }
 
-// node creates a Node that is Ready and has a label of the test. It is deleted when the test ends.
+// node creates a Node that is Ready and has the label of the test. The Node is deleted when the test ends.
 func (f *fixture) node(name string, taints ...corev1.Taint) *corev1.Node {
 	f.Helper()
 	one := &corev1.Node{
@@ -129,7 +129,7 @@ func (f *fixture) createNode(one *corev1.Node) {
 	kit.Must(f, f.client.Status().Patch(f.ctx, one, client.MergeFrom(before)))
 }
 
-// delete deletes an object for good, if it is there.
+// delete deletes an object without a grace period, if it exists.
 func (f *fixture) delete(obj client.Object) {
 	f.Helper()
 	err := f.client.Delete(context.Background(), obj, client.GracePeriodSeconds(0))
@@ -145,14 +145,14 @@ func (f *fixture) readNode(name string) *corev1.Node {
 	return one
 }
 
-// change changes an object as it is now. Others may do so, too.
+// change changes the current version of an object, which other clients may change too.
 func (f *fixture) change(obj client.Object, change func()) {
 	f.Helper()
 	kit.Eventually(f, "the object is changed", func() string {
 		kit.Must(f, f.client.Get(f.ctx, client.ObjectKeyFromObject(obj), obj))
 		before, ok := obj.DeepCopyObject().(client.Object)
 		if !ok {
-			f.Fatalf("%T is no object", obj)
+			f.Fatalf("%T is not a client.Object", obj)
 		}
 		change()
 		err := f.client.Patch(f.ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -164,8 +164,8 @@ func (f *fixture) change(obj client.Object, change func()) {
 	})
 }
 
-// eventuallyShown waits until the controller knows of a critical component as it is now. Its watch may show a Node earlier, which is
-// released then.
+// eventuallyShown waits until the controller's cache has the current version of a critical component. The watch of Nodes might be
+// ahead, in which case the Node would be released.
 func (f *fixture) eventuallyShown(obj client.Object) {
 	f.Helper()
 	if f.components == nil || obj.GetLabels()[criticalcomponents.Label] != criticalcomponents.LabelValue {
@@ -173,24 +173,24 @@ func (f *fixture) eventuallyShown(obj client.Object) {
 	}
 	shown, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
-		f.Fatalf("%T is no object", obj)
+		f.Fatalf("%T is not a client.Object", obj)
 	}
-	kit.Eventually(f, "the controller knows of "+obj.GetName(), func() string {
+	kit.Eventually(f, "the controller has observed "+obj.GetName(), func() string {
 		if err := f.components.Get(f.ctx, client.ObjectKeyFromObject(obj), shown); err != nil {
 			return err.Error()
 		}
 		order, err := resourceversion.CompareResourceVersion(shown.GetResourceVersion(), obj.GetResourceVersion())
 		if err == nil && order < 0 {
-			return "it knows an earlier version"
+			return "it has an earlier version"
 		}
 		return kit.TextOf(err)
 	})
 }
 
-// event is what is looked at of an Event.
+// event contains the compared fields of an Event.
 type event struct{ kind, reason, reporter, note string }
 
-// events returns the Events of a Node, by their time.
+// events returns the Events of a Node in chronological order.
 func (f *fixture) events(name string) []event {
 	f.Helper()
 	list := &corev1.EventList{}
@@ -205,10 +205,10 @@ func (f *fixture) events(name string) []event {
 	return events
 }
 
-// eventuallyTold waits for an Event of a Node.
+// eventuallyTold waits for an Event for a Node.
 func (f *fixture) eventuallyTold(name string, want event) {
 	f.Helper()
-	kit.Eventually(f, fmt.Sprintf("%s is told of Node %s", want.reason, name), func() string {
+	kit.Eventually(f, fmt.Sprintf("Event %s exists for Node %s", want.reason, name), func() string {
 		events := f.events(name)
 		if slices.Contains(events, want) {
 			return ""
@@ -226,17 +226,17 @@ func (f *fixture) reasons(name string) []string {
 	return reasons
 }
 
-// eventuallyGiven waits for an Event of a Node with a reason.
+// eventuallyGiven waits for an Event for a Node with a reason.
 func (f *fixture) eventuallyGiven(name, reason string) {
 	f.Helper()
-	kit.EventuallyTrue(f, reason+" is told of Node "+name, func() bool { return slices.Contains(f.reasons(name), reason) })
+	kit.EventuallyTrue(f, "Event "+reason+" exists for Node "+name, func() bool { return slices.Contains(f.reasons(name), reason) })
 }
 
 func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// testClock tells the time that the test has set.
+// testClock returns the time that the test has set.
 type testClock struct{ now time.Time }
 
 func (c *testClock) Now() time.Time                       { return c.now }

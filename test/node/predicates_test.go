@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestPredicatesAgreeWithKubernetes: a DaemonSet is waited for on exactly those nodes for which Kubernetes' own controller wants a Pod.
+// TestPredicatesAgreeWithKubernetes checks that nodes wait for a DaemonSet exactly if Kubernetes' own controller wants a Pod on them.
 func TestPredicatesAgreeWithKubernetes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -54,7 +54,7 @@ func TestPredicatesAgreeWithKubernetes(t *testing.T) {
 		f.daemonSet(name, func(d *appsv1.DaemonSet) { change(&d.Spec.Template.Spec) })
 	}
 	for _, one := range nodes {
-		kit.EventuallyTrue(t, "the passing taints are gone", func() bool {
+		kit.EventuallyTrue(t, "the temporary taints are removed", func() bool {
 			for _, taint := range f.readNode(one.Name).Spec.Taints {
 				if taint.Key == corev1.TaintNodeNotReady {
 					return false
@@ -69,7 +69,7 @@ func TestPredicatesAgreeWithKubernetes(t *testing.T) {
 			kit.Must(t, f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, daemonSet))
 			kit.Must(t, f.client.List(f.ctx, pods, client.InNamespace(f.namespace), client.MatchingLabels{"app": name}))
 			if daemonSet.Status.ObservedGeneration != daemonSet.Generation || int(daemonSet.Status.DesiredNumberScheduled) > len(pods.Items) {
-				return "Kubernetes has not decided"
+				return "Kubernetes has not decided yet"
 			}
 			wanted := 0
 			for _, one := range nodes {

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// longestWalk is how many files of its package the reconcile of a changed Secret may visit.
+// longestWalk is the maximum number of files that the reconciliation of a changed Secret may visit.
 const longestWalk = 15
 
-// TestFilesOfBehaviours: the table of CONTRIBUTING.md that says where a behaviour is found names a declaration in each file.
+// TestFilesOfBehaviours checks the table in CONTRIBUTING.md of where to find a behaviour: each file must have a
+// declaration of that name.
 func TestFilesOfBehaviours(t *testing.T) {
 	rows := rowsOf(t, "\n## Where to find it\n", "\n### ", 3)
 	if len(rows) < 20 {
-		t.Fatalf("the table names %d files, want at least 20", len(rows))
+		t.Fatalf("the table has %d files, want at least 20", len(rows))
 	}
 	for _, row := range rows {
 		file, names := quoted(row[1])[0], quoted(row[2])
@@ -35,9 +36,9 @@ func TestFilesOfBehaviours(t *testing.T) {
 	}
 }
 
-// TestWalkOfSecret: CONTRIBUTING.md lists the files that the reconcile of a changed Secret visits, each once. Each function that it names
-// is declared in the file and called by another one that it names, and these call functions of the files that are not on the walk only
-// in some cases.
+// TestWalkOfSecret checks the walk in CONTRIBUTING.md. It lists the files that the reconciliation of a changed
+// Secret visits, each once. Each named function must be declared in its file and called by another named function.
+// These may call functions of other files only conditionally.
 func TestWalkOfSecret(t *testing.T) {
 	dir := filepath.Join(root(t), "pkg", "managedresource")
 	walk := rowsOf(t, "\n### The walk of one changed Secret\n", "\nThe other files", 2)
@@ -107,7 +108,7 @@ func rowsOf(t *testing.T, from, to string, columns int) [][]string {
 	return rows
 }
 
-// quoted returns what a cell has in backquotes.
+// quoted returns the texts in backquotes in a cell.
 func quoted(cell string) []string {
 	var texts []string
 	for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
@@ -116,7 +117,8 @@ func quoted(cell string) []string {
 	return texts
 }
 
-// declarationsOf returns what a Go file declares at its top level. Methods have the name of their type before theirs.
+// declarationsOf returns the top-level declarations of a Go file. The names of methods have their type as a
+// prefix.
 func declarationsOf(t *testing.T, path string) map[string]ast.Node {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -144,7 +146,7 @@ func declarationsOf(t *testing.T, path string) map[string]ast.Node {
 	return declared
 }
 
-// receiverOf returns the name of the type of a method and a dot; empty for a function.
+// receiverOf returns the type name of a method followed by a dot, or an empty string for a function.
 func receiverOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return ""
@@ -164,7 +166,7 @@ func receiverOf(function *ast.FuncDecl) string {
 
 func baseName(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
-// productionFiles returns the names of the Go files of a directory that are no tests, sorted.
+// productionFiles returns the names of the Go files of a directory except tests, sorted.
 func productionFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -180,7 +182,8 @@ func productionFiles(t *testing.T, dir string) []string {
 	return names
 }
 
-// namesDeclaredOnlyIn returns the names of functions that some files of a directory declare, and others do not.
+// namesDeclaredOnlyIn returns the names of functions that the given files of a directory declare, and other files
+// do not.
 func namesDeclaredOnlyIn(t *testing.T, dir string, files, not []string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -208,7 +211,7 @@ func mentions(function ast.Node, names map[string]bool) {
 	})
 }
 
-// alwaysCalls adds the names of the functions that a function calls, not only in some cases, to a set.
+// alwaysCalls adds the names of the functions that a function calls unconditionally to a set.
 func alwaysCalls(function ast.Node, names map[string]bool) {
 	ast.Inspect(function, func(node ast.Node) bool {
 		switch node := node.(type) {

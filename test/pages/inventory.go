@@ -2,7 +2,8 @@ package pages
 
 import "regexp"
 
-// RunBy names the test that runs the commands of a page, those in blocks and those in sentences, but for what Why gives a reason for.
+// RunBy names the test that runs the commands of a page, in blocks and in sentences, except those for which Why
+// gives a reason.
 var RunBy = map[string]string{
 	"README.md":                   "TestTranscripts",
 	"docs/cli.md":                 "TestTranscripts",
@@ -23,36 +24,45 @@ var RunBy = map[string]string{
 	"examples/webshop/README.md":  "TestWebshopPage",
 }
 
-// exception is a kind of commands that no test runs.
+// exception is a kind of command that no test runs.
 type exception struct {
 	command *regexp.Regexp
 	why     string
 }
 
-// exceptions are looked at in this order.
+// exceptions are checked in this order.
 var exceptions = []exception{
-	{regexp.MustCompile(`^(sudo )?(make|go test|\.ci/run)\b`), "tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
+	{regexp.MustCompile(`^(sudo )?(make|go test|\.ci/run)\b`),
+		"tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
 	{regexp.MustCompile(`^bin/bench\b`), "takes minutes: make bench"},
-	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it so"},
-	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it so"},
+	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it this way"},
+	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it this way"},
 	{regexp.MustCompile(`^kubectl create --raw \S+/adminkubeconfig\b`), "needs a Shoot with its certificate authority: TestKubeconfigs"},
-	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it so"},
+	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it this way"},
 	{regexp.MustCompile(`^bin/kubectl get pods\b`), "needs the landscape: test/landscape/e2e"},
+	{regexp.MustCompile(`^bin/(kubectl get seeds,|kubectl-mr get shoot/|kubectl --kubeconfig \S+shoot\.kubeconfig )`),
+		"needs the landscape: TestFleet in test/landscape/e2e"},
+	{regexp.MustCompile(`^bin/kubectl-mr ui\b`), "serves until it is stopped: test/ui"},
 	{regexp.MustCompile(`^kubectl (-n \S+ )?(logs|port-forward)\b`), "needs a kubelet, which simulated nodes do not have"},
 	{regexp.MustCompile(`^kubectl mr ui\b`), "serves until it is stopped: test/ui"},
 	{regexp.MustCompile(`^kubectl mr top\b`), "needs a terminal: TestTop, TestTopOnTerminal"},
 	{regexp.MustCompile(`^kubectl mr (get|tree|why) (shoot|seed)/`), "needs a garden: TestFleet in test/cli"},
-	{regexp.MustCompile(`^kubectl mr render -f \S+ >|^kubectl mr diff --render|\| kubectl mr render\b`), "is about sites of the example flow: TestRenderedIsWhatIsEmitted"},
-	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests bring a kubeconfig of their own"},
-	{regexp.MustCompile(`^helm upgrade --install \S+ charts/(gardenlet|resource-manager) --namespace garden\b`), "needs a garden: TestSeed in test/landscape/e2e"},
-	{regexp.MustCompile(`^helm upgrade --install \S+ charts/controller-manager --namespace garden\b`), "needs a garden: TestInstallations in test/controllermanager applies the chart"},
-	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-local/\S+ --namespace garden\b`), "needs a garden: TestAdmission in test/apiserver applies the rights of the chart"},
-	{regexp.MustCompile(`^kubectl (get|describe) controllerinstallations?\b`), "needs a garden with extensions: TestExtension in test/installation"},
-	{regexp.MustCompile(`^helm pull\b`), "needs a repository of charts; TestCreateFromChart has a chart in its place"},
-	{regexp.MustCompile(`^kubectl mr (create|diff) exporter\b`), "is about the chart that was pulled: TestCreateFromChart"},
+	{regexp.MustCompile(`^kubectl mr render -f \S+ >|^kubectl mr diff --render|\| kubectl mr render\b`),
+		"uses sites of the example flow: TestRenderedIsWhatIsEmitted"},
+	{regexp.MustCompile(`^export KUBECONFIG=`), "is for the demo; tests have their own kubeconfig"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/(gardenlet|resource-manager) --namespace garden\b`),
+		"needs a garden: TestSeed in test/landscape/e2e"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/controller-manager --namespace garden\b`),
+		"needs a garden: TestInstallations in test/controllermanager applies the chart"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-local/\S+ --namespace garden\b`),
+		"needs a garden: TestAdmission in test/apiserver applies the rights of the chart"},
+	{regexp.MustCompile(`^kubectl (get|describe) controllerinstallations?\b`),
+		"needs a garden with extensions: TestExtension in test/installation"},
+	{regexp.MustCompile(`^helm pull\b`), "needs a repository of charts; TestCreateFromChart uses a local chart instead"},
+	{regexp.MustCompile(`^kubectl mr (create|diff) exporter\b`), "uses the pulled chart: TestCreateFromChart"},
 }
 
-// Why returns why a command is not run; empty if it is to be run.
+// Why returns why a command is not run. It is empty if a test has to run the command.
 func Why(command string) string {
 	for _, each := range exceptions {
 		if each.command.MatchString(command) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCommandsAreRun: each command that a page shows is run by the test that the inventory names, or is of a kind that it gives a reason
-// for.
+// TestCommandsAreRun checks that each command on a page is run by the test in the inventory, or that the inventory
+// has a reason not to run it.
 func TestCommandsAreRun(t *testing.T) {
 	tests, all := testFiles(t), All(t)
 	run, left := 0, map[string]int{}
@@ -32,21 +32,21 @@ func TestCommandsAreRun(t *testing.T) {
 			}
 		}
 		if test := RunBy[page]; test != "" && (run == before || !strings.Contains(tests, "\nfunc "+test+"(")) {
-			t.Errorf("%s: there is no test %s, or there is nothing that it runs", page, test)
+			t.Errorf("%s: test %s does not exist, or the page has no command that it runs", page, test)
 		}
 	}
 	for page := range RunBy {
 		if !slices.Contains(all, page) {
-			t.Errorf("there is no page %s", page)
+			t.Errorf("page %s does not exist", page)
 		}
 	}
 	if run < 80 {
-		t.Errorf("found only %d commands that are run", run)
+		t.Errorf("only %d commands are run", run)
 	}
-	t.Logf("%d lines of commands are run; not run are %v", run, left)
+	t.Logf("%d lines of commands are run; not run: %v", run, left)
 }
 
-// testFiles returns all tests on a control plane.
+// testFiles returns the content of all tests on a control plane.
 func testFiles(t *testing.T) (content string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Package pages finds the commands that the documentation shows, and runs them. Its inventory says which test runs those of which page, and
-// which are not run, and why.
+// Package pages finds the commands in the documentation and runs them. Its inventory names the test that runs the
+// commands of each page, and the commands that are not run, with the reasons.
 package pages
 
 import (
@@ -17,9 +17,9 @@ import (
 type Block struct {
 	// Section is the heading above it.
 	Section string
-	// Language is sh, or console for commands with what they print.
+	// Language is sh, or console for commands with their output.
 	Language string
-	// Commands are its lines, those alone that are typed.
+	// Commands are the lines with commands, without output.
 	Commands []string
 }
 
@@ -28,9 +28,9 @@ var (
 	fences   = regexp.MustCompile("^```(sh|console)$")
 	// inline matches command lines in sentences: a program with an argument.
 	inline = regexp.MustCompile("`((?:kubectl|helm|argocd|flux|promtool|openssl|bin/[a-z-]+) [^`]*)`")
-	// mention matches a command's name without anything to do it to.
-	mention = regexp.MustCompile(`^(kubectl|helm)( mr)?( [a-z]+| auth can-i| rollout (undo|restart)| describe [a-z]+| create -k| migrate --back|` +
-		` get --show-managed-fields)?$`)
+	// mention matches the name of a command without arguments.
+	mention = regexp.MustCompile(`^(kubectl|helm)( mr)?( [a-z]+| auth can-i| rollout (undo|restart)|` +
+		` describe [a-z]+| create -k| migrate --back| get --show-managed-fields)?$`)
 )
 
 // All returns the paths of all pages, relative to the root of the repository.
@@ -82,7 +82,7 @@ func blocksIn(content string) (blocks []Block) {
 	for line := range strings.Lines(content) {
 		line = strings.TrimSuffix(line, "\n")
 		if trimmed := strings.TrimLeft(line, " "); strings.HasPrefix(trimmed, "```") && !fenced {
-			indent = line[:len(line)-len(trimmed)] // as in a list
+			indent = line[:len(line)-len(trimmed)] // in a list
 		}
 		line = strings.TrimPrefix(line, indent)
 		switch match := fences.FindStringSubmatch(line); {
@@ -107,7 +107,7 @@ func blocksIn(content string) (blocks []Block) {
 	return blocks
 }
 
-// Inline returns the command lines in the sentences and tables of a page, each once. A name of a command is none.
+// Inline returns each command line in the sentences and tables of a page once. Names of commands do not count.
 func Inline(tb testing.TB, page string) []string {
 	tb.Helper()
 	return inlineIn(read(tb, page))

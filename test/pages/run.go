@@ -10,16 +10,16 @@ import (
 
 // Shell runs commands.
 type Shell struct {
-	// Directory is where they are run.
+	// Directory is the working directory of the commands.
 	Directory string
-	// Kubeconfig is the file that kubectl and Helm use, Path what is put before the PATH.
+	// Kubeconfig is the file that kubectl and Helm use. Path is prepended to the PATH.
 	Kubeconfig, Path string
 }
 
-// answersNo matches commands that end with 1 if they have found something, or the answer is no.
+// answersNo matches commands that exit with 1 if they have found something or the answer is negative.
 var answersNo = regexp.MustCompile(`^kubectl (mr (diff|migrate|why|owner)|auth can-i)\b`)
 
-// Run runs lines in one shell and returns what they print. It fails the test if one of them fails.
+// Run runs lines in one shell and returns their output. It fails the test if one of them fails.
 func (s Shell) Run(tb testing.TB, lines []string) string {
 	tb.Helper()
 	var script strings.Builder
@@ -40,14 +40,14 @@ func (s Shell) Run(tb testing.TB, lines []string) string {
 	return string(output)
 }
 
-// Page runs the blocks of a page one after the other.
+// Page runs the blocks of a page in sequence.
 type Page struct {
 	testing.TB
 	Shell
 	blocks []Block
 }
 
-// Open returns a page whose commands are to be run in a shell. Those that are not to be run are left out.
+// Open returns a page whose commands run in a shell. It omits the commands that the inventory excludes.
 func Open(tb testing.TB, page string, shell Shell) *Page {
 	tb.Helper()
 	p := &Page{TB: tb, Shell: shell}
@@ -65,11 +65,11 @@ func Open(tb testing.TB, page string, shell Shell) *Page {
 	return p
 }
 
-// Next runs the next block, which has to be in a section, and returns what it prints.
+// Next runs the next block, which must be in the given section, and returns its output.
 func (p *Page) Next(section string) string {
 	p.Helper()
 	if len(p.blocks) == 0 || p.blocks[0].Section != section {
-		p.Fatalf("the next block is to be in the section %q: %+v", section, p.blocks)
+		p.Fatalf("the next block is not in the section %q: %+v", section, p.blocks)
 	}
 	block := p.blocks[0]
 	p.blocks = p.blocks[1:]
@@ -80,12 +80,12 @@ func (p *Page) Next(section string) string {
 func (p *Page) End() {
 	p.Helper()
 	if len(p.blocks) > 0 {
-		p.Errorf("nobody runs %+v", p.blocks)
+		p.Errorf("these blocks were not run: %+v", p.blocks)
 	}
 }
 
-// Programs makes a directory with programs that are this test's own binary, which tells by the variable of Program which of them it is to
-// be: its TestMain has to look.
+// Programs creates a directory with programs that run this test's own binary. An environment variable holds the
+// name of the program, which TestMain must read with Program.
 func Programs(tb testing.TB, names ...string) string {
 	tb.Helper()
 	self, err := os.Executable()
@@ -104,5 +104,5 @@ func Programs(tb testing.TB, names ...string) string {
 
 const program = "TRELLIS_TEST_PROGRAM"
 
-// Program returns which of the Programs this process is to be; empty if it is to run tests.
+// Program returns which of the Programs this process is, or an empty string if it runs tests.
 func Program() string { return os.Getenv(program) }

@@ -1,5 +1,6 @@
-// Package providerlocal tries provider-local on a real control plane: each kind is created by hand, and the answer is in its status. Machines are
-// Nodes that KWOK simulates. Resource-managers apply what it emits; the one of the Shoot applies to the same cluster.
+// Package providerlocal tests provider-local on a real control plane. The tests create objects of each kind and check their
+// statuses. Machines are Nodes that KWOK simulates. Resource-managers apply the emitted objects. The one of the Shoot
+// applies them to the same cluster.
 package providerlocal
 
 import (
@@ -72,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, w.cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.Patience, Paths: []string{filepath.Join(root, "config", "crd", "extensions")}})
+	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "extensions")}})
 	kit.Must(t, err)
 	w.Client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
 	kit.Must(t, err)
@@ -112,7 +113,7 @@ func (w *world) start() {
 	w.stop = kit.Run(w, mgr)
 }
 
-// declareShoot creates the Cluster of the Shoot, and the Secrets that gardenlet would.
+// declareShoot creates the Cluster of the Shoot, and the Secrets that gardenlet would create.
 func (w *world) declareShoot() {
 	w.Helper()
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: w.shoot}}
@@ -151,7 +152,7 @@ func (w *world) ensure(object client.Object) {
 	}
 }
 
-// read returns an object of a kind from YAML, with the namespace of the Shoot.
+// read returns an object of a kind from YAML, in the namespace of the Shoot.
 func read[T client.Object](w *world, object T, text string) T {
 	w.Helper()
 	kit.Must(w, yaml.UnmarshalStrict([]byte(text), object))
@@ -159,7 +160,7 @@ func read[T client.Object](w *world, object T, text string) T {
 	return object
 }
 
-// ask annotates an object as gardenlet does, to have an operation carried out.
+// ask annotates an object to request an operation, as gardenlet does.
 func ask(object client.Object, operation string) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
@@ -177,7 +178,7 @@ func (w *world) create(object client.Object) {
 	kit.Must(w, w.Create(w.Context(), object))
 }
 
-// change changes an object, and asks for an operation.
+// change changes an object, and requests an operation.
 func (w *world) change(object client.Object, operation string, change func()) {
 	w.Helper()
 	kit.Change(w, w.Client, object, func() {
@@ -186,10 +187,10 @@ func (w *world) change(object client.Object, operation string, change func()) {
 	})
 }
 
-// answered waits for the answer of the last operation that was asked for.
+// answered waits until the last requested operation has a type and a state.
 func (w *world) answered(object extensionsv1alpha1.Object, kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%s %T is %s", kind, object, state), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%s %T is %s", kind, object, state), func() string {
 		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err.Error()
 		}
@@ -231,7 +232,7 @@ func (w *world) succeeded(object extensionsv1alpha1.Object, kind gardencorev1bet
 // failed waits until an operation has failed with a code and a text.
 func (w *world) failed(object extensionsv1alpha1.Object, code gardencorev1beta1.ErrorCode, text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%T fails", object), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%T fails", object), func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		status := object.GetExtensionStatus()
 		if status.LastError == nil || status.LastOperation.State != gardencorev1beta1.LastOperationStateError {
@@ -244,8 +245,9 @@ func (w *world) failed(object extensionsv1alpha1.Object, code gardencorev1beta1.
 	})
 }
 
-// gone deletes an object and waits until it is gone. As the garbage collector of a resource-manager does later, it deletes the Secrets that nothing
-// refers to any more: an object with the same name and content would find them, with the labels of this one.
+// gone deletes an object and waits until it no longer exists. Like the garbage collector of a resource-manager, it also
+// deletes the Secrets that are no longer referenced. Otherwise, a new object with the same name and content would find them
+// with the labels of this one.
 func (w *world) gone(object client.Object) {
 	w.Helper()
 	uid := object.GetUID()
@@ -259,7 +261,7 @@ func (w *world) gone(object client.Object) {
 // missing waits until an object does not exist.
 func (w *world) missing(object client.Object) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%T %s is gone", object, object.GetName()), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%T %s is deleted", object, object.GetName()), func() string {
 		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v, %v", object.GetFinalizers(), err)
 		}
@@ -270,12 +272,13 @@ func (w *world) missing(object client.Object) {
 // found waits until an object exists.
 func (w *world) found(object client.Object, namespace, name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, kit.Patience, fmt.Sprintf("%T %s exists", object, name), func() string {
+	kit.EventuallyWithin(w, kit.WaitTimeout, fmt.Sprintf("%T %s exists", object, name), func() string {
 		return kit.TextOf(w.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object))
 	})
 }
 
-// migrated moves an object to another seed, which is the same cluster: it is migrated, deleted, and created again with its state.
+// migrated moves an object to another seed, which is the same cluster: the object is migrated, deleted, and created again
+// with its state.
 func migrated[T extensionsv1alpha1.Object](w *world, object T, fresh func() T) T {
 	w.Helper()
 	w.change(object, constants.OperationMigrate, func() {})
@@ -292,7 +295,7 @@ func migrated[T extensionsv1alpha1.Object](w *world, object T, fresh func() T) T
 	return again
 }
 
-// rest waits until provider-local sends nothing any more.
+// rest waits until provider-local no longer sends requests.
 func (w *world) rest() {
 	w.Helper()
 	kit.Quiet(w, w.requests)

@@ -28,7 +28,8 @@ const (
 	problem    = gardencorev1beta1.ErrorConfigurationProblem
 )
 
-// TestKinds leads an object of each kind but Worker through its life: created, updated, failed, migrated and restored, deleted.
+// TestKinds runs an object of each kind except Worker through its life cycle: created, updated, failed, migrated and
+// restored, deleted.
 func TestKinds(t *testing.T) {
 	w := newWorld(t)
 	t.Run("Infrastructure", func(t *testing.T) { w.with(t).infrastructure() })
@@ -48,7 +49,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// with returns the world for a part of a test.
+// with returns the world for a subtest.
 func (w *world) with(t *testing.T) *world {
 	t.Helper()
 	part := *w
@@ -82,7 +83,7 @@ func (w *world) infrastructure() {
 	w.failed(object, problem, "must not overlap with the range of pods")
 	w.change(object, constants.OperationReconcile, func() { object.Spec.ProviderConfig = nil })
 	w.succeeded(object, reconciled)
-	// The namespace with the machines stays while the Infrastructure moves.
+	// The namespace with the machines is kept while the Infrastructure is moved.
 	before := &corev1.Namespace{}
 	w.found(before, "", namespace)
 	object = migrated(w, object, fresh)
@@ -218,16 +219,16 @@ func (w *world) dnsRecord() {
 		w.Errorf("the zone is %s", text)
 	}
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Values = []string{"nowhere"} })
-	w.failed(object, problem, "needs an address of its family")
+	w.failed(object, problem, "an address of its family is required")
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Values = []string{"192.0.2.1"} })
 	w.succeeded(object, reconciled)
 	object = migrated(w, object, fresh)
 	if text := zone(); !strings.Contains(text, "192.0.2.1\n") {
-		w.Errorf("after a restoration the zone is %s", text)
+		w.Errorf("after a restoration, the zone is %s", text)
 	}
 	w.gone(object)
 	if text := zone(); strings.Contains(text, "api.blue") {
-		w.Errorf("after a deletion the zone is %s", text)
+		w.Errorf("after a deletion, the zone is %s", text)
 	}
 }
 
@@ -303,18 +304,18 @@ func (w *world) backup() {
 	kit.Must(w, os.MkdirAll(filepath.Join(directory, entryName, "etcd-main"), 0o750))
 	entry = migrated(w, entry, fresh)
 	if _, err := os.Stat(filepath.Join(directory, entryName, "etcd-main")); err != nil {
-		w.Errorf("the backups were lost while the entry moved: %v", err)
+		w.Errorf("the backups were lost while the entry was moved: %v", err)
 	}
 	w.gone(entry)
 	w.missing(access)
 	if left, err := os.ReadDir(directory); err != nil || len(left) != 0 {
-		w.Errorf("%v, %v is left in the bucket", left, err)
+		w.Errorf("the bucket still contains %v, error %v", left, err)
 	}
-	// A bucket whose directory cannot be made.
+	// The directory of this bucket cannot be created.
 	kit.Must(w, os.WriteFile(filepath.Join(w.settings.BackupDirectory, "file"), nil, 0o600))
 	w.gone(bucket)
 	if _, err := os.Stat(directory); err == nil {
-		w.Error("the directory of the bucket is left")
+		w.Error("the directory of the bucket still exists")
 	}
 }
 
@@ -342,7 +343,7 @@ func (w *world) bastion() {
 	policy := &networkingv1.NetworkPolicy{}
 	w.found(policy, namespace, "bastion-one")
 	if policy.Spec.Ingress[0].From[0].IPBlock.CIDR != "198.51.100.0/24" {
-		w.Errorf("the policy lets %+v in", policy.Spec.Ingress)
+		w.Errorf("the policy allows %+v", policy.Spec.Ingress)
 	}
 	wrong := read(w, &extensionsv1alpha1.Bastion{}, "metadata: {name: two}\nspec: {type: local, userData: IyEvYmluL3NoCg==, ingress: [{ipBlock: {cidr: 192.0.2.0/24}}]}")
 	w.create(wrong)

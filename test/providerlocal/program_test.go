@@ -33,8 +33,8 @@ import (
 // account is the ServiceAccount of the chart.
 const account = "gardener-extension-provider-local"
 
-// TestProgram runs the program with the rights of its chart: it answers, beats, and changes control planes by its webhooks. While it does not run,
-// control planes cannot be written.
+// TestProgram runs the program with the permissions of its chart. It reconciles objects, renews its heartbeat, and changes
+// control planes through its webhooks. While it is not running, control planes cannot be written.
 func TestProgram(t *testing.T) {
 	w := newWorld(t)
 	w.stop()
@@ -78,14 +78,14 @@ func TestProgram(t *testing.T) {
 	_ = command.Wait()
 	err = w.Create(t.Context(), w.deployment("kube-scheduler"))
 	if err == nil || !strings.Contains(err.Error(), "controlplane.local.extensions.gardener.cloud") {
-		t.Errorf("a control plane is written while the webhook does not answer: %v", err)
+		t.Errorf("a control plane is written while the webhook does not respond: %v", err)
 	}
 	kit.Must(t, w.Delete(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": account},
 	}}))
 }
 
-// changed writes parts of a control plane, and looks at what the webhooks make of them.
+// changed creates parts of a control plane, and checks the changes of the webhooks.
 func (w *world) changed(namespace string) {
 	w.Helper()
 	shoot := &corev1.Namespace{}
@@ -127,7 +127,7 @@ func (w *world) changed(namespace string) {
 	}
 }
 
-// deployment returns a part of a control plane.
+// deployment returns a Deployment of a control plane.
 func (w *world) deployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -141,7 +141,7 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 	}
 }
 
-// rights creates what the chart says about rights, and returns a kubeconfig of its ServiceAccount.
+// rights creates the RBAC objects of the chart, and returns the path of a kubeconfig for its ServiceAccount.
 func (w *world) rights(namespace string) string {
 	w.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -173,7 +173,7 @@ func (w *world) rights(namespace string) string {
 	return file
 }
 
-// answers reports whether a server on this machine answers with 200.
+// answers reports whether a server on this machine responds with 200.
 func answers(t *testing.T, url string) bool {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -50,7 +50,7 @@ func (w *world) machines() map[string]*corev1.Node {
 	return found
 }
 
-// reported returns the machines in the status, with their phases.
+// reported returns the machines in the status with their phases.
 func (w *world) reported(object *extensionsv1alpha1.Worker) (phases map[string]string, simulated bool) {
 	w.Helper()
 	status := &providerlocalv1alpha1.WorkerStatus{}
@@ -62,11 +62,11 @@ func (w *world) reported(object *extensionsv1alpha1.Worker) (phases map[string]s
 	return phases, status.Simulated
 }
 
-// ready waits until as many machines as wanted are ready, of one version, and the status has them alone.
+// ready waits until the wanted number of machines of one version is ready, and the status contains exactly these machines.
 func (w *world) ready(object *extensionsv1alpha1.Worker, count int, version string) []string {
 	w.Helper()
 	var names []string
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%d machines of version %s are ready", count, version), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%d machines of version %s are ready", count, version), func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		phases, simulated := w.reported(object)
 		names = slices.Sorted(maps.Keys(w.machines()))
@@ -83,7 +83,8 @@ func (w *world) ready(object *extensionsv1alpha1.Worker, count int, version stri
 	return names
 }
 
-// TestWorker leads a pool through its life: created, scaled, rolled out with a drain, repaired, failed, moved to another seed, hibernated, deleted.
+// TestWorker runs a pool through its life cycle: created, scaled, rolled out with a drain, repaired, failed, moved to
+// another seed, hibernated, deleted.
 func TestWorker(t *testing.T) {
 	w := newWorld(t)
 	object := w.newWorker()
@@ -139,7 +140,7 @@ func TestWorker(t *testing.T) {
 	w.ready(object, 1, "1.1.0")
 	w.gone(object)
 	if left := w.machines(); len(left) != 0 {
-		t.Errorf("the machines %v are left", left)
+		t.Errorf("the machines %v still exist", left)
 	}
 }
 
@@ -157,8 +158,8 @@ func (w *world) healthy(object *extensionsv1alpha1.Worker) {
 	})
 }
 
-// rollOut gives the pool another version of its machine image. A Pod on the old machine whose budget forbids its eviction holds it until the budget
-// allows it: there are two machines meanwhile.
+// rollOut changes the version of the pool's machine image. The old machine runs a Pod whose disruption budget forbids its
+// eviction. Both machines exist until the budget allows the eviction.
 func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 	w.Helper()
 	labels := map[string]string{"app": "user"}
@@ -174,7 +175,7 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, MinAvailable: ptr.To(intstr.FromInt32(1)),
 	}}
 	kit.Must(w, w.Create(w.Context(), budget))
-	kit.Eventually(w, "the budget is counted", func() string {
+	kit.Eventually(w, "the budget counts the Pod", func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(budget), budget))
 		if budget.Status.ObservedGeneration != budget.Generation || budget.Status.CurrentHealthy != 1 {
 			return fmt.Sprintf("%+v", budget.Status)
@@ -182,7 +183,7 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 		return ""
 	})
 	w.change(object, constants.OperationReconcile, func() { object.Spec.Pools[0].MachineImage.Version = "1.1.0" })
-	kit.EventuallyWithin(w, 2*kit.Patience, "the old machine is drained, and a new one is ready", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the old machine is drained, and a new one is ready", func() string {
 		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		phases, _ := w.reported(object)
 		machines := w.machines()
@@ -193,7 +194,7 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 	})
 	kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(pod), pod))
 	if pod.DeletionTimestamp != nil {
-		w.Error("a Pod was evicted against its budget")
+		w.Error("a Pod was evicted in violation of its budget")
 	}
 	kit.Must(w, w.Delete(w.Context(), budget))
 	w.succeeded(object, reconciled)
@@ -201,21 +202,21 @@ func (w *world) rollOut(object *extensionsv1alpha1.Worker, old string) {
 	w.missing(pod)
 }
 
-// repair deletes the Node of a machine: it is made again. Its ManagedResource brings the same machine back.
+// repair deletes the Node of a machine. The ManagedResource of the machine creates the same Node again.
 func (w *world) repair(object *extensionsv1alpha1.Worker) {
 	w.Helper()
 	machines := w.machines()
 	for name, node := range machines {
 		kit.Must(w, w.Delete(w.Context(), node))
-		kit.EventuallyWithin(w, 2*kit.Patience, "the machine is made again", func() string {
+		kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the machine is created again", func() string {
 			again := w.machines()[name]
 			if again == nil || again.UID == node.UID {
-				return "it is not there"
+				return "it does not exist"
 			}
 			if !slices.ContainsFunc(again.Status.Conditions, func(c corev1.NodeCondition) bool {
 				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 			}) {
-				// KWOK passes over a Node that is back before it has worked off the deletion: a change has it look again.
+				// KWOK ignores a Node that is created again before KWOK has processed the deletion. A change triggers it.
 				touch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"test/touched":%q}}}`, again.ResourceVersion))
 				kit.Must(w, client.IgnoreNotFound(w.Patch(w.Context(), again, touch)))
 				return "it is not ready"
@@ -226,7 +227,7 @@ func (w *world) repair(object *extensionsv1alpha1.Worker) {
 	w.ready(object, len(machines), "1.1.0")
 }
 
-// hibernate writes the Cluster as gardenlet does when the Shoot is hibernated or woken.
+// hibernate writes the Cluster as gardenlet does when the Shoot is hibernated or woken up.
 func (w *world) hibernate(hibernated bool) {
 	w.Helper()
 	cluster := &extensionsv1alpha1.Cluster{}

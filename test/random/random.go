@@ -1,12 +1,13 @@
-// Package random makes random values from the bytes that a fuzz test is given: each byte is one decision, so that a fuzzer can change
-// one and keep the others.
+// Package random makes random values from the input bytes of a fuzz test: each byte is one decision, so that a
+// fuzzer can change one decision and keep the others.
 package random
 
 import "math/rand/v2"
 
-// From returns a generator that uses up bytes, and goes on with pseudo-random numbers, always the same, when there are no more.
+// From returns a generator that consumes the bytes, and then continues with a fixed sequence of pseudo-random
+// numbers.
 func From(data []byte) *rand.Rand {
-	return rand.New(&source{data: data, rest: rand.NewPCG(1, 2)}) //nolint:gosec // it is to be the same each time
+	return rand.New(&source{data: data, rest: rand.NewPCG(1, 2)}) //nolint:gosec // must be reproducible
 }
 
 type source struct {
@@ -14,7 +15,7 @@ type source struct {
 	rest *rand.PCG
 }
 
-// Uint64 returns a number of which every byte is the next one.
+// Uint64 returns a number in which every byte is the next input byte.
 func (s *source) Uint64() uint64 {
 	if len(s.data) == 0 {
 		return s.rest.Uint64()

@@ -16,15 +16,15 @@ func TestFrom(t *testing.T) {
 	}
 	first := draw("\x00\x01\x02\x03")
 	if !slices.Equal(first[:4], []int{0, 1, 2, 3}) {
-		t.Errorf("the bytes do not decide: %v", first)
+		t.Errorf("the bytes do not determine the result: %v", first)
 	}
 	if !slices.Equal(first, draw("\x00\x01\x02\x03")) {
-		t.Error("the same bytes decide differently")
+		t.Error("the same bytes have different results")
 	}
 	if changed := draw("\x00\x02\x02\x03"); changed[1] != 2 || !slices.Equal(changed[2:], first[2:]) {
-		t.Errorf("a change of one byte makes %v of %v", changed, first)
+		t.Errorf("a change of one byte results in %v instead of %v", changed, first)
 	}
 	for range 100 {
-		From(nil).IntN(3) // which ends
+		From(nil).IntN(3) // which terminates
 	}
 }

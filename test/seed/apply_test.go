@@ -22,9 +22,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestRenderedSeedIsApplied applies what kubectl mr render prints for a Seed to a cluster with a resource-manager, after all that gardenlet
-// has emitted there is gone: the cluster has the same objects. What is generated or observed is given to render: the certificates, the
-// Seed with its status, the addresses of the API server, and what spec.resources names. The certificates are applied, too.
+// TestRenderedSeedIsApplied deletes everything that gardenlet has emitted into a seed. Then it applies the output of
+// kubectl mr render for the Seed to a cluster with a resource-manager. The cluster must have the same objects.
+// Generated and observed inputs are passed to render: the certificates, the Seed with its status, the addresses of
+// the API server, and the objects that spec.resources names. The certificates are applied, too.
 func TestRenderedSeedIsApplied(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -43,12 +44,12 @@ func TestRenderedSeedIsApplied(t *testing.T) {
 	const files = " -f $DIR/seed.yaml -f $DIR/filter.yaml -f $DIR/secrets.yaml -f $DIR/endpoints.yaml --flow-class seed --flow-version v1"
 	t.Logf("kubectl mr get:\n%s", w.shell("seed", "kubectl-mr get --namespace garden"))
 	if says := w.shell("seed", "kubectl-mr diff --render --namespace garden"+files); strings.Contains(says, "would") || strings.Contains(says, "deleted") {
-		t.Errorf("diff --render of what is in the cluster says\n%s", says)
+		t.Errorf("diff --render of the unchanged state prints\n%s", says)
 	}
 	without := strings.NewReplacer("/seed.yaml", "/without.yaml").Replace("kubectl-mr diff --render --namespace garden" + files + " || true")
 	w.shell("seed", `sed '/verticalPodAutoscaler:/,/enabled/ s/enabled: true/enabled: false/' $DIR/seed.yaml > $DIR/without.yaml`)
 	if says := w.shell("seed", without); !strings.Contains(says, "ManagedResource garden/vpa: is deleted") {
-		t.Errorf("diff --render without the Vertical Pod Autoscaler says\n%s", says)
+		t.Errorf("diff --render without the Vertical Pod Autoscaler prints\n%s", says)
 	}
 	w.shell("seed", "kubectl-mr render"+files+" > $DIR/rendered.yaml")
 	w.deleteSeed(name)
@@ -57,7 +58,7 @@ func TestRenderedSeedIsApplied(t *testing.T) {
 	stop()
 
 	w.shell("seed", `kubectl apply -f $DIR/secrets.yaml && kubectl apply --server-side -f $DIR/rendered.yaml`)
-	kit.EventuallyWithin(t, 2*kit.Patience, "all is applied, healthy and rolled out", func() string {
+	kit.EventuallyWithin(t, 2*kit.WaitTimeout, "everything is applied, healthy and rolled out", func() string {
 		says := w.shell("seed", "kubectl get managedresources --namespace garden --output json")
 		list := &unstructured.UnstructuredList{}
 		kit.Must(t, json.Unmarshal([]byte(says), list))
@@ -74,7 +75,7 @@ func TestRenderedSeedIsApplied(t *testing.T) {
 		case got == nil:
 			t.Errorf("%s is not applied", key)
 		case want == nil:
-			t.Errorf("%s was not there when gardenlet had emitted all", key)
+			t.Errorf("%s did not exist when gardenlet had emitted everything", key)
 		case !reflect.DeepEqual(got, want):
 			for _, field := range slices.Sorted(maps.Keys(want)) {
 				if field != "data" && !reflect.DeepEqual(got[field], want[field]) {
@@ -97,7 +98,7 @@ func names(all ...map[string]map[string]any) map[string]bool {
 	return names
 }
 
-// notRolledOut says which condition of a ManagedResource does not hold.
+// notRolledOut names a condition of a ManagedResource that is not met.
 func notRolledOut(mr *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(mr.Object, "status", "conditions")
 	found := map[string]string{}
@@ -114,10 +115,10 @@ func notRolledOut(mr *unstructured.Unstructured) string {
 	return ""
 }
 
-// ignored are kinds whose objects come and go by themselves.
+// ignored are kinds whose objects controllers create and delete.
 var ignored = []string{"Event", "Lease", "EndpointSlice", "Endpoints", "Pod", "ReplicaSet", "ComponentStatus", "ControllerRevision", "IPAddress"}
 
-// contents returns all objects of the seed, without what API servers and controllers add.
+// contents returns all objects of the seed, without the fields that API servers and controllers add.
 func (w *world) contents() map[string]map[string]any {
 	w.Helper()
 	asked, err := discovery.NewDiscoveryClientForConfig(w.seeds.Config())
@@ -141,7 +142,7 @@ func (w *world) contents() map[string]map[string]any {
 			kit.Must(w, err)
 			for i := range list.Items {
 				if strings.HasPrefix(list.Items[i].GetName(), "made-") {
-					continue // by the stand-in for extensions
+					continue // written by the fake extensions
 				}
 				found[resource.Kind+" "+list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = content(&list.Items[i])
 			}
@@ -150,7 +151,7 @@ func (w *world) contents() map[string]map[string]any {
 	return found
 }
 
-// content returns what was declared of an object.
+// content returns the declared fields of an object.
 func content(object *unstructured.Unstructured) map[string]any {
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
 	for _, key := range []string{"deployment.kubernetes.io/revision", "gardener.cloud/timestamp", "kubectl.kubernetes.io/last-applied-configuration"} {
@@ -174,13 +175,14 @@ func content(object *unstructured.Unstructured) map[string]any {
 	return copied
 }
 
-// write runs kubectl and writes what it prints into a file.
+// write runs kubectl and writes its output to a file.
 func (w *world) write(file, cluster, command string) {
 	w.Helper()
 	w.shell(cluster, "kubectl "+command+" > $DIR/"+file)
 }
 
-// shell runs a command with kubectl and kubectl-mr, in the garden or in the seed. DIR is a directory that all commands of a test share.
+// shell runs a command with kubectl and kubectl-mr, in the garden or in the seed. DIR is a directory that all
+// commands of a test share.
 func (w *world) shell(cluster, command string) string {
 	w.Helper()
 	root, err := controlplane.RepositoryRoot()

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// backups leads a bucket and an entry in it through their lives. The entry moves to another Seed.
+// backups leads a bucket, and an entry in it, through their lives. The entry moves to another Seed.
 func (w *world) backups(seed string) {
 	w.Helper()
 	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "bucket-credentials"}, Data: map[string][]byte{"user": []byte("given")}}
@@ -52,7 +52,7 @@ func (w *world) backups(seed string) {
 	kit.Change(w, w.garden, entry, func() { entry.Spec.SeedName = ptr.To("elsewhere") })
 	w.eventuallyOperated(entry, operation, "Migrate Succeeded")
 	if entry.Status.SeedName != nil {
-		w.Errorf("the entry is of Seed %s", *entry.Status.SeedName)
+		w.Errorf("the entry belongs to Seed %s", *entry.Status.SeedName)
 	}
 	live := &extensionsv1alpha1.BackupEntry{}
 	if err := w.seed.Get(w.Context(), client.ObjectKey{Name: entry.Name}, live); !apierrors.IsNotFound(err) {
@@ -64,10 +64,10 @@ func (w *world) backups(seed string) {
 	kit.Change(w, w.garden, entry, func() {
 		entry.Spec.SeedName, entry.Annotations = ptr.To(seed), map[string]string{constants.AnnotationGardenerOperation: constants.OperationRestore}
 	})
-	w.eventuallyOperated(entry, operation, "Reconcile Succeeded") // the restoration, and then a reconciliation
+	w.eventuallyOperated(entry, operation, "Reconcile Succeeded") // the restoration, followed by a reconciliation
 	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Name: entry.Name}, live))
 	if live.Status.State == nil || string(live.Status.State.Raw) != `{"saved":"elsewhere"}` {
-		w.Errorf("the extension's object has the status %+v, without the saved state", live.Status)
+		w.Errorf("the status of the extension object is %+v, without the saved state", live.Status)
 	}
 	kit.Must(w, w.garden.Delete(w.Context(), saved))
 	kit.Must(w, w.garden.Delete(w.Context(), entry))
@@ -84,7 +84,7 @@ func (w *world) backups(seed string) {
 
 func (w *world) eventuallyOperated(object client.Object, last func() *corev1beta1.LastOperation, want string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, fmt.Sprintf("%s reports %s", object.GetName(), want), func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, fmt.Sprintf("%s reports %s", object.GetName(), want), func() string {
 		kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(object), object))
 		operation := last()
 		if operation == nil || string(operation.Type)+" "+string(operation.State) != want || object.GetAnnotations()[constants.AnnotationGardenerOperation] != "" {
@@ -96,7 +96,7 @@ func (w *world) eventuallyOperated(object client.Object, last func() *corev1beta
 
 func (w *world) eventuallyGone(object client.Object) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, object.GetName()+" is gone", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, object.GetName()+" is deleted", func() string {
 		err := w.garden.Get(w.Context(), client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return ""

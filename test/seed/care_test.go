@@ -13,10 +13,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// careThreshold is how long failures show as Progressing.
+// careThreshold is how long failures are reported as Progressing.
 const careThreshold = 2 * time.Second
 
-// degrades has the Pods of a component be not ready for a while: the condition of the Seed shows it after the threshold, and that it is over.
+// degrades makes the Pods of a component unready for a while. The condition of the Seed must report that after the
+// threshold, and must recover afterwards.
 func (w *world) degrades(name string) {
 	w.Helper()
 	w.setReady("etcd-druid", corev1.ConditionFalse)
@@ -29,7 +30,7 @@ func (w *world) degrades(name string) {
 	w.systemComponents(name, corev1beta1.ConditionTrue)
 }
 
-// setReady has the Pods of a Deployment be ready or not.
+// setReady makes the Pods of a Deployment ready or unready.
 func (w *world) setReady(deployment string, status corev1.ConditionStatus) {
 	w.Helper()
 	of, pods := &appsv1.Deployment{}, &corev1.PodList{}
@@ -46,7 +47,7 @@ func (w *world) setReady(deployment string, status corev1.ConditionStatus) {
 	}
 }
 
-// systemComponents waits for a status of the condition of the system components.
+// systemComponents waits until the condition of the system components has a status.
 func (w *world) systemComponents(name string, want corev1beta1.ConditionStatus) (found corev1beta1.Condition) {
 	w.Helper()
 	kit.Eventually(w, "SeedSystemComponentsHealthy is "+string(want), func() string {

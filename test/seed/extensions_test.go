@@ -17,21 +17,21 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// extensions does what the programs of extensions would, until the test ends: they finish each operation at once.
+// extensions acts as the controllers of extensions until the test ends: it completes each operation at once.
 func (w *world) extensions() {
 	w.Helper()
 	of := extensionsv1alpha1.SchemeGroupVersion
 	kit.Answer(w, w.seed, w.answer, of.WithKind("Extension"), of.WithKind("BackupBucket"), of.WithKind("BackupEntry"))
 }
 
-// answer finishes the operation of an extension object: first it writes the status, then it takes the operation away, if that is still the
-// same. Whatever fails in between, the operation stays and is carried out again: none is lost.
+// answer completes the operation of an extension object. It first writes the status, and then removes the operation
+// if it is still the same. If a step fails, the operation stays and is executed again, so no operation is lost.
 func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
 	asked := operationOf(object)
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	switch {
 	case asked.operation == constants.OperationWaitForState:
-		return // controllers of extensions leave it alone
+		return // controllers of extensions ignore it
 	case asked.operation == "" && observed == object.GetGeneration():
 		return
 	}
@@ -45,10 +45,10 @@ func (w *world) answer(ctx context.Context, object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	delete(annotations, constants.AnnotationGardenerOperation)
 	object.SetAnnotations(annotations)
-	_ = w.seed.Update(ctx, object) // a conflict shows that there is something new
+	_ = w.seed.Update(ctx, object) // after a conflict, the newer object is answered
 }
 
-// operation is what an extension is asked for, and since when.
+// operation is the requested operation of an extension object, and the time of the request.
 type operation struct{ operation, at string }
 
 func operationOf(object client.Object) operation {
@@ -73,7 +73,7 @@ func (w *world) statusOf(ctx context.Context, object client.Object, operation st
 	}
 	if object.GetObjectKind().GroupVersionKind().Kind == "BackupBucket" {
 		generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "made-" + object.GetName()}, Data: map[string][]byte{"user": []byte("generated")}}
-		_ = w.seed.Create(ctx, generated) // it may exist
+		_ = w.seed.Create(ctx, generated) // it may already exist
 		status["generatedSecretRef"] = map[string]any{"namespace": generated.Namespace, "name": generated.Name}
 	}
 	return status

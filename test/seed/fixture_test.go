@@ -1,4 +1,5 @@
-// Package seed tries the flow of a Seed with a garden and a seed cluster, both with real API servers. Pods of the seed are simulated.
+// Package seed tests the flow of a Seed with a garden and a seed cluster, both with real API servers. Pods of the
+// seed are simulated.
 package seed
 
 import (
@@ -52,17 +53,17 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of a temporary directory
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
 	return gardens.Run(m)
 }
 
-// seedUser is the gardenlet in the seed. It has the rights that its chart gives, and no others.
+// seedUser is the gardenlet in the seed. It has exactly the rights that its chart grants.
 const seedUser = "system:serviceaccount:garden:gardenlet"
 
 var seedGroups = []string{"system:serviceaccounts", "system:serviceaccounts:garden", "system:authenticated"}
 
-// world is a garden with a Seed that is not declared yet, and its cluster.
+// world is a garden, the cluster of a Seed, and a Seed that is not declared yet.
 type world struct {
 	*testing.T
 	scheme       *runtime.Scheme
@@ -78,7 +79,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	audit := filepath.Join(t.TempDir(), "seed.log")
-	// The API server calls no webhooks: those of the resource-manager are registered for a Service whose Pods are simulated.
+	// The API server calls no webhooks: those of the resource-manager are registered for a Service whose Pods are
+	// simulated.
 	f := fleet.Start(t, &gardens, controlplane.Options{
 		ControllerManager: true, Scheduler: true, Nodes: 2, AuditLog: audit,
 		APIServerArgs: map[string][]string{"disable-admission-plugins": {"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"}},
@@ -93,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	for i := range nodes.Items {
 		kit.Change(t, w.seed, &nodes.Items[i], func() { nodes.Items[i].Labels["example.org/tier"] = "control-planes" })
 	}
-	// The chart of gardenlet brings it.
+	// The chart of gardenlet creates it.
 	w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: constants.PriorityClassSystemCritical}, Value: 999998950})
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
 	w.create(w.garden, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "filter"}, Data: map[string]string{"rules": "none"}})
@@ -106,7 +108,8 @@ func (w *world) create(c client.Client, object client.Object) {
 	fleet.Create(w.Context(), w, c, object)
 }
 
-// gardenlet runs the controllers of the Seed, until the returned function is called. It returns the requests to the garden and the seed.
+// gardenlet runs the controllers of the Seed until the returned function is called. It returns the recorded requests
+// to the garden and the seed.
 func (w *world) gardenlet(name string) (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
 	return w.gardenletWith(name, clock.RealClock{})
@@ -139,7 +142,7 @@ func (w *world) gardenletWith(name string, clk clock.Clock) (toGarden, toSeed *k
 	return toGarden, toSeed, kit.Run(w, mgr)
 }
 
-// declare creates the example Seed with the extensions that it needs, without a backup.
+// declare creates the example Seed without a backup, and the extensions that it needs.
 func (w *world) declare(name string) *corev1beta1.Seed {
 	w.Helper()
 	seed := w.example(name)
@@ -162,7 +165,7 @@ func (w *world) example(name string) *corev1beta1.Seed {
 	return seed
 }
 
-// register creates the registration of the extensions that the example needs, until the test ends.
+// register creates the registration of the extensions that the example needs. It is deleted at the end of the test.
 func (w *world) register(name string) {
 	w.Helper()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -176,7 +179,7 @@ func (w *world) register(name string) {
 	})
 }
 
-// install does what the controllers of extensions would: it creates the installation, which is ready at once.
+// install acts as the controllers of extensions: it creates the installation, which is ready at once.
 func (w *world) install(name string) *corev1beta1.ControllerInstallation {
 	w.Helper()
 	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -205,10 +208,11 @@ func (w *world) get(name string) *corev1beta1.Seed {
 	return seed
 }
 
-// eventually waits until the last operation has a state and a text, and the condition of the system components a status.
+// eventually waits until the last operation has a state and a text, and the condition of the system components a
+// status.
 func (w *world) eventually(name string, state corev1beta1.LastOperationState, text string, healthy corev1beta1.ConditionStatus) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("the Seed reports %s %q", state, text), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, fmt.Sprintf("the Seed reports %s %q", state, text), func() string {
 		seed := w.get(name)
 		last := seed.Status.LastOperation
 		at := slices.IndexFunc(seed.Status.Conditions, func(condition corev1beta1.Condition) bool {
@@ -224,7 +228,7 @@ func (w *world) eventually(name string, state corev1beta1.LastOperationState, te
 	})
 }
 
-// bundles describes the ManagedResources for an error.
+// bundles describes the ManagedResources for an error message.
 func (w *world) bundles() string {
 	var list resourcesv1alpha1.ManagedResourceList
 	if err := w.seed.List(w.Context(), &list); err != nil {
@@ -241,10 +245,10 @@ func (w *world) bundles() string {
 	return text.String()
 }
 
-// writes returns the requests that change something.
+// writes returns the write requests.
 func writes(requests *kit.Requests) []string { return requests.Writes() }
 
-// quiet waits until nothing was sent for a while.
+// quiet waits until no request was sent for a while.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
 	kit.Quiet(t, all...)

@@ -16,10 +16,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var everyKill = flag.Bool("seed.kills", false, "kill the gardenlet at each of its writes, and not only at some")
+var everyKill = flag.Bool("seed.kills", false, "kill the gardenlet at each of its writes instead of only at some")
 
-// killedLives leads Seeds through lives in which the gardenlet is killed (SIGKILL) at its writes and started again, while the Seed comes up and
-// while it is deleted. Each ends in the state of a life without that, and leaves nothing.
+// killedLives leads Seeds through lives in which the gardenlet is killed (SIGKILL) at its writes and started again,
+// while the Seed is created and while it is deleted. Each must end in the same state as a life without kills, and
+// leave nothing behind.
 func (p *program) killedLives(emitted map[string]int, objects map[string]bool) {
 	p.Helper()
 	count := 0
@@ -37,14 +38,15 @@ func (p *program) killedLives(emitted map[string]int, objects map[string]bool) {
 	}
 	if *everyKill {
 		lives = map[string]func(string, int) moment{
-			// A write that was not carried out comes again after the restart, and passes.
+			// A write that was not executed is sent again after the restart and then succeeds.
 			"before each write": func(_ string, attempt int) moment {
 				if attempt%2 == 1 {
 					return before
 				}
 				return never
 			},
-			// The operation of an extension has its time: a gardenlet that is killed after each Secret asks for another one, without end.
+			// The operation of an extension contains its time. A gardenlet that is killed after every Secret would request a
+			// new operation forever.
 			"after each second write": func(_ string, attempt int) moment {
 				if attempt%2 == 1 {
 					return after
@@ -63,12 +65,12 @@ func (p *program) killedLives(emitted map[string]int, objects map[string]bool) {
 			p.settled()
 			p.secretsExist()
 			if again := p.normalized(); !maps.Equal(again, emitted) {
-				t.Errorf("the seed has other objects than after a life without kills: %s", difference(again, emitted))
+				t.Errorf("the seed has different objects than after a life without kills: %s", difference(again, emitted))
 			}
 			atCreation := p.kills
 			p.end(installation)
 			p.same(objects)
-			t.Logf("%d writes, killed at %d of them: %d while the Seed came up, %d while it was deleted", p.writes, p.kills, atCreation, p.kills-atCreation)
+			t.Logf("%d writes, killed at %d of them: %d during creation, %d during deletion", p.writes, p.kills, atCreation, p.kills-atCreation)
 		})
 	}
 }
@@ -87,11 +89,12 @@ func (w *world) secretsExist() {
 	}
 }
 
-// hash is the end of a name that follows from the content.
+// hash is the suffix of a name that depends on the content.
 var hash = regexp.MustCompile(`(-[0-9a-f]{5,8})+$`)
 
-// normalized counts the objects of the seed by their names, without what follows from random content, and without the garbage of a gardenlet
-// that was killed between a Secret and its ManagedResource: the garbage collector deletes it later, or gardenlet with the Seed.
+// normalized counts the objects of the seed by name, without suffixes that depend on random content. It skips the
+// garbage of a gardenlet that was killed between a Secret and its ManagedResource. The garbage collector deletes that
+// later, or gardenlet deletes it with the Seed.
 func (p *program) normalized() map[string]int {
 	p.Helper()
 	counts := map[string]int{}
@@ -127,7 +130,7 @@ func (w *world) garbage() map[string]bool {
 	return garbage
 }
 
-// difference describes how counts differ.
+// difference describes the differences between counts.
 func difference(got, want map[string]int) string {
 	var text strings.Builder
 	for _, name := range sorted(keysOf(got, want)) {

@@ -31,10 +31,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/charts"
 )
 
-var restFor = flag.Duration("seed.rest", 0, "how long TestProgram looks at a gardenlet at rest; always until it has renewed its lease three times")
+var restFor = flag.Duration("seed.rest", 0, "how long TestProgram observes a gardenlet at rest; at least until it has renewed its lease three times")
 
-// program is the gardenlet's program, between a garden and a seed, with the rights that its chart gives. Its requests pass proxies, which
-// know what it sends and can kill it.
+// program is the gardenlet binary, between a garden and a seed, with the rights that its chart grants. Its requests
+// pass through proxies, which record them and can kill the process.
 type program struct {
 	*world
 	name, path, config, health string
@@ -43,16 +43,17 @@ type program struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
-	// kill decides when the process is killed; nil for never.
+	// kill decides when the process is killed. nil means never.
 	kill func(write string, attempt int) moment
-	// attempts are how often each write was tried, writes how many were in all, and kills how many of them ended the process.
+	// attempts are the number of attempts of each write. writes is the number of all writes, and kills the number of
+	// writes that ended the process.
 	attempts      map[string]int
 	writes, kills int
-	// deleted is set when the Seed is to go.
+	// deleted is set before the Seed is deleted.
 	deleted bool
 }
 
-// moment is when a process is killed.
+// moment is the moment of a kill, relative to a write.
 type moment int
 
 const (
@@ -87,7 +88,8 @@ func build(t *testing.T, source string) string {
 	return path
 }
 
-// configure writes the configuration file, with the example Seed. The networks of the test's cluster are not those of the example.
+// configure writes the configuration file with the example Seed. The test's cluster has different networks than the
+// example.
 func (p *program) configure(garden, seed string) {
 	p.Helper()
 	example := p.example(p.name)
@@ -101,7 +103,7 @@ func (p *program) configure(garden, seed string) {
 	content, err := yaml.Marshal(map[string]any{
 		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
 		"gardenClientConnection": map[string]any{"kubeconfig": garden}, "seedClientConnection": map[string]any{"kubeconfig": seed},
-		"leaderElection": map[string]any{"leaderElect": false}, // a killed leader keeps its lease for a while
+		"leaderElection": map[string]any{"leaderElect": false}, // the lease of a killed leader lasts for a while
 		"server": map[string]any{
 			"healthProbes": map[string]any{"bindAddress": "127.0.0.1", "port": health}, "metrics": map[string]any{"bindAddress": "127.0.0.1", "port": metrics},
 		},
@@ -112,7 +114,7 @@ func (p *program) configure(garden, seed string) {
 	kit.Must(p, os.WriteFile(p.config, content, 0o600))
 }
 
-// proxy returns the path of a kubeconfig with which the process is a user.
+// proxy returns the path of a kubeconfig that authenticates the process as a user.
 func (p *program) proxy(config *rest.Config, user string, groups []string, requests *kit.Requests) string {
 	p.Helper()
 	kubeconfig, disconnect := kit.Proxy(p, config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
@@ -135,12 +137,13 @@ func isWrite(method, path string) bool {
 	return method != http.MethodGet && !strings.Contains(path, "/leases") && !strings.Contains(path, "/events") && !strings.HasSuffix(path, "/tokenreviews")
 }
 
-// write sends a write, and kills the process before or after that, if it is chosen. Another one is started at once.
+// write sends a write. If kill selects the write, it kills the process before or after that, and starts another one
+// at once.
 func (p *program) write(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := request.Context().Err(); err != nil {
-		return nil, err // of a process that was killed
+		return nil, err // the process was killed
 	}
 	p.writes++
 	if p.kill == nil {
@@ -213,13 +216,13 @@ func (p *program) stop() {
 	p.killProcess()
 }
 
-// settled waits until the Seed is ready, and the present process has nothing left to write.
+// settled waits until the Seed is ready and the current process has nothing left to write.
 func (p *program) settled() {
 	p.Helper()
 	kit.EventuallyTrue(p, "the Seed is registered", func() bool { return p.get(p.name) != nil })
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
 	steady, notReady := kit.Steady(3*time.Second), 0
-	kit.EventuallyWithin(p, 2*kit.Patience, "the gardenlet is ready and has nothing to write", func() string {
+	kit.EventuallyWithin(p, 2*kit.WaitTimeout, "the gardenlet is ready and has nothing to write", func() string {
 		p.mu.Lock()
 		writes := p.writes
 		p.mu.Unlock()
@@ -246,7 +249,7 @@ func (p *program) ready() bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// end deletes the Seed, waits until it is gone, and stops the process.
+// end deletes the Seed, waits until it no longer exists, and stops the process.
 func (p *program) end(installation *corev1beta1.ControllerInstallation) {
 	p.Helper()
 	p.mu.Lock()
@@ -260,13 +263,13 @@ func (p *program) end(installation *corev1beta1.ControllerInstallation) {
 	kit.Must(p, p.garden.List(p.Context(), &buckets))
 	for _, bucket := range buckets.Items {
 		if ptr.Deref(bucket.Spec.SeedName, "") == p.name {
-			p.Errorf("BackupBucket %s is left", bucket.Name)
+			p.Errorf("BackupBucket %s still exists", bucket.Name)
 		}
 	}
 }
 
-// TestProgram leads the program through the life of a Seed: what it sends, when it comes up, at rest, when it is restarted, when a setting
-// changes and when the Seed is deleted, is what the rule of gardenlets allows.
+// TestProgram leads the program through the life of a Seed. Its requests during creation, at rest, after a restart,
+// after a change of a setting and during deletion must comply with the rule of gardenlets.
 func TestProgram(t *testing.T) {
 	p := newProgram(t, "program")
 	kit.StartManager(t, p.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -279,7 +282,7 @@ func TestProgram(t *testing.T) {
 	p.eventually(p.name, corev1beta1.LastOperationStateSucceeded, "", corev1beta1.ConditionTrue)
 	took := time.Since(began).Round(100 * time.Millisecond)
 	p.settled()
-	t.Logf("came up within %s with %d requests to the seed, %d of them writes, and %d to the garden, %d of them writes", took,
+	t.Logf("the Seed was ready within %s after %d requests to the seed, %d of them writes, and %d to the garden, %d of them writes", took,
 		len(p.toSeed.Single()), len(others(p.toSeed)), len(p.toGarden.Single()), len(others(p.toGarden)))
 	emitted := p.normalized()
 
@@ -291,7 +294,7 @@ func TestProgram(t *testing.T) {
 				t.Errorf("request to the %s at rest: %s", name, request)
 			}
 		}
-		t.Logf("%s at rest: %d requests in all, %d watches opened again, and no other ones than for leases and /healthz in %s",
+		t.Logf("%s at rest: %d requests in total, %d watches opened again, and otherwise only requests for leases and /healthz in %s",
 			name, len(requests.All()), len(requests.All())-len(requests.Single()), *restFor)
 	}
 
@@ -315,11 +318,12 @@ func TestProgram(t *testing.T) {
 	p.killedLives(emitted, objects)
 }
 
-// rest waits until the gardenlet has renewed its lease in the garden three times, and for as long as the flag says.
+// rest waits until the gardenlet has renewed its lease in the garden three times, and for at least as long as the
+// flag sets.
 func (p *program) rest() {
 	p.Helper()
 	began := time.Now()
-	kit.EventuallyWithin(p, kit.Patience+*restFor, "the gardenlet rests", func() string {
+	kit.EventuallyWithin(p, kit.WaitTimeout+*restFor, "the gardenlet is at rest", func() string {
 		renewed := 0
 		for _, request := range p.toGarden.Single() {
 			if request.Method == http.MethodPut && strings.Contains(request.Path, "/leases") {
@@ -338,7 +342,7 @@ func (p *program) forget() {
 	p.toSeed.Forget()
 }
 
-// others returns the writes of others than leases and Events.
+// others returns the writes except those of leases and Events.
 func others(requests *kit.Requests) []string {
 	return slices.DeleteFunc(writes(requests), func(sent string) bool {
 		method, path, _ := strings.Cut(sent, " ")

@@ -19,7 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// rendered compares what is rendered from the Seed, and from what its flow observes, with what was emitted.
+// rendered compares the bundles rendered from the Seed and from the observed inputs of its flow with the emitted
+// ones.
 func (w *world) rendered(name string) {
 	w.Helper()
 	given := flow.RenderInputs{Declaration: w.untyped(w.get(name)), Version: "v1", Now: time.Now()}

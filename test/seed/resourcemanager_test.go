@@ -21,8 +21,9 @@ import (
 
 const resourceManager = "gardener-resource-manager"
 
-// TestResourceManagerComesBack: the resource-manager of a seed loses its Deployment and its rights, and does not run any more. The gardenlet, with
-// the rights of its chart, applies it, and then leaves it alone. Here the Pods are simulated, and a process stands for them.
+// TestResourceManagerComesBack: a seed's resource-manager loses its Deployment and its rights, and no longer runs.
+// The gardenlet, with the rights of its chart, applies it once and then leaves it alone. The Pods are simulated here.
+// A process takes their place.
 func TestResourceManagerComesBack(t *testing.T) {
 	w := newWorld(t)
 	const name, config = "broken", "leaderElection: {resourceNamespace: garden}\ncontrollers: {resourceClass: seed}"
@@ -48,14 +49,14 @@ func TestResourceManagerComesBack(t *testing.T) {
 	} {
 		kit.Must(t, w.seed.Delete(t.Context(), object))
 	}
-	kit.EventuallyTrue(t, "the Deployment is gone", func() bool { return w.deployment() == nil })
+	kit.EventuallyTrue(t, "the Deployment is deleted", func() bool { return w.deployment() == nil })
 	quiet(t, toSeed)
 	if sent := writes(toSeed); len(sent) > 0 {
-		t.Errorf("before its time, gardenlet wrote %v", sent)
+		t.Errorf("before the time limit, gardenlet wrote %v", sent)
 	}
 
 	clk.Step(breakglass.DefaultStaleAfter + time.Minute)
-	kit.EventuallyTrue(t, "the Deployment is back, and its Pods are ready", func() bool {
+	kit.EventuallyTrue(t, "the Deployment is restored, and its Pods are ready", func() bool {
 		deployment := w.deployment()
 		return deployment != nil && deployment.UID != uid && deployment.Status.ReadyReplicas > 0
 	})
@@ -63,7 +64,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Name: resourceManager + "-seed"}, object))
 	}
 	kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Namespace: constants.GardenNamespace, Name: resourceManager}, &corev1.ServiceAccount{}))
-	kit.EventuallyTrue(t, "an Event says so", func() bool {
+	kit.EventuallyTrue(t, "an Event reports it", func() bool {
 		var events eventsv1.EventList
 		kit.Must(t, w.seed.List(t.Context(), &events, client.InNamespace(constants.GardenNamespace)))
 		for _, event := range events.Items {
@@ -83,7 +84,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 	kit.Change(t, w.seed, mr, func() {
 		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, constants.AnnotationGardenerOperation, constants.OperationReconcile)
 	})
-	kit.Eventually(t, "it has taken over what gardenlet has applied", func() string {
+	kit.Eventually(t, "the resource-manager has taken over the objects that gardenlet applied", func() string {
 		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
 		healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 		if mr.Annotations[constants.AnnotationGardenerOperation] != "" || healthy.Status != resourcesv1alpha1.ConditionTrue {
@@ -100,7 +101,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 	}
 }
 
-// deployment returns that of the resource-manager; nil if it does not exist.
+// deployment returns the Deployment of the resource-manager, or nil if it does not exist.
 func (w *world) deployment() *appsv1.Deployment {
 	w.Helper()
 	deployment := &appsv1.Deployment{}

@@ -10,7 +10,7 @@ import (
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
-// allowed holds the audit logs of both clusters against the rule of gardenlets. See docs/gardenlet.md.
+// allowed checks the audit logs of both clusters against the rule of gardenlets. See docs/gardenlet.md.
 func (p *program) allowed(skip int) {
 	p.Helper()
 	const ofManager = " (resource-manager)"

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestSeed leads a Seed through its life.
+// TestSeed runs the flow through the life cycle of a Seed.
 func TestSeed(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -37,7 +37,7 @@ func TestSeed(t *testing.T) {
 		t.Errorf("the finalizers are %v", seed.Finalizers)
 	}
 	quiet(t, toGarden, toSeed)
-	t.Logf("came up with %d requests to the seed, %d of them writes, and %d writes to the garden", len(toSeed.Single()), len(writes(toSeed)), len(writes(toGarden)))
+	t.Logf("the Seed was ready after %d requests to the seed, %d of them writes, and %d writes to the garden", len(toSeed.Single()), len(writes(toSeed)), len(writes(toGarden)))
 	w.rendered(name)
 	toGarden.Forget()
 	toSeed.Forget()
@@ -60,7 +60,7 @@ func TestSeed(t *testing.T) {
 	t.Logf("one setting changed: %v %v", writes(toSeed), writes(toGarden))
 	if sent := writes(toSeed); len(sent) != 2 || !strings.HasPrefix(sent[0], "POST /api/v1/namespaces/garden/secrets") ||
 		sent[1] != "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/system" {
-		t.Errorf("one setting changed, and gardenlet wrote to the seed %v", sent)
+		t.Errorf("one setting changed, but gardenlet wrote to the seed: %v", sent)
 	}
 
 	w.degrades(name)
@@ -70,7 +70,7 @@ func TestSeed(t *testing.T) {
 	w.same(before)
 }
 
-// deletion deletes the Seed, which something refers to at first.
+// deletion deletes the Seed. At first, another object refers to it.
 func (w *world) deletion(name string, installation *corev1beta1.ControllerInstallation) {
 	w.Helper()
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
@@ -83,7 +83,7 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	kit.Must(w, w.seed.List(w.Context(), &list))
 	for _, mr := range list.Items {
 		if mr.DeletionTimestamp != nil {
-			w.Errorf("%s is being deleted though BackupBucket other refers to the Seed", mr.Name)
+			w.Errorf("%s is being deleted although BackupBucket other refers to the Seed", mr.Name)
 		}
 	}
 
@@ -93,7 +93,7 @@ func (w *world) deletion(name string, installation *corev1beta1.ControllerInstal
 	w.eventuallySeedGone(name)
 }
 
-// deleteSeed has the Seed deleted.
+// deleteSeed deletes the Seed.
 func (w *world) deleteSeed(name string) {
 	w.Helper()
 	seed := w.get(name)
@@ -105,7 +105,7 @@ func (w *world) deleteSeed(name string) {
 
 func (w *world) eventuallySeedGone(name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed is gone", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Seed is deleted", func() string {
 		if seed := w.get(name); seed != nil {
 			return fmt.Sprintf("%+v\n%s", seed.Status.LastOperation, w.bundles())
 		}
@@ -113,10 +113,10 @@ func (w *world) eventuallySeedGone(name string) {
 	})
 }
 
-// eventuallyWaits waits until the last operation names something.
+// eventuallyWaits waits until the last operation contains a text.
 func (w *world) eventuallyWaits(name, text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Seed waits for "+text, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Seed waits for "+text, func() string {
 		if description := w.get(name).Status.LastOperation.Description; !strings.Contains(description, text) {
 			return description + "\n" + w.bundles()
 		}
@@ -124,10 +124,10 @@ func (w *world) eventuallyWaits(name, text string) {
 	})
 }
 
-// same compares the objects of the seed with those before the Seed.
+// same compares the objects of the seed with those that existed before the Seed.
 func (w *world) same(before map[string]bool) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, "the seed has the same objects as before", func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the seed has the same objects as before", func() string {
 		var differences []string
 		now := w.objects()
 		for object := range now {
@@ -137,7 +137,7 @@ func (w *world) same(before map[string]bool) {
 		}
 		for object := range before {
 			if !now[object] {
-				differences = append(differences, object+" is gone")
+				differences = append(differences, object+" no longer exists")
 			}
 		}
 		sort.Strings(differences)

@@ -29,20 +29,20 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// The times of the configuration of TestCare. They pass by its clock.
+// Durations in the configuration of TestCare, measured with the test's clock.
 const (
 	careThreshold = time.Minute
 	careStale     = 2 * time.Minute
 )
 
-// ahead is a clock that can be put ahead of that of the machine.
+// ahead is a clock that the test can advance ahead of the real clock.
 type ahead struct{ by atomic.Int64 }
 
 func (a *ahead) Now() time.Time                   { return time.Now().Add(time.Duration(a.by.Load())) }
 func (a *ahead) Since(at time.Time) time.Duration { return a.Now().Sub(at) }
 func (a *ahead) step(by time.Duration)            { a.by.Add(int64(by)) }
 
-// TestCare follows the conditions and constraints of a Shoot while things break and are corrected. The steps follow each other.
+// TestCare checks the conditions and constraints of a Shoot while components fail and recover. The steps depend on each other.
 func TestCare(t *testing.T) {
 	w := newWorld(t)
 	c := &caring{world: w, clock: &ahead{}}
@@ -73,7 +73,7 @@ func TestCare(t *testing.T) {
 	stop()
 }
 
-// caring is a world with a clock.
+// caring is a world with a clock that the test advances.
 type caring struct {
 	*world
 	clock *ahead
@@ -81,7 +81,7 @@ type caring struct {
 	remediates bool
 }
 
-// tune has the Shoot looked at often, as all times pass by the clock of the test.
+// tune sets a short check interval for Shoots, because all durations are measured with the test's clock.
 func (c *caring) tune(options *shootflow.Options) {
 	options.Clock = c.clock
 	config := options.Config.Controllers.ShootCare
@@ -100,10 +100,11 @@ func (c *caring) runLabels() {
 	kit.Run(c, mgr)
 }
 
-// eventuallyIs waits until a condition or constraint has a status, a reason and a text, and the Shoot a label.
+// eventuallyIs waits until a condition or constraint has a status, reason and text, and the Shoot has a value of the status
+// label.
 func (c *caring) eventuallyIs(kind corev1beta1.ConditionType, status corev1beta1.ConditionStatus, reason, text, label string) {
 	c.Helper()
-	kit.EventuallyWithin(c, 2*kit.Patience, fmt.Sprintf("%s is %s %s, and the label %s", kind, status, reason, label), func() string {
+	kit.EventuallyWithin(c, 2*kit.WaitTimeout, fmt.Sprintf("%s is %s %s, and the label is %s", kind, status, reason, label), func() string {
 		shoot := c.get()
 		for _, condition := range slices.Concat(shoot.Status.Conditions, shoot.Status.Constraints) {
 			if condition.Type == kind && condition.Status == status && condition.Reason == reason && strings.Contains(condition.Message, text) &&
@@ -115,10 +116,10 @@ func (c *caring) eventuallyIs(kind corev1beta1.ConditionType, status corev1beta1
 	})
 }
 
-// checkHealthy waits until all is well. There are no other conditions and constraints then.
+// checkHealthy waits until everything is healthy and there are no other conditions and constraints.
 func (c *caring) checkHealthy() {
 	c.Helper()
-	kit.EventuallyWithin(c, 2*kit.Patience, "the Shoot is healthy", func() string {
+	kit.EventuallyWithin(c, 2*kit.WaitTimeout, "the Shoot is healthy", func() string {
 		shoot := c.get()
 		all := slices.Concat(shoot.Status.Conditions, shoot.Status.Constraints)
 		if len(all) != 6 || shoot.Labels[constants.LabelShootStatus] != "healthy" ||
@@ -129,7 +130,7 @@ func (c *caring) checkHealthy() {
 	})
 }
 
-// checkRest: at rest gardenlet watches, in the garden, the seed and the cluster, and sends nothing else but the question for health.
+// checkRest checks that gardenlet sends only watches and the health checks of the API server if nothing changes.
 func (c *caring) checkRest(toGarden, toSeed *kit.Requests) {
 	c.Helper()
 	quiet(c.T, toGarden, toSeed)
@@ -145,7 +146,7 @@ func (c *caring) checkRest(toGarden, toSeed *kit.Requests) {
 	}
 }
 
-// requestsToCluster returns how many requests the API server of the Shoot has answered about what gardenlet reads and writes there, without watches.
+// requestsToCluster counts the requests of gardenlet that the API server of the Shoot has handled, without watches.
 func (c *caring) requestsToCluster() string {
 	c.Helper()
 	server, err := discovery.NewDiscoveryClientForConfig(c.adminConfig())
@@ -165,7 +166,7 @@ func (c *caring) requestsToCluster() string {
 	return strings.Join(lines, "\n")
 }
 
-// breakComponent: a component that fails shows as Progressing, and after the threshold as a failure.
+// breakComponent checks that a failing component is reported as Progressing, and as False after the threshold.
 func (c *caring) breakComponent() {
 	c.Helper()
 	broken := &resourcesv1alpha1.ManagedResource{
@@ -190,7 +191,7 @@ func (c *caring) breakComponent() {
 	c.checkHealthy()
 }
 
-// contribute: what an extension reports counts for the condition of its type, as long as the extension lives.
+// contribute checks that an extension's reports count for the condition of their type while the extension is alive.
 func (c *caring) contribute() {
 	c.Helper()
 	const kind, name = "shoot-example", "example-1"
@@ -213,7 +214,7 @@ func (c *caring) contribute() {
 		kit.Must(c, c.seed.Status().Update(c.Context(), extension))
 	}
 	report("True")
-	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "it has never renewed its heartbeat", "unknown")
+	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "the extension has never renewed its heartbeat", "unknown")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixExtensionNamespace + name, Name: heartbeat.LeaseName}}
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(c.clock.Now()))
 	c.create(c.seed, lease)
@@ -223,13 +224,13 @@ func (c *caring) contribute() {
 	report("True")
 	c.checkHealthy()
 	c.clock.step(careStale)
-	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "it has not renewed its heartbeat since", "unknown")
+	c.eventuallyIs("SystemComponentsHealthy", "Unknown", "ExtensionOutdatedHealthCheckReport", "the extension has not renewed its heartbeat since", "unknown")
 	kit.Change(c, c.seed, lease, func() { lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(c.clock.Now())) })
 	c.checkHealthy()
 	kit.Must(c, c.seed.Delete(c.Context(), extension))
 }
 
-// checkConversion: a definition with two stored versions and a webhook that converts shows, until it has one.
+// checkConversion checks the constraint for a definition with two stored versions and a conversion webhook.
 func (c *caring) checkConversion() {
 	c.Helper()
 	admin := c.admin()
@@ -252,7 +253,7 @@ func (c *caring) checkConversion() {
 	c.checkHealthy()
 }
 
-// addWebhook: a webhook that may keep the cluster from waking up shows in both constraints, and is not changed.
+// addWebhook checks that a webhook that may prevent the cluster from waking up appears in both constraints and is not changed.
 func (c *caring) addWebhook() {
 	c.Helper()
 	kit.Must(c, c.admin().Create(c.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -270,7 +271,7 @@ func (c *caring) addWebhook() {
 	c.eventuallyIs("MaintenancePreconditionsSatisfied", "False", "ProblematicWebhooks", text, "healthy")
 }
 
-// checkRemediation: with remediation enabled the webhook is changed, and says so until its user corrects it.
+// checkRemediation checks that an enabled remediation changes the webhook and reports it until the user corrects the webhook.
 func (c *caring) checkRemediation() {
 	c.Helper()
 	c.eventuallyIs("HibernationPossible", "False", "RemediatedWebhooks", "ValidatingWebhookConfiguration policies", "healthy")
@@ -278,14 +279,14 @@ func (c *caring) checkRemediation() {
 	kit.Must(c, admin.Get(c.Context(), client.ObjectKeyFromObject(policies), policies))
 	webhook := policies.Webhooks[0]
 	if *webhook.TimeoutSeconds != 15 || *webhook.FailurePolicy != admissionregistrationv1.Fail || len(webhook.NamespaceSelector.MatchExpressions) != 2 ||
-		!strings.Contains(policies.Annotations[constants.AnnotationGardenerWarning], "namespaceSelector got gardener.cloud/purpose notin (kube-system)") {
+		!strings.Contains(policies.Annotations[constants.AnnotationGardenerWarning], "added to namespaceSelector: gardener.cloud/purpose notin (kube-system)") {
 		c.Errorf("the webhook is %+v, annotated %v", webhook, policies.Annotations)
 	}
 	kit.Change(c, admin, policies, func() { delete(policies.Annotations, constants.AnnotationGardenerWarning) })
 	c.checkHealthy()
 }
 
-// checkStalePod: a Pod of the cluster's system that was evicted is deleted.
+// checkStalePod checks that an evicted Pod in kube-system is deleted.
 func (c *caring) checkStalePod() {
 	c.Helper()
 	admin := c.admin()
@@ -298,7 +299,7 @@ func (c *caring) checkStalePod() {
 	kit.Must(c, admin.Status().Update(c.Context(), pod))
 	kit.Eventually(c, "the evicted Pod is deleted", func() string {
 		if err := admin.Get(c.Context(), client.ObjectKeyFromObject(pod), pod); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Sprint("it exists: ", err)
+			return fmt.Sprint("it still exists: ", err)
 		}
 		return ""
 	})

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// later is a clock that is ahead.
+// later is a clock that runs ahead.
 type later struct {
 	clock.RealClock
 	by time.Duration
@@ -37,7 +37,8 @@ func (l later) Since(at time.Time) time.Duration { return l.Now().Sub(at) }
 
 const example = "example.org"
 
-// TestDeletion deletes a Shoot that hibernates, and in whose cluster users have webhooks that deny all, custom resources that a controller elsewhere has to delete, and others.
+// TestDeletion deletes a hibernated Shoot with users' objects in its cluster, such as webhooks that deny all requests and
+// custom resources that a controller elsewhere deletes.
 func TestDeletion(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -46,7 +47,7 @@ func TestDeletion(t *testing.T) {
 	w.declare()
 	server, manager := w.startServer(), w.startManager()
 	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
-	admin := w.as(mastersGroup) // whose rights need no objects
+	admin := w.as(mastersGroup) // does not depend on RBAC objects
 	custom := w.use(admin)
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
@@ -65,7 +66,7 @@ func TestDeletion(t *testing.T) {
 	w.startControllers()
 	w.eventually(corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing, "CustomResourceDefinition things."+example)
 	w.gone(admin, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", "deny-all")
-	kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.Service{})) // its stage comes later
+	kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.Service{})) // deleted in a later stage
 	stop()
 
 	w.clock = later{by: 11 * time.Minute}
@@ -78,7 +79,7 @@ func TestDeletion(t *testing.T) {
 	kit.Change(t, admin, custom, func() { custom.SetFinalizers(nil) })
 	w.awaitGone()
 	stop()
-	// The API server is still there, as its process is the test's.
+	// The API server is still running because it is a process of the test.
 	w.gone(admin, &apiextensionsv1.CustomResourceDefinition{}, "", "things."+example)
 	w.gone(admin, &corev1.Service{}, "default", "mine")
 	w.gone(admin, &corev1.PersistentVolumeClaim{}, "default", "guarded")
@@ -89,11 +90,11 @@ func TestDeletion(t *testing.T) {
 		kit.Must(t, admin.Get(t.Context(), client.ObjectKey{Namespace: kept.namespace, Name: kept.name}, kept.object))
 	}
 	if left := w.left(); len(left) > 0 {
-		t.Errorf("these are left: %v", left)
+		t.Errorf("these objects still exist: %v", left)
 	}
 }
 
-// use creates what users have, and returns a custom resource whose deletion needs a controller.
+// use creates a user's objects, and returns a custom resource whose deletion requires a controller.
 func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	w.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -112,7 +113,7 @@ func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	thing.SetNamespace("default")
 	thing.SetName("guarded")
 	thing.SetFinalizers([]string{example + "/controller"})
-	kit.EventuallyWithin(w, 2*kit.Patience, "the custom resource can be created", func() string { return kit.TextOf(admin.Create(w.Context(), thing)) })
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the custom resource can be created", func() string { return kit.TextOf(admin.Create(w.Context(), thing)) })
 	service := func(name string, labels map[string]string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	}
@@ -135,7 +136,7 @@ func (w *world) use(admin client.Client) *unstructured.Unstructured {
 	return thing
 }
 
-// delete has a user delete the Shoot. Times of the clean-up are 1 second.
+// delete deletes the Shoot as a user. The clean-up periods are 1 second.
 func (w *world) delete(times ...string) {
 	w.Helper()
 	shoot := w.get()
@@ -151,7 +152,7 @@ func (w *world) delete(times ...string) {
 // failsWith waits until the Shoot reports an error with a code.
 func (w *world) failsWith(code corev1beta1.ErrorCode) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Shoot reports "+string(code), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Shoot reports "+string(code), func() string {
 		errs := w.get().Status.LastErrors
 		if slices.ContainsFunc(errs, func(err corev1beta1.LastError) bool { return slices.Contains(err.Codes, code) }) {
 			return ""
@@ -160,10 +161,10 @@ func (w *world) failsWith(code corev1beta1.ErrorCode) {
 	})
 }
 
-// awaitGone waits until the Shoot and its ShootState are gone.
+// awaitGone waits until the Shoot and its ShootState no longer exist.
 func (w *world) awaitGone() {
 	w.Helper()
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is gone", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}
@@ -176,11 +177,12 @@ func (w *world) awaitGone() {
 func (w *world) gone(c client.Client, object client.Object, namespace, name string) {
 	w.Helper()
 	if err := c.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); !apierrors.IsNotFound(err) {
-		w.Errorf("%T %s is not gone: %v", object, name, err)
+		w.Errorf("%T %s still exists: %v", object, name, err)
 	}
 }
 
-// TestForcedDeletion deletes a Shoot whose API server and resource-manager are dead. Nothing of it is left, and nothing else is touched.
+// TestForcedDeletion deletes a Shoot while its API server and resource-manager are not running. All its objects are
+// deleted, and no others.
 func TestForcedDeletion(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -203,7 +205,7 @@ func TestForcedDeletion(t *testing.T) {
 		return w.garden.Update(t.Context(), shoot)
 	}
 	if err := force(); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "force-deletion") {
-		t.Errorf("a deletion that does not fail is forced: %v", err)
+		t.Errorf("forcing a deletion that has not failed is accepted: %v", err)
 	}
 	stop()
 	w.clock = later{by: 11 * time.Minute}
@@ -217,7 +219,7 @@ func TestForcedDeletion(t *testing.T) {
 	w.awaitGone()
 	stop()
 	if left := w.left(); !slices.Equal(left, []string{"ManagedResource other", "Namespace shoot--dev--two"}) {
-		t.Errorf("these are left: %v", left)
+		t.Errorf("the remaining objects are %v", left)
 	}
 	for _, other := range others {
 		before := other.GetResourceVersion()
@@ -228,7 +230,7 @@ func TestForcedDeletion(t *testing.T) {
 	}
 }
 
-// bastion creates a Bastion that its extension has taken over.
+// bastion creates a Bastion with the finalizer of its extension.
 func (w *world) bastion() *extensionsv1alpha1.Bastion {
 	w.Helper()
 	bastion := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: "host", Finalizers: []string{example + "/bastion"}}}
@@ -238,7 +240,8 @@ func (w *world) bastion() *extensionsv1alpha1.Bastion {
 	return bastion
 }
 
-// releaseBastion does what the extension does when a Bastion is deleted, which may have to be forced.
+// releaseBastion does what the extension does when a Bastion is deleted. If forced is set, the annotation for a forced
+// deletion is required.
 func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool) {
 	w.Helper()
 	kit.EventuallyTrue(w, "the Bastion is deleted", func() bool {
@@ -248,7 +251,7 @@ func (w *world) releaseBastion(bastion *extensionsv1alpha1.Bastion, forced bool)
 	kit.Change(w, w.seed, bastion, func() { bastion.Finalizers = nil })
 }
 
-// others creates what another Shoot has, and what waits for another resource-manager there.
+// others creates objects of another Shoot, including some that wait for another resource-manager.
 func (w *world) others() []client.Object {
 	w.Helper()
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--two"}})
@@ -260,7 +263,7 @@ func (w *world) others() []client.Object {
 	return []client.Object{secret, mr}
 }
 
-// managedResource creates one for the resource-manager of a shoot, which has taken it over.
+// managedResource creates a ManagedResource with the finalizer of a shoot's resource-manager.
 func (w *world) managedResource(namespace, name string) *resourcesv1alpha1.ManagedResource {
 	w.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{constants.FinalizerResourceManager}}}

@@ -16,16 +16,16 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// etcdKind is that of the objects of the operator.
+// etcdKind is the kind of the operator's objects.
 var etcdKind = schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"}
 
-// etcdOperator does what the operator of etcd would, until the test ends: it carries out each change at once.
+// etcdOperator simulates the etcd operator until the test ends. It applies each change immediately.
 func (w *world) etcdOperator() {
 	w.Helper()
 	kit.Answer(w.T, w.seed, w.answer, etcdKind)
 }
 
-// answer carries out the spec of an Etcd. What fails is tried again.
+// answer applies the spec of an Etcd. Failures are retried.
 func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 	annotations := etcd.GetAnnotations()
 	if annotations[constants.AnnotationGardenerOperation] != "" {
@@ -38,10 +38,10 @@ func (w *world) answer(ctx context.Context, etcd *unstructured.Unstructured) {
 	if observed, _, _ := unstructured.NestedInt64(etcd.Object, "status", "observedGeneration"); observed == etcd.GetGeneration() {
 		return
 	}
-	_ = w.reportEtcd(ctx, etcd, "") // what fails is tried again
+	_ = w.reportEtcd(ctx, etcd, "") // a failed update is retried
 }
 
-// reportEtcd writes the status of an Etcd: all is well, or its members have lost their data.
+// reportEtcd sets the status of an Etcd: everything is healthy, or its members have lost their data.
 func (w *world) reportEtcd(ctx context.Context, etcd *unstructured.Unstructured, lost string) error {
 	condition := func(kind, status string) map[string]any {
 		at := metav1.Now().UTC().Format(time.RFC3339)

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// standIn answers the objects of extensions, and remembers what it was called for, and whether the shoot's API server was declared then.
+// standIn simulates extensions. It records its calls, and whether the shoot's API server was declared at the time.
 type standIn struct {
 	seed  client.Client
 	mu    sync.Mutex
@@ -45,7 +45,7 @@ func (s *standIn) note(ctx context.Context, verb string, object client.Object) {
 	s.calls = append(s.calls, call)
 }
 
-// called returns the calls so far, each once, and forgets them.
+// called returns the calls since its last call, without duplicates.
 func (s *standIn) called() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *standIn) called() []string {
 	return slices.Compact(calls)
 }
 
-// actuator is the part of a standIn for a kind.
+// actuator is the part of a standIn for one kind.
 type actuator[T extensionsv1alpha1.Object] struct{ *standIn }
 
 func (a actuator[T]) Reconcile(ctx context.Context, object T, _ *extension.Cluster) (extension.Result, error) {
@@ -83,7 +83,7 @@ func (a actuator[T]) Restore(context.Context, T, *extension.Cluster) (extension.
 	return extension.Done(), nil
 }
 
-// extensions registers extensions in the garden and answers their objects in the seed, but for the type silent.
+// extensions registers extensions in the garden and runs their controllers in the seed, except for the type silent.
 func (w *world) extensions() *standIn {
 	w.Helper()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "stand-in"}}
@@ -108,7 +108,7 @@ func (w *world) extensions() *standIn {
 	add("workers", func(resource *corev1beta1.ControllerResource) { resource.WorkerlessSupported = nil })
 	registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: corev1beta1.KindDNSRecord, Type: "local"})
 	kit.Must(w, w.garden.Create(w.Context(), registration))
-	w.Cleanup(func() { kit.Must(w, w.garden.Delete(context.Background(), registration)) }) // the garden is that of other tests, too
+	w.Cleanup(func() { kit.Must(w, w.garden.Delete(context.Background(), registration)) }) // other tests use the same garden
 
 	mgr, err := manager.New(w.seeds.Config(), kit.ManagerOptions(w.scheme))
 	kit.Must(w, err)
@@ -121,7 +121,7 @@ func (w *world) extensions() *standIn {
 	return answers
 }
 
-// serveInternalDomain gives the Seed a DNS service of a type for its internal domain, until the test ends.
+// serveInternalDomain configures a DNS service of a type for the internal domain of the Seed until the test ends.
 func (w *world) serveInternalDomain(kind string) {
 	w.Helper()
 	seed := &corev1beta1.Seed{}
@@ -136,7 +136,7 @@ func (w *world) serveInternalDomain(kind string) {
 	w.Cleanup(func() { set(context.Background(), corev1beta1.DNSUnmanaged) })
 }
 
-// TestExtensions leads the objects of extensions of a Shoot through its life.
+// TestExtensions checks the extension objects of a Shoot through its life cycle.
 func TestExtensions(t *testing.T) {
 	w := newWorld(t)
 	w.serveInternalDomain("local")
@@ -209,15 +209,15 @@ func (w *world) expect(answers *standIn, want ...string) {
 	}
 }
 
-// checkError checks the one error of the Shoot.
+// checkError checks the only error of the Shoot.
 func (w *world) checkError(shoot *corev1beta1.Shoot, task string, codes ...corev1beta1.ErrorCode) {
 	w.Helper()
 	if errs := shoot.Status.LastErrors; len(errs) != 1 || ptr.Deref(errs[0].TaskID, "") != task || !slices.Equal(errs[0].Codes, codes) {
-		w.Errorf("the errors are %+v, want one of %s with the codes %v", errs, task, codes)
+		w.Errorf("the errors are %+v, want one error of %s with the codes %v", errs, task, codes)
 	}
 }
 
-// checkExtensionObjects: the objects have what the Shoot declares, and the DNS record has the address of the API server.
+// checkExtensionObjects checks that the objects match the Shoot, and that the DNS record contains the address of the API server.
 func (w *world) checkExtensionObjects(shoot *corev1beta1.Shoot) {
 	w.Helper()
 	early, record, service, copied := &extensionsv1alpha1.Extension{}, &extensionsv1alpha1.DNSRecord{}, &corev1.Service{}, &corev1.ConfigMap{}

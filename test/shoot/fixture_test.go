@@ -1,5 +1,6 @@
-// Package shoot tries the flow of Shoots with a garden and a seed cluster, both with real API servers. Pods of the seed are simulated; beside them, the
-// programs of the control plane run as processes, with the arguments, files and credentials that their Pods would have.
+// Package shoot tests the flow of Shoots with a garden and a seed cluster, both with real API servers. Pods in the seed
+// are simulated. In addition, the programs of the control plane run as processes, with the arguments, files and
+// credentials of their Pods.
 package shoot
 
 import (
@@ -57,7 +58,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of a temporary directory
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
 	return gardens.Run(m)
 }
@@ -68,31 +69,31 @@ const (
 	shootName = "one"
 	technical = "shoot--dev--one"
 	version   = "1.37.1"
-	// mastersGroup has all rights without any object.
+	// mastersGroup has all permissions without RBAC objects.
 	mastersGroup = "system:masters"
 )
 
-// identity is that of gardenlet.
+// identity is the identity of gardenlet.
 var identity = corev1beta1.Gardener{ID: "gardenlet-0", Name: "gardenlet", Version: "v1"}
 
-// world is a garden with a Seed that is ready, and its cluster.
+// world is a garden with a ready Seed and the seed cluster.
 type world struct {
 	*testing.T
 	scheme       *runtime.Scheme
 	garden, seed client.Client
 	gardens      *garden.Garden
 	seeds        *controlplane.ControlPlane
-	// port is that of the shoot's API server.
+	// port of the shoot's API server.
 	port int
-	// clock is that of gardenlet.
+	// clock of gardenlet.
 	clock clock.PassiveClock
-	// tune changes the options of gardenlet; nil leaves them as they are.
+	// tune changes the options of gardenlet. It may be nil.
 	tune func(*shootflow.Options)
-	// user is who gardenlet is in the garden and the seed; empty for the user of the tests.
+	// user of gardenlet in the garden and the seed. It defaults to the user of the tests.
 	user string
-	// line is the connection of gardenlet to the seed; nil for one that works.
+	// line is the connection of gardenlet to the seed. It defaults to one without failures.
 	line *line
-	// audit is the audit log of the seed, and serverArgs are further flags of the shoot's API server.
+	// audit is the audit log of the seed. serverArgs are additional flags of the shoot's API server.
 	audit      string
 	serverArgs map[string]string
 }
@@ -111,7 +112,7 @@ func newWorld(t *testing.T) *world {
 	for _, directory := range []string{"", "extensions", "druid", "autoscaling"} {
 		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
-	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.Patience})
+	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
 	kit.Must(t, err)
 	w.prepareSeed()
 	w.prepareGarden()
@@ -119,7 +120,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// discard removes what a test leaves of the Shoot in the garden, which is that of all tests.
+// discard removes objects of the Shoot from the garden, which all tests share.
 func (w *world) discard() {
 	w.Helper()
 	w.Cleanup(func() {
@@ -141,7 +142,7 @@ func (w *world) discard() {
 	})
 }
 
-// prepareSeed brings what the flow of the Seed would.
+// prepareSeed creates the objects of the Seed's flow.
 func (w *world) prepareSeed() {
 	w.Helper()
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
@@ -151,7 +152,7 @@ func (w *world) prepareSeed() {
 	fleet.SetImages(w.T, "kube-apiserver", "kube-controller-manager", "resource-manager")
 }
 
-// prepareGarden declares what a Shoot refers to, and reports the Seed as ready.
+// prepareGarden creates the objects that a Shoot refers to, and reports the Seed as ready.
 func (w *world) prepareGarden() {
 	w.Helper()
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{constants.LabelProjectName: "dev", constants.LabelGardenRole: constants.RoleProject}}})
@@ -161,14 +162,14 @@ func (w *world) prepareGarden() {
 	w.example("seed", seed)
 	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: version}}
 	seed.Spec.Backup, seed.Spec.Taints, seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.AccessRestrictions = nil, nil, nil, nil, nil
-	seed.Spec.DNS.Internal.Type = corev1beta1.DNSUnmanaged // so that no extension is needed
+	seed.Spec.DNS.Internal.Type = corev1beta1.DNSUnmanaged // needs no extension
 	for _, object := range []client.Object{project, profile, seed} {
 		w.create(w.garden, object)
 	}
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKeyFromObject(seed), seed))
 	seed.Status.ObservedGeneration, seed.Status.Gardener = seed.Generation, identity.DeepCopy()
 	seed.Status.KubernetesVersion, seed.Status.ClusterIdentity = ptr.To("v"+version), ptr.To("seed-1")
-	seed.Status.Conditions = nil // those of the test before
+	seed.Status.Conditions = nil // from the previous test
 	for _, kind := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
 		seed.Status.Conditions = append(seed.Status.Conditions, corev1beta1.Condition{
 			Type: kind, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(), Reason: "Test", Message: "ready",
@@ -177,7 +178,7 @@ func (w *world) prepareGarden() {
 	kit.Must(w, w.garden.Status().Update(w.Context(), seed))
 }
 
-// example reads an object of the examples.
+// example reads an object from the examples.
 func (w *world) example(name string, into client.Object) {
 	w.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -193,7 +194,7 @@ func (w *world) create(c client.Client, object client.Object) {
 	fleet.Create(w.Context(), w, c, object)
 }
 
-// gardenlet runs the controller of Shoots, until the returned function is called. It returns the requests to the garden and the seed.
+// gardenlet runs the controller of Shoots until the returned function is called. It returns the requests to the garden and the seed.
 func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	w.Helper()
 	toGarden, toSeed = &kit.Requests{}, &kit.Requests{}
@@ -202,7 +203,7 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests, stop func()) {
 	return toGarden, toSeed, kit.Run(w, mgr)
 }
 
-// newGardenlet returns a manager with the controller of Shoots, whose requests go through these transports.
+// newGardenlet returns a manager with the controller of Shoots that sends requests through these transports.
 func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) (manager.Manager, error) {
 	config, gardenConfig := w.seeds.Config(), w.gardens.Config()
 	if w.line != nil {
@@ -245,7 +246,7 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) (manager.Ma
 
 func (w *world) address() string { return fmt.Sprintf("https://127.0.0.1:%d", w.port) }
 
-// get returns the Shoot; nil if it does not exist.
+// get returns the Shoot, or nil if it does not exist.
 func (w *world) get() *corev1beta1.Shoot {
 	w.Helper()
 	shoot := &corev1beta1.Shoot{}
@@ -257,11 +258,11 @@ func (w *world) get() *corev1beta1.Shoot {
 	return shoot
 }
 
-// eventually waits until the last operation of the Shoot's present generation has a type, a state and a text.
+// eventually waits until the last operation of the Shoot's current generation has a type, state and text.
 func (w *world) eventually(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState, text string) *corev1beta1.Shoot {
 	w.Helper()
 	var shoot *corev1beta1.Shoot
-	kit.EventuallyWithin(w, 6*kit.Patience, fmt.Sprintf("the Shoot reports %s %s %q", kind, state, text), func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, fmt.Sprintf("the Shoot reports %s %s %q", kind, state, text), func() string {
 		shoot = w.get()
 		last := shoot.Status.LastOperation
 		if last == nil || last.Type != kind || last.State != state || !strings.Contains(last.Description, text) || shoot.Status.ObservedGeneration != shoot.Generation {
@@ -272,7 +273,7 @@ func (w *world) eventually(kind corev1beta1.LastOperationType, state corev1beta1
 	return shoot
 }
 
-// bundles describes the ManagedResources for an error.
+// bundles describes the ManagedResources in error messages.
 func (w *world) bundles() string {
 	var list resourcesv1alpha1.ManagedResourceList
 	if err := w.seed.List(w.Context(), &list); err != nil {
@@ -289,16 +290,16 @@ func (w *world) bundles() string {
 	return text.String()
 }
 
-// writes returns the requests that change something.
+// writes returns the requests that are writes.
 func writes(requests *kit.Requests) []string { return requests.Writes() }
 
-// quiet waits until nothing was sent for a while.
+// quiet waits until no requests are sent for some time.
 func quiet(t *testing.T, all ...*kit.Requests) {
 	t.Helper()
 	kit.Quiet(t, all...)
 }
 
-// left lists the ManagedResources, namespaces and Clusters of the Shoot in the seed, and the Secrets with manifests.
+// left lists the remaining ManagedResources, namespaces and Clusters of the Shoot in the seed, and the Secrets with manifests.
 func (w *world) left() []string {
 	w.Helper()
 	var names []string
@@ -328,16 +329,17 @@ func (w *world) left() []string {
 	return names
 }
 
-// awaitReplicas waits until a Deployment has that many replicas, and its Pods are gone if these are none.
+// awaitReplicas waits until a Deployment has the given number of replicas. For 0 replicas, it also waits until the Pods are
+// deleted.
 func (w *world) awaitReplicas(name string, replicas int32) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, fmt.Sprintf("Deployment %s has %d replicas", name, replicas), func() string {
 		deployment := &appsv1.Deployment{}
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
 			return err.Error()
 		}
 		if *deployment.Spec.Replicas != replicas || deployment.Status.Replicas != replicas {
-			return fmt.Sprintf("%d wanted, %d present\n%s", *deployment.Spec.Replicas, deployment.Status.Replicas, w.bundles())
+			return fmt.Sprintf("%d replicas declared, %d exist\n%s", *deployment.Spec.Replicas, deployment.Status.Replicas, w.bundles())
 		}
 		return ""
 	})

@@ -18,8 +18,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLostWhileHeld deletes parts of a Shoot by hand while its maintenance window is closed for a version of gardenlet: they come back at once, and the
-// rest keeps waiting, also after a restart. A certificate that is renewed ends the wait.
+// TestLostWhileHeld deletes parts of a Shoot by hand while a version of gardenlet is held outside its maintenance window.
+// The parts are created again immediately. The rest remains held, even after a restart. The renewal of a certificate ends
+// the hold.
 func TestLostWhileHeld(t *testing.T) {
 	w := newWorld(t)
 	p := newPaced(w)
@@ -34,7 +35,7 @@ func TestLostWhileHeld(t *testing.T) {
 
 	server := p.managedResource(outside, "kube-apiserver")
 	kit.Must(t, p.seed.Delete(t.Context(), server))
-	kit.Eventually(t, "the ManagedResource that was deleted is created again", func() string {
+	kit.Eventually(t, "the deleted ManagedResource is created again", func() string {
 		now := &resourcesv1alpha1.ManagedResource{}
 		if err := p.seed.Get(t.Context(), client.ObjectKeyFromObject(server), now); err != nil || now.UID == server.UID {
 			return fmt.Sprintf("UID %s, %v", now.UID, err)
@@ -45,7 +46,7 @@ func TestLostWhileHeld(t *testing.T) {
 	for _, reference := range manifests {
 		kit.Must(t, p.seed.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace, Name: reference.Name}}))
 	}
-	kit.Eventually(t, "the manifests that were deleted are replaced", func() string {
+	kit.Eventually(t, "the deleted manifests are replaced", func() string {
 		for _, reference := range p.managedResource(outside, "kube-controller-manager").Spec.SecretRefs {
 			if err := p.seed.Get(t.Context(), client.ObjectKey{Namespace: server.Namespace, Name: reference.Name}, &corev1.Secret{}); err != nil {
 				return err.Error()
@@ -59,20 +60,20 @@ func TestLostWhileHeld(t *testing.T) {
 	kit.EventuallyTrue(t, "the Shoot is watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
 	quiet(t, toGarden, toSeed)
 	if changed := differing(before, p.revisions(outside)); !slices.Equal(changed, []string{"kube-apiserver", "kube-controller-manager"}) {
-		t.Errorf("%v were written, want what was lost", changed)
+		t.Errorf("%v were written, want only the lost parts", changed)
 	}
 	p.says(outside, "the maintenance window is closed")
 
 	var list corev1.SecretList
 	kit.Must(t, p.seed.List(t.Context(), &list, client.InNamespace(server.Namespace), client.MatchingLabels{constants.LabelSecretsManagerName: "kube-apiserver"}))
 	if len(list.Items) != 1 {
-		t.Fatalf("%d certificates of the API server", len(list.Items))
+		t.Fatalf("found %d certificates of the API server, want 1", len(list.Items))
 	}
 	certificate := &list.Items[0]
 	kit.Change(t, p.seed, certificate, func() { // it is due for renewal
 		certificate.Labels[constants.LabelSecretsManagerValidUntilTime] = certificate.Labels[constants.LabelSecretsManagerIssuedAtTime]
 	})
-	kit.Eventually(t, "the certificate is renewed, and rolled out with what waited", func() string {
+	kit.Eventually(t, "the certificate is renewed, and rolled out together with the held changes", func() string {
 		for _, name := range []string{"kube-apiserver", "gardener-resource-manager"} {
 			if mr := p.managedResource(outside, name); mr.Annotations[flow.AnnotationVersion] != "v2" {
 				return name + " has the version " + mr.Annotations[flow.AnnotationVersion]
@@ -86,7 +87,7 @@ func TestLostWhileHeld(t *testing.T) {
 	stop()
 }
 
-// managedResource returns one in the namespace of a control plane.
+// managedResource returns a ManagedResource in the namespace of a control plane.
 func (p *paced) managedResource(shoot, name string) *resourcesv1alpha1.ManagedResource {
 	p.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -94,7 +95,7 @@ func (p *paced) managedResource(shoot, name string) *resourcesv1alpha1.ManagedRe
 	return mr
 }
 
-// revisions returns what identifies the revisions of the ManagedResources of a Shoot.
+// revisions identifies the revisions of the ManagedResources of a Shoot.
 func (p *paced) revisions(shoot string) map[string]string {
 	p.Helper()
 	var list resourcesv1alpha1.ManagedResourceList

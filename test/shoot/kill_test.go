@@ -22,27 +22,28 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var everyKill = flag.Bool("shoot.kills", false, "kill gardenlet at each of its writes, before and after it is carried out, and not only at some")
+var everyKill = flag.Bool("shoot.kills", false, "kill gardenlet at each of its writes, before and after the API server executes it, instead of only at some writes")
 
-// moment is when a gardenlet dies.
+// moment is the time at which gardenlet is killed.
 type moment int
 
 const (
 	never moment = iota
-	// before the API server has got a write, and after it has carried it out, but before gardenlet gets the answer.
+	// Before the API server receives a write, and after it has executed the write but before gardenlet receives the response.
 	before
 	after
 )
 
-// atEachWrite has gardenlet die at each write. One that was not carried out comes again after the start, and passes.
+// atEachWrite kills gardenlet at each write. A write that was not executed is sent again after the restart and succeeds.
 var atEachWrite = map[string]func(int) moment{
 	"before each write":       func(attempt int) moment { return []moment{never, before}[attempt%2] },
 	"after each second write": func(attempt int) moment { return []moment{never, after}[attempt%2] },
 }
 
-// TestKilled leads Shoots through lives in which gardenlet dies at its writes and is started again, while the Shoot comes up, while something that it stands
-// on fails, while it is deleted and, if gardenlet dies at each write, while it hibernates and wakes up: no ManagedResource names a Secret that does not
-// exist, no key is generated twice, and nothing is left.
+// TestKilled runs Shoots through life cycles in which gardenlet is killed at its writes and started again: while the
+// Shoot is created, while one of its dependencies fails, while it is deleted and, if gardenlet is killed at each write,
+// while it hibernates and wakes up. No ManagedResource refers to a Secret that does not exist, no key is generated twice,
+// and nothing is left.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.line = &line{}
@@ -66,7 +67,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killedLife is the life of a Shoot.
+// killedLife is the life cycle of a Shoot.
 func (w *world) killedLife(decide func(attempt int) moment) {
 	w.Helper()
 	m := &mortal{world: w, decide: decide, attempts: map[string]int{}}
@@ -87,7 +88,7 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	}
 	before := m.killed()
 	w.deletion()
-	w.Logf("gardenlet died %d times while the Shoot came up, %d times while all else happened, and %d times while it was deleted",
+	w.Logf("gardenlet was killed %d times while the Shoot was created, %d times between creation and deletion, and %d times while it was deleted",
 		atCreation, before-atCreation, m.killed()-before)
 	if atCreation == 0 || m.killed() == before {
 		w.Error("gardenlet was not killed")
@@ -96,28 +97,28 @@ func (w *world) killedLife(decide func(attempt int) moment) {
 	kit.Must(w, server.Stop(0))
 }
 
-// mortal is a gardenlet that dies at its writes, and is started again.
+// mortal runs a gardenlet that is killed at its writes and started again.
 type mortal struct {
 	*world
-	// decide returns when gardenlet dies at a write that is tried for the nth time.
+	// decide returns when gardenlet is killed at the nth attempt of a write.
 	decide func(attempt int) moment
 
 	mu       sync.Mutex
 	attempts map[string]int
 	kills    int
-	// spared has gardenlet live, whatever decide says. die ends the one that lives.
+	// spared keeps gardenlet alive regardless of decide. die stops the running gardenlet.
 	spared bool
 	die    func()
 }
 
-// spare has gardenlet live from now on, or die again at its writes.
+// spare keeps gardenlet alive from now on, or kills it at its writes again.
 func (m *mortal) spare(spared bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spared = spared
 }
 
-// kill has gardenlet die now.
+// kill kills gardenlet now.
 func (m *mortal) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,10 +132,10 @@ func (m *mortal) killed() int {
 	return m.kills
 }
 
-// errKilled is what a gardenlet gets that is dead: nothing that it sends arrives any more.
+// errKilled is the result of all requests of a killed gardenlet.
 var errKilled = errors.New("gardenlet was killed")
 
-// run runs gardenlets, one after the other, until the returned function is called.
+// run runs one gardenlet after another until the returned function is called.
 func (m *mortal) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -147,7 +148,7 @@ func (m *mortal) run() (stop func()) {
 	return sync.OnceFunc(func() { cancel(); <-ended })
 }
 
-// live runs a gardenlet until it dies.
+// live runs a gardenlet until it is killed.
 func (m *mortal) live(ctx context.Context) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
@@ -157,16 +158,16 @@ func (m *mortal) live(ctx context.Context) {
 	through := m.transport(ctx, die)
 	mgr, err := m.newGardenlet(through, through)
 	if err == nil {
-		_ = mgr.Start(ctx) // what it fails with when it is dead does not matter
+		_ = mgr.Start(ctx) // the error of a killed gardenlet does not matter
 		return
 	}
-	select { // as its container is started again
+	select { // simulates the restart of the container
 	case <-ctx.Done():
 	case <-time.After(time.Second):
 	}
 }
 
-// transport lets through what a gardenlet sends that is not dead. It passes writes one by one.
+// transport sends the requests of a gardenlet that is alive. It serializes writes.
 func (m *mortal) transport(alive context.Context, die func()) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
@@ -199,7 +200,7 @@ func (m *mortal) transport(alive context.Context, die func()) transport.WrapperF
 	}
 }
 
-// secretsExist checks that no ManagedResource names a Secret that does not exist.
+// secretsExist checks that no ManagedResource refers to a Secret that does not exist.
 func (w *world) secretsExist() {
 	w.Helper()
 	var list resourcesv1alpha1.ManagedResourceList
@@ -213,7 +214,7 @@ func (w *world) secretsExist() {
 	}
 }
 
-// generatedOnce checks that there is one Secret of each name that the secrets manager keeps.
+// generatedOnce checks that each name that the secrets manager manages has one Secret.
 func (w *world) generatedOnce() {
 	w.Helper()
 	var list corev1.SecretList

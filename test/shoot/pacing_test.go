@@ -2,7 +2,6 @@ package shoot
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,22 +25,24 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 const (
-	// pacedShoots is how many Shoots wait for a version of gardenlet, beside one whose maintenance window is closed. A version changes three bundles of each.
+	// pacedShoots is the number of Shoots that wait for a version of gardenlet, in addition to one whose maintenance window is
+	// closed. A version changes pacedBundles ManagedResources of each Shoot.
 	pacedShoots, pacedBundles = 5, 3
 	pacedBudget, pacedFailed  = 6, 2
 	outside                   = "outside"
-	// rollsFor is how long a change of a ManagedResource takes: long enough for all Shoots to begin before the first is done, if nothing holds them.
+	// rollsFor is how long the rollout of a ManagedResource takes. It is long enough for all Shoots to start before the first
+	// one is finished, unless they are held.
 	rollsFor = time.Second
 )
 
-// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots: the budget holds at each instant, a Shoot outside of its
-// maintenance window waits and says so, and if Shoots fail with a version, the others keep the one before, also after a restart, until a user changes them or
-// there is another version. A stand-in for the resource-manager says what becomes of each ManagedResource.
+// TestRolloutOfGardenlet runs new versions of gardenlet, with new images, on a Seed with Shoots. The budget is never
+// exceeded. A Shoot outside its maintenance window waits and reports it. If Shoots fail with a version, the others keep the
+// previous one, even after a restart, until a user changes them or another version is installed. A simulated
+// resource-manager determines the health of each ManagedResource.
 func TestRolloutOfGardenlet(t *testing.T) {
 	w := newWorld(t)
 	p := newPaced(w)
@@ -59,7 +58,7 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	quiet(t, toGarden, toSeed)
 	stop()
 	if changed := p.changed("v2"); slices.Contains(changed, outside) {
-		t.Errorf("these have changed: %v", changed)
+		t.Errorf("the Shoots %v have changed", changed)
 	}
 	p.announced(outside)
 	p.withinBudget("v2", 0)
@@ -72,16 +71,16 @@ func TestRolloutOfGardenlet(t *testing.T) {
 		return !failing[shoot]
 	})
 	toGarden, toSeed, stop = p.start("v3")
-	kit.EventuallyWithin(t, 2*kit.Patience, "Shoots fail", func() string {
+	kit.EventuallyWithin(t, 2*kit.WaitTimeout, "Shoots fail", func() string {
 		if changed := p.changed("v3"); len(changed) < pacedFailed {
-			return fmt.Sprintf("these have changed: %v", changed)
+			return fmt.Sprintf("the Shoots %v have changed", changed)
 		}
 		return ""
 	})
 	quiet(t, toGarden, toSeed)
 	stop()
 	changed := p.changed("v3")
-	toGarden, toSeed, stop = p.start("v3") // those that waited for a slot say now that the rollout is stopped
+	toGarden, toSeed, stop = p.start("v3") // Shoots that waited for a slot now report that the rollout is stopped
 	held := p.heldBy(changed)
 	p.says(held, "fail with this version")
 	quiet(t, toGarden, toSeed)
@@ -91,19 +90,19 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	kit.EventuallyTrue(t, "the Shoots are watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
 	quiet(t, toGarden, toSeed)
 	if sent := writes(toSeed); len(sent) > 0 {
-		t.Errorf("the rollout is stopped, and a restart wrote %v", sent)
+		t.Errorf("the rollout is stopped, but a restart wrote %v", sent)
 	}
-	if now := p.operations(); !maps.Equal(now, reported) { // conditions follow what fails
+	if now := p.operations(); !maps.Equal(now, reported) { // the conditions of failing Shoots may change
 		t.Errorf("a restart changed the last operations from %v to %v", reported, now)
 	}
 	if now := p.changed("v3"); !slices.Equal(now, changed) || len(now) != pacedFailed {
-		t.Errorf("%v had changed when gardenlet was restarted, and %v some time later", changed, now)
+		t.Errorf("the Shoots %v had changed when gardenlet was restarted, %v some time later", changed, now)
 	}
 	shoot := p.shoot(held)
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.KubeAPIServer.Requests.MaxNonMutatingInflight = ptr.To[int32](333) })
-	kit.Eventually(t, "what a user changes is not held", func() string {
+	kit.Eventually(t, "the Shoot that a user changes is not held", func() string {
 		if now := p.changed("v3"); !slices.Contains(now, held) {
-			return fmt.Sprintf("these have changed: %v", now)
+			return fmt.Sprintf("the Shoots %v have changed", now)
 		}
 		return ""
 	})
@@ -113,20 +112,20 @@ func TestRolloutOfGardenlet(t *testing.T) {
 	p.begin(func(string) bool { return true })
 	_, _, stop = p.start("v4")
 	p.awaitVersion("v4")
-	p.withinBudget("v4", pacedFailed*pacedBundles) // Shoots that fail get another version at once
+	p.withinBudget("v4", pacedFailed*pacedBundles) // failing Shoots get another version immediately
 	stop()
 }
 
-// paced is a Seed with Shoots, and a stand-in for its resource-manager.
+// paced is a Seed with Shoots and a simulated resource-manager.
 type paced struct {
 	*world
 	mu  sync.Mutex
 	mrs map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
-	// most is how many ManagedResources were rolling out at a time since begin.
+	// most is the largest number of ManagedResources that were rolling out at the same time since the last call of begin.
 	most int
-	// version is that of the gardenlet that runs.
+	// version of the running gardenlet.
 	version string
-	// judge reports whether what a Shoot has becomes healthy.
+	// judge reports whether the ManagedResources of a Shoot become healthy.
 	judge func(shoot string) bool
 }
 
@@ -175,7 +174,7 @@ func (p *paced) start(version string) (toGarden, toSeed *kit.Requests, stop func
 	p.tune = func(o *shootflow.Options) {
 		o.Version = version
 		o.Config.Controllers.Shoot.Rollout = &gardenletv1alpha1.ShootRollout{Budget: ptr.To(pacedBudget), MaxFailed: ptr.To(pacedFailed)}
-		// The conditions are not what is tried here.
+		// This test does not cover conditions.
 		o.Config.Controllers.ShootCare.SyncPeriod = &metav1.Duration{Duration: time.Hour}
 	}
 	return p.gardenlet()
@@ -189,7 +188,7 @@ func (p *paced) names() []string {
 	return names
 }
 
-// declareAll creates Shoots, and waits until they have succeeded. The maintenance window of one has ended three hours ago.
+// declareAll creates Shoots and waits until they have succeeded. The maintenance window of one ended three hours ago.
 func (p *paced) declareAll(names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -212,7 +211,7 @@ func (p *paced) declareAll(names ...string) {
 			_ = p.garden.Delete(ctx, shoot)
 		})
 	}
-	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have succeeded", func() string {
+	kit.EventuallyWithin(p, 4*kit.WaitTimeout, "the Shoots have succeeded", func() string {
 		for _, name := range names {
 			if last := p.shoot(name).Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 				return fmt.Sprintf("%s: %+v", name, last)
@@ -227,77 +226,6 @@ func (p *paced) shoot(name string) *corev1beta1.Shoot {
 	shoot := &corev1beta1.Shoot{}
 	kit.Must(p, p.garden.Get(context.WithoutCancel(p.Context()), client.ObjectKey{Namespace: namespace, Name: name}, shoot))
 	return shoot
-}
-
-// note counts with a state of a ManagedResource. It returns whether an answer is due, and whether that is that all is healthy.
-func (p *paced) note(mr *resourcesv1alpha1.ManagedResource) (healthy, due bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
-	p.mrs[key] = mr
-	rolling := 0
-	for _, each := range p.mrs {
-		rolling += flow.FleetOf([]resourcesv1alpha1.ManagedResource{*each}, p.version).Rolling
-	}
-	p.most = max(p.most, rolling)
-	if mr.Status.ObservedGeneration == mr.Generation {
-		return false, false
-	}
-	owner, _ := flow.ParseOwner(mr.Annotations[flow.AnnotationOwner])
-	return p.judge(owner.Name), true
-}
-
-// answer does what the resource-manager would, after the time that it would take: the namespace of a control plane comes to be, and tokens.
-func (p *paced) answer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, good bool) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(rollsFor):
-	}
-	if mr.Namespace == constants.GardenNamespace {
-		if err := p.bringNamespace(ctx, mr.Name); err != nil {
-			return err
-		}
-	}
-	healthy := resourcesv1alpha1.ConditionTrue
-	if !good {
-		healthy = resourcesv1alpha1.ConditionFalse
-	}
-	condition := func(kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus) resourcesv1alpha1.Condition {
-		return resourcesv1alpha1.Condition{
-			Type: kind, Status: status, Reason: "StandIn", Message: "the stand-in says so", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": mr.Generation,
-		"conditions": []resourcesv1alpha1.Condition{
-			condition(resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue),
-			condition(resourcesv1alpha1.ResourcesHealthy, healthy),
-			condition(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse),
-		},
-	}})
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(p.seed.Status().Patch(ctx, mr.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
-}
-
-// bringNamespace creates the namespace of a control plane, with the Secrets that have the tokens of its programs.
-func (p *paced) bringNamespace(ctx context.Context, name string) error {
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}, Annotations: map[string]string{highavailability.AnnotationFailureTolerance: ""},
-	}}}
-	for _, account := range []string{"gardener-resource-manager", "kube-controller-manager"} {
-		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: name, Name: constants.PrefixShootAccess + account, Labels: map[string]string{resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot},
-			Annotations: map[string]string{resourcesv1alpha1.AnnotationTokenRenewTimestamp: time.Now().Add(12 * time.Hour).UTC().Format(time.RFC3339)},
-		}})
-	}
-	for _, object := range objects {
-		if err := p.seed.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // changed returns the Shoots whose API servers a version of gardenlet has written.
@@ -315,7 +243,7 @@ func (p *paced) changed(version string) []string {
 	return names
 }
 
-// operations returns what the Shoots report of their last operations.
+// operations describes the last operations of the Shoots.
 func (p *paced) operations() map[string]string {
 	p.Helper()
 	all := map[string]string{}
@@ -338,10 +266,10 @@ func (p *paced) heldBy(changed []string) string {
 	return ""
 }
 
-// awaitVersion waits until a version has changed all Shoots but the one that is outside of its window, and all is rolled out.
+// awaitVersion waits until a version has changed all Shoots except the one outside its window, and all changes are rolled out.
 func (p *paced) awaitVersion(version string) {
 	p.Helper()
-	kit.EventuallyWithin(p, 4*kit.Patience, "the Shoots have changed to "+version, func() string {
+	kit.EventuallyWithin(p, 4*kit.WaitTimeout, "the Shoots are updated to "+version, func() string {
 		p.mu.Lock()
 		rolling := 0
 		for _, mr := range p.mrs {
@@ -355,10 +283,10 @@ func (p *paced) awaitVersion(version string) {
 	})
 }
 
-// says waits until the last operation of a Shoot has a text, though it has succeeded.
+// says waits until the last operation of a Shoot contains a text although it has succeeded.
 func (p *paced) says(name, text string) {
 	p.Helper()
-	kit.Eventually(p, "Shoot "+name+" says: "+text, func() string {
+	kit.Eventually(p, "Shoot "+name+" reports: "+text, func() string {
 		if last := p.shoot(name).Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || !strings.Contains(last.Description, text) {
 			return fmt.Sprintf("%+v", last)
 		}
@@ -366,10 +294,10 @@ func (p *paced) says(name, text string) {
 	})
 }
 
-// announced waits for the Event that says that a Shoot waits.
+// announced waits for the Event of a held Shoot.
 func (p *paced) announced(name string) {
 	p.Helper()
-	kit.Eventually(p, "an Event says that the rollout is held", func() string {
+	kit.Eventually(p, "an Event reports that the rollout is held", func() string {
 		var list eventsv1.EventList
 		kit.Must(p, p.garden.List(p.Context(), &list, client.InNamespace(namespace)))
 		for _, event := range list.Items {
@@ -377,24 +305,25 @@ func (p *paced) announced(name string) {
 				return ""
 			}
 		}
-		return "there is none"
+		return "no Event found"
 	})
 }
 
-// begin has the stand-in judge in another way from now on, and begins to count the most that are rolling out.
+// begin changes how the simulated resource-manager judges, and restarts the count of concurrent rollouts.
 func (p *paced) begin(judge func(shoot string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.judge, p.most = judge, 0
 }
 
-// withinBudget checks that no more ManagedResources than the budget allows were rolling out at any time since begin, beside those that are not held.
+// withinBudget checks that the number of concurrent rollouts since begin never exceeded the budget, except for rollouts
+// that are not paced.
 func (p *paced) withinBudget(version string, notHeld int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Logf("%s: at most %d ManagedResources were rolling out at a time", version, p.most)
+	p.Logf("%s: at most %d ManagedResources were rolling out at the same time", version, p.most)
 	if allowed := pacedBudget + notHeld; p.most > allowed || p.most == 0 {
-		p.Errorf("%s: %d ManagedResources were rolling out at a time, want at most %d", version, p.most, allowed)
+		p.Errorf("%s: %d ManagedResources were rolling out at the same time, want at most %d", version, p.most, allowed)
 	}
 	p.most = 0
 }

@@ -29,20 +29,20 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// pod is what a Deployment's Pods would have: arguments, and files, with the paths of this machine.
+// pod contains the arguments and files of a Deployment's Pods, with paths on this machine.
 type pod struct {
 	args  []string
 	paths *strings.Replacer
-	// directory has the files of the volumes.
+	// directory contains the files of the volumes.
 	directory string
 	volumes   []corev1.Volume
 }
 
-// pod waits for a Deployment of the control plane that is to run, and for all that its Pods mount.
+// pod waits until a Deployment of the control plane has replicas and all objects that its Pods mount exist.
 func (w *world) pod(name string) pod {
 	w.Helper()
 	deployment := &appsv1.Deployment{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" is to run", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Deployment "+name+" has replicas", func() string {
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, deployment); err != nil {
 			return err.Error() + "\n" + w.bundles()
 		}
@@ -78,7 +78,7 @@ func (w *world) write(p pod, volume corev1.Volume) {
 	}
 }
 
-// files waits for what a volume has.
+// files waits for the contents of a volume.
 func (w *world) files(volume corev1.Volume) map[string][]byte {
 	w.Helper()
 	files := map[string][]byte{}
@@ -101,23 +101,23 @@ func (w *world) files(volume corev1.Volume) map[string][]byte {
 	return files
 }
 
-// secret waits for a Secret of the control plane that has a key.
+// secret waits for a Secret of the control plane with a key.
 func (w *world) secret(name, key string) *corev1.Secret {
 	w.Helper()
 	secret := &corev1.Secret{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" has the key "+key, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Secret "+name+" has the key "+key, func() string {
 		if err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret); err != nil {
 			return err.Error()
 		}
 		if key != "" && len(secret.Data[key]) == 0 {
-			return "not yet"
+			return "the key is missing"
 		}
 		return ""
 	})
 	return secret
 }
 
-// with returns arguments in which flags have other values, and those with an empty one are left out.
+// with returns arguments with the given flags replaced. Flags with an empty value are removed.
 func with(args []string, values map[string]string) []string {
 	result := slices.DeleteFunc(slices.Clone(args), func(argument string) bool {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
@@ -132,25 +132,25 @@ func with(args []string, values map[string]string) []string {
 	return result
 }
 
-// startServer runs the shoot's API server. All flags but those of its address and of etcd are those of the Deployment.
+// startServer runs the shoot's API server with the flags of the Deployment, except those for its address and etcd.
 func (w *world) startServer() *controlplane.Process {
 	w.Helper()
 	return w.startReplica(w.pod("kube-apiserver"), w.port)
 }
 
-// etcdPrefix is where the objects of the shoot are in the etcd that tests share.
+// etcdPrefix is the prefix of the shoot's objects in the etcd that tests share.
 func (w *world) etcdPrefix() string { return "/" + string(w.get().UID) }
 
-// startReplica runs a replica of it.
+// startReplica runs a replica of the API server.
 func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	w.Helper()
 	args := with(p.args, map[string]string{
 		"secure-port": strconv.Itoa(port), "bind-address": "127.0.0.1", "advertise-address": "192.0.2.1", "endpoint-reconciler-type": "none",
-		"shutdown-delay-duration": "1s", // the balancer needs no time to learn of the end
+		"shutdown-delay-duration": "1s", // the balancer stops using a replica before it ends
 		"etcd-servers":            w.seeds.EtcdURL().String(), "etcd-prefix": w.etcdPrefix(), "etcd-servers-overrides": "", "etcd-cafile": "", "etcd-certfile": "", "etcd-keyfile": "",
 	})
 	process := w.start("kube-apiserver", with(args, w.serverArgs))
-	// The probe of its Pods asks so.
+	// Readiness is checked with the same request as the probe of its Pods.
 	_, file, _ := strings.Cut(p.args[slices.IndexFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--token-auth-file=") })], "=")
 	tokens, err := os.ReadFile(file)
 	kit.Must(w, err)
@@ -158,7 +158,7 @@ func (w *world) startReplica(p pod, port int) *controlplane.Process {
 	config := &rest.Config{Host: "https://127.0.0.1:" + strconv.Itoa(port), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	probe, err := discovery.NewDiscoveryClientForConfig(config)
 	kit.Must(w, err)
-	kit.EventuallyWithin(w, 6*kit.Patience, "the shoot's API server is ready", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the shoot's API server is ready", func() string {
 		if err := process.Err(); err != nil {
 			w.Fatal(err)
 		}
@@ -207,7 +207,8 @@ func (w *world) runManager(p pod) *kit.Process {
 	return kit.StartManagerWith(w, w.account(managerAccount), string(text))
 }
 
-// account returns a kubeconfig of the seed with all rights, for a ServiceAccount in the namespace default of which the audit log has the name.
+// account returns a kubeconfig of the seed with all permissions, for a ServiceAccount in namespace default whose name
+// appears in the audit log.
 func (w *world) account(name string) []byte {
 	w.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
@@ -229,7 +230,7 @@ func (w *world) account(name string) []byte {
 	return text
 }
 
-// admin returns a client of the shoot with the rights that the garden's API server gives to administrators.
+// admin returns a client of the shoot with the permissions of administrators.
 func (w *world) admin() client.Client {
 	w.Helper()
 	return w.clientOf(w.adminConfig())
@@ -242,10 +243,10 @@ func (w *world) clientOf(config *rest.Config) client.Client {
 	return c
 }
 
-// adminConfig returns the connection of administrators, from what gardenlet has written into the garden for it.
+// adminConfig returns the connection of administrators, based on the objects that gardenlet has written to the garden.
 func (w *world) adminConfig() *rest.Config { return w.configOf("gardener.cloud:project:admins") }
 
-// as returns a client of the shoot with the rights of a group.
+// as returns a client of the shoot with the permissions of a group.
 func (w *world) as(group string) client.Client {
 	w.Helper()
 	return w.clientOf(w.configOf(group))

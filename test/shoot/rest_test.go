@@ -27,26 +27,26 @@ import (
 	"github.com/trellis-k8s/trellis/test/measure"
 )
 
-var restFor = flag.Duration("shoot.rest", 10*time.Second, "how long TestRest looks at a Shoot at rest")
+var restFor = flag.Duration("shoot.rest", 10*time.Second, "how long TestRest observes a Shoot at rest")
 
 const (
-	// steadyFor is how long none of the programs may have sent a request before they count as being at rest.
+	// steadyFor is how long the programs must not send requests until they count as being at rest.
 	steadyFor = 5 * time.Second
-	// restReport is how often the table is shown while a Shoot rests for long.
+	// restReport is how often the table is printed while a Shoot rests.
 	restReport = 10 * time.Minute
-	// passes is over how many passes the CPU time of one is measured, and passEvery how long after one the next begins.
+	// passes is the number of reconciles over which CPU time is measured. passEvery is the delay between them.
 	passes    = 100
 	passEvery = 100 * time.Millisecond
 )
 
-// The users that the programs are in the garden and the seed.
+// Users of the programs in the garden and the seed.
 const (
 	gardenletUser      = "gardenlet"
 	managerAccount     = "shoot-resource-manager"
 	seedManagerAccount = "seed-resource-manager"
 )
 
-// programs are the names of the programs by their users: those in the garden and the seed, and those in the cluster of the Shoot.
+// programs are the names of the programs by user, in the garden, the seed and the cluster of the Shoot.
 var programs = map[string]string{
 	gardenletUser: gardenletUser,
 	"system:serviceaccount:default:" + managerAccount:             "resource-manager of the shoot",
@@ -56,10 +56,10 @@ var programs = map[string]string{
 	"system:serviceaccount:kube-system:gardener-resource-manager": "resource-manager of the shoot",
 }
 
-// sent is a kind of requests.
+// sent is a kind of request.
 type sent struct{ to, by, what string }
 
-// upkeep names requests that a program sends though nothing happens; empty for others.
+// upkeep names the requests that a program sends even if nothing changes. It is empty for other requests.
 func upkeep(request measure.Request) string {
 	path, isProbe := request.Resource, request.Verb == measure.VerbDiscover
 	switch {
@@ -73,7 +73,7 @@ func upkeep(request measure.Request) string {
 	return ""
 }
 
-// counter counts what the programs send, by phases of the life of a Shoot.
+// counter counts requests of the programs by phase of the life cycle of a Shoot.
 type counter struct {
 	*world
 	logs   map[string]*measure.Audit
@@ -85,13 +85,13 @@ func (w *world) counter(files map[string]string) *counter {
 	w.Helper()
 	c := &counter{world: w, logs: map[string]*measure.Audit{}, counts: map[sent]map[string]int{}}
 	for name, file := range files {
-		kit.Must(w, os.WriteFile(file, nil, 0o600)) // of a server that does not run yet
+		kit.Must(w, os.WriteFile(file, nil, 0o600)) // the server that writes it is not running yet
 		c.follow(name, file)
 	}
 	return c
 }
 
-// follow counts what is logged from now on.
+// follow starts to count the requests that are logged from now on.
 func (c *counter) follow(name, file string) {
 	c.Helper()
 	log, err := measure.OpenAudit(file)
@@ -101,14 +101,14 @@ func (c *counter) follow(name, file string) {
 	c.logs[name] = log
 }
 
-// begin begins a phase.
+// begin starts a phase.
 func (c *counter) begin(phase string) {
 	c.Helper()
 	c.read()
 	c.phases = append(c.phases, phase)
 }
 
-// read counts what was logged since the last time, and returns how many requests other than those for upkeep there were in this phase.
+// read counts the requests logged since the last call, and returns the number of requests other than upkeep in this phase.
 func (c *counter) read() (total int) {
 	c.Helper()
 	for to, log := range c.logs {
@@ -140,19 +140,19 @@ func (c *counter) read() (total int) {
 
 func (s sent) isUpkeep() bool { return !strings.Contains(s.what, " ") }
 
-// settle waits until the programs have sent nothing else than upkeep for a while.
+// settle waits until the programs have sent nothing but upkeep for some time.
 func (c *counter) settle() {
 	c.Helper()
 	steady := kit.Steady(steadyFor)
-	kit.EventuallyWithin(c, 4*kit.Patience, "the programs are at rest", func() string {
+	kit.EventuallyWithin(c, 4*kit.WaitTimeout, "the programs are at rest", func() string {
 		if total := c.read(); !steady(total) {
-			return fmt.Sprintf("%d requests", total)
+			return fmt.Sprintf("%d requests in this phase", total)
 		}
 		return ""
 	})
 }
 
-// table lists what was sent by phases.
+// table lists the requests by phase.
 func (c *counter) table() string {
 	keys := slices.SortedFunc(maps.Keys(c.counts), func(a, b sent) int {
 		return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.to, b.to), cmp.Compare(a.what, b.what))
@@ -178,8 +178,9 @@ func (c *counter) table() string {
 	return measure.Table(append(lines, sum), true)
 }
 
-// TestRest counts what gardenlet and the resource-managers send while a Shoot is created, gets another flag, is left alone after a restart of gardenlet,
-// and rests. At rest, that is nothing but watches that begin again, leases, and the probe of the API server. It measures the CPU time of a pass, too.
+// TestRest counts the requests of gardenlet and the resource-managers while a Shoot is created, gets another flag, is
+// reconciled without changes after a restart of gardenlet, and rests. At rest, the programs only restart watches, renew
+// leases, and probe the API server. It also measures the CPU time of a reconcile.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	w.user = gardenletUser
@@ -218,7 +219,7 @@ func TestRest(t *testing.T) {
 
 	counted.begin("rest")
 	w.rest(counted)
-	t.Logf("requests, at rest for %s:\n%s", *restFor, counted.table())
+	t.Logf("requests, including %s at rest:\n%s", *restFor, counted.table())
 	for key, counts := range counted.counts {
 		if strings.HasSuffix(key.what, "(write)") && key.by == gardenletUser && counts["restart"] > 0 {
 			t.Errorf("after a restart, gardenlet sent %s to the %s %d times", key.what, key.to, counts["restart"])
@@ -228,13 +229,13 @@ func TestRest(t *testing.T) {
 	stop()
 	stop = func() {}
 	without, _ := w.touch()
-	t.Logf("%d passes at rest took %s of CPU time each", count, ((with - without) / time.Duration(max(count, 1))).Round(10*time.Microsecond))
+	t.Logf("%d reconciles at rest took %s of CPU time each", count, ((with - without) / time.Duration(max(count, 1))).Round(10*time.Microsecond))
 	if count < passes/2 {
-		t.Errorf("found only %d passes", count)
+		t.Errorf("found only %d reconciles", count)
 	}
 }
 
-// rest waits for as long as the flag says, and shows each request at once that does not belong there.
+// rest waits for the duration of the flag, and immediately reports each unexpected request.
 func (w *world) rest(counted *counter) {
 	w.Helper()
 	began, before, shown := time.Now(), 0, 1
@@ -245,7 +246,7 @@ func (w *world) rest(counted *counter) {
 		}
 		if *restFor > time.Hour/2 && time.Since(began) > time.Duration(shown)*restReport {
 			shown++
-			w.Logf("requests, after %s at rest:\n%s", time.Since(began).Round(time.Second), counted.table())
+			w.Logf("requests after %s at rest:\n%s", time.Since(began).Round(time.Second), counted.table())
 		}
 		select {
 		case <-w.Context().Done():
@@ -255,8 +256,8 @@ func (w *world) rest(counted *counter) {
 	}
 }
 
-// touch has a pass begin again and again though nothing changes: a Secret with manifests gets another annotation, which the flow does not look at.
-// It returns the CPU time of this process, and how many passes there were.
+// touch triggers reconciles without changes: it sets an annotation that the flow does not read on a Secret with
+// manifests. It returns the CPU time of this process and the number of reconciles.
 func (w *world) touch() (used time.Duration, count int) {
 	w.Helper()
 	var list corev1.SecretList
@@ -277,7 +278,7 @@ func (w *world) touch() (used time.Duration, count int) {
 	return after - before, w.passes() - countBefore
 }
 
-// passes returns how many passes the controller of Shoots has made.
+// passes returns the number of reconciles of the controller of Shoots.
 func (w *world) passes() int {
 	w.Helper()
 	families, err := metrics.Registry.Gather()

@@ -20,33 +20,34 @@ import (
 )
 
 const (
-	// stopGrace is how long a program may take to end.
+	// stopGrace is how long a program may take to stop.
 	stopGrace = 30 * time.Second
-	// followEvery is how often the programs are compared with their Deployments, and their files written again.
+	// followEvery is how often the programs are compared with their Deployments. refreshEvery is how often their files are
+	// updated.
 	followEvery, refreshEvery = 250 * time.Millisecond, time.Second
 )
 
-// rollout runs the programs of a control plane as their Deployments are rolled out: the simulated Pods of a revision become ready when the program runs as
-// that revision says, and not before. No Pod is scheduled but by the test.
+// rollout runs the programs of a control plane while their Deployments are rolled out. The simulated Pods of a revision
+// become ready once the program runs according to that revision. Only the test schedules Pods.
 type rollout struct {
 	*world
 	balancer *balancer
-	// node is where Pods run.
+	// node is the node of the Pods.
 	node    string
 	running map[string]corev1.PodSpec
 	pods    map[string]pod
 	stop    map[string]func()
-	// refreshed is when the files of the programs were written last.
+	// refreshed is when the files of the programs were last updated.
 	refreshed time.Time
-	// port is that of the API server that runs.
+	// port of the running API server.
 	port int
-	// together is called while two replicas of the API server run, with their ports.
+	// together is called with the ports of two replicas of the API server while both are running.
 	together func(old, latest int)
-	// rolled counts what was rolled out.
+	// rolled counts rollouts.
 	rolled map[string]int
 }
 
-// newRollout starts the programs. From then on [rollout.follow] has to be called while something is to be rolled out.
+// newRollout starts the programs. After that, call [rollout.follow] during rollouts.
 func (w *world) newRollout() *rollout {
 	w.Helper()
 	r := &rollout{
@@ -72,7 +73,7 @@ func (r *rollout) deployment(name string) *appsv1.Deployment {
 	return deployment
 }
 
-// follow brings the programs to the revisions of their Deployments.
+// follow updates the programs to the revisions of their Deployments.
 func (r *rollout) follow() {
 	r.Helper()
 	if time.Since(r.refreshed) > refreshEvery {
@@ -92,7 +93,8 @@ func (r *rollout) follow() {
 	r.release()
 }
 
-// refresh writes the tokens of a Pod again, as a kubelet does. What the Pod mounts may be gone with its Deployment's revision.
+// refresh updates the tokens of a Pod, like the kubelet. Mounted objects may have been deleted with the revision of the
+// Deployment.
 func (r *rollout) refresh(p pod) {
 	r.Helper()
 	for _, volume := range p.volumes {
@@ -106,7 +108,7 @@ func (r *rollout) refresh(p pod) {
 	}
 }
 
-// start runs a program as its Deployment says, and stops the one before. Two API servers run together for a while.
+// start runs a program according to its Deployment and stops the previous one. Two API servers run concurrently for some time.
 func (r *rollout) start(name string) {
 	r.Helper()
 	stop := func() {}
@@ -143,7 +145,7 @@ func (r *rollout) ends(process *controlplane.Process) func() {
 	return func() { kit.Must(r, process.Stop(stopGrace)) }
 }
 
-// release schedules the Pods of the revisions that run.
+// release schedules the Pods of running revisions.
 func (r *rollout) release() {
 	r.Helper()
 	var pods corev1.PodList
@@ -161,12 +163,12 @@ func (r *rollout) release() {
 		}
 		to := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: r.node}}
 		if err := r.seed.SubResource("binding").Create(r.Context(), pod, to); err != nil {
-			r.Logf("Pod %s is scheduled later: %v", pod.Name, err)
+			r.Logf("Pod %s is not scheduled yet: %v", pod.Name, err)
 		}
 	}
 }
 
-// runs reports whether the program of a ReplicaSet runs as the ReplicaSet says.
+// runs reports whether the program runs according to a ReplicaSet.
 func (r *rollout) runs(set appsv1.ReplicaSet) bool {
 	if len(set.OwnerReferences) == 0 {
 		return false
@@ -175,11 +177,11 @@ func (r *rollout) runs(set appsv1.ReplicaSet) bool {
 	return runs && equality.Semantic.DeepEqual(set.Spec.Template.Spec, running)
 }
 
-// until follows the Deployments until there is nothing to object to.
+// until calls follow repeatedly until the function returns no objection.
 func (r *rollout) until(what string, objection func() string) {
 	r.Helper()
-	last, followed := "it was not looked at", time.Time{}
-	kit.EventuallyWithin(r, 8*kit.Patience, what, func() string {
+	last, followed := "not checked yet", time.Time{}
+	kit.EventuallyWithin(r, 8*kit.WaitTimeout, what, func() string {
 		if time.Since(followed) > followEvery {
 			r.follow()
 			last, followed = objection(), time.Now()
@@ -188,7 +190,7 @@ func (r *rollout) until(what string, objection func() string) {
 	})
 }
 
-// balancer forwards connections to replicas of the API server in turn, as its Service does.
+// balancer forwards connections to replicas of the API server in turn, like its Service.
 type balancer struct {
 	mu    sync.Mutex
 	ports []int

@@ -25,7 +25,7 @@ func (w *world) operate(operation string) {
 	})
 }
 
-// succeeded says why the last operation of the present generation has not succeeded.
+// succeeded returns why the last operation of the current generation has not succeeded.
 func (w *world) succeeded() string {
 	w.Helper()
 	shoot := w.get()
@@ -36,7 +36,8 @@ func (w *world) succeeded() string {
 	return ""
 }
 
-// phases says why the rotations are not in these phases: those of authorities, of the account key and of the encryption key.
+// phases returns an error text if rotations are not in these phases: those of the authorities, the account key and the
+// encryption key.
 func (w *world) phases(authorities, accountKey, encryptionKey corev1beta1.CredentialsRotationPhase) string {
 	w.Helper()
 	shoot := w.get()
@@ -51,7 +52,7 @@ func (w *world) phases(authorities, accountKey, encryptionKey corev1beta1.Creden
 	return ""
 }
 
-// ledgerHas says that the ledger of the control plane does not have a task.
+// ledgerHas returns an error text if the ledger of the control plane does not contain a task.
 func (w *world) ledgerHas(task string) string {
 	w.Helper()
 	secret := &corev1.Secret{}
@@ -64,10 +65,10 @@ func (w *world) ledgerHas(task string) string {
 	return ""
 }
 
-// settle waits until all that the programs run is rolled out and nothing is left to do.
+// settle waits until all programs are rolled out and no work is pending.
 func (r *rollout) settle() {
 	r.Helper()
-	r.until("all is rolled out", func() string {
+	r.until("all programs are rolled out", func() string {
 		for name := range r.running {
 			status, spec := r.deployment(name).Status, r.deployment(name).Spec
 			if status.ObservedGeneration != r.deployment(name).Generation || status.UpdatedReplicas != *spec.Replicas || status.ReadyReplicas != *spec.Replicas || status.Replicas != *spec.Replicas {
@@ -78,7 +79,7 @@ func (r *rollout) settle() {
 	})
 }
 
-// material returns what the control plane's credentials are, by the names of their configs: those of the newest Secrets.
+// material returns the control plane's credentials by the names of their configs, from the newest Secrets.
 func (w *world) material() map[string][]byte {
 	w.Helper()
 	var list corev1.SecretList
@@ -95,7 +96,7 @@ func (w *world) material() map[string][]byte {
 	return found
 }
 
-// checkMaterial: all is new, and nothing old is left, neither in the seed nor in the garden.
+// checkMaterial checks that all credentials are new, and that neither the seed nor the garden contains old ones.
 func (w *world) checkMaterial(before, after map[string][]byte) {
 	w.Helper()
 	for name, old := range before {
@@ -125,11 +126,11 @@ func (w *world) checkMaterial(before, after map[string][]byte) {
 	trusted := &corev1.ConfigMap{}
 	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: shootName + ".ca-cluster"}, trusted))
 	if count := strings.Count(trusted.Data["ca.crt"], "BEGIN CERTIFICATE"); count != 1 {
-		w.Errorf("users trust %d authorities", count)
+		w.Errorf("users trust %d authorities, want 1", count)
 	}
 }
 
-// checkTimes: the status has the times of a rotation that is over.
+// checkTimes checks that the status contains the times of a completed rotation.
 func (w *world) checkTimes() {
 	w.Helper()
 	rotation := w.get().Status.Credentials.Rotation
@@ -147,11 +148,11 @@ func (w *world) checkTimes() {
 		w.Errorf("%+v", rotation.CertificateAuthorities)
 	}
 	if operation, found := w.get().Annotations[constants.AnnotationGardenerOperation]; found {
-		w.Errorf("the operation %q is left", operation)
+		w.Errorf("the operation annotation %q was not removed", operation)
 	}
 }
 
-// encryptionKey returns the name of the key that is used.
+// encryptionKey returns the name of the active key.
 func (w *world) encryptionKey() string {
 	w.Helper()
 	var list corev1.SecretList
@@ -160,7 +161,8 @@ func (w *world) encryptionKey() string {
 	return string(newest.Data["key"])
 }
 
-// checkEncryption: etcd has all objects of a resource encrypted with a key; an empty one stands for none.
+// checkEncryption checks that etcd stores all objects of a resource encrypted with a key, or unencrypted if the name of the
+// key is empty.
 func (w *world) checkEncryption(resource, key string) {
 	w.Helper()
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{w.seeds.EtcdURL().String()}})
@@ -175,13 +177,13 @@ func (w *world) checkEncryption(resource, key string) {
 			wrong++
 		}
 	}
-	w.Logf("%d %s are in etcd, with the key %q", len(answer.Kvs), resource, key)
+	w.Logf("etcd contains %d %s, want them encrypted with the key %q", len(answer.Kvs), resource, key)
 	if wrong > 0 || len(answer.Kvs) == 0 {
-		w.Errorf("%d of %d %s are not in etcd as they should be, with the key %q", wrong, len(answer.Kvs), resource, key)
+		w.Errorf("%d of %d %s are not stored as expected with the key %q", wrong, len(answer.Kvs), resource, key)
 	}
 }
 
-// changeEncryption has another resource encrypted, and then not any more: each time its objects are rewritten.
+// changeEncryption enables and disables the encryption of another resource. Its objects are rewritten each time.
 func (r *rollout) changeEncryption(admin client.Client) {
 	r.Helper()
 	r.checkEncryption("configmaps", "")
@@ -190,7 +192,7 @@ func (r *rollout) changeEncryption(admin client.Client) {
 		kit.Change(r, r.garden, shoot, func() { shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = resources })
 		r.until("the objects are rewritten", func() string { return r.succeeded() })
 		if got := r.get().Status.Credentials.EncryptionAtRest.Resources; !slices.Equal(got, resources) {
-			r.Errorf("the status has %v, and %v are declared", got, resources)
+			r.Errorf("the status contains %v, want %v as declared", got, resources)
 		}
 		key := ""
 		if len(resources) > 0 {
@@ -202,11 +204,11 @@ func (r *rollout) changeEncryption(admin client.Client) {
 	}
 }
 
-// controllersWork: kube-controller-manager uses its new credentials.
+// controllersWork checks that kube-controller-manager uses its new credentials.
 func (w *world) controllersWork(admin client.Client) {
 	w.Helper()
 	kit.Must(w, admin.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after"}}))
-	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot work", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the controllers of the shoot are running", func() string {
 		return kit.TextOf(admin.Get(w.Context(), client.ObjectKey{Namespace: "after", Name: "default"}, &corev1.ServiceAccount{}))
 	})
 }

@@ -26,8 +26,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestRotation rotates all credentials of a Shoot that is in use. Old credentials work until the rotation is completed, and not after; a client that uses
-// the old ones and then the new ones sees no failed request. gardenlet is restarted in the middle of each phase, and with -shoot.kills it dies at each second write.
+// TestRotation rotates all credentials of a Shoot that is in use. Old credentials are accepted until the rotation is
+// completed, and rejected afterwards. A client that switches from the old to the new ones sees no failed request. gardenlet
+// is restarted in the middle of each phase. With -shoot.kills, it is killed at every second write.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -36,7 +37,7 @@ func TestRotation(t *testing.T) {
 	if *everyKill {
 		m := &mortal{world: w, attempts: map[string]int{}, decide: atEachWrite["after each second write"]}
 		run = m.run
-		defer func() { t.Logf("gardenlet died %d times", m.killed()) }()
+		defer func() { t.Logf("gardenlet was killed %d times", m.killed()) }()
 	}
 	stop := run()
 	restart := func() {
@@ -52,7 +53,7 @@ func TestRotation(t *testing.T) {
 	robot(old.admin)
 	old.token = tokenOf(w, old.admin)
 	kit.Must(t, old.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}}))
-	for number := range 600 { // more than a page
+	for number := range 600 { // more than one page of a list
 		kit.Must(t, old.admin.Create(t.Context(), secretOf("rest-"+strconv.Itoa(number), "at rest")))
 	}
 	traffic := startTraffic(w, old)
@@ -78,9 +79,9 @@ func TestRotation(t *testing.T) {
 	traffic.connect(w, latest)
 
 	w.operate(constants.OperationRotateCredentialsComplete)
-	r.until("the completion has begun", func() string {
+	r.until("the completion has started", func() string {
 		if phase := w.get().Status.Credentials.Rotation.CertificateAuthorities.Phase; phase == corev1beta1.RotationPrepared {
-			return "it has not"
+			return "it is still prepared"
 		}
 		return ""
 	})
@@ -95,7 +96,7 @@ func TestRotation(t *testing.T) {
 	w.controllersWork(latest.admin)
 	r.changeEncryption(latest.admin)
 	traffic.stop()
-	t.Logf("requests while all was rotated and the encryption changed: %d, failed: %d", traffic.sent, len(traffic.failed))
+	t.Logf("requests during the rotation and the changes of the encryption: %d, failed: %d", traffic.sent, len(traffic.failed))
 	for _, failed := range traffic.failed {
 		t.Errorf("a request failed: %v", failed)
 	}
@@ -103,14 +104,14 @@ func TestRotation(t *testing.T) {
 	stop()
 }
 
-// credentials are those of a user and of a program.
+// credentials are the credentials of a user and of a program.
 type credentials struct {
 	config *rest.Config
 	admin  client.Client
 	token  string
 }
 
-// credentialsOf returns the credentials that users get now.
+// credentialsOf returns the current credentials.
 func credentialsOf(w *world) credentials {
 	w.Helper()
 	config := w.adminConfig()
@@ -127,7 +128,7 @@ func (c credentials) at(host string, program bool) *rest.Config {
 	return config
 }
 
-// robot gives a program the rights of an administrator.
+// robot gives a program the permissions of an administrator.
 func robot(admin client.Client) {
 	ctx := context.Background()
 	_ = admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}})
@@ -149,10 +150,10 @@ func secretOf(name, text string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string][]byte{"text": []byte(text)}}
 }
 
-// requests is how many of them writeAndRead sends.
+// requests is the number of requests of writeAndRead.
 const requests = 6
 
-// writeAndRead creates a Secret and a ConfigMap with one client and reads them with another one.
+// writeAndRead creates a Secret and a ConfigMap with one client and reads them with another.
 func writeAndRead(ctx context.Context, writer, reader client.Client, name string) error {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"text": name}}
 	foundSecret, foundConfigMap := &corev1.Secret{}, &corev1.ConfigMap{}
@@ -188,7 +189,7 @@ func (w *world) works(c credentials, what string) {
 	}
 }
 
-// refused checks that nothing of old credentials is accepted.
+// refused checks that old credentials are not accepted.
 func (w *world) refused(old credentials) {
 	w.Helper()
 	latest := w.adminConfig()
@@ -209,7 +210,7 @@ func (w *world) refused(old credentials) {
 	}
 }
 
-// compare checks that two replicas of the API server read what the other one writes, and accept the tokens that it issues.
+// compare checks that two replicas of the API server read each other's writes, and accept each other's tokens.
 func (r *rollout) compare(c credentials, first, second int) {
 	r.Helper()
 	hosts := []string{"https://127.0.0.1:" + strconv.Itoa(first), "https://127.0.0.1:" + strconv.Itoa(second)}
@@ -229,7 +230,7 @@ func (r *rollout) compare(c credentials, first, second int) {
 	}
 }
 
-// traffic writes and reads all along, as a user and as a program.
+// traffic writes and reads continuously, as a user and as a program.
 type traffic struct {
 	mu      sync.Mutex
 	current credentials
@@ -266,7 +267,7 @@ func startTraffic(w *world, c credentials) *traffic {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond): // leaves the machine to the programs that it is about
+			case <-time.After(100 * time.Millisecond): // leaves CPU time for the tested programs
 			}
 		}
 	}()

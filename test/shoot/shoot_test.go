@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestShoot leads a Shoot through its life.
+// TestShoot runs a Shoot through its life cycle.
 func TestShoot(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -61,12 +61,12 @@ func TestShoot(t *testing.T) {
 		manager.Stop()
 		kit.Must(t, controllers.Stop(0))
 	}, func() { kit.Must(t, server.Stop(0)) })
-	kit.Must(t, w.admin().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.ConfigMap{})) // data are kept
+	kit.Must(t, w.admin().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.ConfigMap{})) // the data still exist
 	w.deletion()
 	stop()
 }
 
-// declare creates a Shoot as users do.
+// declare creates a Shoot as a user.
 func (w *world) declare(changes ...func(*corev1beta1.Shoot)) {
 	w.Helper()
 	shoot := &corev1beta1.Shoot{
@@ -100,10 +100,10 @@ func (w *world) checkStatus(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// checkConditions waits until all conditions have a status, and that of the API server a reason.
+// checkConditions waits until all conditions have a status, and that of the API server has a reason.
 func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the conditions are "+string(status)+", "+reason, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the conditions are "+string(status)+", "+reason, func() string {
 		conditions := w.get().Status.Conditions
 		if len(conditions) != 4 || conditions[0].Type != corev1beta1.ShootAPIServerAvailable || conditions[0].Reason != reason ||
 			slices.ContainsFunc(conditions, func(condition corev1beta1.Condition) bool { return condition.Status != status }) {
@@ -113,7 +113,7 @@ func (w *world) checkConditions(status corev1beta1.ConditionStatus, reason strin
 	})
 }
 
-// checkCluster uses the cluster as its administrator: what the flow brings is there, and the controllers work.
+// checkCluster checks as an administrator that the flow's objects exist in the cluster and that the controllers work.
 func (w *world) checkCluster() {
 	w.Helper()
 	admin := w.admin()
@@ -129,26 +129,27 @@ func (w *world) checkCluster() {
 	}
 	kit.Must(w, admin.Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}}))
 	kit.Must(w, admin.Create(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "secret"}, Data: map[string][]byte{"a": []byte("b")}}))
-	kit.EventuallyWithin(w, 4*kit.Patience, "the controllers of the shoot work", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the controllers of the shoot are running", func() string {
 		return kit.TextOf(admin.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{}))
 	})
 }
 
-// checkFlagChange: the bundle of the API server was written, and the Cluster, which has the Shoot's specification; each is a Secret and a
-// ManagedResource.
+// checkFlagChange checks that only the bundle of the API server and the Cluster, which contains the Shoot, were written.
+// Each is a Secret and a ManagedResource.
 func (w *world) checkFlagChange(sent []string) {
 	w.Helper()
-	w.Logf("one flag changed: %v", sent)
+	w.Logf("writes after a change of one flag: %v", sent)
 	want := []string{
 		"POST /api/v1/namespaces/garden/secrets", "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/" + technical,
 		"POST /api/v1/namespaces/" + technical + "/secrets", "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/" + technical + "/managedresources/kube-apiserver",
 	}
 	if !slices.Equal(sent, want) {
-		w.Errorf("one flag changed, and gardenlet wrote to the seed %v", sent)
+		w.Errorf("after a change of one flag, gardenlet wrote %v to the seed", sent)
 	}
 }
 
-// hibernate has the Shoot hibernate and wake up again, and the programs stop as their Deployments say. It returns those that it has started.
+// hibernate hibernates the Shoot and wakes it up again. It stops the programs according to their Deployments, and returns
+// those that it has started.
 func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process, *kit.Process) {
 	w.Helper()
 	shoot := w.get()
@@ -157,7 +158,7 @@ func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process,
 	w.awaitReplicas("kube-apiserver", 0)
 	stopServer()
 	if shoot := w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished"); !shoot.Status.IsHibernated {
-		w.Error("the status does not say that the Shoot hibernates")
+		w.Error("the status does not report that the Shoot is hibernated")
 	}
 	w.awaitReplicas("gardener-resource-manager", 0)
 	w.awaitReplicas("kube-controller-manager", 0)
@@ -167,12 +168,12 @@ func (w *world) hibernate(stopOthers, stopServer func()) (*controlplane.Process,
 	kit.Change(w, w.garden, shoot, func() { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
 	server, manager := w.startServer(), w.startManager()
 	if shoot := w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished"); shoot.Status.IsHibernated {
-		w.Error("the status says that the Shoot hibernates")
+		w.Error("the status still reports that the Shoot is hibernated")
 	}
 	return server, manager
 }
 
-// deletion deletes the Shoot. Nothing of it is left.
+// deletion deletes the Shoot and checks that nothing is left.
 func (w *world) deletion() {
 	w.Helper()
 	shoot := w.get()
@@ -180,13 +181,13 @@ func (w *world) deletion() {
 		shoot.Annotations = map[string]string{constants.AnnotationConfirmationDeletion: "true"}
 	})
 	kit.Must(w, w.garden.Delete(w.Context(), shoot))
-	kit.EventuallyWithin(w, 6*kit.Patience, "the Shoot is gone", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "the Shoot is deleted", func() string {
 		if shoot := w.get(); shoot != nil {
 			return shoot.Status.LastOperation.Description + "\n" + w.bundles()
 		}
 		return ""
 	})
 	if left := w.left(); len(left) > 0 {
-		w.Errorf("these are left: %v", left)
+		w.Errorf("these objects still exist: %v", left)
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestState deletes what a Shoot cannot get back: it is restored from the ShootState, or the Shoot reports that it is lost.
+// TestState deletes data that cannot be generated again. They are restored from the ShootState, or the Shoot reports that they are lost.
 func TestState(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
@@ -53,7 +53,7 @@ func TestState(t *testing.T) {
 	toGarden, _, stopAgain := w.gardenlet()
 	compared := kit.Request{Method: http.MethodGet, Path: "/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shootstates/" + shootName}
 	kit.EventuallyTrue(t, "gardenlet compares the ShootState after its start", func() bool { return slices.Contains(toGarden.Single(), compared) })
-	kit.EventuallyTrue(t, "gardenlet goes on", func() bool { return len(writes(toGarden)) > 0 })
+	kit.EventuallyTrue(t, "gardenlet continues", func() bool { return len(writes(toGarden)) > 0 })
 	for _, sent := range writes(toGarden) {
 		if strings.Contains(sent, "/shootstates") {
 			t.Errorf("a restart wrote %s", sent)
@@ -61,7 +61,7 @@ func TestState(t *testing.T) {
 	}
 	stopAgain()
 
-	// Secret and ShootState are lost: nothing takes the place of the Secret.
+	// If both the Secret and the ShootState are lost, the Secret is not generated again.
 	state := w.state()
 	w.deleteState()
 	w.deleteSecret("ca-etcd")
@@ -76,7 +76,8 @@ func TestState(t *testing.T) {
 	w.checkState(first)
 }
 
-// checkStatesOfExtensions has an extension report a state that names a Secret, another state, and delete its object.
+// checkStatesOfExtensions checks the ShootState while an extension reports a state that references a Secret, changes it,
+// and deletes its object.
 func (w *world) checkStatesOfExtensions() {
 	w.Helper()
 	before := w.state().Spec.Gardener
@@ -106,19 +107,19 @@ func (w *world) checkStatesOfExtensions() {
 	kit.Must(w, w.seed.Delete(w.Context(), object))
 	stored("the ShootState has no state", func(spec corev1beta1.ShootStateSpec) bool { return len(spec.Extensions)+len(spec.Resources) == 0 })
 	if !equality.Semantic.DeepEqual(w.state().Spec.Gardener, before) {
-		w.Error("the states of extensions have changed what is stored of Secrets")
+		w.Error("the states of extensions have changed the stored Secrets")
 	}
 }
 
 // awaitBundle waits until a ManagedResource of the control plane exists.
 func (w *world) awaitBundle(name string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 6*kit.Patience, "ManagedResource "+name+" exists", func() string {
+	kit.EventuallyWithin(w, 6*kit.WaitTimeout, "ManagedResource "+name+" exists", func() string {
 		return kit.TextOf(w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, &resourcesv1alpha1.ManagedResource{}))
 	})
 }
 
-// persisted returns the data of the Secrets that have to be in the ShootState.
+// persisted returns the data of the Secrets that the ShootState must contain.
 func (w *world) persisted() map[string]map[string][]byte {
 	w.Helper()
 	var list corev1.SecretList
@@ -147,7 +148,7 @@ func (w *world) checkState(want map[string]map[string][]byte) {
 		got[secret.Name] = secret.Data
 	}
 	if !equality.Semantic.DeepEqual(got, want) {
-		w.Errorf("the ShootState has the Secrets %v, and those that exist are %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		w.Errorf("the ShootState has the Secrets %v, want the existing ones %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
@@ -156,11 +157,11 @@ func (w *world) deleteSecret(name string) {
 	kit.Must(w, w.seed.Delete(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: name}}))
 }
 
-// awaitSecret waits until a Secret exists, which has to have these data.
+// awaitSecret waits until a Secret exists with the given data.
 func (w *world) awaitSecret(name string, data map[string][]byte) {
 	w.Helper()
 	secret := &corev1.Secret{}
-	kit.EventuallyWithin(w, 4*kit.Patience, "Secret "+name+" is restored", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Secret "+name+" is restored", func() string {
 		err := w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: name}, secret)
 		if apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%v; %+v", err, w.get().Status.LastOperation)
@@ -181,7 +182,7 @@ func (w *world) deleteState() {
 	kit.Must(w, w.garden.Delete(w.Context(), state))
 }
 
-// checkNotShown: neither the Shoot nor Events have anything of the Secrets but their names.
+// checkNotShown checks that neither the Shoot nor Events contain data of the Secrets.
 func (w *world) checkNotShown(secrets map[string]map[string][]byte) {
 	w.Helper()
 	var events corev1.EventList
@@ -191,7 +192,7 @@ func (w *world) checkNotShown(secrets map[string]map[string][]byte) {
 	for name, data := range secrets {
 		for key, value := range data {
 			if len(value) > 16 && (strings.Contains(string(text), string(value)) || strings.Contains(string(text), base64.StdEncoding.EncodeToString(value))) {
-				w.Errorf("the Shoot or its Events show %s of Secret %s", key, name)
+				w.Errorf("the Shoot or its Events contain %s of Secret %s", key, name)
 			}
 		}
 	}

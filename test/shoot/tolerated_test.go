@@ -23,14 +23,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// latency is how long the API server of the seed takes for a request while it is slow.
+// latency is the delay of each request to the API server of the seed while it is slow.
 const latency = 2 * time.Second
 
-// lostData is what the operator of etcd reports.
+// lostData is the error that the etcd operator reports.
 const lostData = "all members have lost their data"
 
-// tolerate changes the Shoot while something that it stands on fails, and gardenlet dies. The Shoot reports what is wrong. Nothing of it is deleted, and
-// nothing is generated again that users have. Afterwards the change goes out.
+// tolerate changes the Shoot while one of its dependencies fails and gardenlet is killed. The Shoot reports the problem.
+// Nothing is deleted, and no data that users have is generated again. Afterwards the change is applied.
 func (w *world) tolerate(m *mortal) {
 	w.Helper()
 	w.checkConditions(corev1beta1.ConditionTrue, "HealthzRequestSucceeded")
@@ -49,7 +49,7 @@ func (w *world) tolerate(m *mortal) {
 	} {
 		limit := int32(number) + 1
 		killed := m.killed()
-		m.spare(true) // one that has to start first reports nothing
+		m.spare(true) // a gardenlet that is not running cannot report the problem
 		w.setLimit(100 + limit)
 		w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 		each.begin()
@@ -69,7 +69,7 @@ func (w *world) tolerate(m *mortal) {
 				w.Errorf("%s: ManagedResource %s was deleted", each.name, name)
 			}
 		}
-		w.Logf("%s: gardenlet died %d times", each.name, m.killed()-killed)
+		w.Logf("%s: gardenlet was killed %d times", each.name, m.killed()-killed)
 	}
 }
 
@@ -105,7 +105,7 @@ func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// cut ends all connections, and refuses others.
+// cut closes all connections and rejects new ones.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,14 +122,14 @@ func (l *line) delay(by time.Duration) {
 	l.latency = by
 }
 
-// restore lets requests through as usual.
+// restore permits requests again.
 func (l *line) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken, l.latency = false, 0
 }
 
-// uids returns those of the ManagedResources of the Shoot.
+// uids returns the UIDs of the ManagedResources of the Shoot.
 func (w *world) uids() map[string]types.UID {
 	w.Helper()
 	var list resourcesv1alpha1.ManagedResourceList
@@ -153,7 +153,7 @@ func (w *world) setLimit(limit int32) {
 func (w *world) awaitLimit(limit int32) {
 	w.Helper()
 	want := fmt.Sprintf("--max-requests-inflight=%d", limit)
-	kit.EventuallyWithin(w, 12*kit.Patience, "kube-apiserver has "+want, func() string {
+	kit.EventuallyWithin(w, 12*kit.WaitTimeout, "kube-apiserver has "+want, func() string {
 		deployment := &appsv1.Deployment{}
 		kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: technical, Name: "kube-apiserver"}, deployment))
 		if slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, want) {
@@ -166,7 +166,7 @@ func (w *world) awaitLimit(limit int32) {
 // reports waits until the last operation has an error with a text.
 func (w *world) reports(text string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 2*kit.Patience, "the Shoot reports "+text, func() string {
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the Shoot reports "+text, func() string {
 		last := w.get().Status.LastOperation
 		if last.State != corev1beta1.LastOperationStateError || !strings.Contains(last.Description, text) {
 			return fmt.Sprintf("%+v", last)
@@ -182,7 +182,7 @@ func (w *world) deleteSecrets() {
 	kit.Must(w, w.seed.DeleteAllOf(w.Context(), &corev1.Secret{}, client.InNamespace(technical)))
 }
 
-// loseEtcd has the operator of etcd report what is lost of the main etcd; empty if nothing is.
+// loseEtcd makes the etcd operator report a loss of the main etcd. An empty text means no loss.
 func (w *world) loseEtcd(lost string) {
 	w.Helper()
 	etcd := &unstructured.Unstructured{}
@@ -191,10 +191,10 @@ func (w *world) loseEtcd(lost string) {
 	kit.Must(w, w.reportEtcd(w.Context(), etcd, lost))
 }
 
-// reportsLoss waits until the Shoot reports the loss of the data, in a condition and for the change that waits.
+// reportsLoss waits until the Shoot reports the loss of data in a condition and in the pending operation.
 func (w *world) reportsLoss() {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "the Shoot reports the loss", func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "the Shoot reports the loss", func() string {
 		shoot := w.get()
 		for _, condition := range shoot.Status.Conditions {
 			if condition.Type == corev1beta1.ShootControlPlaneHealthy && condition.Status == corev1beta1.ConditionFalse && strings.Contains(condition.Message, lostData) {

@@ -17,11 +17,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// nextVersion is what a Shoot is updated to.
+// nextVersion is the version that a Shoot is updated to.
 const nextVersion = "1.37.2"
 
-// TestVersionUpdate updates the version of Kubernetes while new API servers cannot start: kube-controller-manager keeps its version until all API servers
-// are rolled out. Only the bundles that the version concerns are written.
+// TestVersionUpdate updates the version of Kubernetes while new API servers cannot start. kube-controller-manager keeps
+// its version until all API servers are rolled out. Only the affected bundles are written.
 func TestVersionUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.offerVersions()
@@ -40,7 +40,7 @@ func TestVersionUpdate(t *testing.T) {
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.Version = nextVersion })
 	w.awaitImage("kube-apiserver", nextVersion)
-	kit.EventuallyWithin(t, 4*kit.Patience, "kube-controller-manager waits", func() string {
+	kit.EventuallyWithin(t, 4*kit.WaitTimeout, "kube-controller-manager waits for the API servers", func() string {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		kit.Must(t, w.seed.Get(t.Context(), client.ObjectKey{Namespace: technical, Name: "kube-controller-manager"}, mr))
 		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -50,7 +50,7 @@ func TestVersionUpdate(t *testing.T) {
 		return ""
 	})
 	if image := w.image("kube-controller-manager"); image != imageOf("kube-controller-manager", version) {
-		t.Errorf("kube-controller-manager runs %s while API servers of the version before run", image)
+		t.Errorf("kube-controller-manager runs %s while API servers of the previous version are running", image)
 	}
 	w.cordon(false)
 	w.awaitImage("kube-controller-manager", nextVersion)
@@ -59,7 +59,8 @@ func TestVersionUpdate(t *testing.T) {
 	w.checkWrites(writes(toSeed), "kube-apiserver", "kube-controller-manager", "shoot-core-system")
 }
 
-// checkWrites: each of these bundles was written once, and the Cluster, which has the Shoot's specification: each is a Secret and a ManagedResource.
+// checkWrites checks that each of these bundles and the Cluster, which contains the Shoot, was written once. Each is a
+// Secret and a ManagedResource.
 func (w *world) checkWrites(sent []string, bundles ...string) {
 	w.Helper()
 	const of = "PATCH /apis/resources.gardener.cloud/v1alpha1/namespaces/"
@@ -73,7 +74,7 @@ func (w *world) checkWrites(sent []string, bundles ...string) {
 	}
 }
 
-// offerVersions has the CloudProfile offer two versions, with an image for each.
+// offerVersions adds two versions with images to the CloudProfile.
 func (w *world) offerVersions() {
 	w.Helper()
 	profile := &corev1beta1.CloudProfile{}
@@ -102,7 +103,7 @@ func (w *world) image(name string) string {
 
 func (w *world) awaitImage(name, version string) {
 	w.Helper()
-	kit.EventuallyWithin(w, 4*kit.Patience, "Deployment "+name+" has the version "+version, func() string {
+	kit.EventuallyWithin(w, 4*kit.WaitTimeout, "Deployment "+name+" has the version "+version, func() string {
 		if image := w.image(name); image != imageOf(name, version) {
 			return image + "\n" + w.bundles()
 		}
@@ -110,7 +111,7 @@ func (w *world) awaitImage(name, version string) {
 	})
 }
 
-// cordon has the nodes of the seed take no more Pods, or take them again.
+// cordon makes the nodes of the seed unschedulable, or schedulable again.
 func (w *world) cordon(cordoned bool) {
 	w.Helper()
 	var nodes corev1.NodeList
@@ -120,7 +121,7 @@ func (w *world) cordon(cordoned bool) {
 	}
 }
 
-// forget removes the Shoot from the garden, whose seed goes with the test.
+// forget removes the Shoot from the garden. Its seed is deleted with the test.
 func (w *world) forget() {
 	shoot := w.get()
 	if shoot == nil {

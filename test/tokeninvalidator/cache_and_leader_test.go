@@ -23,9 +23,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// received is what the API server answered.
+// received records the answers of the API server.
 type received struct {
-	// before is called before each request; nil for nothing.
+	// before is called before each request, if it is set.
 	before func(*http.Request)
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ func (r *received) has(text string) bool {
 	return bytes.Contains(r.bytes.Bytes(), []byte(text))
 }
 
-// wrap notes the bytes of all answers, those of watches too.
+// wrap records the bytes of all answers, including those of watches.
 func (r *received) wrap(next http.RoundTripper) http.RoundTripper {
 	return kit.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		request = request.Clone(request.Context())
@@ -79,7 +79,7 @@ func (r *received) statuses() []int {
 	return slices.Clone(r.patched)
 }
 
-// run runs the controller in this process, and returns its requests and what it got.
+// run runs the controller in this process. It returns the recorders of its requests and of the answers.
 func (f *fixture) run(before func(*http.Request), tune ...func(*manager.Options)) (*kit.Requests, *received) {
 	f.Helper()
 	requests, answers := &kit.Requests{}, &received{before: before}
@@ -98,7 +98,7 @@ func (f *fixture) run(before func(*http.Request), tune ...func(*manager.Options)
 	return requests, answers
 }
 
-// TestMetadataAlone: no token ever reaches the controller, and what it asks for is no more than it needs.
+// TestMetadataAlone checks that the controller never receives a token, and that it requests no more than it needs.
 func TestMetadataAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -122,12 +122,12 @@ func TestMetadataAlone(t *testing.T) {
 		"the restored token in base64": base64.StdEncoding.EncodeToString([]byte(again)), "a Pod that has ended": "ended-pod",
 	} {
 		if answers.has(text) {
-			t.Errorf("it got %s", what)
+			t.Errorf("the controller received %s", what)
 		}
 	}
 	for _, text := range []string{"a-1", "other-pod", string(account.UID)} {
 		if !answers.has(text) {
-			t.Errorf("it has not got %q, so that this test looks at something else", text)
+			t.Errorf("the controller has not received %q, so the test does not cover its requests", text)
 		}
 	}
 	writes := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return request.Method == http.MethodGet })
@@ -135,16 +135,16 @@ func TestMetadataAlone(t *testing.T) {
 		slices.ContainsFunc(patches, func(request kit.Request) bool {
 			return !strings.HasSuffix(request.Path, "/secrets/a-1") && !strings.Contains(request.Path, "/events")
 		}) {
-		t.Errorf("it writes %v", writes)
+		t.Errorf("the writes are %v", writes)
 	}
 	if slices.ContainsFunc(requests.All(), func(request kit.Request) bool {
 		return request.Method == http.MethodGet && strings.Contains(request.Path, "/secrets/")
 	}) {
-		t.Error("it reads single Secrets")
+		t.Error("the controller reads single Secrets")
 	}
 }
 
-// TestLeaderAlone: a replica that does not lead neither lists nor watches anything for the controller.
+// TestLeaderAlone checks that a replica that does not lead neither lists nor watches anything for the controller.
 func TestLeaderAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -160,13 +160,13 @@ func TestLeaderAlone(t *testing.T) {
 		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "lease", f.namespace
 		options.RetryPeriod = ptr.To(200 * time.Millisecond)
 	})
-	kit.EventuallyTrue(t, "it has tried several times to lead", func() bool {
+	kit.EventuallyTrue(t, "the replica has tried several times to become the leader", func() bool {
 		tries := slices.DeleteFunc(requests.All(), func(request kit.Request) bool { return !strings.HasSuffix(request.Path, "/leases/lease") })
 		return len(tries) > 3
 	})
 	for _, kind := range []string{"secrets", "serviceaccounts", "pods"} {
 		if requests.Watched("/" + kind) {
-			t.Errorf("it watches %s although it does not lead", kind)
+			t.Errorf("the replica watches %s although it does not lead", kind)
 		}
 	}
 	kit.Must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(lease), lease))
@@ -175,7 +175,7 @@ func TestLeaderAlone(t *testing.T) {
 	f.eventuallyInvalid("a-1")
 }
 
-// TestSecretRecreatedMeanwhile: what was decided about a Secret does not happen to another one of its name.
+// TestSecretRecreatedMeanwhile checks that the decision about a Secret is not applied to a new Secret of the same name.
 func TestSecretRecreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -192,17 +192,17 @@ func TestSecretRecreatedMeanwhile(t *testing.T) {
 			})
 		}
 	})
-	kit.EventuallyTrue(t, "it has tried twice", func() bool { return len(answers.statuses()) > 1 })
+	kit.EventuallyTrue(t, "the controller has tried twice", func() bool { return len(answers.statuses()) > 1 })
 	f.eventuallyMarked("s")
 	statuses := answers.statuses()
 	if statuses[0] != http.StatusUnprocessableEntity || slices.Max(statuses[1:]) >= 300 {
-		t.Errorf("the patches end with %v", statuses)
+		t.Errorf("the status codes of the patches are %v", statuses)
 	}
 	if _, found := f.secret("s").Labels[consider]; found {
-		t.Error("the other Secret is labelled")
+		t.Error("the new Secret is labelled")
 	}
 	f.eventuallyAccepted(f.generated("s"))
 	if events := f.events(f.secret("s"), "SecretChangeRefused"); len(events) > 0 {
-		t.Errorf("there are the Events %v", events)
+		t.Errorf("unexpected Events: %v", events)
 	}
 }

@@ -44,19 +44,19 @@ func TestExampleOfTheSpecification(t *testing.T) {
 	f.eventuallyTold(after, "Normal", "TokenInvalidated", "my-serviceaccount", "automountServiceAccountToken: false")
 	wantMetric(p, "static_tokens_invalidated_total 1")
 	if log := p.Written.String(); !strings.Contains(log, after.Name) || strings.Contains(log, token) || strings.Contains(log, "AAAA") {
-		t.Error("the log does not name the Secret, or has its token")
+		t.Error("the log does not name the Secret, or contains its token")
 	}
 }
 
 func wantMetric(p *kit.Process, line string) {
 	p.Helper()
-	kit.EventuallyTrue(p, "the metrics have "+line, func() bool {
+	kit.EventuallyTrue(p, "the metrics contain "+line, func() bool {
 		_, body := p.Get(p.Metrics, "/metrics")
 		return strings.Contains(body, "resource_manager_"+line+"\n")
 	})
 }
 
-// TestNewSecret: the ServiceAccount is there first, and the Secret is new; a projected token of the same ServiceAccount stays valid.
+// TestNewSecret creates the Secret after the ServiceAccount. A projected token of the same ServiceAccount stays valid.
 func TestNewSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -70,7 +70,7 @@ func TestNewSecret(t *testing.T) {
 		f.token(name, "a")
 		f.eventuallyInvalid(name)
 	}
-	// It knows of its Secrets from their annotation: nothing else tells any more.
+	// The controller finds the Secrets of a ServiceAccount only by their annotation.
 	kit.Must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(account), account))
 	if len(account.Secrets) != 0 {
 		t.Errorf("the ServiceAccount names its Secrets: %v", account.Secrets)
@@ -78,7 +78,7 @@ func TestNewSecret(t *testing.T) {
 	f.eventuallyAccepted(request.Status.Token)
 }
 
-// TestSecretThatIsThereFirst: the Secret and its valid token are there when the resource-manager starts.
+// TestSecretThatIsThereFirst starts the resource-manager when the Secret and its valid token already exist.
 func TestSecretThatIsThereFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -90,8 +90,8 @@ func TestSecretThatIsThereFirst(t *testing.T) {
 	f.eventuallyRefused(token)
 }
 
-// TestRegeneratedTokens: whatever brings a valid token back is of no use: removing the token, writing it back, taking labels away,
-// creating the Secret anew or another one.
+// TestRegeneratedTokens checks that a valid token cannot be restored by removing the token, writing it back, removing labels, or
+// recreating the Secret or creating another one.
 func TestRegeneratedTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -105,14 +105,14 @@ func TestRegeneratedTokens(t *testing.T) {
 	f.eventuallyInvalid("a-1")
 	f.patch(f.secret("a-1"), `{"data":{"token":"`+base64.StdEncoding.EncodeToString([]byte(token))+`"}}`)
 	f.eventuallyInvalid("a-1")
-	f.patch(f.secret("a-1"), `{"data":null}`) // kube-controller-manager fills it in
+	f.patch(f.secret("a-1"), `{"data":null}`) // kube-controller-manager generates it again
 	f.eventuallyInvalid("a-1")
 	for _, labels := range []string{
 		`{"` + purpose + `":null}`, `{"` + consider + `":null}`, `{"` + purpose + `":null,"` + consider + `":null}`,
 	} {
 		before := f.secret("a-1").ResourceVersion
 		f.patch(f.secret("a-1"), `{"metadata":{"labels":`+labels+`}}`)
-		kit.EventuallyTrue(t, "the labels are back", func() bool {
+		kit.EventuallyTrue(t, "the labels are restored", func() bool {
 			secret := f.secret("a-1")
 			return secret.ResourceVersion != before && secret.Labels[purpose] != "" && secret.Labels[consider] == "true"
 		})
@@ -128,8 +128,8 @@ func TestRegeneratedTokens(t *testing.T) {
 	f.eventuallyRefused(token)
 }
 
-// TestRestored: a valid token is generated as soon as Pods may have it, or the ServiceAccount is labelled. It is the former one. The
-// token of another Secret is another one, and the former one ends with its Secret.
+// TestRestored checks that a valid token is generated once Pods may have it, or the ServiceAccount is labelled. It is the same token as
+// before. Another Secret gets a different token, and the former token becomes invalid with the deletion of its Secret.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -144,12 +144,12 @@ func TestRestored(t *testing.T) {
 		func() { account.Labels = map[string]string{skip: "true"} },
 	} {
 		f.eventuallyInvalid("a-1")
-		if restored == 0 { // once is enough, since API servers remember for a while what they accepted
+		if restored == 0 { // only once, because API servers cache accepted tokens for a while
 			f.eventuallyRefused(first)
 		}
 		f.change(account, change)
 		if token := f.eventuallyRestored("a-1"); token != first {
-			t.Error("the token is another one")
+			t.Error("the restored token is not the former one")
 		}
 		if got := f.secret("a-1").Labels[purpose]; got != "token-invalidator" {
 			t.Errorf("the purpose is %q", got)
@@ -160,7 +160,7 @@ func TestRestored(t *testing.T) {
 	}
 	f.eventuallyInvalid("a-1")
 	secret := f.secret("a-1")
-	kit.EventuallyTrue(t, "there is an Event", func() bool { return len(f.events(secret, "TokenRestored")) > 0 })
+	kit.EventuallyTrue(t, "the Secret has an Event", func() bool { return len(f.events(secret, "TokenRestored")) > 0 })
 
 	kit.Must(t, f.client.Delete(f.ctx, secret))
 	f.change(account, func() { account.AutomountServiceAccountToken = nil })
@@ -173,7 +173,7 @@ func TestRestored(t *testing.T) {
 	f.eventuallyRefused(first)
 }
 
-// TestSkip: the label keeps tokens valid with any value; without it they become invalid.
+// TestSkip checks that the label keeps tokens valid with any value, and that they become invalid without it.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -197,8 +197,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestWantedTokens: those of ServiceAccounts that say nothing, or true, stay valid, and their Secrets get the label for the purpose
-// alone. So do Secrets that are no static tokens.
+// TestWantedTokens checks that tokens of ServiceAccounts whose automount field is true or not set stay valid, and that their Secrets
+// get only the label for the purpose. Secrets that are not static tokens are unchanged.
 func TestWantedTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -225,7 +225,7 @@ func TestWantedTokens(t *testing.T) {
 	}
 }
 
-// TestNamespaces: with namespaces configured, nothing else is touched.
+// TestNamespaces checks that only configured namespaces are changed.
 func TestNamespaces(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.namespace, kit.NewNamespace(t, f.client, "tokens", nil)
@@ -246,7 +246,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	p.Stop()
 
-	p = f.startIn() // all
+	p = f.startIn() // all namespaces
 	f.eventuallyInvalid("a-1")
 	p.Stop()
 }

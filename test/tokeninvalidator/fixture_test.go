@@ -1,5 +1,5 @@
-// Package tokeninvalidator tests the token invalidator, controller and webhook, with real tokens: kube-controller-manager generates
-// them and kube-apiserver takes or refuses them.
+// Package tokeninvalidator tests the controller and the webhook of the token invalidator with real tokens: kube-controller-manager
+// generates them, and kube-apiserver accepts or refuses them.
 package tokeninvalidator
 
 import (
@@ -42,11 +42,11 @@ const (
 	purpose  = "resources.gardener.cloud/purpose"
 	consider = "token-invalidator.resources.gardener.cloud/consider"
 	skip     = "token-invalidator.resources.gardener.cloud/skip"
-	// withoutWebhook is the label of namespaces of which the webhook is not told.
+	// withoutWebhook is the label of namespaces that the webhook is not called for.
 	withoutWebhook = "test/without-webhook"
 )
 
-// invalid is the token that takes the place of a valid one: AAAA in base64.
+// invalid is the token that replaces a valid one: AAAA in base64.
 var invalid = string([]byte{0, 0, 0})
 
 var (
@@ -76,7 +76,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// useKeyOfClusters has tokens signed with an RSA key, as in most clusters. That of envtest is of another kind.
+// useKeyOfClusters configures an RSA key to sign tokens, as in most clusters. The default key of envtest has another type.
 func useKeyOfClusters() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -92,7 +92,7 @@ func useKeyOfClusters() error {
 	return os.WriteFile(file, private, 0o600)
 }
 
-// serve installs the definitions of ManagedResources, and serves and registers the webhook, as gardener-resource-manager does.
+// serve installs the definition of ManagedResources, and serves and registers the webhook in the same way as gardener-resource-manager.
 func serve(t *testing.T, config *rest.Config, c client.Client) {
 	t.Helper()
 	kit.DefineManagedResources(t, config)
@@ -130,7 +130,7 @@ func serve(t *testing.T, config *rest.Config, c client.Client) {
 	})
 }
 
-// registration is that of gardener-resource-manager for namespaces.
+// registration is gardener-resource-manager's registration of the webhook, for the selected namespaces.
 func registration(to admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name: "token-invalidator.resources.gardener.cloud", ClientConfig: to,
@@ -205,7 +205,7 @@ func (f *fixture) change(account *corev1.ServiceAccount, change func()) {
 	})
 }
 
-// tokenSecret is a Secret for a static token.
+// tokenSecret returns a Secret for a static token.
 func (f *fixture) tokenSecret(name, account string) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: f.meta(name), Type: corev1.SecretTypeServiceAccountToken}
 	secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
@@ -238,7 +238,7 @@ func (f *fixture) generated(name string) string {
 	return token
 }
 
-// eventuallyInvalid waits until a Secret has the invalid token, and all that belongs to it.
+// eventuallyInvalid waits until a Secret has the invalid token and the corresponding labels and data.
 func (f *fixture) eventuallyInvalid(name string) {
 	f.Helper()
 	kit.Eventually(f, "the token in "+name+" is invalid", func() string {
@@ -263,14 +263,14 @@ func (f *fixture) eventuallyRestored(name string) string {
 	return token
 }
 
-// eventuallyMarked waits until the controller has seen a Secret, and returns it.
+// eventuallyMarked waits until the controller has labelled a Secret, and returns it.
 func (f *fixture) eventuallyMarked(name string) *corev1.Secret {
 	f.Helper()
-	kit.EventuallyTrue(f, "the Secret "+name+" is seen", func() bool { return f.secret(name).Labels[purpose] != "" })
+	kit.EventuallyTrue(f, "the Secret "+name+" is labelled with a purpose", func() bool { return f.secret(name).Labels[purpose] != "" })
 	return f.secret(name)
 }
 
-// use sends a request with a token, which needs no rights but being somebody.
+// use sends a request with a token. Every authenticated user may send it.
 func (f *fixture) use(token string) error {
 	config := rest.AnonymousClientConfig(f.config)
 	config.BearerToken = token
@@ -279,7 +279,7 @@ func (f *fixture) use(token string) error {
 	return c.Create(f.ctx, &authenticationv1.SelfSubjectReview{})
 }
 
-// review asks the API server whose token it is.
+// review asks the API server to review a token.
 func (f *fixture) review(token string) authenticationv1.TokenReviewStatus {
 	f.Helper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
@@ -287,14 +287,14 @@ func (f *fixture) review(token string) authenticationv1.TokenReviewStatus {
 	return review.Status
 }
 
-// eventuallyAccepted waits until a token is accepted, as refusals are cached for a while.
+// eventuallyAccepted waits until a token is accepted. Refusals are cached for a while.
 func (f *fixture) eventuallyAccepted(token string) {
 	f.Helper()
 	kit.Eventually(f, "the token is accepted", func() string { return kit.TextOf(f.use(token)) })
 	kit.EventuallyTrue(f, "a TokenReview accepts the token", func() bool { return f.review(token).Authenticated })
 }
 
-// eventuallyRefused waits until a token is refused: acceptance is cached for ten seconds.
+// eventuallyRefused waits until a token is refused. Acceptance is cached for ten seconds.
 func (f *fixture) eventuallyRefused(token string) {
 	f.Helper()
 	kit.Eventually(f, "the token is refused with 401", func() string {
@@ -302,12 +302,12 @@ func (f *fixture) eventuallyRefused(token string) {
 		if apierrors.IsUnauthorized(err) {
 			return ""
 		}
-		return fmt.Sprintf("got %v", err)
+		return fmt.Sprintf("the answer is %v", err)
 	})
 	kit.EventuallyTrue(f, "a TokenReview refuses the token", func() bool { return !f.review(token).Authenticated })
 }
 
-// events returns those of a Secret, as "<type> <reason> <note>", in order.
+// events returns the Events of a Secret with a reason.
 func (f *fixture) events(secret *corev1.Secret, reason string) []eventsv1.Event {
 	f.Helper()
 	list := &eventsv1.EventList{}
@@ -317,11 +317,11 @@ func (f *fixture) events(secret *corev1.Secret, reason string) []eventsv1.Event 
 	})
 }
 
-// eventuallyTold waits for an Event on a Secret, and checks that it is the only one with the reason and says some texts.
+// eventuallyTold waits for an Event for a Secret. It checks that the Event is the only one with the reason and contains some texts.
 func (f *fixture) eventuallyTold(secret *corev1.Secret, kind, reason string, says ...string) {
 	f.Helper()
 	var events []eventsv1.Event
-	kit.EventuallyTrue(f, "there is an Event "+reason, func() bool {
+	kit.EventuallyTrue(f, "the Secret has an Event "+reason, func() bool {
 		events = f.events(secret, reason)
 		return len(events) > 0
 	})
@@ -336,7 +336,7 @@ func (f *fixture) checkTold(events []eventsv1.Event, kind string, says ...string
 	}
 	for _, text := range says {
 		if !strings.Contains(events[0].Note, text) {
-			f.Errorf("the Event does not say %q: %s", text, events[0].Note)
+			f.Errorf("the Event does not contain %q: %s", text, events[0].Note)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +20,7 @@ func (f *fixture) pod(name string, change func(*corev1.PodSpec)) *corev1.Pod {
 		AutomountServiceAccountToken: ptr.To(false), Containers: []corev1.Container{{Name: "a", Image: "a"}},
 	}}
 	change(&pod.Spec)
-	kit.Eventually(f, "the Pod is created, once there is the default ServiceAccount", func() string { return kit.TextOf(f.client.Create(f.ctx, pod)) })
+	kit.Eventually(f, "the Pod is created, once the default ServiceAccount exists", func() string { return kit.TextOf(f.client.Create(f.ctx, pod)) })
 	return pod
 }
 
@@ -57,8 +58,8 @@ func allVariables(secret string) func(*corev1.PodSpec) {
 	}
 }
 
-// TestPodsThatUseTheSecret: while a Pod of the namespace uses the token it stays valid, which is told once; it becomes invalid as
-// soon as the last one is gone or has ended.
+// TestPodsThatUseTheSecret checks that the token stays valid while a Pod of the namespace uses it, which is reported once. It becomes
+// invalid when the last such Pod is deleted or has ended.
 func TestPodsThatUseTheSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -89,15 +90,15 @@ func TestPodsThatUseTheSecret(t *testing.T) {
 	for name := range uses {
 		f.delete(pods[name][0])
 	}
-	f.account("later", ptr.To(false), nil) // whose Secret comes after the events of the Pods
+	f.account("later", ptr.To(false), nil) // its Secret is created after the events of the Pods
 	f.token("later", "later")
 	f.eventuallyInvalid("later")
 	for name, token := range tokens {
 		if secret := f.secret(name); string(secret.Data["token"]) != token || secret.Labels[consider] != "" {
-			t.Errorf("%s: the token is changed although a Pod uses it", name)
+			t.Errorf("%s: the token was changed although a Pod uses it", name)
 		}
 		last := pods[name][1]
-		if name == "volume" || name == "variable" { // ends
+		if name == "volume" || name == "variable" { // the Pod ends
 			last.Status.Phase = map[string]corev1.PodPhase{"volume": corev1.PodSucceeded, "variable": corev1.PodFailed}[name]
 			kit.Must(t, f.client.Status().Update(f.ctx, last))
 		} else {
@@ -121,8 +122,8 @@ func (f *fixture) delete(obj client.Object) {
 	kit.Must(f, f.client.Delete(f.ctx, obj, client.GracePeriodSeconds(0)))
 }
 
-// TestPodsThatDoNotUseTheSecret: other Pods are in nobody's way: of another namespace, with other Secrets, with other keys alone, and
-// those that have ended.
+// TestPodsThatDoNotUseTheSecret checks that other Pods have no effect: Pods of another namespace, with other Secrets, with only other
+// keys, and Pods that have ended.
 func TestPodsThatDoNotUseTheSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -142,12 +143,12 @@ func TestPodsThatDoNotUseTheSecret(t *testing.T) {
 	f.start(elsewhere)
 	f.eventuallyInvalid("a-1")
 	if events := f.events(f.secret("a-1"), "TokenInUse"); len(events) != 0 {
-		t.Errorf("there are the Events %v", events)
+		t.Errorf("unexpected Events: %v", events)
 	}
 }
 
-// TestPodsAndRequests: while Pods use a token, the ServiceAccount may change its mind; and a Pod that comes too late gets the invalid
-// token.
+// TestPodsAndRequests checks that the ServiceAccount may be changed in both directions while Pods use a token. A Pod that is created
+// too late gets the invalid token.
 func TestPodsAndRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -172,11 +173,11 @@ func TestPodsAndRequests(t *testing.T) {
 	f.eventuallyInvalid("a-1")
 	f.eventuallyRefused(token)
 	if f.secret("a-1").Labels[consider] != "true" {
-		t.Error("a Pod that came too late made the token valid")
+		t.Error("a Pod that was created too late made the token valid")
 	}
 
-	kit.Must(t, f.client.Delete(f.ctx, account)) // with which Kubernetes deletes the Secret
-	kit.EventuallyTrue(t, "the Secret is gone", func() bool {
-		return client.IgnoreNotFound(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "a-1"}, &corev1.Secret{})) == nil
+	kit.Must(t, f.client.Delete(f.ctx, account)) // Kubernetes deletes the Secret with it
+	kit.EventuallyTrue(t, "the Secret no longer exists", func() bool {
+		return apierrors.IsNotFound(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "a-1"}, &corev1.Secret{}))
 	})
 }

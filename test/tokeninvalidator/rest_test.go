@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// sent returns "<verb> <URI>" of what a resource-manager sent about a namespace since a time, by the audit log of the API server.
+// sent returns the requests of a resource-manager for a namespace since a time as "<verb> <URI>", by the audit log of the API server.
 func (f *fixture) sent(since time.Time) []string {
 	f.Helper()
 	file, err := os.Open(shared.Options.AuditLog)
@@ -32,7 +32,7 @@ func (f *fixture) sent(since time.Time) []string {
 			RequestReceivedTimestamp    time.Time
 		}
 		if json.Unmarshal(scanner.Bytes(), &event) != nil {
-			continue // the last line is being written
+			continue // the last line is incomplete
 		}
 		if strings.HasPrefix(event.UserAgent, "resource-manager/") && strings.Contains(event.RequestURI, "/namespaces/"+f.namespace+"/") &&
 			!event.RequestReceivedTimestamp.Before(since) {
@@ -42,7 +42,7 @@ func (f *fixture) sent(since time.Time) []string {
 	return requests
 }
 
-// TestRestart: what changed while the resource-manager was away is seen when it is back, and if nothing changed it writes nothing.
+// TestRestart checks that a resource-manager observes the changes that happened while it did not run. Without changes, it writes nothing.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 	f.eventuallyInvalid("becomes-unwanted")
 	f.eventuallyInvalid("is-new")
 	if f.secret("rests").ResourceVersion != rests {
-		t.Error("a Secret of which nothing had changed was written")
+		t.Error("an unchanged Secret was written")
 	}
 	p.Stop()
 
@@ -85,11 +85,11 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	if len(others) > 0 {
-		t.Errorf("after a restart with nothing changed, it sends %q", others)
+		t.Errorf("after a restart without changes, the resource-manager sent %q", others)
 	}
 }
 
-// TestNotEnabled: the configuration enables it; otherwise nothing of it is there, and nothing is watched for it.
+// TestNotEnabled checks that the configuration enables the token invalidator. Otherwise it has no metrics and no watches.
 func TestNotEnabled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -104,32 +104,32 @@ func TestNotEnabled(t *testing.T) {
 	}
 	started := time.Now()
 	p := kit.StartManager(t, shared.Get(t).Kubeconfig(), []string{f.namespace}, "")
-	kit.EventuallyTrue(t, "its controllers run", func() bool { return strings.Count(p.Written.String(), "Starting workers") == 2 })
+	kit.EventuallyTrue(t, "the other controllers run", func() bool { return strings.Count(p.Written.String(), "Starting workers") == 2 })
 	if watches := watches(started); len(watches) > 0 {
-		t.Errorf("without being enabled, it watches %q", watches)
+		t.Errorf("the disabled token invalidator watches %q", watches)
 	}
 	if _, body := p.Get(p.Metrics, "/metrics"); strings.Contains(body, "resource_manager_static_tokens") || len(f.secret("a-1").Labels) != 0 {
-		t.Error("without being enabled, it works")
+		t.Error("the disabled token invalidator has metrics or changed the Secret")
 	}
 	p.Stop()
 
 	started = time.Now()
 	p = f.start()
 	f.eventuallyInvalid("a-1")
-	kit.Eventually(t, "it watches three kinds", func() string {
+	kit.Eventually(t, "the token invalidator watches three kinds", func() string {
 		watches := watches(started)
 		if len(watches) == 3 {
 			return ""
 		}
-		return "it watches " + strings.Join(watches, ", ")
+		return "the watches are " + strings.Join(watches, ", ")
 	})
 	if log := p.Written.String(); !strings.Contains(log, "also enable webhooks.tokenInvalidator") {
-		t.Error("the log does not tell that it needs the webhook, or tells that it is missing")
+		t.Error("the log does not mention that the webhook has to be enabled too")
 	}
 }
 
-// TestManagedResource: labels and token of a Secret that a ManagedResource deploys together with its ServiceAccount are left as they
-// are by the controller of ManagedResources.
+// TestManagedResource checks that the ManagedResource controller does not change labels and token of a Secret that a ManagedResource
+// deploys together with its ServiceAccount.
 func TestManagedResource(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -150,7 +150,7 @@ metadata: {name: a-1, namespace: ` + f.namespace + `, labels: {mine: "1"}, annot
 	}}
 	kit.Must(t, f.client.Create(f.ctx, mr))
 	p := f.start()
-	kit.EventuallyTrue(t, "the Secret is there", func() bool {
+	kit.EventuallyTrue(t, "the Secret exists", func() bool {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 		kit.Must(t, f.client.List(f.ctx, list))
 		return slices.ContainsFunc(list.Items, func(one metav1.PartialObjectMetadata) bool {
@@ -159,7 +159,7 @@ metadata: {name: a-1, namespace: ` + f.namespace + `, labels: {mine: "1"}, annot
 	})
 	f.eventuallyInvalid("a-1")
 
-	// It is changed and applied anew, and everything is as it was.
+	// The manifest is changed and applied again. The labels and the token are unchanged.
 	manifests = strings.Replace(manifests, `mine: "1"`, `mine: "2"`, 1)
 	secret := f.secret("manifests")
 	kit.Change(t, f.client, secret, func() { secret.Data["objects.yaml"] = []byte(manifests) })
@@ -169,7 +169,7 @@ metadata: {name: a-1, namespace: ` + f.namespace + `, labels: {mine: "1"}, annot
 	_, body := p.Get(p.Metrics, "/metrics")
 	for line := range strings.Lines(body) {
 		if strings.Contains(line, `drift_detected_total{group="",kind="Secret"`) {
-			t.Errorf("the labels or the token are taken for drift: %s", line)
+			t.Errorf("the labels or the token are reported as drift: %s", line)
 		}
 	}
 }

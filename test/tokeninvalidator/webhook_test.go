@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// labelled is a Secret of which the webhook is told.
+// labelled returns a Secret that the webhook is called for.
 func (f *fixture) labelled(name string, considered bool, data map[string][]byte) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: f.meta(name), Data: data}
 	secret.Labels = map[string]string{purpose: "token-invalidator"}
@@ -31,7 +31,7 @@ func (f *fixture) labelled(name string, considered bool, data map[string][]byte)
 	return secret
 }
 
-// TestWebhook calls it through the API server, with Secrets for which kube-controller-manager generates nothing.
+// TestWebhook calls the webhook through the API server, with Secrets for which kube-controller-manager generates no tokens.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -50,7 +50,7 @@ func TestWebhook(t *testing.T) {
 		"wanted-no-token": {false, map[string][]byte{"a": []byte("b")}, map[string][]byte{"a": []byte("b")}},
 		"wanted-no-data":  {false, nil, nil},
 	} {
-		// At its creation, and at an update that gives it the labels and the data.
+		// On creation, and on an update that adds the labels and the data.
 		created := f.labelled(name, test.considered, test.data)
 		kit.Must(t, f.client.Create(f.ctx, created))
 		updated := &corev1.Secret{ObjectMeta: f.meta(name + "-updated")}
@@ -66,7 +66,7 @@ func TestWebhook(t *testing.T) {
 			}
 		}
 	}
-	// stringData is data by then.
+	// The API server has already converted stringData to data.
 	secret := f.labelled("strings", true, nil)
 	secret.StringData = map[string]string{"token": "x", "a": "b"}
 	kit.Must(t, f.client.Create(f.ctx, secret))
@@ -75,7 +75,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookWithoutLabel: without the label for the purpose the API server does not ask.
+// TestWebhookWithoutLabel checks that the API server does not call the webhook without the label for the purpose.
 func TestWebhookWithoutLabel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -87,7 +87,7 @@ func TestWebhookWithoutLabel(t *testing.T) {
 	}
 }
 
-// TestDryRun: what a dry run shows is what would be, and nothing of it is so.
+// TestDryRun checks that a dry run shows the result and persists nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -97,7 +97,7 @@ func TestDryRun(t *testing.T) {
 		t.Error("a dry run does not show the invalid token")
 	}
 	if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
-		t.Errorf("after a dry run, the Secret is there: %v", err)
+		t.Errorf("after a dry run, the Secret exists: %v", err)
 	}
 	secret = f.labelled("a", false, map[string][]byte{"token": []byte("x")})
 	kit.Must(t, f.client.Create(f.ctx, secret))
@@ -110,7 +110,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestWebhookThatDoesNotAnswer: the API server refuses the labels then, and the controller tries until it does not.
+// TestWebhookThatDoesNotAnswer checks that the API server then refuses the labels, and that the controller retries until the webhook
+// answers.
 func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -127,26 +128,26 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	}
 	kit.Must(t, f.client.Create(f.ctx, dead))
 	t.Cleanup(func() { _ = f.client.Delete(context.Background(), dead) })
-	kit.EventuallyTrue(t, "the API server asks a webhook that does not answer", func() bool {
+	kit.EventuallyTrue(t, "the API server calls a webhook that does not answer", func() bool {
 		return f.client.Create(f.ctx, f.labelled("probe", true, nil), client.DryRunAll) != nil
 	})
 	p := f.start()
 	kit.EventuallyTrue(t, "the controller has tried twice", func() bool { return strings.Count(p.Written.String(), "change the labels of Secret") > 1 })
 	if secret := f.secret("a-1"); string(secret.Data["token"]) != token || len(secret.Labels) != 0 {
-		t.Error("the Secret is changed although the webhook does not answer")
+		t.Error("the Secret was changed although the webhook does not answer")
 	}
 	kit.Must(t, f.client.Delete(f.ctx, dead))
 	f.eventuallyInvalid("a-1")
 	f.eventuallyRefused(token)
 }
 
-// TestWebhookInstalledLater: labels that nobody heeded have no effect; what the documentation says about it helps.
+// TestWebhookInstalledLater checks that labels have no effect without the webhook, and that the documented procedure makes them effective.
 func TestWebhookInstalledLater(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	f.patch(namespace, `{"metadata":{"labels":{"`+withoutWebhook+`":""}}}`)
-	kit.EventuallyTrue(t, "the webhook is not asked", func() bool {
+	kit.EventuallyTrue(t, "the webhook is not called", func() bool {
 		secret := f.labelled("probe", true, map[string][]byte{"token": []byte("x")})
 		kit.Must(t, f.client.Create(f.ctx, secret, client.DryRunAll))
 		return string(secret.Data["token"]) == "x"
@@ -158,7 +159,7 @@ func TestWebhookInstalledLater(t *testing.T) {
 	kit.EventuallyTrue(t, "the Secret is labelled", func() bool { return f.secret("a-1").Labels[consider] == "true" })
 	f.eventuallyAccepted(token)
 	f.patch(namespace, `{"metadata":{"labels":{"`+withoutWebhook+`":null}}}`)
-	kit.EventuallyTrue(t, "the Secret is labelled anew while the webhook is asked", func() bool {
+	kit.EventuallyTrue(t, "the Secret is labelled again while the webhook is called", func() bool {
 		f.patch(f.secret("a-1"), `{"metadata":{"labels":{"`+consider+`":null}}}`)
 		return string(f.secret("a-1").Data["token"]) != token || f.secret("a-1").Labels[consider] != ""
 	})
@@ -166,7 +167,7 @@ func TestWebhookInstalledLater(t *testing.T) {
 	f.eventuallyRefused(token)
 }
 
-// TestOtherPurpose: a Secret whose label says that it is for something else is left alone, which is told once.
+// TestOtherPurpose checks that a Secret whose label names another purpose is unchanged, which is reported once.
 func TestOtherPurpose(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -178,7 +179,7 @@ func TestOtherPurpose(t *testing.T) {
 	p := f.start()
 	f.eventuallyTold(secret, "Warning", "SecretHasOtherPurpose", purpose)
 	if got := f.secret("a-1"); len(got.Labels) != 1 || got.Labels[purpose] != "something-else" || string(got.Data["token"]) != token {
-		t.Errorf("it is changed, its labels are %v", got.Labels)
+		t.Errorf("the Secret was changed, its labels are %v", got.Labels)
 	}
 	wantMetric(p, `static_tokens_blocked{reason="SecretHasOtherPurpose"} 1`)
 	f.patch(secret, `{"metadata":{"labels":{"`+purpose+`":null}}}`)
@@ -186,7 +187,7 @@ func TestOtherPurpose(t *testing.T) {
 	wantMetric(p, `static_tokens_blocked{reason="SecretHasOtherPurpose"} 0`)
 }
 
-// TestImmutableSecret: what the API server refuses to change is told once, and not tried again until something else changes.
+// TestImmutableSecret checks that a change that the API server refuses is reported once, and not retried until something else changes.
 func TestImmutableSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -198,13 +199,13 @@ func TestImmutableSecret(t *testing.T) {
 	f.eventuallyTold(secret, "Warning", "SecretChangeRefused", "immutable")
 	f.eventuallyAccepted(token)
 	wantMetric(p, `static_tokens_blocked{reason="SecretChangeRefused"} 1`)
-	kit.EventuallyTrue(t, "it is over", func() bool {
+	kit.EventuallyTrue(t, "the controller does not retry", func() bool {
 		_, body := p.Get(p.Metrics, "/metrics")
 		return strings.Contains(body, `controller_runtime_terminal_reconcile_errors_total{controller="token-invalidator"} 1`) &&
 			strings.Contains(body, `workqueue_retries_total{controller="token-invalidator",name="token-invalidator"} 0`)
 	})
 	if log := p.Written.String(); strings.Contains(log, token) || strings.Contains(log, base64.StdEncoding.EncodeToString([]byte(token))) {
-		t.Error("the log has the token")
+		t.Error("the log contains the token")
 	}
 	f.change(account, func() { account.Labels = map[string]string{skip: "true"} })
 	wantMetric(p, `static_tokens_blocked{reason="SecretChangeRefused"} 0`)

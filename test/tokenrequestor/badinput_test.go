@@ -15,7 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 )
 
-// TestBadInput: what a person has to mend is told in an Event, once, is not tried again, and costs neither token nor ServiceAccount.
+// TestBadInput checks that input that a user has to correct is reported once in an Event, is not retried, and causes neither a token
+// nor a ServiceAccount.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -55,15 +56,15 @@ func TestBadInput(t *testing.T) {
 			if err == nil || !errors.Is(err, reconcile.TerminalError(nil)) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: the error is %v", name, err)
 			} else if strings.Contains(err.Error(), "hidden-text") {
-				t.Errorf("%s: the error shows what is in the Secret: %v", name, err)
+				t.Errorf("%s: the error reveals content of the Secret: %v", name, err)
 			}
 		}
 		f.wantEvent("Warning "+test.reason, test.says)
 		if event := f.event(); event != "" {
-			t.Errorf("%s: told twice: %s", name, event)
+			t.Errorf("%s: the Event was recorded twice: %s", name, event)
 		}
 		if sent := f.sent(); strings.Contains(sent, "POST") || strings.Contains(sent, "PATCH") {
-			t.Errorf("%s: sent was %s", name, sent)
+			t.Errorf("%s: the requests are %s", name, sent)
 		}
 		if f.metric("token_failures_total", test.reason) != 3 {
 			t.Errorf("%s: the failures are not counted", name)
@@ -71,13 +72,13 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestCorrectedInput: once a person has mended a Secret, it gets its token.
+// TestCorrectedInput checks that a Secret gets its token once a user has corrected it.
 func TestCorrectedInput(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"token-expiration-duration", "1m")
 	if _, err := f.try("web"); err == nil {
-		t.Fatal("there is no error")
+		t.Fatal("the reconciliation has not failed")
 	}
 	f.change(source, func(s *corev1.Secret) { annotate(s, accountKeys+"token-expiration-duration", "1h") })
 	secret, _ := f.reconcile("web")
@@ -85,12 +86,12 @@ func TestCorrectedInput(t *testing.T) {
 	f.change(source, func(s *corev1.Secret) { annotate(s, accountKeys+"token-expiration-duration", "1m") })
 	f.wantEvent("Warning InvalidAnnotations")
 	if _, err := f.try("web"); err == nil {
-		t.Fatal("there is no error")
+		t.Fatal("the reconciliation has not failed")
 	}
-	f.wantEvent("Warning InvalidAnnotations") // it was mended meanwhile, so it is news
+	f.wantEvent("Warning InvalidAnnotations") // recorded again, because the input was correct in between
 }
 
-// TestRestrictionsAllow: namespaces that the configuration names can be used.
+// TestRestrictionsAllow checks that namespaces that the configuration names can be used.
 func TestRestrictionsAllow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -102,8 +103,8 @@ func TestRestrictionsAllow(t *testing.T) {
 	f.wantToken(string(f.secret(f.target, "copy").Data["token"]), "web")
 }
 
-// TestFailingRequests: a failure that may pass by itself is no Event, and the next try succeeds. No token is lost between two Secrets:
-// what fails after a token was requested has another one requested.
+// TestFailingRequests checks that a temporary failure causes no Event, and that the next attempt succeeds. No token is lost between two
+// Secrets: after a failure that follows the request of a token, another token is requested.
 func TestFailingRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -122,20 +123,20 @@ func TestFailingRequests(t *testing.T) {
 			t.Errorf("%s: the error is %v", broken, err)
 		}
 		if f.secret(f.source, "web").Annotations[renewal] != "" {
-			t.Errorf("%s: there is a time of renewal without a token", broken)
+			t.Errorf("%s: the Secret has a time of renewal without a token", broken)
 		}
 	}
 	if event := f.event(); event != "" {
-		t.Errorf("there is the Event %s", event)
+		t.Errorf("unexpected Event %s", event)
 	}
 	f.server.set(func(s *server) { s.answer = nil })
 	secret, _ := f.reconcile("web")
 	if secret.Annotations[renewal] == "" {
-		t.Error("there is no time of renewal")
+		t.Error("the Secret has no time of renewal")
 	}
 	f.wantToken(string(f.secret(f.target, "copy").Data["token"]), "web")
 
-	// Somebody else changes the source Secret between reading and writing: his change stays, and nothing is forgotten.
+	// Another client changes the source Secret between the read and the write. Its change is kept, and the token is requested again.
 	f.change(source, func(s *corev1.Secret) { annotate(s, renewal, "") })
 	interfere := true
 	f.server.set(func(s *server) {
@@ -149,14 +150,14 @@ func TestFailingRequests(t *testing.T) {
 	})
 	_, result := f.reconcile("web")
 	if result.RequeueAfter == 0 || f.secret(f.source, "web").Annotations[renewal] != "" {
-		t.Errorf("written over a change, or not tried again: %+v", result)
+		t.Errorf("the change was overwritten, or the reconciliation is not retried: %+v", result)
 	}
 	if secret, _ = f.reconcile("web"); secret.Annotations["theirs"] != "kept" || secret.Annotations[renewal] == "" {
 		t.Errorf("the annotations are %v", secret.Annotations)
 	}
 }
 
-// TestNoSecretBytes: neither log nor Events nor errors have a token, a kubeconfig or a CA bundle.
+// TestNoSecretBytes checks that neither the log nor Events nor errors contain a token, a kubeconfig or a CA bundle.
 func TestNoSecretBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -168,11 +169,11 @@ func TestNoSecretBytes(t *testing.T) {
 	_, err := f.try("bad")
 	said := f.log.String() + fmt.Sprint(err) + f.event() + f.event()
 	if !strings.Contains(said, "Requested a token") || !strings.Contains(said, "InvalidKubeconfig") {
-		t.Errorf("it says nothing: %s", said)
+		t.Errorf("the output is incomplete: %s", said)
 	}
 	for _, hidden := range []string{"hidden-", "eyJ", base64.StdEncoding.EncodeToString([]byte("hidden-bundle"))} {
 		if strings.Contains(said, hidden) {
-			t.Errorf("it says %s: %s", hidden, said)
+			t.Errorf("the output contains %s: %s", hidden, said)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 var installOnce sync.Once
 
-// startBinary starts a resource-manager with settings of the token requestor.
+// startBinary starts a resource-manager with settings for the token requestor.
 func (f *fixture) startBinary(settings string) *kit.Process {
 	f.Helper()
 	installOnce.Do(func() { kit.DefineManagedResources(f, f.config) })
@@ -38,7 +38,7 @@ func (f *fixture) eventuallyToken(namespace, name, account string, but ...string
 		case secret == nil:
 			return "it does not exist"
 		case len(secret.Data["token"]) == 0 || slices.Contains(but, string(secret.Data["token"])):
-			return "it has none"
+			return "it has no token, or a former one"
 		}
 		return ""
 	})
@@ -46,8 +46,8 @@ func (f *fixture) eventuallyToken(namespace, name, account string, but ...string
 	return secret
 }
 
-// TestBinaryRequestsTokensIfEnabled: the configuration enables the token requestor, which reacts to whatever happens to source Secrets,
-// and tells in metrics and Events.
+// TestBinaryRequestsTokensIfEnabled checks that the configuration enables the token requestor. It reacts to every change of source
+// Secrets, and reports in metrics and Events.
 func TestBinaryRequestsTokensIfEnabled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -66,7 +66,7 @@ func TestBinaryRequestsTokensIfEnabled(t *testing.T) {
 	other := f.newSource("other", nil)
 	f.change(other, func(s *corev1.Secret) { s.Labels["resources.gardener.cloud/class"] = "garden" })
 	f.newSource("forbidden", nil, accountKeys+"namespace", "default")
-	kit.Eventually(t, "an Event tells of the forbidden namespace", func() string {
+	kit.Eventually(t, "an Event reports the forbidden namespace", func() string {
 		list := &eventsv1.EventList{}
 		kit.Must(t, f.client.List(f.ctx, list, client.InNamespace(f.source)))
 		for _, event := range list.Items {
@@ -76,7 +76,7 @@ func TestBinaryRequestsTokensIfEnabled(t *testing.T) {
 		}
 		return fmt.Sprint(len(list.Items), " Events")
 	})
-	kit.Eventually(t, "the metrics tell", func() string {
+	kit.Eventually(t, "the metrics have the expected values", func() string {
 		_, body := p.Get(p.Metrics, "/metrics")
 		for _, want := range []string{
 			`resource_manager_tokens{state="failing"} 1`, `resource_manager_tokens{state="expired"} 0`,
@@ -84,18 +84,18 @@ func TestBinaryRequestsTokensIfEnabled(t *testing.T) {
 			`resource_manager_token_failures_total{reason="NamespaceNotAllowed"} 1`, "resource_manager_token_earliest_expiry_timestamp_seconds 1.",
 		} {
 			if !strings.Contains(body, want) {
-				return "no " + want
+				return "missing: " + want
 			}
 		}
 		return ""
 	})
 	if text := p.Written.String(); strings.Contains(text, "eyJ") {
-		t.Error("the log says that there is no token requestor, or what it got")
+		t.Error("the log contains a token")
 	}
 	p.Stop()
 }
 
-// TestBinaryDoesNothingUnlessEnabled: it is disabled by default.
+// TestBinaryDoesNothingUnlessEnabled checks that the token requestor is disabled by default.
 func TestBinaryDoesNothingUnlessEnabled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -103,11 +103,11 @@ func TestBinaryDoesNothingUnlessEnabled(t *testing.T) {
 	p := f.startBinary("{}")
 	kit.EventuallyTrue(t, "the controllers run", func() bool { return strings.Count(p.Written.String(), "Starting workers") == 2 })
 	if _, body := p.Get(p.Metrics, "/metrics"); strings.Contains(body, "resource_manager_token") || f.secret(f.source, "web").Data["token"] != nil {
-		t.Error("it runs although it is not enabled")
+		t.Error("the token requestor runs although it is not enabled")
 	}
 }
 
-// TestBinaryLooksAgainAtAResync: nobody tells the token requestor that a ServiceAccount was deleted, but the next resync finds out.
+// TestBinaryLooksAgainAtAResync checks that the next resync detects the deletion of a ServiceAccount, which triggers no event.
 func TestBinaryLooksAgainAtAResync(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,7 +128,7 @@ controllers: {tokenRequestor: {enabled: true}}
 	f.eventuallyToken(source.Namespace, "web", "web", first)
 }
 
-// TestNothingIsCleanedUpByDefault: as in gardener-resource-manager, ServiceAccount and target Secret stay, without any mark.
+// TestNothingIsCleanedUpByDefault checks that ServiceAccount and target Secret are kept without marks, as in gardener-resource-manager.
 func TestNothingIsCleanedUpByDefault(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -136,27 +136,28 @@ func TestNothingIsCleanedUpByDefault(t *testing.T) {
 	source := f.newSource("web", nil, f.sync("copy")...)
 	f.eventuallyToken(f.target, "copy", "web")
 	kit.Must(t, f.client.Delete(f.ctx, source))
-	f.newSource("next", nil) // is worked on later
+	f.newSource("next", nil) // reconciled later
 	f.eventuallyToken(f.source, "next", "next")
 	account, secret := f.account("web"), f.secret(f.target, "copy")
 	if account == nil || secret == nil || len(account.Labels)+len(account.Annotations)+len(secret.Labels)+len(secret.Annotations) != 0 {
-		t.Errorf("what is left is %v and %v", account, secret)
+		t.Errorf("the remaining objects are %v and %v", account, secret)
 	}
 }
 
-// wantGone waits until the ServiceAccount and the Secret of the target cluster are gone.
+// wantGone waits until the ServiceAccount and the Secret of the target cluster no longer exist.
 func (f *fixture) wantGone(account, secret string) {
 	f.Helper()
-	kit.Eventually(f, "ServiceAccount "+account+" and Secret "+secret+" are gone", func() string {
+	kit.Eventually(f, "ServiceAccount "+account+" and Secret "+secret+" no longer exist", func() string {
 		if f.account(account) != nil || f.secret(f.target, secret) != nil {
-			return "they are there"
+			return "at least one of them exists"
 		}
 		return ""
 	})
 }
 
-// TestCleanUp: with cleanUp, what the token requestor created is deleted once no source Secret names it, also if that happened while it
-// did not run. What was there before, is used by another one or belongs to a ManagedResource stays.
+// TestCleanUp checks that with cleanUp, objects that the token requestor created are deleted once no source Secret references them,
+// even if that happened while it did not run. Objects that existed before, that another source Secret uses or that belong to a
+// ManagedResource are kept.
 func TestCleanUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -183,7 +184,7 @@ func TestCleanUp(t *testing.T) {
 	f.eventuallyToken(f.target, "new", "new")
 	f.wantGone("none", "renamed")
 	if f.account("renamed") == nil {
-		t.Error("a ServiceAccount that another Secret names is gone")
+		t.Error("a ServiceAccount that another Secret references was deleted")
 	}
 	f.wantToken(string(f.secret(f.source, "sharing").Data["token"]), "renamed")
 	kit.Must(t, f.client.Delete(f.ctx, sharing))
@@ -203,7 +204,7 @@ func TestCleanUp(t *testing.T) {
 	f.wantGone("offline-renamed", "offline-renamed")
 	f.eventuallyToken(f.target, "newer", "newer")
 	if f.account("managed") == nil || f.account("mine") == nil || f.account("mine-too") == nil || f.secret(f.target, "mine") == nil {
-		t.Error("what is not the token requestor's is gone")
+		t.Error("an object that the token requestor did not create was deleted")
 	}
 }
 
@@ -221,8 +222,8 @@ func (f *fixture) manage(name, manifest string) *corev1.Secret {
 	return secret
 }
 
-// settledVersion returns the resourceVersion of a Secret once the ManagedResource and the token requestor have nothing more to do: both
-// have been asked to look again, and neither changed it.
+// settledVersion returns a Secret once the ManagedResource and the token requestor have nothing more to do: a reconciliation of both
+// was triggered, and neither changed the Secret.
 func (f *fixture) settledVersion(namespace, name, managedResource string) *corev1.Secret {
 	f.Helper()
 	for round := 0; ; round++ {
@@ -240,20 +241,20 @@ func (f *fixture) settledVersion(namespace, name, managedResource string) *corev
 			}
 			return ""
 		})
-		probe := f.newSource("", nil, accountKeys+"name", "probe") // the token requestor got so far, too
+		probe := f.newSource("", nil, accountKeys+"name", "probe") // the token requestor has caught up too
 		f.eventuallyToken(f.source, probe.Name, "probe")
 		after := f.secret(namespace, name)
 		if before != nil && before.ResourceVersion == after.ResourceVersion {
 			return after
 		}
 		if round == 20 {
-			f.Fatalf("Secret %s/%s changes again and again", namespace, name)
+			f.Fatalf("Secret %s/%s changes repeatedly", namespace, name)
 		}
 	}
 }
 
-// TestManagedResourceWithTheSourceSecret: a ManagedResource applies the source Secret, with a template or without, and the token
-// requestor fills it in. Neither undoes what the other did, and what the manifest changes beside the token is applied.
+// TestManagedResourceWithTheSourceSecret uses a ManagedResource that applies the source Secret, with or without a template, which the
+// token requestor fills. Neither reverts the other's changes. Changes of the manifest next to the token are applied.
 func TestManagedResourceWithTheSourceSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -268,7 +269,7 @@ func TestManagedResourceWithTheSourceSecret(t *testing.T) {
 		manifests := f.manage(name, text)
 		kit.Eventually(t, "the Secret has a token", func() string {
 			if secret := f.secret(f.source, name); secret == nil || f.tokenIn(secret) == "" {
-				return "it has none"
+				return "it has no token"
 			}
 			return ""
 		})
@@ -283,7 +284,7 @@ func TestManagedResourceWithTheSourceSecret(t *testing.T) {
 		})
 		kit.EventuallyTrue(t, "the change of the manifest is applied", func() bool { return f.secret(f.source, name).Labels["added"] == "later" })
 		if after := f.settledVersion(f.source, name, name); f.tokenIn(after) != token {
-			t.Errorf("%s: the token is another one", name)
+			t.Errorf("%s: the token was replaced", name)
 		}
 	}
 }
@@ -299,8 +300,8 @@ func (f *fixture) tokenIn(secret *corev1.Secret) string {
 	return config.AuthInfos["shoot--foo--bar-token"].Token
 }
 
-// TestManagedResourceWithTheTargetSecret: the same for the Secret of the target cluster, whether the ManagedResource or the token
-// requestor comes first.
+// TestManagedResourceWithTheTargetSecret checks the same for the Secret of the target cluster, with either the ManagedResource or the
+// token requestor first.
 func TestManagedResourceWithTheTargetSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -325,7 +326,7 @@ func TestManagedResourceWithTheTargetSecret(t *testing.T) {
 		if name == "resource-first" {
 			request()
 		} else {
-			// Its next look finds the kubeconfig that came with the manifest.
+			// The next reconciliation finds the kubeconfig of the manifest.
 			f.change(f.secret(f.source, "source-of-"+name), func(s *corev1.Secret) { annotate(s, "touched", "yes") })
 		}
 		kit.EventuallyTrue(t, "the token is in the kubeconfig", func() bool { return f.tokenIn(f.secret(f.target, name)) != "" })

@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// lifetimeOf returns for how long a token says that it is valid, and its audiences.
+// lifetimeOf returns the lifetime and the audiences that a token contains.
 func lifetimeOf(tb testing.TB, token string) (time.Duration, []string) {
 	tb.Helper()
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
@@ -36,7 +36,7 @@ func lifetimeOf(tb testing.TB, token string) (time.Duration, []string) {
 	return time.Duration(claims.Expires-claims.IssuedAt) * time.Second, claims.Audiences
 }
 
-// wantRenewal checks the timestamp of a Secret, which the API server's rounding may move by seconds.
+// wantRenewal checks the renewal time of a Secret, which may differ by seconds because the API server rounds times.
 func (f *fixture) wantRenewal(secret *corev1.Secret, in time.Duration) {
 	f.Helper()
 	got, err := time.Parse(time.RFC3339, secret.Annotations[renewal])
@@ -46,15 +46,15 @@ func (f *fixture) wantRenewal(secret *corev1.Secret, in time.Duration) {
 	}
 }
 
-// TestTokenInSecret: the ServiceAccount is created, a token of 12 hours for the audience gardener goes to data.token, and the
-// annotation tells when it is renewed.
+// TestTokenInSecret checks that the ServiceAccount is created, that data.token contains a token of 12 hours for the audience gardener,
+// and that the annotation contains its renewal time.
 func TestTokenInSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.newSource("web", map[string]string{"other": "kept"}, accountKeys+"labels", `{"some":"labels","foo":"bar"}`)
 	secret, result := f.reconcile("web")
 	if got := f.sent(); got != "GET secrets, GET secrets, GET serviceaccounts, PATCH serviceaccounts, POST serviceaccounts/token, PATCH secrets" {
-		t.Errorf("sent was %s", got)
+		t.Errorf("the requests are %s", got)
 	}
 	f.wantToken(string(secret.Data["token"]), "web")
 	if lifetime, audiences := lifetimeOf(t, string(secret.Data["token"])); lifetime != 12*time.Hour || !slices.Equal(audiences, []string{"gardener"}) {
@@ -63,17 +63,17 @@ func TestTokenInSecret(t *testing.T) {
 	const in = 12*time.Hour*8/10 + 12*time.Hour*8/10*25/1000 // jitter of 5 %, half of it
 	f.wantRenewal(secret, in)
 	if (result.RequeueAfter - in).Abs() > 2*time.Second {
-		t.Errorf("comes back after %s, want %s", result.RequeueAfter, in)
+		t.Errorf("the Secret is reconciled again after %s, want %s", result.RequeueAfter, in)
 	}
 	if keys := slices.Sorted(maps.Keys(secret.Data)); !slices.Equal(keys, []string{"other", "token"}) {
 		t.Errorf("the keys are %v", keys)
 	}
 	if len(secret.Finalizers) != 0 {
-		t.Errorf("there are finalizers %v", secret.Finalizers)
+		t.Errorf("the finalizers are %v", secret.Finalizers)
 	}
 	account := f.account("web")
 	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
-		t.Error("Pods mount the token by themselves")
+		t.Error("Pods mount the token automatically")
 	}
 	if !maps.Equal(account.Labels, map[string]string{"some": "labels", "foo": "bar"}) || len(account.Annotations) != 0 {
 		t.Errorf("the ServiceAccount has the labels %v and the annotations %v", account.Labels, account.Annotations)
@@ -83,7 +83,7 @@ func TestTokenInSecret(t *testing.T) {
 	}
 }
 
-// kubeconfigTemplate is the example of the concept document for an API server.
+// kubeconfigTemplate returns the example of the concept document, for the given API server.
 func kubeconfigTemplate(server string) string {
 	return `apiVersion: v1
 clusters:
@@ -106,7 +106,7 @@ users:
 `
 }
 
-// TestKubeconfig: the kubeconfig of the Secret gets token and CA bundle, so that it can be used.
+// TestKubeconfig checks that the kubeconfig of the Secret gets the token and the CA bundle, so that it can be used.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -126,19 +126,19 @@ func TestKubeconfig(t *testing.T) {
 			t.Errorf("%s: the user is %s", name, got)
 		}
 		if bytes, err := json.Marshal(string(secret.Data["kubeconfig"])); err != nil || strings.HasPrefix(string(bytes), `"{`) {
-			t.Errorf("%s: it is not written as YAML", name)
+			t.Errorf("%s: the kubeconfig is not written as YAML", name)
 		}
 	}
 }
 
-// TestCABundle: the bundle goes to a key of its own, follows its file, and goes away with it.
+// TestCABundle checks that the bundle is written to its own key, follows its file, and is removed with it.
 func TestCABundle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", nil, accountKeys+"inject-ca-bundle", "true")
 	secret, _ := f.reconcile("web")
 	if string(secret.Data["bundle.crt"]) != string(f.config.CAData) {
-		t.Error("the bundle is not that of the client configuration")
+		t.Error("the bundle differs from the bundle of the client configuration")
 	}
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	kit.Must(t, os.WriteFile(file, []byte("from a file"), 0o600))
@@ -159,7 +159,7 @@ func TestCABundle(t *testing.T) {
 	kit.Must(t, os.Remove(file))
 	f.change(source, func(s *corev1.Secret) { annotate(s, "touched", "again") })
 	if _, err := f.try("web"); err == nil || !strings.Contains(err.Error(), "CA bundle") {
-		t.Errorf("a file that is missing: %v", err)
+		t.Errorf("the error for a missing file is %v", err)
 	}
 	f.start(func(r *tokenrequestor.Reconciler) { r.Target.CAData = nil })
 	if secret, _ = f.reconcile("web"); secret.Data["bundle.crt"] != nil {
@@ -167,7 +167,7 @@ func TestCABundle(t *testing.T) {
 	}
 }
 
-// TestExpirationDuration: the annotation decides about the lifetime, in whole seconds.
+// TestExpirationDuration checks that the annotation determines the lifetime, in whole seconds.
 func TestExpirationDuration(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -182,7 +182,7 @@ func TestExpirationDuration(t *testing.T) {
 	}
 }
 
-// TestReasonsToRenew: each cause has a new token requested, and nothing else has.
+// TestReasonsToRenew checks that each reason causes the request of a new token, and nothing else does.
 func TestReasonsToRenew(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -224,7 +224,7 @@ func TestReasonsToRenew(t *testing.T) {
 	}
 }
 
-// TestUnreadableTimestamp: what somebody wrote there is replaced.
+// TestUnreadableTimestamp checks that an invalid timestamp is replaced.
 func TestUnreadableTimestamp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -234,14 +234,15 @@ func TestUnreadableTimestamp(t *testing.T) {
 	f.wantRenewal(secret, 12*time.Hour*8/10+12*time.Hour*8/10*25/1000)
 }
 
-// TestTargetSync: the token goes to a Secret of the target cluster, whose other data stays; the source Secret keeps the timestamp.
+// TestTargetSync checks that the token is written to a Secret of the target cluster, whose other data is kept. The source Secret keeps
+// the timestamp.
 func TestTargetSync(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	source := f.newSource("web", map[string]string{"mine": "kept"}, accountKeys+"inject-ca-bundle", "true")
 	secret, _ := f.reconcile("web")
 	if secret.Data["token"] == nil || secret.Data["bundle.crt"] == nil {
-		t.Fatal("there is no token")
+		t.Fatal("the Secret has no token, or no bundle")
 	}
 	f.change(source, func(s *corev1.Secret) { annotate(s, f.sync("copy")...) })
 	secret, _ = f.reconcile("web")
@@ -257,7 +258,7 @@ func TestTargetSync(t *testing.T) {
 		t.Error("the cause is not counted")
 	}
 
-	// Its other data stays, and a kubeconfig that it has gets the token.
+	// The other data of the target Secret is kept, and if it has a kubeconfig, the token is written there.
 	target.Data = map[string][]byte{"theirs": []byte("kept"), "kubeconfig": []byte(kubeconfigTemplate(f.config.Host))}
 	kit.Must(t, f.client.Update(f.ctx, target))
 	f.start(nil)
@@ -272,7 +273,7 @@ func TestTargetSync(t *testing.T) {
 	f.start(nil)
 	f.sent()
 	if f.reconcile("web"); strings.Contains(f.sent(), "POST serviceaccounts/token") {
-		t.Error("a token in the target Secret that is fine is renewed")
+		t.Error("a valid token in the target Secret was renewed")
 	}
 	kit.Must(t, f.client.Delete(f.ctx, target))
 	f.start(nil)
@@ -280,8 +281,8 @@ func TestTargetSync(t *testing.T) {
 	f.wantToken(string(f.secret(f.target, "copy").Data["token"]), "web")
 }
 
-// TestTemplateOfTheSourceStays: a kubeconfig in the source Secret loses the token alone when the token goes to the target cluster, and
-// gets it again when it does not.
+// TestTemplateOfTheSourceStays checks that a kubeconfig in the source Secret loses only the token if the token is written to the target
+// cluster, and gets it again otherwise.
 func TestTemplateOfTheSourceStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -301,7 +302,8 @@ func TestTemplateOfTheSourceStays(t *testing.T) {
 	f.wantToken(config.AuthInfos["shoot--foo--bar-token"].Token, "web")
 }
 
-// TestLabels: labels that leave the annotation go, those of others stay, those that gardener-resource-manager set are taken over.
+// TestLabels checks that labels that are removed from the annotation are deleted, that labels of other clients are kept, and that
+// labels of gardener-resource-manager are taken over.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -341,7 +343,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestNamespaceHasToExist: it is tried again, and an Event says so.
+// TestNamespaceHasToExist checks that a missing namespace is retried and reported in an Event.
 func TestNamespaceHasToExist(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -353,16 +355,16 @@ func TestNamespaceHasToExist(t *testing.T) {
 	}
 	f.wantEvent("Warning RequestRefused", "create ServiceAccount "+f.target+"-later/web of the target cluster")
 	if event := f.event(); event != "" {
-		t.Errorf("told twice: %s", event)
+		t.Errorf("the Event was recorded twice: %s", event)
 	}
 	kit.Must(t, f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.target + "-later"}}))
 	secret, _ := f.reconcile("web")
 	if !f.accepted(string(secret.Data["token"])).Authenticated {
-		t.Error("there is no token after all")
+		t.Error("the Secret has no valid token")
 	}
 }
 
-// TestSelection: purpose, class and namespace decide who is responsible.
+// TestSelection checks that purpose, class and namespace determine the responsible token requestor.
 func TestSelection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

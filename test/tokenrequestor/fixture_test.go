@@ -35,7 +35,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// shared accepts the audience of the tokens, as the API servers of Gardener's clusters do, so that they can be used.
+// shared accepts the audience of the tokens like the API servers of Gardener's clusters, so that the tokens can be used.
 var shared = controlplane.Shared{Options: controlplane.Options{APIServerArgs: map[string][]string{
 	"api-audiences": {"https://kubernetes.default.svc.cluster.local", "gardener"},
 }}}
@@ -45,12 +45,12 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// fixture is a namespace of the source and one of the target cluster, which are one cluster, and a reconciler of which the test makes
-// every call. The API server's clock is the one of the test, with a skew.
+// fixture has one namespace each for the source and the target cluster, which are the same cluster, and a reconciler that the test
+// calls. The API server's clock is the clock of the test plus a skew.
 type fixture struct {
 	*testing.T
 	ctx context.Context
-	// client is the test's own.
+	// client is the client of the test.
 	client         client.Client
 	kubernetes     kubernetes.Interface
 	config         *rest.Config
@@ -62,7 +62,7 @@ type fixture struct {
 	requests       *kit.Requests
 	server         *server
 	log            *logLines
-	// random is what jitter is made of.
+	// random is the random number for the jitter.
 	random float64
 }
 
@@ -70,9 +70,9 @@ type fixture struct {
 type server struct {
 	clock *clocktesting.FakeClock
 	mu    sync.Mutex
-	// skew is by how much the API server's clock is ahead.
+	// skew is how far the API server's clock is ahead.
 	skew time.Duration
-	// answer is asked before the API server; nil passes the request on.
+	// answer may answer in place of the API server. If it returns nil, the request is forwarded.
 	answer func(*http.Request) (*http.Response, error)
 }
 
@@ -152,7 +152,7 @@ func newScheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// start replaces the reconciler by one that has just been started.
+// start replaces the reconciler by a newly started one.
 func (f *fixture) start(tune func(*tokenrequestor.Reconciler)) {
 	f.Helper()
 	config := rest.CopyConfig(f.config)
@@ -162,7 +162,7 @@ func (f *fixture) start(tune func(*tokenrequestor.Reconciler)) {
 	clock := tokenrequestor.NewServerClock(f.clock)
 	config = rest.CopyConfig(config)
 	config.Wrap(f.server.wrap)
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // what stands in for the API server speaks it
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // the simulated API server supports only JSON
 	config.Wrap(clock.Wrap)
 	target, err := kubernetes.NewForConfig(config)
 	kit.Must(f, err)
@@ -185,7 +185,7 @@ const (
 	renewal     = accountKeys + "token-renew-timestamp"
 )
 
-// newSource creates a Secret that asks for a token of the ServiceAccount of its name. Without a name it gets one.
+// newSource creates a Secret that requests a token of the ServiceAccount of its name. Without a name, the API server generates one.
 func (f *fixture) newSource(name string, data map[string]string, annotations ...string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{
@@ -218,7 +218,7 @@ func annotate(obj client.Object, annotations ...string) {
 	obj.SetAnnotations(all)
 }
 
-// sync are the annotations that have the token copied.
+// sync returns the annotations that make the token requestor write the token to a target Secret.
 func (f *fixture) sync(name string) []string {
 	return []string{targetKeys + "name", name, targetKeys + "namespace", f.target}
 }
@@ -241,7 +241,7 @@ func (f *fixture) reconcile(name string) (*corev1.Secret, reconcile.Result) {
 	return f.secret(f.source, name), result
 }
 
-// secret reads a Secret; nil if there is none.
+// secret reads a Secret. It returns nil if the Secret does not exist.
 func (f *fixture) secret(namespace, name string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{}
@@ -253,7 +253,7 @@ func (f *fixture) secret(namespace, name string) *corev1.Secret {
 	return secret
 }
 
-// account reads a ServiceAccount of the target cluster; nil if there is none.
+// account reads a ServiceAccount of the target cluster. It returns nil if the ServiceAccount does not exist.
 func (f *fixture) account(name string) *corev1.ServiceAccount {
 	f.Helper()
 	account := &corev1.ServiceAccount{}
@@ -265,7 +265,7 @@ func (f *fixture) account(name string) *corev1.ServiceAccount {
 	return account
 }
 
-// accepted tells what the API server says of a token.
+// accepted returns the API server's review of a token.
 func (f *fixture) accepted(token string) authenticationv1.TokenReviewStatus {
 	f.Helper()
 	review, err := f.kubernetes.AuthenticationV1().TokenReviews().Create(f.ctx, &authenticationv1.TokenReview{
@@ -275,21 +275,21 @@ func (f *fixture) accepted(token string) authenticationv1.TokenReviewStatus {
 	return review.Status
 }
 
-// wantToken checks that a token is one of a ServiceAccount.
+// wantToken checks that a token belongs to a ServiceAccount.
 func (f *fixture) wantToken(token, account string) {
 	f.Helper()
 	status := f.accepted(token)
 	if !status.Authenticated || status.User.Username != "system:serviceaccount:"+f.target+":"+account {
-		f.Errorf("the API server says %+v of the token of %s", status, account)
+		f.Errorf("the review is %+v for the token of %s", status, account)
 	}
 }
 
-// sent returns the requests since the last call, as "<method> <resource>", where a resource has its subresource.
+// sent returns the requests since the last call as "<method> <resource>". The resource includes its subresource.
 func (f *fixture) sent() string {
 	var all []string
 	for _, request := range f.requests.Single() {
 		if request.Path == "/api" || request.Path == "/apis" {
-			continue // a new client finds out what there is
+			continue // discovery of a new client
 		}
 		parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(request.Path, "/api/v1/namespaces/"), "/apis/"), "/")
 		switch {
@@ -305,7 +305,7 @@ func (f *fixture) sent() string {
 	return strings.Join(all, ", ")
 }
 
-// event returns the next Event, nothing if there is none.
+// event returns the next Event. It is empty if none was recorded.
 func (f *fixture) event() string {
 	select {
 	case event := <-f.recorder.Events:
@@ -337,6 +337,6 @@ func (f *fixture) metric(name, label string) float64 {
 			}
 		}
 	}
-	f.Errorf("there is no metric %s %s", name, label)
+	f.Errorf("no metric %s %s found", name, label)
 	return 0
 }

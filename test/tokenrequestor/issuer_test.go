@@ -17,20 +17,20 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// issuer stands in for the token API of the API server, whose clock no test can set: it issues tokens and reviews them by a clock
-// that is ahead of that of the reconciler by the skew of the server. All else goes to the API server.
+// issuer simulates the token API of the API server, whose clock tests cannot set. It issues and reviews tokens by a clock that is ahead
+// of the reconciler's by the skew of the server. All other requests are forwarded to the API server.
 type issuer struct {
 	tb     testing.TB
 	clock  *clocktesting.FakeClock
 	server *server
 
 	mu sync.Mutex
-	// expires are the tokens that were issued, requests how many were asked for and reviewed.
+	// expires contains the issued tokens. requests is the number of requested tokens, reviews the number of reviews.
 	expires           map[string]time.Time
 	requests, reviews int
 }
 
-// simulateTokens has an issuer answer.
+// simulateTokens makes an issuer answer the requests for tokens and reviews.
 func (f *fixture) simulateTokens() *issuer {
 	i := &issuer{tb: f, clock: f.clock, server: f.server, expires: map[string]time.Time{}}
 	f.server.set(func(s *server) { s.answer = i.answer })

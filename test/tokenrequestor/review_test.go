@@ -14,8 +14,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestAudienceThatIsNotAccepted: an API server that lets nobody in with the audience of the tokens, as is the default, and that issues
-// tokens for an hour at most. The review carries the audience, so that the token counts as valid, and the returned expiry decides.
+// TestAudienceThatIsNotAccepted uses an API server that does not accept the audience of the tokens, as is the default, and that issues
+// tokens for at most an hour. The review contains the audience, so the token counts as valid. The returned expiry determines the
+// renewal.
 func TestAudienceThatIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -32,21 +33,21 @@ func TestAudienceThatIsNotAccepted(t *testing.T) {
 	f.wantToken(string(first.Data["token"]), "web")
 	f.wantRenewal(first, time.Hour*8/10+time.Hour*8/10*25/1000)
 	if result.RequeueAfter > time.Hour*84/100 {
-		t.Errorf("comes back after %s, when the token has expired", result.RequeueAfter)
+		t.Errorf("the Secret is reconciled again after %s, when the token has expired", result.RequeueAfter)
 	}
 	for range 3 {
 		f.start(nil)
 		f.sent()
 		if second, _ := f.reconcile("web"); string(second.Data["token"]) != string(first.Data["token"]) {
-			t.Fatal("a token that is fine is renewed")
+			t.Fatal("a valid token was renewed")
 		}
 		if sent := f.sent(); !strings.HasSuffix(sent, "POST tokenreviews") {
-			t.Errorf("sent was %s", sent)
+			t.Errorf("the requests are %s", sent)
 		}
 	}
 }
 
-// reviews has the API server answer reviews of tokens.
+// reviews makes the API server give an answer to reviews of tokens.
 func (f *fixture) reviews(status int, body string) {
 	f.server.set(func(s *server) {
 		s.answer = func(request *http.Request) (*http.Response, error) {
@@ -60,7 +61,8 @@ func (f *fixture) reviews(status int, body string) {
 
 const rejection = `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false,"error":"no"}}`
 
-// TestAPIServerThatRejectsAllTokens: a new token is requested once; that it is rejected too is told, and there is no busy loop.
+// TestAPIServerThatRejectsAllTokens checks that a new token is requested once, that its rejection is reported, and that the reconciler
+// does not retry in a loop.
 func TestAPIServerThatRejectsAllTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,35 +79,35 @@ func TestAPIServerThatRejectsAllTokens(t *testing.T) {
 		f.reconcile("web")
 	}
 	if sent := f.sent(); strings.Contains(sent, "POST") {
-		t.Errorf("at rest, sent was %s", sent)
+		t.Errorf("at rest, the requests are %s", sent)
 	}
 	before := f.secret(f.source, "web").Annotations[renewal]
-	for range 5 { // somebody changes the Secret, again and again
+	for range 5 { // another client changes the Secret repeatedly
 		f.change(source, func(s *corev1.Secret) { annotate(s, "touched", time.Now().String()) })
 		_, result := f.reconcile("web")
 		due, err := time.Parse(time.RFC3339, before)
 		kit.Must(t, err)
 		if wait := due.Sub(f.clock.Now()); (result.RequeueAfter - wait).Abs() > 2*time.Second {
-			t.Errorf("comes back after %s, want %s, when the token is due", result.RequeueAfter, wait)
+			t.Errorf("the Secret is reconciled again after %s, want %s, when the token is due", result.RequeueAfter, wait)
 		}
 	}
 	f.wantEvent("Warning TokenRejected", "rejects the token that it issued")
 	if event := f.event(); event != "" {
-		t.Errorf("told twice: %s", event)
+		t.Errorf("the Event was recorded twice: %s", event)
 	}
 	if f.metric("token_renewals_total", "Rejected") != 1 || f.metric("token_failures_total", "TokenRejected") != 5 {
-		t.Error("it is not counted")
+		t.Error("the rejections are not counted")
 	}
 	f.clock.Step(10 * time.Minute)
 	f.change(source, func(s *corev1.Secret) { annotate(s, "touched", "") })
 	f.reconcile("web")
 	if f.metric("token_renewals_total", "Rejected") != 2 {
-		t.Error("after ten minutes it is not tried again")
+		t.Error("no new token was requested after ten minutes")
 	}
 }
 
-// TestReviewThatFails: a review that fails is an error and no reason to renew; one that is forbidden is done without. What is due is
-// renewed without a review.
+// TestReviewThatFails checks that a failed review is an error and no reason for a renewal. If reviews are forbidden, the token is kept
+// without one. A token that is due is renewed without a review.
 func TestReviewThatFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -133,11 +135,11 @@ func TestReviewThatFails(t *testing.T) {
 	f.sent()
 	second, _ := f.reconcile("web")
 	if sent := f.sent(); strings.Contains(sent, "tokenreviews") || string(second.Data["token"]) == string(first.Data["token"]) {
-		t.Errorf("the token is due, but sent was %s", sent)
+		t.Errorf("the token is due, but the requests are %s", sent)
 	}
 }
 
-// TestDeletedServiceAccount: a restart finds that the ServiceAccount is gone, or another one, and brings back a token that is valid.
+// TestDeletedServiceAccount checks that a restart detects a deleted or recreated ServiceAccount and requests a valid token.
 func TestDeletedServiceAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -149,7 +151,8 @@ func TestDeletedServiceAccount(t *testing.T) {
 	f.wantToken(string(secret.Data["token"]), "web")
 }
 
-// TestRest: a Secret that needs nothing costs no request, whether it is looked at, or its own change comes back as an event.
+// TestRest checks that a Secret that needs nothing causes no requests, whether it is reconciled periodically or after an event of its
+// own change.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -161,20 +164,20 @@ func TestRest(t *testing.T) {
 		result, err := f.try("web")
 		kit.Must(t, err)
 		if want := due.Sub(f.clock.Now()); result.RequeueAfter != want {
-			t.Fatalf("comes back after %s, want %s", result.RequeueAfter, want)
+			t.Fatalf("the Secret is reconciled again after %s, want %s", result.RequeueAfter, want)
 		}
-		if sent := f.sent(); sent != "GET secrets" { // in the place of the cache
-			t.Fatalf("sent was %s", sent)
+		if sent := f.sent(); sent != "GET secrets" { // instead of a read from the cache
+			t.Fatalf("the requests are %s", sent)
 		}
 	}
 	f.reconcile("web")
 	if sent := f.sent(); sent != "GET secrets, GET secrets, GET serviceaccounts, POST serviceaccounts/token, PATCH secrets" {
-		t.Errorf("for the renewal, sent was %s", sent)
+		t.Errorf("for the renewal, the requests are %s", sent)
 	}
 }
 
-// TestClockSkew: the API server's clock is an hour ahead or behind, and a replica with another clock takes over. Renewals come when they
-// should by the clock that decides, the API server's.
+// TestClockSkew uses an API server whose clock is an hour ahead or behind. Then a replica with another clock takes over. Renewals
+// happen on time by the API server's clock, which is the relevant one.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
@@ -186,20 +189,20 @@ func TestClockSkew(t *testing.T) {
 			secret, result := f.reconcile("web")
 			const in = time.Hour*8/10 + time.Hour*8/10*25/1000
 			if (result.RequeueAfter - in).Abs() > 2*time.Second {
-				t.Errorf("comes back after %s, want %s", result.RequeueAfter, in)
+				t.Errorf("the Secret is reconciled again after %s, want %s", result.RequeueAfter, in)
 			}
-			f.wantRenewal(secret, skew+in) // in the API server's time
+			f.wantRenewal(secret, skew+in) // by the API server's clock
 
-			// Ten minutes later another replica takes over, whose clock is right.
+			// Ten minutes later, another replica with a correct clock takes over.
 			f.clock.Step(skew + 10*time.Minute)
 			f.server.set(func(s *server) { s.skew = 0 })
 			f.start(nil)
 			again, result := f.reconcile("web")
 			if string(again.Data["token"]) != string(secret.Data["token"]) {
-				t.Error("a token that is not due is renewed")
+				t.Error("a token that is not due was renewed")
 			}
 			if (result.RequeueAfter - in + 10*time.Minute).Abs() > 2*time.Second {
-				t.Errorf("the next replica comes back after %s", result.RequeueAfter)
+				t.Errorf("the next replica reconciles the Secret again after %s", result.RequeueAfter)
 			}
 		})
 	}

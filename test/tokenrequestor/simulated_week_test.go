@@ -19,27 +19,27 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var weekSecrets = flag.Int("tokens.secrets", 30, "how many Secrets TestWeek has")
+var weekSecrets = flag.Int("tokens.secrets", 30, "number of Secrets of TestWeek")
 
-// week is a simulated week. Times are those of the API server.
+// week is a simulated week. Times are by the API server's clock.
 type week struct {
 	*fixture
 	tokens *issuer
 	random *rand.Rand
 
 	mu sync.Mutex
-	// due says when a Secret has to be looked at again, expires when its token does, renewals when it got a new one.
+	// due is when a Secret has to be reconciled again, expires when its token expires, renewals when it got new tokens.
 	due, expires map[string]time.Time
 	renewals     map[string][]time.Time
 }
 
-// TestWeek is a week of the real reconciler on a real API server, with a token API whose clock can be set (-tokens.secrets sets the
-// number of Secrets). Each day another replica takes over, whose clock is an hour ahead, right, or an hour behind. The token of each
-// Secret has to be valid at every instant, and nothing but renewals and the looks of a new replica may cost requests.
+// TestWeek simulates a week of the real reconciler on a real API server, with a token API whose clock can be set (-tokens.secrets sets
+// the number of Secrets). Each day, another replica takes over. Its clock is an hour ahead, correct, or an hour behind. The token of
+// each Secret has to be valid at every instant. Only renewals and the first reconciliations of a new replica may cause requests.
 func TestWeek(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.ctx = log.IntoContext(context.WithoutCancel(t.Context()), log.Log) // no lines for each renewal
+	f.ctx = log.IntoContext(context.WithoutCancel(t.Context()), log.Log) // no log line for each renewal
 	w := &week{
 		fixture: f, tokens: f.simulateTokens(), random: rand.New(rand.NewPCG(1, 2)),
 		due: map[string]time.Time{}, expires: map[string]time.Time{}, renewals: map[string][]time.Time{},
@@ -57,7 +57,7 @@ func TestWeek(t *testing.T) {
 
 func nameOf(i int) string { return fmt.Sprintf("web-%d", i) }
 
-// lifetimeFor has most tokens last for the default of twelve hours, one for an hour, and two for thirty days.
+// lifetimeFor makes most tokens last for the default of twelve hours, one for an hour, and two for thirty days.
 func lifetimeFor(i int) []string {
 	switch i {
 	case 0:
@@ -68,7 +68,7 @@ func lifetimeFor(i int) []string {
 	return nil
 }
 
-// takeOver starts a replica by whose clock the API server is ahead, and has it look at all Secrets.
+// takeOver starts a replica and makes it reconcile all Secrets. The API server's clock is ahead of the replica's by skew.
 func (w *week) takeOver(skew time.Duration) {
 	w.Helper()
 	now := w.tokens.now()
@@ -86,7 +86,7 @@ func (w *week) takeOver(skew time.Duration) {
 	}
 }
 
-// runUntil lets time pass, as far as the next Secret each time.
+// runUntil advances the clock until end, each time to the next Secret that is due.
 func (w *week) runUntil(end time.Time) {
 	w.Helper()
 	for {
@@ -109,7 +109,7 @@ func (w *week) runUntil(end time.Time) {
 	}
 }
 
-// reconcileDue reconciles what is due within the same seconds.
+// reconcileDue reconciles the Secrets that are due within a few seconds.
 func (w *week) reconcileDue(now time.Time) {
 	w.Helper()
 	waits := map[string]time.Duration{}
@@ -127,7 +127,7 @@ func (w *week) reconcileDue(now time.Time) {
 				return err
 			}
 			if wait > 0 && result.RequeueAfter <= wait {
-				return nil // it was looked at some seconds too soon
+				return nil // it was reconciled some seconds too early
 			}
 			w.learn(name, now, now.Add(result.RequeueAfter))
 			return nil
@@ -136,7 +136,7 @@ func (w *week) reconcileDue(now time.Time) {
 	kit.Must(w, group.Wait())
 }
 
-// learn takes in what a reconcile did.
+// learn records the result of a reconciliation.
 func (w *week) learn(name string, now, due time.Time) {
 	secret := w.secret(w.source, name)
 	expires := w.tokens.expiry(secret.Data["token"])
@@ -149,7 +149,7 @@ func (w *week) learn(name string, now, due time.Time) {
 	}
 }
 
-// report checks and prints what the week took.
+// report checks and prints the results of the week.
 func (w *week) report(begin time.Time) {
 	w.Helper()
 	total, least, most := 0, 1<<30, 0
@@ -182,7 +182,7 @@ func (w *week) report(begin time.Time) {
 		sent[one]++
 	}
 	if sent["PATCH secrets"] != total || sent["PATCH serviceaccounts"] != *weekSecrets {
-		w.Errorf("sent was %v for %d tokens", sent, total)
+		w.Errorf("the requests are %v for %d tokens", sent, total)
 	}
 	w.Logf("%d Secrets: %d tokens in a week, all valid at every instant; at most %d renewals in one minute", *weekSecrets, total, slices.Max(slices.Collect(maps.Values(perMinute))))
 	w.Logf("requests: %v", sent)

@@ -27,7 +27,7 @@ func (w *world) account(name string) *rest.Config {
 	return config
 }
 
-// grant gives the ServiceAccount "manager" rights in the whole cluster until the test ends, or the binding is deleted.
+// grant grants cluster-wide rights to the ServiceAccount "manager" until the test ends or the binding is deleted.
 func (w *world) grant(name string, rules []rbacv1.PolicyRule) client.Object {
 	w.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: w.namespace + "-" + name + "-"}, Rules: rules}
@@ -45,8 +45,9 @@ func (w *world) grant(name string, rules []rbacv1.PolicyRule) client.Object {
 	return binding
 }
 
-// TestTokenOfTargetExpires has the token in the file of the target's kubeconfig become invalid, as one that is expired, and then be
-// replaced. Nothing is lost meanwhile, the condition tells, and all goes on with the new one without a restart.
+// TestTokenOfTargetExpires makes the token in the file of the target's kubeconfig invalid, as if it had expired,
+// and then replaces it. No object may be lost in between, the condition must report the problem, and processing
+// must continue with the new token without a restart.
 func TestTokenOfTargetExpires(t *testing.T) {
 	takesLong(t) // client-go reads the file again after a minute
 	t.Parallel()
@@ -80,8 +81,8 @@ func TestTokenOfTargetExpires(t *testing.T) {
 	p.Stop()
 }
 
-// TestKubeconfigRotated replaces the kubeconfig of the target by one with other credentials, and restarts the resource-manager, as
-// whoever rotates it has to: nothing is written because of that.
+// TestKubeconfigRotated replaces the kubeconfig of the target with one that has other credentials, and restarts
+// the resource-manager, as a rotation requires. This must not cause any write.
 func TestKubeconfigRotated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

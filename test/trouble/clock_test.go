@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// skewed is a clock that is wrong.
+// skewed is a clock with an offset.
 type skewed struct {
 	clock.RealClock
 	by time.Duration
@@ -20,7 +20,7 @@ func (s skewed) Now() time.Time { return s.RealClock.Now().Add(s.by) }
 
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
-// movable is a clock that a test can put forward.
+// movable is a clock that a test can move forward.
 type movable struct {
 	clock.RealClock
 	by *atomic.Int64
@@ -30,7 +30,7 @@ func (m movable) Now() time.Time { return m.RealClock.Now().Add(time.Duration(m.
 
 func (m movable) Since(t time.Time) time.Duration { return m.Now().Sub(t) }
 
-// TestClockSkew has the clock of the resource-manager differ from that of the API server by an hour.
+// TestClockSkew makes the clock of the resource-manager differ from that of the API server by an hour.
 func TestClockSkew(t *testing.T) {
 	for name, by := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {

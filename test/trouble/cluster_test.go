@@ -17,7 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// restarts kills the API server of a resource-manager while users change everything by another one, and starts it again.
+// restarts kills the API server of a resource-manager while users change everything through another one, and
+// starts it again.
 func restarts(t *testing.T, server *controlplane.APIServer) {
 	t.Helper()
 	w := newWorld(t)
@@ -32,7 +33,7 @@ func restarts(t *testing.T, server *controlplane.APIServer) {
 	s.calm()
 }
 
-// TestStartBesideAPIServers starts the program while neither API server answers yet. It waits for them.
+// TestStartBesideAPIServers starts the program before the API servers respond. The program must wait for them.
 func TestStartBesideAPIServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,14 +57,14 @@ func TestStartBesideAPIServers(t *testing.T) {
 	program := w.startBinary(w.kubeconfigOf(source.config()), w.kubeconfigOf(target.config()), noElection)
 	w.eventuallyHolds("in the end")
 	if waits := strings.Count(program.Written.String(), "Waiting for the API server"); waits != 4 {
-		t.Errorf("it has waited %d times, and says:\n%s", waits, program.Written)
+		t.Errorf("the program waited %d times, want 4, output:\n%s", waits, program.Written)
 	}
 }
 
-// TestDiskFull fills the quota of etcd, so that it takes no more writes, and makes room again. What was declared before is there then,
-// and what was changed meanwhile is put back.
+// TestDiskFull fills the quota of etcd, so that it rejects writes, and makes room again. Afterwards the objects
+// declared before must exist, and changes made in between must be corrected.
 func TestDiskFull(t *testing.T) {
-	takesLong(t) // a control plane of its own
+	takesLong(t) // starts its own control plane
 	t.Parallel()
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{EtcdArgs: map[string][]string{"quota-backend-bytes": {fmt.Sprint(32 << 20)}}})
 	kit.Must(t, err)
@@ -87,12 +88,12 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	w.eventuallyRefused()
-	w.delete(configMap("deleted", "")) // etcd takes deletions only
+	w.delete(configMap("deleted", "")) // etcd accepts only deletions
 	for i := range 40 {
 		filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fillers, Name: fmt.Sprint("filler-", i)}}
 		kit.Must(t, client.IgnoreNotFound(w.client.Delete(t.Context(), filler)))
 	}
-	kit.Eventually(t, "there is room again", func() string {
+	kit.Eventually(t, "etcd has room again", func() string {
 		store.makeRoom()
 		return kit.TextOf(w.probe())
 	})
@@ -104,13 +105,13 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// eventuallyRefused waits until etcd takes no writes.
+// eventuallyRefused waits until etcd rejects writes.
 func (w *world) eventuallyRefused() {
 	w.Helper()
-	kit.EventuallyTrue(w, "nothing can be written", func() bool { return w.probe() != nil })
+	kit.EventuallyTrue(w, "writes fail", func() bool { return w.probe() != nil })
 }
 
-// probe tells whether something can be written.
+// probe returns an error if writes fail.
 func (w *world) probe() error {
 	return w.client.Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "probe-"}})
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// etcd is asked by its HTTP gateway.
+// etcd calls etcd through its HTTP gateway.
 type etcd struct {
 	testing.TB
 	address *url.URL
 }
 
-// call calls a method and decodes its answer.
+// call calls a method and decodes its response.
 func (e etcd) call(method string, request map[string]any, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -51,7 +51,7 @@ func (e etcd) call(method string, request map[string]any, answer any) error {
 	return json.Unmarshal(content, answer)
 }
 
-// compact has etcd forget all states but the present one.
+// compact removes all revisions except the current one from etcd.
 func (e etcd) compact() {
 	e.Helper()
 	var status struct {
@@ -61,12 +61,12 @@ func (e etcd) compact() {
 	}
 	kit.Must(e, e.call("/v3/maintenance/status", map[string]any{}, &status))
 	err := e.call("/v3/kv/compaction", map[string]any{"revision": status.Header.Revision, "physical": true}, &struct{}{})
-	if err != nil && !strings.Contains(err.Error(), "has been compacted") { // there is nothing more to forget
+	if err != nil && !strings.Contains(err.Error(), "has been compacted") { // nothing left to compact
 		e.Fatal(err)
 	}
 }
 
-// alarms returns the alarms that there are.
+// alarms returns the active alarms.
 func (e etcd) alarms() []map[string]any {
 	e.Helper()
 	var answer struct {
@@ -76,7 +76,7 @@ func (e etcd) alarms() []map[string]any {
 	return answer.Alarms
 }
 
-// makeRoom has etcd give back the space of what was deleted, and take writes again.
+// makeRoom releases the space of deleted objects and disarms the alarms, so that etcd accepts writes again.
 func (e etcd) makeRoom() {
 	e.Helper()
 	e.compact()
@@ -87,15 +87,16 @@ func (e etcd) makeRoom() {
 	}
 }
 
-// laggingEtcd is a proxy in front of etcd, whose watches are behind while a gate is shut. All else is answered at once.
+// laggingEtcd is a proxy in front of etcd. Watches lag behind while its gate is shut. All other requests are
+// answered at once.
 type laggingEtcd struct {
 	*url.URL
 	gate gate
-	// cut ends all connections of etcd's clients.
+	// cut closes all connections of etcd's clients.
 	cut func()
 }
 
-// newLaggingEtcd starts a proxy that ends with the test.
+// newLaggingEtcd starts a proxy that stops with the test.
 func newLaggingEtcd(tb testing.TB, etcd *url.URL) *laggingEtcd {
 	tb.Helper()
 	lagging := &laggingEtcd{}
@@ -105,7 +106,7 @@ func newLaggingEtcd(tb testing.TB, etcd *url.URL) *laggingEtcd {
 	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(etcd)
-			r.Out.Header.Set("Te", "trailers") // which gRPC wants, and is not passed on as it concerns the connection
+			r.Out.Header.Set("Te", "trailers") // gRPC requires this hop-by-hop header, which the proxy removes
 		},
 		Transport: kit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := transport.RoundTrip(r)

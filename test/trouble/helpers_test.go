@@ -31,17 +31,17 @@ func onResource(resource string, disturbed stream) func(*http.Request) stream {
 	}
 }
 
-// ignore has a ManagedResource left alone.
+// ignore marks a ManagedResource as ignored.
 func ignore(mr *resourcesv1alpha1.ManagedResource) {
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 }
 
-// heed ends that.
-func heed(mr *resourcesv1alpha1.ManagedResource) { mr.Annotations = nil }
+// removeAnnotations removes this mark.
+func removeAnnotations(mr *resourcesv1alpha1.ManagedResource) { mr.Annotations = nil }
 
 func withoutFinalizers(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = nil }
 
-// gone tells whether the ManagedResource of a UID is gone.
+// gone reports whether the ManagedResource with a UID no longer exists.
 func (w *world) gone(name string, uid types.UID) bool {
 	w.Helper()
 	mr := w.managedResource(name)
@@ -52,7 +52,7 @@ func (w *world) gone(name string, uid types.UID) bool {
 	return err != nil || mr.UID != uid
 }
 
-// atLeast objects to a number that is too small.
+// atLeast reports an objection if a number is too small.
 func atLeast(want, got int) string {
 	if got >= want {
 		return ""
@@ -71,7 +71,7 @@ func readsOf(p *proxy, path string) int {
 	return count
 }
 
-// witness is told the events of watches.
+// witness records the events of watches.
 type witness struct {
 	mu     sync.Mutex
 	events bytes.Buffer
@@ -83,7 +83,7 @@ func (w *witness) sees(event []byte) {
 	w.events.Write(event)
 }
 
-// eventuallyHasSeen waits until a watch has shown the present state of a ManagedResource.
+// eventuallyHasSeen waits until a watch has shown the current state of a ManagedResource.
 func (w *witness) eventuallyHasSeen(world *world, name string) {
 	world.Helper()
 	kit.Eventually(world, "the watch shows "+name, func() string {
@@ -97,7 +97,7 @@ func (w *witness) eventuallyHasSeen(world *world, name string) {
 	})
 }
 
-// metric returns the sum of the values of a metric whose lines begin with a text and hold others.
+// metric returns the sum of a metric's values on lines with a prefix and certain texts.
 func metric(p *kit.Process, prefix string, holding ...string) float64 {
 	_, body := p.Get(p.Metrics, "/metrics")
 	sum := 0.0

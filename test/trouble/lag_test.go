@@ -17,7 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLaggingAPIServer has a resource-manager read from an API server whose watches of etcd are behind, and write to another one.
+// TestLaggingAPIServer makes a resource-manager read from an API server whose watches of etcd lag behind, and
+// write to another one.
 func TestLaggingAPIServer(t *testing.T) {
 	cp := shared.Get(t)
 	newClient(t, cp)
@@ -32,7 +33,7 @@ func TestLaggingAPIServer(t *testing.T) {
 	t.Run("at the start", func(t *testing.T) { startsBehind(t, behind, lagging) })
 }
 
-// lagsNowAndThen has the API server fall behind again and again while users change everything.
+// lagsNowAndThen makes the API server lag behind repeatedly while users change everything.
 func lagsNowAndThen(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
 	t.Helper()
 	w := newWorld(t)
@@ -50,8 +51,8 @@ func lagsNowAndThen(t *testing.T, behind *controlplane.APIServer, lagging *laggi
 	s.calm()
 }
 
-// forgets has etcd forget what the API server has not seen yet. The API server starts anew from what there is, and answers watches that
-// want to go on from before with 410 Gone.
+// forgets compacts revisions in etcd that the API server has not seen yet. The API server lists its objects again,
+// and answers watches that resume from an earlier version with 410 Gone.
 func forgets(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
 	t.Helper()
 	w := newWorld(t)
@@ -78,11 +79,12 @@ func forgets(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd)
 	}
 	s.calm()
 	if gone.Load() == 0 {
-		t.Error("no watch was told that its version is gone")
+		t.Error("no watch got the error 410 Gone")
 	}
 }
 
-// startsBehind starts a resource-manager whose API server is behind. What the one before it has done is neither undone nor lost.
+// startsBehind starts a resource-manager whose API server lags behind. The previous process's changes must be
+// neither undone nor lost.
 func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *laggingEtcd) {
 	t.Helper()
 	w := newWorld(t)
@@ -96,7 +98,7 @@ func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *lagging
 	p.readFrom(behind.Config())
 	var answered atomic.Int64
 	p.breakWith(func(next http.Handler) http.Handler {
-		// Older API servers refuse to stream lists, and then those that fill caches may be as old as theirs.
+		// Older API servers reject streamed lists. Lists that fill caches may then be as old as the server's cache.
 		return refuseStreamedLists(countingLists("managedresources", &answered, next))
 	})
 	w.eventuallyCached(behind, "set")
@@ -109,15 +111,15 @@ func startsBehind(t *testing.T, behind *controlplane.APIServer, lagging *lagging
 	first()
 	version := w.live(changed).GetResourceVersion()
 	w.startManager(throughProxy(p, nil))
-	kit.Eventually(t, "the cache is filled, and etcd was asked", func() string { return atLeast(2, int(answered.Load())) })
+	kit.Eventually(t, "the cache is filled from etcd", func() string { return atLeast(2, int(answered.Load())) })
 	lagging.gate.open()
 	w.eventuallyHolds("in the end")
 	if obj := w.live(changed); string(obj.GetUID()) != uid || obj.GetResourceVersion() != version {
-		t.Errorf("what was up to date was written: %s %s, was %s %s", obj.GetUID(), obj.GetResourceVersion(), uid, version)
+		t.Errorf("the up-to-date object was written: UID %s, resourceVersion %s, was UID %s, resourceVersion %s", obj.GetUID(), obj.GetResourceVersion(), uid, version)
 	}
 }
 
-// eventuallyCached waits until the cache of an API server has the present state of a ManagedResource.
+// eventuallyCached waits until the cache of an API server has the current state of a ManagedResource.
 func (w *world) eventuallyCached(server *controlplane.APIServer, name string) {
 	w.Helper()
 	c, err := client.New(server.Config(), client.Options{Scheme: w.client.Scheme(), Mapper: w.client.RESTMapper()})
@@ -132,11 +134,11 @@ func (w *world) eventuallyCached(server *controlplane.APIServer, name string) {
 				return ""
 			}
 		}
-		return "it has not"
+		return "it has an older version"
 	})
 }
 
-// countingLists counts the lists of a resource that were answered.
+// countingLists counts the answered lists of a resource.
 func countingLists(resource string, answered *atomic.Int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
@@ -146,7 +148,7 @@ func countingLists(resource string, answered *atomic.Int64, next http.Handler) h
 	})
 }
 
-// refuseStreamedLists answers as an API server that knows nothing of lists that are streamed.
+// refuseStreamedLists behaves like an API server that does not support streamed lists.
 func refuseStreamedLists(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("sendInitialEvents") == "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestTenThousandObjects has users change 10,000 objects of 100 ManagedResources while requests and watches go wrong at random.
+// TestTenThousandObjects lets users change 10,000 objects of 100 ManagedResources while requests and watches fail
+// at random.
 func TestTenThousandObjects(t *testing.T) {
 	takesLong(t)
 	w := newWorld(t)
@@ -21,7 +22,7 @@ func TestTenThousandObjects(t *testing.T) {
 	weather.over(source, target)
 	p := w.startBinary(w.kubeconfigOf(source.config()), w.kubeconfigOf(target.config()), noElection)
 	s := w.newStorm(5, 100, 100)
-	s.patience = 20 * time.Minute
+	s.timeout = 20 * time.Minute
 	s.begin()
 	s.rage(600, 50*time.Millisecond)
 	weather.clear()
@@ -30,25 +31,25 @@ func TestTenThousandObjects(t *testing.T) {
 	p.Stop()
 }
 
-// TestLittleMemory has a resource-manager with a limit of 128 MiB care for 3,000 objects of 300 ManagedResources.
+// TestLittleMemory runs a resource-manager with a limit of 128 MiB on 3,000 objects of 300 ManagedResources.
 func TestLittleMemory(t *testing.T) {
 	takesLong(t)
 	const limit = 128 << 20
 	w := newWorld(t)
 	admin := w.kubeconfigOf(w.controlPlane.Config())
-	// The limits that a process can be given count what it maps, stacks of threads with it, and not what is resident. So Go is
-	// told, and the peak is looked at.
+	// The limits of a process count its mapped memory, including stacks of threads, and not its resident memory. So
+	// the test limits Go's runtime and checks the peak.
 	limited := func(command *exec.Cmd) { command.Env = append(os.Environ(), fmt.Sprint("GOMEMLIMIT=", limit*9/10)) }
 	p := w.startBinary(admin, admin, noElection, limited)
 	s := w.newStorm(6, 300, 10)
-	s.patience = 10 * time.Minute
+	s.timeout = 10 * time.Minute
 	s.begin()
 	s.rage(300, 50*time.Millisecond)
 	s.calm()
 	peak := memoryOf(t, p, "VmHWM")
-	t.Logf("3,000 objects: at most %d KiB, now %d KiB", peak>>10, memoryOf(t, p, "VmRSS")>>10)
+	t.Logf("3,000 objects: peak %d KiB, now %d KiB", peak>>10, memoryOf(t, p, "VmRSS")>>10)
 	if peak > limit {
-		t.Errorf("the process had %d KiB, want at most %d", peak>>10, limit>>10)
+		t.Errorf("the process used %d KiB, want at most %d", peak>>10, limit>>10)
 	}
 	p.Stop()
 }

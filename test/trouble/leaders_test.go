@@ -17,12 +17,12 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// elected has leaders elected.
+// elected enables leader election.
 func (w *world) elected() string {
 	return "leaderElection: {leaderElect: true, resourceNamespace: " + w.namespace + "}\n"
 }
 
-// holder returns who holds the lease, nothing if nobody does.
+// holder returns the holder of the lease, or an empty string.
 func (w *world) holder() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
@@ -36,7 +36,7 @@ func (w *world) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// parked holds back the answers to writes of one object while its gate is shut.
+// parked delays the responses to writes of one object while its gate is shut.
 func parked(path string, shut *gate, waiting *atomic.Int64) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,15 +55,16 @@ func parked(path string, shut *gate, waiting *atomic.Int64) func(http.Handler) h
 	}
 }
 
-// TestPausedLeader stops the process of a leader in the middle of its work, until another one leads and has made changes. When it goes
-// on, it writes nothing more, leaves the lease to its holder, and ends.
+// TestPausedLeader stops the process of a leader in the middle of a reconciliation, until another leader has made
+// changes. When the process continues, it must not write any more, must leave the lease to its holder, and must
+// exit.
 func TestPausedLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	through := newProxy(t, w.controlPlane.Config())
 	kubeconfig := w.kubeconfigOf(through.config())
 	first := w.startBinary(kubeconfig, kubeconfig, w.elected())
-	kit.EventuallyTrue(t, "there is a leader", func() bool { return w.holder() != "" })
+	kit.EventuallyTrue(t, "a leader is elected", func() bool { return w.holder() != "" })
 	leader := w.holder()
 	state := func(version string, port int) []string {
 		return []string{configMap("parked", version), configMap("one", version), later(service("later", port)), later(service("same", 1))}
@@ -78,15 +79,15 @@ func TestPausedLeader(t *testing.T) {
 	t.Cleanup(shut.open)
 	through.breakWith(parked("/configmaps/parked", shut, waiting))
 	w.declare("set", state("2", 2)...)
-	kit.EventuallyTrue(t, "the first one is at work", func() bool { return waiting.Load() > 0 })
+	kit.EventuallyTrue(t, "the first process is reconciling", func() bool { return waiting.Load() > 0 })
 	kit.Must(t, first.Command.Process.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = first.Command.Process.Signal(syscall.SIGCONT) })
 
 	direct := w.kubeconfigOf(w.controlPlane.Config())
 	second := w.startBinary(direct, direct, w.elected())
-	kit.EventuallyTrue(t, "the second one leads", func() bool { h := w.holder(); return h != "" && h != leader })
+	kit.EventuallyTrue(t, "the second process leads", func() bool { h := w.holder(); return h != "" && h != leader })
 	successor := w.holder()
-	w.eventuallyHolds("with the second one")
+	w.eventuallyHolds("with the second leader")
 	w.declare("set", append(state("3", 3), leaves)...)
 	w.eventuallyHolds("after its changes")
 	left := w.uid(leaves)
@@ -96,7 +97,7 @@ func TestPausedLeader(t *testing.T) {
 	shut.open()
 	ended := make(chan error, 1)
 	go func() { ended <- first.Command.Wait() }()
-	kit.EventuallyTrue(t, "the first one ends", func() bool {
+	kit.EventuallyTrue(t, "the first process exits", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -107,14 +108,14 @@ func TestPausedLeader(t *testing.T) {
 	})
 	var exit *exec.ExitError
 	if err := <-ended; !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(first.Written.String(), "no longer holds the leader lease") {
-		t.Errorf("the first one ends with %v, and says:\n%s", err, first.Written)
+		t.Errorf("the first process exited with %v, output:\n%s", err, first.Written)
 	}
 	if writes := writesOf(through.All()); len(writes) > 0 {
-		t.Errorf("the first one has written: %q", writes)
+		t.Errorf("the first process made these writes: %q", writes)
 	}
 	w.eventuallyHolds("in the end")
 	if w.holder() != successor {
-		t.Errorf("the lease is held by %q, was by %q", w.holder(), successor)
+		t.Errorf("the lease is held by %q, want %q", w.holder(), successor)
 	}
 	if got, again := w.uid(service("same", 1)), w.uid(leaves); got != same || again != left {
 		t.Errorf("the UIDs are %s and %s, were %s and %s", got, again, same, left)
@@ -122,14 +123,15 @@ func TestPausedLeader(t *testing.T) {
 	second.Stop()
 }
 
-// TestSuccessorIsBehind has the lease go to a process whose watch of ManagedResources has shown nothing new for a while. It neither
-// undoes what the one before it has done, nor creates what is not wanted any more and in no inventory.
+// TestSuccessorIsBehind transfers the lease to a process whose watch of ManagedResources has not shown changes for
+// a while. It must neither undo the previous leader's changes nor create objects that are no longer wanted and in
+// no inventory.
 func TestSuccessorIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	direct := w.kubeconfigOf(w.controlPlane.Config())
 	first := w.startBinary(direct, direct, w.elected())
-	kit.EventuallyTrue(t, "there is a leader", func() bool { return w.holder() != "" })
+	kit.EventuallyTrue(t, "a leader is elected", func() bool { return w.holder() != "" })
 	leader := w.holder()
 	w.declare("set", configMap("stays", "1"), configMap("leaves", "1"))
 	w.eventuallyHolds("at first")
@@ -144,18 +146,18 @@ func TestSuccessorIsBehind(t *testing.T) {
 	w.note("set", now)
 	w.secret("second", now...)
 	w.refer("set", "second")
-	w.eventuallyHolds("with the first one")
+	w.eventuallyHolds("with the first leader")
 	version := w.live(now[0]).GetResourceVersion()
 	first.Stop()
-	kit.EventuallyTrue(t, "the second one leads", func() bool { h := w.holder(); return h != "" && h != leader })
-	kit.EventuallyTrue(t, "it has looked at the ManagedResource", func() bool {
+	kit.EventuallyTrue(t, "the second process leads", func() bool { h := w.holder(); return h != "" && h != leader })
+	kit.EventuallyTrue(t, "the second process has reconciled the ManagedResource", func() bool {
 		return metric(second, "controller_runtime_reconcile_total", `controller="managedresource"`) >= 2
 	})
 	if obj := w.live(configMap("leaves", "1")); obj != nil {
-		t.Error("what was deleted before is there again")
+		t.Error("the deleted object was created again")
 	}
 	if after := w.live(now[0]).GetResourceVersion(); after != version {
-		t.Errorf("what was up to date was written: %s, was %s", after, version)
+		t.Errorf("the up-to-date object was written: resourceVersion %s, was %s", after, version)
 	}
 	shut.open()
 	w.eventuallyHolds("in the end")

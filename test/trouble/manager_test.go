@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// startManager starts a resource-manager in this process, wired as the program wires it, until the function that it returns is called
-// or the test ends. Nothing is looked at without an event, unless it is tuned.
+// startManager starts a resource-manager in this process, wired as the program wires it. It runs until the
+// returned function is called or the test ends. Unless tuned, it reconciles only on events.
 func (w *world) startManager(tune ...func(*inprocess.ResourceManager)) (stop func()) {
 	w.Helper()
 	r := inprocess.ResourceManager{
@@ -29,10 +29,10 @@ func (w *world) startManager(tune ...func(*inprocess.ResourceManager)) (stop fun
 	return kit.Run(w, parts.Manager)
 }
 
-// everyFewSeconds has all ManagedResources looked at without an event.
+// everyFewSeconds makes a resource-manager reconcile all ManagedResources every 5 seconds.
 func everyFewSeconds(r *inprocess.ResourceManager) { r.SyncPeriod = 5 * time.Second }
 
-// throughProxy has a resource-manager reach its source, its target or both by way of a proxy.
+// throughProxy makes a resource-manager access its source, its target or both through a proxy.
 func throughProxy(source, target *proxy) func(*inprocess.ResourceManager) {
 	return func(r *inprocess.ResourceManager) {
 		if source != nil {
@@ -44,10 +44,10 @@ func throughProxy(source, target *proxy) func(*inprocess.ResourceManager) {
 	}
 }
 
-// noElection is for a resource-manager that leads without an election.
+// noElection configures a resource-manager that runs without leader election.
 const noElection = "leaderElection: {leaderElect: false}\n"
 
-// startBinary starts the program. It reaches its source and its target by kubeconfigs.
+// startBinary starts the program. It accesses its source and its target with kubeconfigs.
 func (w *world) startBinary(source, target []byte, extra string, tune ...func(*exec.Cmd)) *kit.Process {
 	w.Helper()
 	return kit.StartManagerWith(w, source, w.binaryConfig(w.file("target", target), extra), tune...)
@@ -76,7 +76,7 @@ func (w *world) file(name string, content []byte) string {
 	return path
 }
 
-// kubeconfigOf returns a kubeconfig that leads where a client configuration does, with its CA and token.
+// kubeconfigOf returns a kubeconfig for the server of a client configuration, with its CA and token.
 func (w *world) kubeconfigOf(config *rest.Config) []byte {
 	w.Helper()
 	content, err := clientcmd.Write(kubeconfig(config))

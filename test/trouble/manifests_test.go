@@ -7,8 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestEmptiedSecret empties the Secret of a ManagedResource, deletes it, and fills it again. Nothing is deleted meanwhile. A key
-// without manifests says that none is wanted.
+// TestEmptiedSecret empties the Secret of a ManagedResource, deletes it, and fills it again. No object may be
+// deleted in between. A key without manifests means that no object is wanted.
 func TestEmptiedSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,14 +32,15 @@ func TestEmptiedSecret(t *testing.T) {
 
 	w.note("set", nil)
 	w.secretWith("set", map[string][]byte{"objects.yaml": nil})
-	w.eventuallyHolds("with a key that holds nothing")
+	w.eventuallyHolds("with an empty key")
 	w.secretWith("set", nil)
 	w.declare("other")
 	w.secretWith("other", nil)
 	w.eventuallyHolds("without objects, a Secret may be empty")
 }
 
-// TestBackAndForth changes manifests from A to B to A faster than they are applied, so that the end is like the beginning.
+// TestBackAndForth changes manifests from A to B to A faster than they are applied, so that the final manifests
+// equal the initial ones.
 func TestBackAndForth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,11 +60,12 @@ func TestBackAndForth(t *testing.T) {
 	w.declare("set", a...)
 	w.eventuallyHolds("back at A")
 	if after := w.uid(a[2]); after != before {
-		t.Errorf("the UID of what is always wanted is %s, was %s", after, before)
+		t.Errorf("the UID of the always wanted object is %s, was %s", after, before)
 	}
 }
 
-// TestSameName deletes a ManagedResource and creates one of its name, again and again, with other objects and with the same.
+// TestSameName repeatedly deletes a ManagedResource and creates one with the same name, with other objects and
+// with the same objects.
 func TestSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,17 +78,17 @@ func TestSameName(t *testing.T) {
 		}
 		uid := w.read("set").UID
 		w.undeclare("set")
-		kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", uid) })
+		kit.EventuallyTrue(t, "the ManagedResource is deleted", func() bool { return w.gone("set", uid) })
 	}
 	w.eventuallyHolds("in the end")
 	w.declare("set", configMap("always", "2"))
 	w.eventuallyHolds("created once more")
 
-	// Somebody deletes an object and creates one of its name, which has none of our marks.
+	// A user deletes an object and creates one with the same name, without our marks.
 	w.delete(configMap("always", ""))
-	obj := w.parse(configMap("always", "of somebody"))
+	obj := w.parse(configMap("always", "of a user"))
 	if err := w.client.Create(t.Context(), obj); err != nil {
 		t.Logf("the resource-manager was faster: %v", err)
 	}
-	w.eventuallyHolds("taken over")
+	w.eventuallyHolds("after the adoption")
 }

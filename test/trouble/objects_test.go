@@ -26,7 +26,7 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [get], resourceNames: 
 `, name, revision)
 }
 
-// within tells whether everything in one value is in another one, which may have more fields.
+// within reports whether everything in one value is also in another one, which may have more fields.
 func within(part, whole any) bool {
 	switch part := part.(type) {
 	case map[string]any:

@@ -19,11 +19,12 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// longOutage is how long an API server is away if the flag -trouble.long is set.
+// longOutage is how long an API server is unavailable if the flag -trouble.long is set.
 const longOutage = 3 * time.Minute
 
-// TestOutage has the API server of the target cluster refuse for a while, in each way in which it does, while somebody changes an object
-// there. It prints how long after its return the object is put back, by an event of its watch alone.
+// TestOutage makes the API server of the target cluster unavailable for a while, in several ways, while a user
+// changes an object there. It prints how long after its return the drift is corrected, by an event of its watch
+// alone.
 func TestOutage(t *testing.T) {
 	for name, begin := range map[string]func(w *world, r *inprocess.ResourceManager) outage{
 		"connections are refused": refusedConnections,
@@ -45,29 +46,29 @@ func TestOutage(t *testing.T) {
 			if *long {
 				<-time.After(longOutage)
 			} else {
-				kit.EventuallyTrue(t, "it was asked again and again", func() bool { return api.refused.Load() >= 20 })
+				kit.EventuallyTrue(t, "requests are retried", func() bool { return api.refused.Load() >= 20 })
 			}
 			api.end()
 			returned := time.Now()
-			kit.Eventually(t, "drift is put back", func() string {
+			kit.Eventually(t, "drift is corrected", func() string {
 				value, _, _ := unstructured.NestedString(w.live(one).Object, "data", "key")
 				if value == "1" {
 					return ""
 				}
 				return "the value is " + value
 			})
-			t.Logf("drift was put back %s after the API server returned; it refused %d times", time.Since(returned).Round(10*time.Millisecond), api.refused.Load())
+			t.Logf("drift was corrected %s after the API server returned; it refused %d requests", time.Since(returned).Round(10*time.Millisecond), api.refused.Load())
 		})
 	}
 }
 
-// outage is a way in which an API server is away.
+// outage is a way in which an API server is unavailable.
 type outage struct {
 	begin, end func()
 	refused    *atomic.Int64
 }
 
-// tooManyRequests has every request answered by 429.
+// tooManyRequests answers every request with 429.
 func tooManyRequests(header http.Header) func(*world, *inprocess.ResourceManager) outage {
 	return func(w *world, r *inprocess.ResourceManager) outage {
 		target, refused := newProxy(w.T, r.Target), &atomic.Int64{}
@@ -86,7 +87,7 @@ func tooManyRequests(header http.Header) func(*world, *inprocess.ResourceManager
 	}
 }
 
-// refusedConnections has nobody listen at the address of the API server.
+// refusedConnections closes the address of the API server.
 func refusedConnections(w *world, r *inprocess.ResourceManager) outage {
 	address, _, err := rest.DefaultServerUrlFor(r.Target)
 	kit.Must(w, err)
@@ -106,7 +107,7 @@ func refusedConnections(w *world, r *inprocess.ResourceManager) outage {
 	return outage{begin: door.shut, end: door.open, refused: refused}
 }
 
-// door leads connections onward while it is open. While it is shut, its address refuses them.
+// door forwards connections while it is open. While it is shut, its address refuses them.
 type door struct {
 	testing.TB
 	onward, address string
@@ -116,7 +117,7 @@ type door struct {
 	used     []net.Conn
 }
 
-// open listens, at the same address each time.
+// open listens, each time at the same address.
 func (d *door) open() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +139,7 @@ func (d *door) open() {
 	}()
 }
 
-// lead copies what comes in to the API server, and back.
+// lead copies data to the API server and back.
 func (d *door) lead(conn net.Conn) {
 	onward, err := net.Dial("tcp", d.onward)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// proxy stands between a resource-manager and API servers, as an administrator. It keeps what was asked, can send reads and writes
-// to different API servers, and disturbs what a test wants to be disturbed.
+// proxy forwards requests from a resource-manager to API servers, as an administrator. It records the requests,
+// can send reads and writes to different API servers, and injects the disturbances of a test.
 type proxy struct {
 	server *httptest.Server
 	kit.Requests
@@ -32,16 +32,16 @@ type proxy struct {
 	mu sync.Mutex
 	// reads and writes are the hosts that requests go to.
 	reads, writes string
-	// tamper makes of the API server what answers; nil for nothing.
+	// tamper wraps the API server. It may be nil.
 	tamper func(http.Handler) http.Handler
-	// streams has what watches of a resource show disturbed; nil for nothing.
+	// streams returns the disturbance of a watch. It may be nil.
 	streams func(request *http.Request) stream
 	// cut ends all watches.
 	cut    context.CancelFunc
 	unless context.Context //nolint:containedctx // of the watches until the next cut
 }
 
-// newProxy starts a proxy to an API server that ends with the test.
+// newProxy starts a proxy to an API server. It stops with the test.
 func newProxy(tb testing.TB, config *rest.Config) *proxy {
 	tb.Helper()
 	address, _, err := rest.DefaultServerUrlFor(config)
@@ -58,7 +58,7 @@ func newProxy(tb testing.TB, config *rest.Config) *proxy {
 			}
 		},
 		Transport:     p.Wrap(kit.RoundTripper(func(r *http.Request) (*http.Response, error) { return p.send(transport, r) })),
-		FlushInterval: -1, // events of watches are passed on at once
+		FlushInterval: -1, // pass on events of watches at once
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func newProxy(tb testing.TB, config *rest.Config) *proxy {
 	return p
 }
 
-// host returns where a request goes.
+// host returns the destination of a request.
 func (p *proxy) host(r *http.Request) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,14 +101,14 @@ func (p *proxy) handler(forward http.Handler) http.Handler {
 	return forward
 }
 
-// breakWith has all further requests answered by what tamper makes of the API server; nil ends that.
+// breakWith makes tamper answer all further requests. A nil tamper ends this.
 func (p *proxy) breakWith(tamper func(http.Handler) http.Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tamper = tamper
 }
 
-// disturb has what further watches show pass through a stream; nil ends that.
+// disturb passes the events of further watches through a stream. A nil argument ends this.
 func (p *proxy) disturb(streams func(request *http.Request) stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *proxy) cutWatches() {
 	p.unless, p.cut = context.WithCancel(context.Background())
 }
 
-// send sends a request on. What a watch shows passes through a stream.
+// send forwards a request. The events of a watch pass through a stream.
 func (p *proxy) send(transport http.RoundTripper, r *http.Request) (*http.Response, error) {
 	if !isWatch(r) {
 		return transport.RoundTrip(r)
@@ -150,7 +150,7 @@ func (p *proxy) send(transport http.RoundTripper, r *http.Request) (*http.Respon
 	return response, nil
 }
 
-// closing does something more when it is closed.
+// closing calls a further function when it is closed.
 type closing struct {
 	io.ReadCloser
 	end func()
@@ -161,10 +161,10 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// config returns a client configuration that leads to the proxy.
+// config returns a client configuration for the proxy.
 func (p *proxy) config() *rest.Config {
 	authority := &bytes.Buffer{}
-	_ = pem.Encode(authority, &pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}) // a buffer takes all
+	_ = pem.Encode(authority, &pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}) // a write to a buffer does not fail
 	return &rest.Config{Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: authority.Bytes()}}
 }
 
@@ -191,7 +191,7 @@ func isWatch(r *http.Request) bool {
 	return watch
 }
 
-// resourceOf returns the resource that a request is about, without that of its path before it.
+// resourceOf returns the resource in the path of a request, without the part of the path before it.
 func resourceOf(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	for i, part := range parts {
@@ -208,7 +208,7 @@ func resourceOf(r *http.Request) string {
 	return ""
 }
 
-// writesOf returns the requests that write, but to leases and Events.
+// writesOf returns the write requests, except those for leases and Events.
 func writesOf(requests []kit.Request) []string {
 	var writes []string
 	for _, request := range requests {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// weather has requests go wrong at random.
+// weather makes requests fail at random.
 type weather struct {
-	// share is the part of all requests that go wrong.
+	// share is the share of all requests that fail.
 	share float64
-	// passed counts the requests, and faults those that went wrong.
+	// passed counts the requests, and faults the failed ones.
 	passed, faults atomic.Int64
 
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ func newWeather(seed uint64, share float64) *weather {
 	return &weather{share: share, random: rand.New(rand.NewPCG(seed, 2))}
 }
 
-// over puts the weather over proxies.
+// over applies the weather to proxies.
 func (w *weather) over(proxies ...*proxy) {
 	for _, p := range proxies {
 		p.breakWith(w.tamper)
@@ -41,7 +41,7 @@ func (w *weather) clear() {
 	w.fair = true
 }
 
-// draw returns the number of a fault and one for more chance; -1 if nothing goes wrong.
+// draw returns the number of a fault and a further random number. Without a fault, kind is -1.
 func (w *weather) draw(kinds int) (kind, chance int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,15 +63,15 @@ func (w *weather) tamper(next http.Handler) http.Handler {
 			w.faults.Add(1)
 		}
 		switch kind {
-		case 0: // late
+		case 0: // delayed
 			select {
 			case <-time.After(time.Duration(chance) * 3 * time.Millisecond):
 			case <-r.Context().Done():
 			}
 			next.ServeHTTP(writer, r)
-		case 1: // the connection breaks before the request is carried out
+		case 1: // the connection breaks before the request is executed
 			panic(http.ErrAbortHandler)
-		case 2: // and after it is
+		case 2: // the connection breaks afterwards
 			next.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		case 3:
@@ -93,7 +93,7 @@ func answer(w http.ResponseWriter, code int, reason string) {
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"a fault","reason":%q,"code":%d}`, reason, code)
 }
 
-// stream says what becomes of a watch: it is late, shows everything twice, or breaks after some events.
+// stream decides how a watch is disturbed: it is delayed, shows everything twice, or breaks after some events.
 func (w *weather) stream() stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,15 +25,16 @@ func (w *world) secretNamed(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// TestWebhookDenies has a webhook deny updates, and then deletions. What it denies stays as it is, and in the inventory, the rest goes
-// on, and all is as declared soon after the webhook gives way.
+// TestWebhookDenies makes a webhook deny updates, and then deletions. A denied object must remain unchanged and in
+// the inventory, and other objects must be processed. The declared state must be established soon after the
+// webhook stops denying.
 func TestWebhookDenies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var denied atomic.Value
 	denied.Store(admissionv1.Operation(""))
 	w.webhook("denied", func(request *admissionv1.AdmissionRequest) bool { return request.Operation != denied.Load() })
-	w.startManager(everyFewSeconds) // a denial is tried again with every sync
+	w.startManager(everyFewSeconds) // a denied request is retried with every sync
 	w.declare("set", configMap("denied", "1"), configMap("beside", "1"), configMap("denied-leaves", "1"))
 	w.eventuallyHolds("at first")
 	before := w.uid(configMap("denied", ""))
@@ -47,7 +48,7 @@ func TestWebhookDenies(t *testing.T) {
 	w.wantValue("beside", "2")
 	w.wantValue("denied", "1")
 	denied.Store(admissionv1.Delete)
-	w.eventuallyHolds("updates are not denied any more")
+	w.eventuallyHolds("updates are no longer denied")
 	if after := w.uid(configMap("denied", "")); after != before {
 		t.Errorf("the UID is %s, was %s", after, before)
 	}
@@ -61,10 +62,10 @@ func TestWebhookDenies(t *testing.T) {
 	w.undeclare("set")
 	w.eventuallyApplied("set", isFalse, resourcesv1alpha1.ReasonDeletionFailed, "denied")
 	denied.Store(admissionv1.Operation(""))
-	w.eventuallyHolds("deletions are not denied any more")
+	w.eventuallyHolds("deletions are no longer denied")
 }
 
-// webhook has a webhook asked about ConfigMaps of the world whose names begin with a text.
+// webhook registers a webhook for ConfigMaps of the world whose names begin with a prefix.
 func (w *world) webhook(prefix string, allows func(*admissionv1.AdmissionRequest) bool) {
 	w.Helper()
 	served := kit.ServeWebhooks(w, map[string]http.Handler{"/": http.HandlerFunc(func(writer http.ResponseWriter, r *http.Request) {
@@ -77,7 +78,7 @@ func (w *world) webhook(prefix string, allows func(*admissionv1.AdmissionRequest
 			UID: review.Request.UID, Allowed: allows(review.Request), Result: &metav1.Status{Message: "denied by a test"},
 		}
 		writer.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(writer).Encode(review) // the API server is told by the status if it cannot be read
+		_ = json.NewEncoder(writer).Encode(review) // the API server notices an unreadable response by its status
 	})})
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
@@ -96,7 +97,7 @@ func (w *world) webhook(prefix string, allows func(*admissionv1.AdmissionRequest
 	w.Cleanup(func() { _ = w.client.Delete(w.background(), configuration) })
 }
 
-// eventuallyDenied waits until the API server asks the webhook.
+// eventuallyDenied waits until the API server calls the webhook.
 func (w *world) eventuallyDenied(try func() error) {
 	w.Helper()
 	kit.EventuallyTrue(w, "the webhook denies", func() bool { return try() != nil })
@@ -111,14 +112,14 @@ func (w *world) wantValue(name, value string) {
 			return "it does not exist"
 		}
 		if got, _, err := unstructured.NestedString(obj.Object, "data", "key"); err != nil || got != value {
-			return "it has " + got
+			return "the value is " + got
 		}
 		return ""
 	})
 }
 
-// TestForbiddenKind takes all rights to Services away from a resource-manager that has applied one, and gives them back. Meanwhile
-// one more is declared, one leaves, and all else goes on.
+// TestForbiddenKind removes all rights to Services from a resource-manager that has applied one, and restores
+// them. In between a further Service is declared, one is removed, and other kinds must still be processed.
 func TestForbiddenKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,7 +160,7 @@ func TestForbiddenKind(t *testing.T) {
 	}
 }
 
-// eventuallyForbidden waits until Services cannot be listed.
+// eventuallyForbidden waits until listing Services is forbidden.
 func (w *world) eventuallyForbidden(config *rest.Config) {
 	w.Helper()
 	clients, err := kubernetes.NewForConfig(config)
@@ -170,12 +171,12 @@ func (w *world) eventuallyForbidden(config *rest.Config) {
 	})
 }
 
-// TestNamespaceTerminates deletes the namespace of objects. What is in it cannot be put back before the namespace is gone and there
-// again; nothing else suffers, and nothing is forgotten.
+// TestNamespaceTerminates deletes the namespace of some objects. They can only be restored after the namespace is
+// deleted and created again. No other object may be affected, and the inventory must be complete.
 func TestNamespaceTerminates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.startManager(everyFewSeconds) // nothing tells of a namespace
+	w.startManager(everyFewSeconds) // there is no event for a namespace
 	other := kit.NewNamespace(t, w.client, "trouble-other", nil)
 	inOther := func(value string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: there, namespace: " + other + "}\ndata: {key: '" + value + "'}\n"
@@ -197,7 +198,7 @@ func TestNamespaceTerminates(t *testing.T) {
 	w.eventuallyHolds("in the end")
 }
 
-// finalize has a namespace go that is being deleted, as kube-controller-manager would.
+// finalize completes the deletion of a namespace, as kube-controller-manager would.
 func (w *world) finalize(namespace *corev1.Namespace) {
 	w.Helper()
 	kit.Must(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(namespace), namespace))

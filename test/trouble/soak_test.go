@@ -17,37 +17,37 @@ import (
 )
 
 var (
-	soak    = flag.Duration("trouble.soak", 0, "how long TestSoak runs; not at all by default")
-	soakOut = flag.String("trouble.soak.out", "", "directory for the results of TestSoak, soak.txt and soak.json; by default none are written")
+	soak    = flag.Duration("trouble.soak", 0, "how long TestSoak runs; 0 skips it")
+	soakOut = flag.String("trouble.soak.out", "", "directory for the results of TestSoak, soak.txt and soak.json; empty writes none")
 )
 
 const (
 	soakSets, soakSize = 300, 10
 	// soakRows is the number of rows of the table: every 10 minutes of two hours.
 	soakRows = 12
-	// soakSamples is how often the process is looked at for one row.
+	// soakSamples is the number of samples of the process for one row.
 	soakSamples = 20
-	// soakLives is how many processes there are. All but the last one are killed, in the first third of the time: the last one is
-	// judged.
+	// soakLives is the number of processes. All except the last one are killed, in the first third of the time. Only
+	// the last one is judged.
 	soakLives = 4
-	// soakShare is the part of the requests that go wrong.
+	// soakShare is the share of failing requests.
 	soakShare = 0.02
 )
 
-// soakRow is what was seen in one part of the time.
+// soakRow holds the measurements of one interval.
 type soakRow struct {
-	// Minutes since the start at the end of the part.
+	// Minutes is the time from the start to the end of the interval.
 	Minutes float64 `json:"minutes"`
 	// Life is the number of the process.
 	Life int `json:"life"`
-	// RSS is the median of the resident memory, Heap what was in use of Go's heap after a collection at the end of the part, both in
-	// MiB.
+	// RSS is the median of the resident memory. Heap is the size of Go's heap in use after a collection at the end of
+	// the interval. Both are in MiB.
 	RSS  float64 `json:"rssMiB"`
 	Heap float64 `json:"heapMiB"`
-	// Goroutines is the median of their number.
+	// Goroutines is the median of the number of goroutines.
 	Goroutines float64 `json:"goroutines"`
-	// Requests, Faults, Steps and Corrections are counts of this part: requests of the resource-manager without watches, and those of
-	// them that went wrong, things that users did, objects that were put back.
+	// Requests, Faults, Steps and Corrections are counts of this interval: requests of the resource-manager without
+	// watches, failed requests among them, changes by users, and objects whose drift was corrected.
 	Requests    int64 `json:"requests"`
 	Faults      int64 `json:"faults"`
 	Steps       int64 `json:"steps"`
@@ -61,16 +61,16 @@ type soakResult struct {
 	Rows       []soakRow `json:"rows"`
 	Objections []string  `json:"objections"`
 	Leaks      []string  `json:"leaks"`
-	// Settled is how many seconds it took until all was as declared after the last fault.
+	// Settled is the number of seconds from the last fault until the declared state was established.
 	Settled float64 `json:"settledSeconds"`
 }
 
-// TestSoak has the program care for 3,000 objects of 300 ManagedResources, which users change all the time, while requests and watches
-// go wrong at random and the process is killed now and then. In the end all has to be as it is declared, what was always wanted must
-// never have been deleted, and memory and goroutines of the last process must not have grown.
+// TestSoak lets the program manage 3,000 objects of 300 ManagedResources. Users change them all the time, requests
+// and watches fail at random, and the process is killed now and then. In the end the declared state must be
+// established, no anchor may have been deleted, and memory and goroutines of the last process must not have grown.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
-		t.Skip("takes as long as -trouble.soak says: run `make soak`")
+		t.Skip("needs -trouble.soak, the duration: run `make soak`")
 	}
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
 	kit.Must(t, err)
@@ -81,7 +81,7 @@ func TestSoak(t *testing.T) {
 		world: w, storm: w.newStorm(uint64(time.Now().UnixNano()), soakSets, soakSize), weather: newWeather(7, soakShare),
 		source: source, target: target, started: time.Now(),
 	}
-	d.storm.patience = 15 * time.Minute
+	d.storm.timeout = 15 * time.Minute
 	d.live()
 	d.storm.begin()
 	d.weather.over(source, target)
@@ -94,7 +94,7 @@ func TestSoak(t *testing.T) {
 	}
 	d.weather.clear()
 	cleared := time.Now()
-	kit.EventuallyWithin(t, d.storm.patience, "after the faults, what is declared is so", func() string {
+	kit.EventuallyWithin(t, d.storm.timeout, "after the faults, the declared state is established", func() string {
 		d.result.Objections = w.objections()
 		return strings.Join(d.result.Objections[:min(10, len(d.result.Objections))], "; ")
 	})
@@ -102,7 +102,7 @@ func TestSoak(t *testing.T) {
 	d.result.Objections = append(d.result.Objections, d.storm.lostAnchors()...)
 	d.result.Leaks = leaks(d.result.Rows)
 	d.result.Duration, d.result.Objects = soak.String(), soakSets*soakSize
-	t.Logf("what users did: %v\n%s", d.storm.done, d.result.table())
+	t.Logf("changes by users: %v\n%s", d.storm.done, d.result.table())
 	d.result.write(t, *soakOut)
 	for _, text := range slices.Concat(d.result.Objections, d.result.Leaks) {
 		t.Error(text)
@@ -110,7 +110,7 @@ func TestSoak(t *testing.T) {
 	d.process.Stop()
 }
 
-// soaking is a soak that goes on.
+// soaking is a running soak.
 type soaking struct {
 	*world
 	storm          *storm
@@ -120,12 +120,12 @@ type soaking struct {
 	process        *kit.Process
 	lives          int
 	result         soakResult
-	// steps is what users have done, corrected what the metrics of the present process counted at the last look.
+	// steps counts the changes by users. Corrected is the last seen value of the current process's metrics.
 	steps     int64
 	corrected float64
 }
 
-// live starts a process, after it has killed the one before.
+// live kills the previous process and starts one.
 func (d *soaking) live() {
 	d.Helper()
 	if d.process != nil {
@@ -137,7 +137,7 @@ func (d *soaking) live() {
 	d.process = d.startBinary(d.kubeconfigOf(d.source.config()), d.kubeconfigOf(d.target.config()), noElection+"debugging: {enableProfiling: true}\n")
 }
 
-// part goes through one part of the time.
+// part runs one interval.
 func (d *soaking) part(row int) soakRow {
 	d.Helper()
 	passed, faults, steps, corrected := d.weather.passed.Load(), d.weather.faults.Load(), d.steps, 0.0
@@ -167,7 +167,8 @@ func (d *soaking) part(row int) soakRow {
 	}
 }
 
-// heap returns what is in use of the heap after a collection, and writes a profile of it if there is a directory for results.
+// heap returns the size of the heap in use after a collection. It also writes a heap profile if there is a
+// directory for results.
 func (d *soaking) heap(row int) float64 {
 	d.Helper()
 	status, profile := d.process.Get(d.process.Metrics, "/debug/pprof/heap?gc=1")
@@ -186,18 +187,18 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// leaks judges the rows of the last process: the later half of them must not have more than the earlier one, beyond what comes and
-// goes.
+// leaks judges the rows of the last process: the later half must not exceed the earlier one by more than the usual
+// fluctuation.
 func leaks(rows []soakRow) []string {
 	last := rows[len(rows)-1].Life
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row soakRow) bool { return row.Life != last })
-	rows = rows[1:] // in which it was started
+	rows = rows[1:] // the start of the process
 	earlier, later := rows[:len(rows)/2], rows[len(rows)/2:]
 	var found []string
 	for _, figure := range []struct {
 		name string
 		of   func(soakRow) float64
-		// share and more are by how much the figure may be greater.
+		// share and more are the relative and absolute growth that is allowed.
 		share, more float64
 	}{
 		{"resident memory (MiB)", func(row soakRow) float64 { return row.RSS }, 0.1, 2},
@@ -238,11 +239,11 @@ func (r *soakResult) table() string {
 		}
 		return what + ":\n  " + strings.Join(found, "\n  ")
 	}
-	lines = append(lines, fmt.Sprintf("all was as declared %.1f s after the last fault", r.Settled), verdict("violations", r.Objections), verdict("leaks", r.Leaks))
+	lines = append(lines, fmt.Sprintf("the declared state was established %.1f s after the last fault", r.Settled), verdict("violations", r.Objections), verdict("leaks", r.Leaks))
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// write writes the result to a directory, if there is one.
+// write writes the result to a directory, unless its name is empty.
 func (r *soakResult) write(tb testing.TB, directory string) {
 	tb.Helper()
 	if directory == "" {

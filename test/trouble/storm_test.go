@@ -11,31 +11,31 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// storm is users of many ManagedResources who never wait for one another, nor for the resource-manager.
+// storm simulates users of many ManagedResources who never wait for one another or for the resource-manager.
 type storm struct {
 	*world
 	random *rand.Rand
 	sets   int
 	// size is the number of objects of a ManagedResource.
 	size int
-	// out are the objects that the manifests of a set lack at the moment, and revisions how often its manifests were changed.
+	// out are the objects that the manifests of a set currently lack. Revisions counts the changes of its manifests.
 	out       []map[int]bool
 	revisions []int
-	// anchors are the UIDs of the objects that no user ever deletes, or takes out of the manifests.
+	// anchors are the UIDs of the objects that no user deletes or removes from the manifests.
 	anchors map[string]string
-	// disturbed are the times at which each object was disturbed. What is disturbed too often is left as it is for a while, see
-	// "contested" in docs/architecture.md.
+	// disturbed are the times at which each object was disturbed. The resource-manager stops correcting an object for
+	// a while if it is disturbed too often, see "contested" in docs/architecture.md.
 	disturbed map[string][]time.Time
-	// done counts what was done, by kind.
+	// done counts the changes by kind.
 	done map[string]int
-	// patience is how long is waited until all is as it is declared.
-	patience time.Duration
+	// timeout is how long the storm waits until the declared state is established.
+	timeout time.Duration
 }
 
 func (w *world) newStorm(seed uint64, sets, size int) *storm {
 	s := &storm{
 		world: w, random: rand.New(rand.NewPCG(seed, 1)), sets: sets, size: size, revisions: make([]int, sets),
-		anchors: map[string]string{}, disturbed: map[string][]time.Time{}, done: map[string]int{}, patience: kit.Patience,
+		anchors: map[string]string{}, disturbed: map[string][]time.Time{}, done: map[string]int{}, timeout: kit.WaitTimeout,
 	}
 	for range sets {
 		s.out = append(s.out, map[int]bool{})
@@ -68,11 +68,11 @@ func (s *storm) manifests(i int) []string {
 	return manifests
 }
 
-// begin declares all sets, and waits until they are so.
+// begin declares all sets and waits until they are established.
 func (s *storm) begin() {
 	s.Helper()
 	each(s.sets, func(i int) { s.declare(s.set(i), s.manifests(i)...) })
-	kit.EventuallyWithin(s, s.patience, "at first, what is declared is so", s.objectionsAtMost(10))
+	kit.EventuallyWithin(s, s.timeout, "at first, the declared state is established", s.objectionsAtMost(10))
 	_, kinds, _ := s.wanted()
 	ours, err := s.ours(kinds)
 	kit.Must(s, err)
@@ -96,12 +96,12 @@ func each(count int, do func(i int)) {
 	group.Wait()
 }
 
-// step does one of the things that users do: they change manifests, take objects out and put them in again, change and delete live
-// objects, and mark ManagedResources.
+// step makes one of the changes that users make: they change manifests, remove objects and add them again, change
+// and delete live objects, and annotate ManagedResources.
 func (s *storm) step() {
 	s.Helper()
 	i := s.random.IntN(s.sets)
-	inner := 1 + s.random.IntN(s.size-1) // no anchor
+	inner := 1 + s.random.IntN(s.size-1) // not the anchor
 	var what string
 	switch s.random.IntN(6) {
 	case 0, 1:
@@ -135,7 +135,7 @@ func (s *storm) step() {
 	s.done[what]++
 }
 
-// mayDisturb tells whether an object was not disturbed too often lately, and takes it that it is now.
+// mayDisturb reports whether an object was not disturbed too often recently. If so, it records a disturbance now.
 func (s *storm) mayDisturb(i, j int) bool {
 	const most, within = 4, 10 * time.Minute
 	name := fmt.Sprintf("%d-%d", i, j)
@@ -161,16 +161,16 @@ func (s *storm) rage(steps int, pause time.Duration) {
 	}
 }
 
-// calm waits until what is declared is so, and checks that no anchor was deleted on the way.
+// calm waits until the declared state is established, and checks that no anchor was deleted.
 func (s *storm) calm() {
 	s.Helper()
-	kit.EventuallyWithin(s, s.patience, "after the storm, what is declared is so", s.objectionsAtMost(10))
+	kit.EventuallyWithin(s, s.timeout, "after the storm, the declared state is established", s.objectionsAtMost(10))
 	for _, text := range s.lostAnchors() {
 		s.Error(text)
 	}
 }
 
-// lostAnchors names the anchors that are not the objects that they were at first.
+// lostAnchors returns the anchors that were replaced.
 func (s *storm) lostAnchors() []string {
 	s.Helper()
 	_, kinds, _ := s.wanted()
@@ -183,7 +183,7 @@ func (s *storm) lostAnchors() []string {
 	var lost []string
 	for name, uid := range s.anchors {
 		if uids[name] != uid {
-			lost = append(lost, fmt.Sprintf("%s had the UID %s and has %q: it was deleted, though it was always wanted", name, uid, uids[name]))
+			lost = append(lost, fmt.Sprintf("%s had the UID %s and has %q now: it was deleted, although it was always wanted", name, uid, uids[name]))
 		}
 	}
 	return lost

@@ -12,25 +12,26 @@ import (
 	"time"
 )
 
-// stream is what happens to the events of one watch.
+// stream describes how the events of one watch are disturbed.
 type stream struct {
-	// delay is how much later each event is passed on.
+	// delay is the delay of each event.
 	delay time.Duration
-	// times is how often each event is passed on; 0 is once.
+	// times is the number of times that each event is passed on. 0 means once.
 	times int
-	// most is after how many events the watch breaks; 0 is never. Then the last event is passed on in part.
+	// most is the number of events after which the watch breaks. 0 means never. The last event is passed on only in
+	// part.
 	most int
-	// gate holds events back while it is shut; nil for none.
+	// gate holds events back while it is shut. It may be nil.
 	gate *gate
-	// sees is told each event that was passed on; nil for nobody.
+	// sees is called with each event that was passed on. It may be nil.
 	sees func(event []byte)
 }
 
-// gate holds back who comes by while it is shut. The zero value is open.
+// gate holds back events while it is shut. The zero value is open.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{}
-	// before is the text of the event before which the gate shuts; empty for none.
+	// before is the text of the event before which the gate shuts. It may be empty.
 	before []byte
 }
 
@@ -43,7 +44,7 @@ func (g *gate) close() {
 	}
 }
 
-// closeBefore shuts the gate as soon as an event comes by that has a text in it: what has happened before it is still passed on.
+// closeBefore shuts the gate at the first event that contains a text. Earlier events are still passed on.
 func (g *gate) closeBefore(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +85,7 @@ func (g *gate) wait(ctx context.Context, event []byte) {
 // splitter reads one event.
 type splitter func(*bufio.Reader) ([]byte, error)
 
-// splitterOf returns what takes the events of a watch apart.
+// splitterOf returns the splitter for the events of a watch.
 func splitterOf(header http.Header) splitter {
 	if strings.Contains(header.Get("Content-Type"), "protobuf") {
 		return splitFrames
@@ -92,7 +93,7 @@ func splitterOf(header http.Header) splitter {
 	return func(r *bufio.Reader) ([]byte, error) { return r.ReadBytes('\n') }
 }
 
-// splitFrames reads what is preceded by its length.
+// splitFrames reads a frame that is preceded by its length.
 func splitFrames(r *bufio.Reader) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
@@ -103,7 +104,7 @@ func splitFrames(r *bufio.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// splitAnywhere reads what is there.
+// splitAnywhere reads the available bytes.
 func splitAnywhere(r *bufio.Reader) ([]byte, error) {
 	if _, err := r.Peek(1); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func splitAnywhere(r *bufio.Reader) ([]byte, error) {
 	return piece, err
 }
 
-// pass returns what becomes of a body whose events pass through a stream, until the context ends.
+// pass returns a body whose events pass through a stream, until the context ends.
 func pass(ctx context.Context, body io.ReadCloser, split splitter, s stream) io.ReadCloser {
 	type arrival struct {
 		event []byte

@@ -1,6 +1,6 @@
-// Package trouble tests the resource-manager, real and on a real control plane, in trouble that takes longer than one request:
-// watches that are behind, two leaders, API servers and etcd that fail, rights that are taken away, little memory. Faults of single
-// requests are the matter of package faults. See CONTRIBUTING.md.
+// Package trouble tests the resource-manager, the real program on a real control plane, under problems that last
+// longer than one request: lagging watches, two leaders, failing API servers and etcd, revoked rights, little
+// memory. Package faults tests failures of single requests. See CONTRIBUTING.md.
 package trouble
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-var long = flag.Bool("trouble.long", false, "run the tests that take minutes, too")
+var long = flag.Bool("trouble.long", false, "also run the tests that take minutes")
 
 var (
 	shared  = controlplane.Shared{}
@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// takesLong skips a test unless it is asked for.
+// takesLong skips a test unless the flag for long tests is set.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if !*long {
-		t.Skip("takes minutes: ask for it by -trouble.long, or run `make trouble`")
+		t.Skip("takes minutes: set -trouble.long, or run `make trouble`")
 	}
 }
 
@@ -52,7 +52,7 @@ func newScheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// newClient returns a client of an administrator of a control plane on which ManagedResources are defined.
+// newClient returns an administrator's client of a control plane with the ManagedResource definition.
 func newClient(tb testing.TB, cp *controlplane.ControlPlane) client.Client {
 	tb.Helper()
 	define := func() {

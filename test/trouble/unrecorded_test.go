@@ -12,8 +12,9 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestRevertOfUnrecordedChange changes a manifest from A to B, lets the resource-manager apply B without storing that in the status, and
-// changes the manifest back to A. The fields of both are the same, so that their owners do not show which of the two was applied.
+// TestRevertOfUnrecordedChange changes a manifest from A to B, lets the resource-manager apply B without recording
+// that in the status, and changes the manifest back to A. Both have the same fields, so that the field owners do
+// not show which of them was applied.
 func TestRevertOfUnrecordedChange(t *testing.T) {
 	t.Parallel()
 	for name, restarted := range map[string]bool{"the same process": false, "another process": true} {
@@ -29,7 +30,7 @@ func TestRevertOfUnrecordedChange(t *testing.T) {
 			source.breakWith(refusing("/managedresources/set/status", refused))
 			w.declare("set", configMap("one", "b"))
 			kit.EventuallyTrue(t, "B is applied", func() bool { return w.has(configMap("one", "b")) })
-			kit.EventuallyTrue(t, "its status is refused", func() bool { return refused.Load() > 0 })
+			kit.EventuallyTrue(t, "the update of its status is refused", func() bool { return refused.Load() > 0 })
 			if restarted {
 				stop()
 			}
@@ -57,7 +58,7 @@ func refusing(path string, refused *atomic.Int64) func(http.Handler) http.Handle
 	}
 }
 
-// has reports whether the data of a ConfigMap is that of a manifest.
+// has reports whether the data of a ConfigMap equals that of a manifest.
 func (w *world) has(manifest string) bool {
 	w.Helper()
 	wanted := w.parse(manifest)

@@ -16,8 +16,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/inprocess"
 )
 
-// TestWatchFaults has the watches of both clusters disturbed while users change everything. In the end all is as it is declared,
-// and what was always wanted was never deleted.
+// TestWatchFaults disturbs the watches of both clusters while users change everything. In the end the declared
+// state must be established, and no anchor may have been deleted.
 func TestWatchFaults(t *testing.T) {
 	for name, disturb := range map[string]func(count int64) stream{
 		"delayed":    func(int64) stream { return stream{delay: 2 * time.Second} },
@@ -45,7 +45,8 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// startBehindGate starts a resource-manager whose watch of ManagedResources goes through a gate, and a witness of what passes.
+// startBehindGate starts a resource-manager whose watch of ManagedResources passes through a gate, and a witness
+// of the passed events.
 func (w *world) startBehindGate(tune ...func(*inprocess.ResourceManager)) (*proxy, *gate, *witness) {
 	w.Helper()
 	source, shut, seen := newProxy(w.T, w.controlPlane.Config()), &gate{}, &witness{}
@@ -55,15 +56,15 @@ func (w *world) startBehindGate(tune ...func(*inprocess.ResourceManager)) (*prox
 	return source, shut, seen
 }
 
-// TestDeletionIsNotDecidedByAStaleView has two objects leave the manifests, of which the second one is to be deleted when the first
-// one is gone, which somebody holds. What somebody says about the second object then, and what is written after it, the watch of
-// ManagedResources does not show: only the API server knows.
+// TestDeletionIsNotDecidedByAStaleView removes two objects from the manifests. The second one must be deleted
+// after the first one, which a finalizer keeps. Later changes to the declaration of the second object, and later
+// writes, do not appear in the watch of ManagedResources: only the API server knows them.
 func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 	leaves := configMap("leaves", "1")
 	in, out := []string{configMap("stays", "1"), leaves}, []string{configMap("stays", "1")}
 	for name, test := range map[string]struct {
 		say, mend func(w *world)
-		// said is in the ManagedResource from then on.
+		// said is a text that the ManagedResource contains from then on.
 		said string
 	}{
 		"it is put in again by another Secret": {
@@ -78,8 +79,12 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 		"the ManagedResource is to be ignored": {
 			said: resourcesv1alpha1.AnnotationIgnore,
 			say:  func(w *world) { kit.Must(w, w.change("set", ignore)) },
-			// In this order, as the deletion is asked for again otherwise.
-			mend: func(w *world) { w.note("set", in); w.refer("set", "first"); kit.Must(w, w.change("set", heed)) },
+			// The order matters: otherwise the deletion is requested again.
+			mend: func(w *world) {
+				w.note("set", in)
+				w.refer("set", "first")
+				kit.Must(w, w.change("set", removeAnnotations))
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,27 +100,28 @@ func TestDeletionIsNotDecidedByAStaleView(t *testing.T) {
 
 			w.secret("second", out...)
 			w.refer("set", "second")
-			kit.EventuallyTrue(t, "the first one is being deleted", func() bool { return w.live(held).GetDeletionTimestamp() != nil })
+			kit.EventuallyTrue(t, "the first object is being deleted", func() bool { return w.live(held).GetDeletionTimestamp() != nil })
 			w.eventuallyApplied("set", progressing, resourcesv1alpha1.ReasonDeletionPending, "held")
 			shut.closeBefore(test.said)
 			test.say(w)
 			w.patch(held, `{"metadata":{"finalizers":null}}`)
 			source.Forget()
-			kit.Eventually(t, "it looks again and again", func() string { return atLeast(2, readsOf(source, "secrets/second")) })
+			kit.Eventually(t, "the resource-manager reads the second Secret repeatedly", func() string { return atLeast(2, readsOf(source, "secrets/second")) })
 			if after := w.uid(leaves); after != before {
-				t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+				t.Errorf("the wanted object had the UID %s, and has %q now", before, after)
 			}
 			test.mend(w)
 			shut.open()
 			w.eventuallyHolds("in the end")
 			if after := w.uid(leaves); after != before {
-				t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+				t.Errorf("the wanted object had the UID %s, and has %q now", before, after)
 			}
 		})
 	}
 }
 
-// TestDeletion_ConcurrentWrite puts an object into the Secret again while a pass is at work that has read it without.
+// TestDeletion_ConcurrentWrite adds an object to the Secret again during a reconciliation that has read the Secret
+// without it.
 func TestDeletion_ConcurrentWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,30 +136,30 @@ func TestDeletion_ConcurrentWrite(t *testing.T) {
 	before, answered := w.uid(leaves), waiting.Load()
 	shut.close()
 	w.declare("set", configMap("stays", "2"))
-	kit.EventuallyTrue(t, "it is at work", func() bool { return waiting.Load() > answered })
+	kit.EventuallyTrue(t, "a reconciliation is running", func() bool { return waiting.Load() > answered })
 	w.declare("set", configMap("stays", "3"), leaves)
 	shut.open()
 	w.eventuallyHolds("in the end")
 	if after := w.uid(leaves); after != before {
-		t.Errorf("what is wanted had the UID %s, and has %q", before, after)
+		t.Errorf("the wanted object had the UID %s, and has %q now", before, after)
 	}
 }
 
-// TestSuccessorOfTheSameName has somebody remove the finalizer of a ManagedResource by hand that is being deleted, and create another one
-// of its name, which the watch of ManagedResources does not show: its objects stay.
+// TestSuccessorOfTheSameName removes the finalizer of a ManagedResource in deletion by hand, and creates another
+// one with the same name. The watch of ManagedResources does not show it. Its objects must be retained.
 func TestSuccessorOfTheSameName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	now := movable{by: &atomic.Int64{}}
 	source, shut, _ := w.startBehindGate(func(r *inprocess.ResourceManager) { r.Clock = now })
-	// The Service goes first, and somebody holds it.
+	// The Service is deleted first, and a finalizer keeps it.
 	objects := []string{later(service("held", 1)), configMap("one", "1")}
 	w.declare("set", objects...)
 	w.eventuallyHolds("at first")
 	w.patch(objects[0], `{"metadata":{"finalizers":["example.org/held"]}}`)
 	before := w.uid(objects[1])
 	kit.Must(t, w.client.Delete(t.Context(), w.managedResource("set")))
-	kit.Eventually(t, "its deletion has begun", func() string {
+	kit.Eventually(t, "the deletion of the Service has started", func() string {
 		if obj := w.live(objects[0]); obj == nil || obj.GetDeletionTimestamp() != nil {
 			return ""
 		}
@@ -163,24 +169,24 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 	shut.closeBefore(`"type":"DELETED"`)
 	old := w.read("set").UID
 	kit.Must(t, w.change("set", withoutFinalizers))
-	kit.EventuallyTrue(t, "it is gone", func() bool { return w.gone("set", old) })
+	kit.EventuallyTrue(t, "the ManagedResource is deleted", func() bool { return w.gone("set", old) })
 	w.refer("set", "set")
-	now.by.Store(int64(16 * time.Second)) // for the first seconds it takes it for granted that this has not been done
+	now.by.Store(int64(16 * time.Second)) // within the first seconds it assumes that this did not happen
 	w.patch(objects[0], `{"metadata":{"finalizers":null}}`)
 	reads := readsOf(source, "managedresources/set")
-	kit.Eventually(t, "it looks at the API server before it deletes more", func() string { return atLeast(reads+2, readsOf(source, "managedresources/set")) })
+	kit.Eventually(t, "the resource-manager reads from the API server before further deletions", func() string { return atLeast(reads+2, readsOf(source, "managedresources/set")) })
 	if after := w.uid(objects[1]); after != before {
-		t.Errorf("the ConfigMap had the UID %s, and has %q", before, after)
+		t.Errorf("the ConfigMap had the UID %s, and has %q now", before, after)
 	}
 	shut.open()
 	w.eventuallyHolds("in the end")
 	if after := w.uid(objects[1]); after != before {
-		t.Errorf("the ConfigMap had the UID %s, and has %q", before, after)
+		t.Errorf("the ConfigMap had the UID %s, and has %q now", before, after)
 	}
 }
 
-// TestHealth_StaleView has an object turn bad and good again while the watch of ManagedResources does not show that the first
-// has been told. Then it seems that there is nothing to tell.
+// TestHealth_StaleView makes an object unhealthy and healthy again while the watch of ManagedResources does not
+// show that the first change was recorded. The recorded status then seems to be current.
 func TestHealth_StaleView(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +208,7 @@ func TestHealth_StaleView(t *testing.T) {
 	serves(none)
 	w.eventuallySays("set", resourcesv1alpha1.ResourcesHealthy, isFalse)
 	serves(one)
-	time.Sleep(time.Second) // in which it is looked at, with the old view
+	time.Sleep(time.Second) // time for a reconciliation with the stale view
 	if condition := resourcesv1alpha1.ConditionOf(w.read("set").Status.Conditions, resourcesv1alpha1.ResourcesHealthy); condition.Status != isFalse {
 		t.Errorf("the view is not stale: %+v", condition)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// key names an object.
+// key identifies an object.
 type key struct {
 	schema.GroupVersionKind
 	namespace, name string
@@ -37,14 +37,14 @@ func keyOf(obj *unstructured.Unstructured) key {
 	return key{obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName()}
 }
 
-// wanted is an object that is declared, and by which ManagedResource.
+// wanted is a declared object and the ManagedResource that declares it.
 type wanted struct {
 	*unstructured.Unstructured
 	by string
 }
 
-// world is a namespace for one test, as source and as target. The class of its ManagedResources, and the managed-by label of their
-// objects, is its name: other tests have nothing to do with it.
+// world is a namespace for one test, as source and as target. Its name is the class of its ManagedResources and
+// the managed-by label of their objects. This separates it from other tests.
 type world struct {
 	*testing.T
 	controlPlane *controlplane.ControlPlane
@@ -81,7 +81,7 @@ func (w *world) parse(manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// note remembers what a ManagedResource declares; nothing if it is gone.
+// note records the manifests that a ManagedResource declares. Nil manifests record that it is deleted.
 func (w *world) note(name string, manifests []string) {
 	w.Helper()
 	var objects []*unstructured.Unstructured
@@ -102,7 +102,7 @@ func (w *world) secret(name string, manifests ...string) {
 	w.secretWith(name, map[string][]byte{"objects.yaml": w.encode(manifests...)})
 }
 
-// encode returns manifests as they are in a Secret.
+// encode returns manifests in their encoding in a Secret.
 func (w *world) encode(manifests ...string) []byte {
 	w.Helper()
 	var documents []string
@@ -124,7 +124,7 @@ func (w *world) secretWith(name string, data map[string][]byte) {
 	kit.Must(w, err)
 }
 
-// declare has a ManagedResource and its Secret of the same name hold manifests.
+// declare creates or updates a ManagedResource and a Secret with the same name that holds manifests.
 func (w *world) declare(name string, manifests ...string) *resourcesv1alpha1.ManagedResource {
 	w.Helper()
 	w.note(name, manifests)
@@ -132,7 +132,7 @@ func (w *world) declare(name string, manifests ...string) *resourcesv1alpha1.Man
 	return w.refer(name, name)
 }
 
-// refer has a ManagedResource refer to Secrets. It is created if it does not exist.
+// refer makes a ManagedResource refer to Secrets. It creates the ManagedResource if necessary.
 func (w *world) refer(name string, secrets ...string) *resourcesv1alpha1.ManagedResource {
 	w.Helper()
 	var references []resourcesv1alpha1.LocalObjectReference
@@ -163,7 +163,7 @@ func (w *world) change(name string, change func(*resourcesv1alpha1.ManagedResour
 	})
 }
 
-// undeclare deletes a ManagedResource. Its Secret stays.
+// undeclare deletes a ManagedResource. Its Secret is retained.
 func (w *world) undeclare(name string) {
 	w.Helper()
 	w.mu.Lock()
@@ -188,7 +188,7 @@ func (w *world) read(name string) *resourcesv1alpha1.ManagedResource {
 	return mr
 }
 
-// eventuallyApplied waits until ResourcesApplied has a status and a reason, and its message holds texts.
+// eventuallyApplied waits until ResourcesApplied has a status and a reason, and its message contains texts.
 func (w *world) eventuallyApplied(name string, status resourcesv1alpha1.ConditionStatus, reason string, says ...string) {
 	w.Helper()
 	kit.Eventually(w, fmt.Sprintf("ResourcesApplied of %s is %s %s", name, status, reason), func() string {
@@ -210,11 +210,11 @@ func (w *world) eventuallySays(name string, conditionType resourcesv1alpha1.Cond
 		if condition.Status == status {
 			return ""
 		}
-		return fmt.Sprintf("it is %s %s: %s", condition.Status, condition.Reason, condition.Message)
+		return fmt.Sprintf("the condition is %s %s: %s", condition.Status, condition.Reason, condition.Message)
 	})
 }
 
-// live reads an object; nil if there is none.
+// live reads an object. It returns nil if the object does not exist.
 func (w *world) live(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	obj := w.parse(manifest)
@@ -226,7 +226,7 @@ func (w *world) live(manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// uid returns the UID of an object, nothing if there is none.
+// uid returns the UID of an object, or an empty string if it does not exist.
 func (w *world) uid(manifest string) string {
 	w.Helper()
 	obj := w.live(manifest)
@@ -236,7 +236,7 @@ func (w *world) uid(manifest string) string {
 	return string(obj.GetUID())
 }
 
-// patch changes an object as somebody would by hand.
+// patch changes an object as a user would by hand.
 func (w *world) patch(manifest, body string) {
 	w.Helper()
 	obj := w.parse(manifest)
@@ -244,23 +244,23 @@ func (w *world) patch(manifest, body string) {
 	kit.Must(w, w.client.Patch(w.Context(), obj, patch, client.FieldOwner("kubectl-edit")))
 }
 
-// delete deletes an object, if it is there.
+// delete deletes an object, if it exists.
 func (w *world) delete(manifest string) {
 	w.Helper()
 	kit.Must(w, client.IgnoreNotFound(w.client.Delete(w.Context(), w.parse(manifest))))
 }
 
-// eventuallyHolds waits until what is declared is so: invariant N.
+// eventuallyHolds waits until the declared state is established: invariant N.
 func (w *world) eventuallyHolds(reason string) {
 	w.Helper()
-	kit.Eventually(w, reason+", what is declared is so", w.objectionsAtMost(10))
+	kit.Eventually(w, reason+", the declared state is established", w.objectionsAtMost(10))
 }
 
-// objectionsAtMost returns a look that tells so many objections.
+// objectionsAtMost returns a check that reports at most this many objections.
 func (w *world) objectionsAtMost(most int) func() string {
 	return func() string {
 		started := time.Now()
-		defer func() { time.Sleep(3 * time.Since(started)) }() // a look at thousands of objects is work for others, too
+		defer func() { time.Sleep(3 * time.Since(started)) }() // a check of thousands of objects slows down other processes, too
 		objections := w.objections()
 		if more := len(objections) - most; more > 0 {
 			objections = append(objections[:most], fmt.Sprintf("and %d more", more))
@@ -269,7 +269,7 @@ func (w *world) objectionsAtMost(most int) func() string {
 	}
 }
 
-// wanted returns what is declared.
+// wanted returns the declared objects.
 func (w *world) wanted() (map[key]wanted, []schema.GroupVersionKind, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,8 +286,9 @@ func (w *world) wanted() (map[key]wanted, []schema.GroupVersionKind, int) {
 	return all, kinds, len(w.declared)
 }
 
-// objections tells what is not so: an object that is missing, different or not wanted, an inventory that names others than those of
-// its ManagedResource, a ManagedResource that is not applied as it is now, or is not wanted any more.
+// objections returns the differences from the declared state: missing, different and unwanted objects, inventories
+// that differ from the manifests, and ManagedResources that are not applied in their current version or not wanted
+// any more.
 func (w *world) objections() []string {
 	all, kinds, count := w.wanted()
 	ours, err := w.ours(kinds)
@@ -304,7 +305,7 @@ func (w *world) objections() []string {
 	}
 	for k, obj := range ours {
 		if _, is := all[k]; !is {
-			objections = append(objections, fmt.Sprintf("%s is not wanted, and there; deleted at %v", k, obj.GetDeletionTimestamp()))
+			objections = append(objections, fmt.Sprintf("%s exists, but is not wanted; deletion timestamp %v", k, obj.GetDeletionTimestamp()))
 		}
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
@@ -312,7 +313,7 @@ func (w *world) objections() []string {
 		return append(objections, err.Error())
 	}
 	if len(list.Items) != count {
-		objections = append(objections, fmt.Sprintf("there are %d ManagedResources, want %d", len(list.Items), count))
+		objections = append(objections, fmt.Sprintf("found %d ManagedResources, want %d", len(list.Items), count))
 	}
 	for i := range list.Items {
 		objections = append(objections, objectionsTo(&list.Items[i], all)...)
@@ -329,7 +330,7 @@ func (w *world) ours(kinds []schema.GroupVersionKind) (map[key]*unstructured.Uns
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := w.client.List(w.Context(), list, client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: w.namespace})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue // without a definition there are none
+			continue // the definition does not exist, so no objects exist
 		}
 		if err != nil {
 			return nil, err
@@ -350,7 +351,7 @@ func (w *world) differs(want wanted, got *unstructured.Unstructured) string {
 	}
 	for field, value := range want.Object {
 		switch {
-		case field == "stringData": // is data by now
+		case field == "stringData": // converted to data
 		case field == "data" && !reflect.DeepEqual(value, got.Object[field]), !within(value, got.Object[field]):
 			return fmt.Sprintf("%s is %v, want %v", field, got.Object[field], value)
 		}
@@ -358,10 +359,10 @@ func (w *world) differs(want wanted, got *unstructured.Unstructured) string {
 	return ""
 }
 
-// objectionsTo tells what of a ManagedResource is not as it is when all is well.
+// objectionsTo returns the differences between a ManagedResource and a healthy, fully applied one.
 func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []string {
 	if mr.DeletionTimestamp != nil {
-		return []string{fmt.Sprintf("%s is being deleted: %d objects are left", mr.Name, len(mr.Status.Resources))}
+		return []string{fmt.Sprintf("%s is being deleted: %d objects remain", mr.Name, len(mr.Status.Resources))}
 	}
 	var objections []string
 	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
@@ -384,5 +385,5 @@ func objectionsTo(mr *resourcesv1alpha1.ManagedResource, all map[key]wanted) []s
 	return objections
 }
 
-// background is a context for what is cleaned up when the test has ended.
+// background is a context for the cleanup after the test has ended.
 func (w *world) background() context.Context { return context.WithoutCancel(w.Context()) }

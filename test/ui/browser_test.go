@@ -23,12 +23,12 @@ import (
 )
 
 var (
-	inBrowser = flag.Bool("ui.browser", false, "look at the page in a real Chromium, too (make test-ui)")
+	inBrowser = flag.Bool("ui.browser", false, "also test the page in a real Chromium (make test-ui)")
 	axePath   = flag.String("ui.axe", "", "axe.js of axe-core, to check every view for accessibility")
 	shotsPath = flag.String("ui.shots", "", "directory for screenshots of the views")
 )
 
-// browser is one Chromium for all tests of a run.
+// browser is one Chromium that all tests of a run share.
 var browser = struct {
 	sync.Once
 	context.Context
@@ -36,7 +36,7 @@ var browser = struct {
 	err  error
 }{}
 
-// tab is a page in a browser of its own, as far as cookies go.
+// tab is a page in a browser context of its own, with its own cookies.
 type tab struct {
 	context.Context
 	t    *testing.T
@@ -46,7 +46,7 @@ type tab struct {
 	errors []string
 }
 
-// needBrowser skips a test that is not to use a browser, or cannot.
+// needBrowser skips a test if no browser was requested or none is installed.
 func needBrowser(t *testing.T) {
 	t.Helper()
 	if !*inBrowser {
@@ -60,17 +60,17 @@ func needBrowser(t *testing.T) {
 		}
 	})
 	if browser.err != nil {
-		t.Skip("there is no chromium: apt-get install -y --no-install-recommends chromium")
+		t.Skip("chromium is not installed: apt-get install -y --no-install-recommends chromium")
 	}
 }
 
-// open opens a page at a place, such as "#/fleet".
+// open opens the page at a location, such as "#/fleet".
 func (s *site) open(t *testing.T, place string) *tab {
 	t.Helper()
 	needBrowser(t)
 	allocator, free := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browser.path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.Patience))...)
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.WaitTimeout))...)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() { end(); free() })
 	return s.openIn(ctx, t, place)
@@ -92,13 +92,13 @@ func (s *site) openIn(ctx context.Context, t *testing.T, place string) *tab {
 		page.mu.Lock()
 		defer page.mu.Unlock()
 		for _, text := range page.errors {
-			t.Errorf("the browser objects: %s", text)
+			t.Errorf("the browser reported a problem: %s", text)
 		}
 	})
 	return page
 }
 
-// note keeps what goes wrong in the page: exceptions, and what its policy forbids.
+// note records problems in the page: exceptions and violations of its content security policy.
 func (p *tab) note(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *tab) note(event any) {
 	}
 }
 
-// value returns what a script returns.
+// value evaluates a script and returns its result.
 func value[T any](p *tab, script string) T {
 	p.t.Helper()
 	found, err := chromedp.Run(p, chromedp.Evaluate[T](script))
@@ -132,17 +132,17 @@ func (p *tab) await(reason, script string) {
 			return ""
 		}
 		text, _ := chromedp.Run(p, chromedp.Evaluate[string](`location.hash + "\n" + document.body.innerText.slice(0, 1500)`))
-		return fmt.Sprintf("%s is %t (%v) in\n%s", script, holds, err, text)
+		return fmt.Sprintf("%s is %t (%v) on the page\n%s", script, holds, err, text)
 	})
 }
 
-// says waits until a text is on the page.
+// says waits until all texts are on the page.
 func (p *tab) says(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
 		quoted, err := json.Marshal(text)
 		kit.Must(p.t, err)
-		p.await("it says "+text, fmt.Sprintf(`document.body.innerText.includes(%s)`, quoted))
+		p.await("the page shows "+text, fmt.Sprintf(`document.body.innerText.includes(%s)`, quoted))
 	}
 }
 
@@ -164,14 +164,14 @@ func (p *tab) press(keys string) {
 	}
 }
 
-// goTo goes to a place on the page.
+// goTo navigates to a location on the page.
 func (p *tab) goTo(place string) {
 	p.t.Helper()
 	_ = value[string](p, fmt.Sprintf("location.hash = %q", place))
 	p.await("it is read", `document.querySelector("[aria-busy=true]") === null`)
 }
 
-// look checks a view for accessibility, and takes its picture in light and dark, wide and narrow.
+// look checks a view for accessibility and takes screenshots of it in light and dark, wide and narrow.
 func (p *tab) look(name string) {
 	p.t.Helper()
 	if *axePath != "" {
@@ -189,7 +189,7 @@ func (p *tab) look(name string) {
 	kit.Must(p.t, chromedp.Do(p, chromedp.EmulateViewport(1440, 900)))
 }
 
-// lookWide takes the picture of a view on a large screen.
+// lookWide takes a screenshot of a view on a large screen.
 func (p *tab) lookWide(name string) {
 	p.t.Helper()
 	if *shotsPath == "" {
@@ -222,7 +222,7 @@ func (p *tab) picture(name string, width, height int64) {
 	kit.Must(p.t, os.WriteFile(filepath.Join(*shotsPath, name+".png"), picture, 0o600))
 }
 
-// checkAccessibility runs axe-core on what is shown, in both colour schemes.
+// checkAccessibility runs axe-core on the current view, in both colour schemes.
 func (p *tab) checkAccessibility(name string) {
 	p.t.Helper()
 	script, err := os.ReadFile(*axePath)
@@ -235,7 +235,7 @@ func (p *tab) checkAccessibility(name string) {
 			result.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + " " + n.failureSummary)})), null, 1))`, chromedp.EvalAwaitPromise))
 		kit.Must(p.t, err)
 		if found != "[]" {
-			p.t.Errorf("axe-core objects to %s in %s colours:\n%s", name, scheme, found)
+			p.t.Errorf("axe-core reports violations in %s in %s colours:\n%s", name, scheme, found)
 		}
 	}
 }

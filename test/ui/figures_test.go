@@ -31,7 +31,7 @@ const (
 	manyObjects   = 10_000
 )
 
-// TestFigures measures how long the page takes to show much, how much is sent, and how much memory that takes.
+// TestFigures measures how long the page takes to show large amounts of data, the size of the transfer, and the memory it needs.
 func TestFigures(t *testing.T) {
 	if !*figures {
 		t.Skip("takes minutes: make test-ui UI=TestFigures UIFLAGS=-ui.figures")
@@ -51,7 +51,7 @@ func TestFigures(t *testing.T) {
 	s.measure(t, p, "tree of 10,000", "#/mr/"+namespace+"/large?tab=tree", `document.querySelector("[role=treegrid]")?.ariaRowCount === "10001" && performance.getEntriesByName("known").length > 0`)
 }
 
-// measurements are what a browser measured of one load of the page, by what it is.
+// measurements are the browser's measurements of one load of the page, by name.
 const measurements = `(() => {
 	const all = performance.getEntriesByType("resource"), mark = (name) => performance.getEntriesByName(name).at(-1)?.startTime;
 	const asked = (part) => all.find((e) => e.name.endsWith("/" + part));
@@ -64,10 +64,10 @@ const measurements = `(() => {
 	].filter(([, found]) => Number.isFinite(found)));
 })()`
 
-// loads is how often the page is loaded: the median of as many is told.
+// loads is the number of loads of the page. The median is reported.
 const loads = 9
 
-// measure loads the page anew at a place, and tells what the browser measured.
+// measure reloads the page at a location and reports the browser's measurements.
 func (s *site) measure(t *testing.T, p *tab, name, hash, ready string) {
 	t.Helper()
 	found := map[string][]float64{}
@@ -78,15 +78,15 @@ func (s *site) measure(t *testing.T, p *tab, name, hash, ready string) {
 			found[what] = append(found[what], each)
 		}
 	}
-	load, _ := os.ReadFile("/proc/loadavg") // not everywhere
-	t.Logf("%s, the median of %d loads, the least and the most; load of the machine %s", name, loads, load)
+	load, _ := os.ReadFile("/proc/loadavg") // does not exist on every system
+	t.Logf("%s, the median of %d loads, the minimum and the maximum; load of the machine %s", name, loads, load)
 	for _, what := range slices.Sorted(maps.Keys(found)) {
 		slices.Sort(found[what])
 		t.Logf("%s: %s: %.0f (%.0f to %.0f)", name, what, found[what][len(found[what])/2], found[what][0], found[what][len(found[what])-1])
 	}
 }
 
-// sizeOfAll returns how large the first event is that a page is sent, and how many bytes that takes.
+// sizeOfAll returns the size of the first event for a page, uncompressed and as sent.
 func (s *site) sizeOfAll(t *testing.T) (plain, zipped int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/api/changes", http.NoBody)
@@ -105,7 +105,7 @@ func (s *site) sizeOfAll(t *testing.T) (plain, zipped int) {
 	return len(lines.Text()), counted.read
 }
 
-// counter counts what is read.
+// counter counts the bytes that are read.
 type counter struct {
 	io.Reader
 	read int
@@ -118,7 +118,7 @@ func (c *counter) Read(into []byte) (int, error) {
 	return count, err
 }
 
-// heap returns how much memory is in use by the process that runs the tests and serves the page.
+// heap returns the memory in use by the process that runs the tests and serves the page.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -126,7 +126,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// fill creates ManagedResources, and one with many objects.
+// fill creates many ManagedResources, and one with many objects.
 func (w *world) fill(t *testing.T, namespace string) {
 	t.Helper()
 	var group errgroup.Group

@@ -1,4 +1,4 @@
-// Package ui tests the page about ManagedResources: what is served, and in a real browser how it looks and behaves.
+// Package ui tests the page for ManagedResources: the server, and in a real browser its appearance and behaviour.
 package ui
 
 import (
@@ -37,7 +37,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// No resource-manager runs: tests write what it would, so that they decide when something changes.
+// No resource-manager runs. Tests write its results themselves, to control when something changes.
 var shared controlplane.Shared
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is what all tests share.
+// world is the state that all tests share.
 type world struct {
 	kubeconfig string
 	client     client.Client
@@ -87,8 +87,8 @@ func (w *world) namespace(t *testing.T) string {
 	return namespace
 }
 
-// apply applies manifests as the resource-manager does, and returns their entries in the inventory of a ManagedResource. $NS stands
-// for the namespace.
+// apply applies manifests like the resource-manager and returns their entries in the inventory of a ManagedResource. $NS is replaced by
+// the namespace.
 func (w *world) apply(t *testing.T, namespace, owner, manifests string) []resourcesv1alpha1.ObjectReference {
 	t.Helper()
 	var entries []resourcesv1alpha1.ObjectReference
@@ -124,7 +124,7 @@ func (w *world) deliver(t *testing.T, namespace, name string, word state.Word, m
 	return mr
 }
 
-// write writes the status of a ManagedResource; the inventory stays as it is without entries.
+// write writes the status of a ManagedResource. The inventory is unchanged if no entries are given.
 func (w *world) write(t *testing.T, mr *resourcesv1alpha1.ManagedResource, word state.Word, message string, entries ...resourcesv1alpha1.ObjectReference) {
 	t.Helper()
 	statuses := map[state.Word][3]resourcesv1alpha1.ConditionStatus{
@@ -148,20 +148,20 @@ func (w *world) write(t *testing.T, mr *resourcesv1alpha1.ManagedResource, word 
 	}
 }
 
-// site is a page that is being served.
+// site is a page that a running command serves.
 type site struct {
 	base string
-	// address opens the page once.
+	// address opens the page. It works once.
 	address string
-	// written is what the command writes, errors what it warns of.
+	// written is the standard output of the command, errors its warnings.
 	written, errors *kit.Output
-	// stop ends the command, and done is closed with it.
+	// stop ends the command. done is closed when it has ended.
 	stop context.CancelFunc
 	done chan struct{}
 	http *http.Client
 }
 
-// serve runs the command until the test ends, and lets one client in.
+// serve runs the command until the test ends, and logs one client in.
 func (w *world) serve(t *testing.T, args ...string) *site {
 	t.Helper()
 	s := w.run(t, args...)
@@ -204,7 +204,7 @@ func (w *world) run(t *testing.T, args ...string) *site {
 		default:
 		}
 		if s.address = printed.FindString(s.written.String()); s.address == "" {
-			return "it is not: " + s.written.String()
+			return "the output is " + s.written.String()
 		}
 		return ""
 	})
@@ -212,7 +212,7 @@ func (w *world) run(t *testing.T, args ...string) *site {
 	return s
 }
 
-// get asks for a path.
+// get requests a path.
 func (s *site) get(t *testing.T, path string) (int, http.Header, string) {
 	t.Helper()
 	return s.send(t, http.MethodGet, path, nil)
@@ -233,7 +233,7 @@ func (s *site) send(t *testing.T, method, path string, change func(*http.Request
 	return response.StatusCode, response.Header, string(body)
 }
 
-// read asks for a part of a ManagedResource and decodes its value.
+// read requests a part of a ManagedResource and decodes it into value.
 func (s *site) read(t *testing.T, path string, value any) (notes []string) {
 	t.Helper()
 	status, _, body := s.get(t, path)

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// steps does something once for each frame, and returns how long frames took in milliseconds.
+// steps is a script that calls a function once for each frame and returns the durations of the frames in milliseconds.
 const steps = `(async (count, step) => {
 	const frame = () => new Promise(requestAnimationFrame), frames = [];
 	let before = await frame();
@@ -32,7 +32,7 @@ const steps = `(async (count, step) => {
 	return { median: frames[Math.floor(count / 2)], slow: frames[Math.floor(count * 0.95)], most: frames.at(-1) };
 })`
 
-// call calls a command of the browser.
+// call sends a command to the browser.
 func call[P, R any](p *tab, command cdp.Command[P, R], params P) {
 	p.t.Helper()
 	kit.Must(p.t, chromedp.Do(p, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -45,13 +45,13 @@ func call[P, R any](p *tab, command cdp.Command[P, R], params P) {
 type traced struct {
 	Name, Ph string
 	Pid, Tid int
-	// Tdur is how long a task kept the processor, in microseconds.
+	// Tdur is the CPU time of a task, in microseconds.
 	Tdur float64
 	Args struct{ Name string }
 }
 
-// tasks traces what the page's thread does, until the function is called that returns how long its tasks kept the processor, in
-// milliseconds, the longest last. Other than frames, that does not depend on what else the machine does.
+// tasks traces the tasks of the page's thread until end is called. end returns their CPU times in milliseconds in ascending order. In
+// contrast to frames, they do not depend on the load of the machine.
 func (p *tab) tasks() (end func() []float64) {
 	p.t.Helper()
 	var mu sync.Mutex
@@ -93,7 +93,7 @@ func (p *tab) tasks() (end func() []float64) {
 	}
 }
 
-// tasksOfPages returns how long tasks of the threads of pages took.
+// tasksOfPages returns the CPU times of the tasks of page threads in milliseconds, in ascending order.
 func tasksOfPages(events []traced) []float64 {
 	type thread struct{ process, thread int }
 	pages := map[thread]bool{}
@@ -112,8 +112,8 @@ func tasksOfPages(events []traced) []float64 {
 	return found
 }
 
-// TestSmoothness measures how long frames take, and tasks keep the processor, with 10,000 objects in 100 groups, while they are scrolled, folded and
-// filtered; and, as a measure of the machine, while nothing is done.
+// TestSmoothness measures the durations of frames and the CPU times of tasks with 10,000 objects in 100 groups while they are scrolled,
+// folded and filtered. For comparison, it also measures the idle page.
 func TestSmoothness(t *testing.T) {
 	if !*figures {
 		t.Skip("measures: make test-ui UI=TestSmoothness UIFLAGS='-ui.figures -v'")
@@ -132,7 +132,7 @@ func TestSmoothness(t *testing.T) {
 		})
 	})
 	p := s.open(t, "#/mr/"+namespace+"/large?tab=tree")
-	p.await("all are there", fmt.Sprintf(`document.querySelector("[role=treegrid]")?.ariaRowCount === "%d"`, manyObjects+1))
+	p.await("all objects are shown", fmt.Sprintf(`document.querySelector("[role=treegrid]")?.ariaRowCount === "%d"`, manyObjects+1))
 	for _, each := range []struct{ what, step string }{
 		{"nothing", `() => {}`},
 		{"scrolling by a screen for each frame", `(at) => { document.querySelector(".virtual").scrollTop = (at % 100) * 800; }`},
@@ -150,12 +150,12 @@ func TestSmoothness(t *testing.T) {
 		for _, task := range tasks {
 			sum += task
 		}
-		t.Logf("%s: a frame took %.0f ms (median), %.0f ms (95 of 100), %.0f ms at most; of the processor, %.1f ms for each frame, and %.1f ms for the longest of %d tasks",
+		t.Logf("%s: a frame took %.0f ms (median), %.0f ms (95 of 100), %.0f ms at most; CPU time: %.1f ms for each frame, and %.1f ms for the longest of %d tasks",
 			each.what, found.Median, found.Slow, found.Most, sum/120, tasks[len(tasks)-1], len(tasks))
 	}
 }
 
-// manyNodes returns a tree: groups with what they own.
+// manyNodes returns a tree of groups with the objects that they own.
 func manyNodes(namespace string) []map[string]any {
 	const groups = 100
 	var nodes []map[string]any

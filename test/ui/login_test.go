@@ -16,13 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// visit opens the page in a browser that has not logged in, and trusts its certificate.
+// visit opens the page in a browser that is not logged in and trusts the page's certificate.
 func (s *served) visit(t *testing.T, place string) *tab {
 	t.Helper()
 	needBrowser(t)
 	allocator, free := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browser.path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("ignore-certificate-errors", true),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.Patience))...)
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(kit.WaitTimeout))...)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() { end(); free() })
 	page := &tab{Context: ctx, t: t}
@@ -33,13 +33,13 @@ func (s *served) visit(t *testing.T, place string) *tab {
 		page.mu.Lock()
 		defer page.mu.Unlock()
 		for _, text := range page.errors {
-			t.Errorf("the browser objects: %s", text)
+			t.Errorf("the browser reported a problem: %s", text)
 		}
 	})
 	return page
 }
 
-// fillIn puts a text into the field that has the focus, as pasting does.
+// fillIn puts a text into the focused field, as pasting does.
 func (p *tab) fillIn(id, text string) {
 	p.t.Helper()
 	quoted, err := json.Marshal(text)
@@ -47,7 +47,7 @@ func (p *tab) fillIn(id, text string) {
 	_ = value[bool](p, fmt.Sprintf(`(() => { const field = document.getElementById(%q); field.focus(); field.value = %s; return true; })()`, id, quoted))
 }
 
-// TestLoginInBrowser checks how one logs in and out, and what is shown to whom.
+// TestLoginInBrowser checks the login, the logout, and the view of each user.
 func TestLoginInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -66,22 +66,22 @@ func TestLoginInBrowser(t *testing.T) {
 	p.fillIn("token", "made.up")
 	p.press(kb.Enter)
 	p.says("The cluster does not accept this token")
-	p.await("what was typed is gone", `document.getElementById("token").value === ""`)
+	p.await("the field is cleared", `document.getElementById("token").value === ""`)
 	p.look("login-refused")
 	p.fillIn("token", token)
 	p.press(kb.Enter)
-	p.await("it is live, at the place of the link", fmt.Sprintf(`document.querySelector("#live.on") !== null && location.hash.startsWith("#/mr/%s/shop")`, namespace))
+	p.await("the page is live, at the location of the link", fmt.Sprintf(`document.querySelector("#live.on") !== null && location.hash.startsWith("#/mr/%s/shop")`, namespace))
 	p.await("the tree is shown", rows+`.includes("Secret")`)
 	p.says(strings.TrimPrefix(user, "system:serviceaccount:"), "Log out", "namespace "+namespace)
 	p.await("no script can read the token", `document.cookie === "" && !JSON.stringify(localStorage).includes("eyJ") && !JSON.stringify(sessionStorage).includes("eyJ")`)
 	p.look("logged-in")
 	p.goTo("#/")
-	p.await("the list is one's own", rows+`.includes("shop") && !`+rows+`.includes("theirs")`)
+	p.await("the list shows only the viewer's own objects", rows+`.includes("shop") && !`+rows+`.includes("theirs")`)
 	p.goTo("#/mr/" + other + "/theirs")
 	p.says("You may not see this.")
 
 	_ = value[bool](p, `document.getElementById("log-out").click() ?? true`)
-	p.await("one is logged out", `document.querySelector("form.login") !== null && document.getElementById("log-out") === null && document.querySelector(".row") === null`)
+	p.await("the viewer is logged out", `document.querySelector("form.login") !== null && document.getElementById("log-out") === null && document.querySelector(".row") === null`)
 	p.fillIn("token", poor)
 	p.press(kb.Enter)
 	p.says("You may list and watch ManagedResources in no namespace that has any.")
@@ -96,5 +96,5 @@ func TestLoginInBrowser(t *testing.T) {
 	q.await("the list is shown", rows+`.includes("shop")`)
 	kit.Must(t, w.client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer-alice"}}))
 	q.says("You may list and watch ManagedResources in no namespace that has any.")
-	q.await("nothing is shown any more", `document.querySelector(".rows .row") === null`)
+	q.await("no rows are shown", `document.querySelector(".rows .row") === null`)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestFullViews looks at views with as much in them as in real clusters: long names and messages, many rows, several classes.
+// TestFullViews checks views with as much content as in real clusters: long names and messages, many rows, several classes.
 func TestFullViews(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -46,10 +46,10 @@ func TestFullViews(t *testing.T) {
 		}))
 	}
 	p := w.serve(t, "-n", namespace).open(t, "#/")
-	p.await("all are listed", `document.querySelector("[role=grid]")?.ariaRowCount === "50"`)
+	p.await("all ManagedResources are listed", `document.querySelector("[role=grid]")?.ariaRowCount === "50"`)
 	p.look("full-list")
 	p.lookWide("full-list")
-	for tab, text := range map[string]string{"why": "Preemption", "tree": "as-long-as", "diff": "would be changed", "events": "Preemption", "history": "Nothing has changed"} {
+	for tab, text := range map[string]string{"why": "Preemption", "tree": "as-long-as", "diff": "would be changed", "events": "Preemption", "history": "No changes yet"} {
 		p.goTo("#/mr/" + namespace + "/webshop?tab=" + tab)
 		p.says(text)
 		p.look("full-" + tab)

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// serveThrough serves the page of a namespace to whoever asks, through a handler that sees every request and answer.
+// serveThrough serves the page of a namespace without a login, through a handler that sees every request and answer.
 func (w *world) serveThrough(t *testing.T, namespace string, through func(http.Handler) http.Handler) *site {
 	t.Helper()
 	c := kubectl.NewConsole(genericiooptions.NewTestIOStreamsDiscard(), "v0.0.0-test")
@@ -39,7 +39,8 @@ func (w *world) serveThrough(t *testing.T, namespace string, through func(http.H
 	return &site{base: served.URL, written: &kit.Output{}}
 }
 
-// between starts a server between the page and the API server, which passes on what it does not answer itself, and returns its address.
+// between starts a server between the page and the API server and returns its address. It forwards the requests that it does not answer
+// itself.
 func (w *world) between(t *testing.T, answers func(http.ResponseWriter, *http.Request) bool) string {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
@@ -51,7 +52,7 @@ func (w *world) between(t *testing.T, answers func(http.ResponseWriter, *http.Re
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: transport, FlushInterval: -1,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }, // whoever asked gave up
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }, // the client gave up
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !answers(w, r) {
@@ -65,8 +66,8 @@ func (w *world) between(t *testing.T, answers func(http.ResponseWriter, *http.Re
 	return server.URL
 }
 
-// TestKnownVersion checks that a ManagedResource is read as it is known or later, which the API server has in memory, and in any case if
-// another API server does not know that version yet.
+// TestKnownVersion checks that a ManagedResource is read at the known version or later, which the API server has in memory. If another
+// API server does not have that version yet, the ManagedResource is read without a version.
 func TestKnownVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +93,7 @@ func TestKnownVersion(t *testing.T) {
 	until(t, s.follow(t, ""), func(told news) bool { return len(told.Rows) == 1 })
 	for _, want := range []string{mr.ResourceVersion, ""} {
 		if status, _, body := s.get(t, resourcePath(namespace, "shop", "summary")); status != http.StatusOK || asked.Load() != want {
-			t.Errorf("asked for version %q, want %q: %d %s", asked.Load(), want, status, body)
+			t.Errorf("the requested version is %q, want %q: %d %s", asked.Load(), want, status, body)
 		}
 		behind.Store(true)
 	}
@@ -102,6 +103,6 @@ func TestKnownVersion(t *testing.T) {
 	_, _, body := s.get(t, resourcePath(namespace, "shop", "inventory"))
 	kit.Must(t, json.Unmarshal([]byte(body), &known))
 	if text := fmt.Sprint(known.Nodes); text != "[{1 ConfigMap settings <nil>} {1 Secret password <nil>}]" {
-		t.Errorf("the tree as far as it is known: %s", text)
+		t.Errorf("the known part of the tree: %s", text)
 	}
 }

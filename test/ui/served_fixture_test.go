@@ -31,14 +31,14 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// served is a page that is served to many, as the resource-manager does.
+// served is a page for many viewers, as the resource-manager serves it.
 type served struct {
 	base  string
 	plain *http.Client
 }
 
-// serveToMany serves the page until the test ends. Its cache is filled with the rights of an administrator, as those of the
-// resource-manager may be.
+// serveToMany serves the page until the test ends. Its cache is filled with the rights of an administrator, like that of the
+// resource-manager.
 func (w *world) serveToMany(t *testing.T, change ...func(*gate.Options)) *served {
 	t.Helper()
 	config := shared.Get(t).Config()
@@ -97,7 +97,7 @@ func trusting() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 }
 
-// as returns the page as somebody sees it who brings a token.
+// as returns the page as a viewer with the given token sees it.
 func (s *served) as(token string, header ...string) *site {
 	return &site{base: s.base, http: &http.Client{Transport: kit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -108,7 +108,7 @@ func (s *served) as(token string, header ...string) *site {
 	})}}
 }
 
-// viewing are the rights of those who may see ManagedResources, what is needed to tell why and to compare, and Events.
+// viewing returns the rights to see ManagedResources, to read the objects for explanations and comparisons, and to read Events.
 func viewing() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{resourcesv1alpha1.GroupName}, Resources: []string{"managedresources"}, Verbs: []string{"get", "list", "watch"}},
@@ -116,8 +116,8 @@ func viewing() []rbacv1.PolicyRule {
 	}
 }
 
-// account creates a ServiceAccount that may do something in its namespace, and returns its user name and a token. Deleting the
-// RoleBinding "viewer-NAME" takes the rights away.
+// account creates a ServiceAccount with rights in its namespace, and returns its user name and a token. Deleting the RoleBinding
+// "viewer-NAME" withdraws the rights.
 func (w *world) account(t *testing.T, namespace, name string, rules []rbacv1.PolicyRule) (user, token string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -133,7 +133,7 @@ func (w *world) account(t *testing.T, namespace, name string, rules []rbacv1.Pol
 	return "system:serviceaccount:" + namespace + ":" + name, request.Status.Token
 }
 
-// everywhere lets a ServiceAccount do something in all namespaces until the test ends.
+// everywhere grants a ServiceAccount rights in all namespaces until the test ends.
 func (w *world) everywhere(t *testing.T, namespace, name string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	named := metav1.ObjectMeta{Name: namespace + "-" + name}
@@ -150,8 +150,8 @@ func (w *world) everywhere(t *testing.T, namespace, name string, rules []rbacv1.
 	})
 }
 
-// tell creates an Event about a ManagedResource that was drifting.
-func (w *world) tell(t *testing.T, mr *resourcesv1alpha1.ManagedResource, message string) {
+// recordDrift creates an Event about a ManagedResource that drifted.
+func (w *world) recordDrift(t *testing.T, mr *resourcesv1alpha1.ManagedResource, message string) {
 	t.Helper()
 	kit.Must(t, w.client.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name + ".1"}, Reason: "Corrected", Message: message, Type: "Normal", LastTimestamp: metav1.Now(),
@@ -159,13 +159,13 @@ func (w *world) tell(t *testing.T, mr *resourcesv1alpha1.ManagedResource, messag
 	}))
 }
 
-// audited is a request by the audit log of the API server.
+// audited is a request in the audit log of the API server.
 type audited struct {
 	Verb, UserAgent, RequestURI string
 	User                        struct{ Username string }
 }
 
-// audit returns what the page has asked about namespaces.
+// audit returns the page's requests for namespaces.
 func audit(t *testing.T, namespaces ...string) []audited {
 	t.Helper()
 	file, err := os.Open(shared.Options.AuditLog)
@@ -177,7 +177,7 @@ func audit(t *testing.T, namespaces ...string) []audited {
 	for scanner.Scan() {
 		var one audited
 		if json.Unmarshal(scanner.Bytes(), &one) != nil || !strings.Contains(one.UserAgent, "(page)") {
-			continue // the last line is being written, or it is somebody else's
+			continue // the last line is incomplete, or the request is another client's
 		}
 		for _, namespace := range namespaces {
 			if strings.Contains(one.RequestURI, "/namespaces/"+namespace+"/") {

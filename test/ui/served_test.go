@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// rowsOf returns the names of all rows that a page is told of, sorted.
+// rowsOf returns the sorted names of all rows that a page receives.
 func (s *site) rowsOf(t *testing.T) []string {
 	t.Helper()
 	told := until(t, s.follow(t, ""), func(told news) bool { return told.Loaded })
@@ -32,14 +32,14 @@ func (s *site) rowsOf(t *testing.T) []string {
 	return names
 }
 
-// TestViewersSeeTheirOwn checks that each viewer sees what their own rights let them see, and nothing else, in any view.
+// TestViewersSeeTheirOwn checks that each viewer sees what their own rights permit, and nothing else, in every view.
 func TestViewersSeeTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.namespace(t), w.namespace(t)
 	one, two := w.deliver(t, first, first+"-shop", state.Ready, shop), w.deliver(t, second, second+"-shop", state.Ready, shop)
-	w.tell(t, one, "Corrected one")
-	w.tell(t, two, "Corrected two")
+	w.recordDrift(t, one, "Corrected one")
+	w.recordDrift(t, two, "Corrected two")
 	aliceName, aliceToken := w.account(t, first, "alice", viewing())
 	_, bobToken := w.account(t, second, "bob", viewing()[:1])
 	_, bossToken := w.account(t, first, "boss", nil)
@@ -48,13 +48,13 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 	alice, bob, boss := s.as(aliceToken), s.as(bobToken), s.as(bossToken)
 
 	if got := alice.rowsOf(t); !slices.Equal(got, []string{one.Name}) {
-		t.Errorf("alice is told of %q", got)
+		t.Errorf("alice receives %q", got)
 	}
 	if got := bob.rowsOf(t); !slices.Equal(got, []string{two.Name}) {
-		t.Errorf("bob is told of %q", got)
+		t.Errorf("bob receives %q", got)
 	}
 	if got := boss.rowsOf(t); !slices.Contains(got, one.Name) || !slices.Contains(got, two.Name) {
-		t.Errorf("who may see all is told of %q", got)
+		t.Errorf("the viewer with all rights receives %q", got)
 	}
 	if _, _, about := alice.get(t, "/api/about"); !strings.Contains(about, `"scope":"namespace `+first+`"`) || !strings.Contains(about, `"user":"`+aliceName+`"`) {
 		t.Errorf("about: %s", about)
@@ -68,10 +68,10 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 		resourcePath(first, one.Name, "history"): `"to":"Failed"`, "/api/activity": "Corrected one",
 		resourcePath(first, one.Name, "inventory"): `"kind":"ConfigMap"`, resourcePath(first, one.Name, "why"): "no colour",
 	} {
-		kit.Eventually(t, "alice is shown "+path, func() string { // the history follows, and what was just read is shown for some seconds
+		kit.Eventually(t, "alice sees "+path, func() string { // the history is behind, and recent reads are cached for some seconds
 			status, _, body := alice.get(t, path)
 			if strings.Contains(body, second) || strings.Contains(body, "hunter2") {
-				t.Fatalf("%s has what alice may not see: %s", path, body)
+				t.Fatalf("%s contains data that alice may not see: %s", path, body)
 			}
 			if status != http.StatusOK || !strings.Contains(body, says) {
 				return "the answer is " + body
@@ -104,12 +104,12 @@ func TestViewersSeeTheirOwn(t *testing.T) {
 	}
 	for _, request := range asked {
 		if !strings.HasPrefix(request.User.Username, "system:serviceaccount:"+first+":") && !strings.HasPrefix(request.User.Username, "system:serviceaccount:"+second+":") {
-			t.Errorf("%s %s was read as %s, who is no viewer", request.Verb, request.RequestURI, request.User.Username)
+			t.Errorf("%s %s was read as %s, which is not a viewer", request.Verb, request.RequestURI, request.User.Username)
 		}
 	}
 }
 
-// TestAccessDenied checks that without a token that counts there is nothing of the cluster.
+// TestAccessDenied checks that the page shows nothing of the cluster without a valid token.
 func TestAccessDenied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestAccessDenied(t *testing.T) {
 		}
 	}
 	if status, _, body := s.as(token, "Sec-Fetch-Site", "cross-site").get(t, "/api/about"); status != http.StatusForbidden {
-		t.Errorf("asked by a page of another server: %d %s", status, body)
+		t.Errorf("requested by a page of another server: %d %s", status, body)
 	}
 	for _, path := range []string{"/api/login", "/api/logout"} {
 		if status, header, _ := nobody.get(t, path); status != http.StatusMethodNotAllowed || header.Get("Allow") != http.MethodPost {
@@ -150,14 +150,14 @@ func TestAccessDenied(t *testing.T) {
 		}
 	}
 	if !limited {
-		t.Error("tokens can be tried without end")
+		t.Error("the number of attempts with tokens is not limited")
 	}
 	if _, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 is spoken")
+		t.Error("TLS 1.1 is accepted")
 	}
 }
 
-// TestLogin checks how a browser logs in and out.
+// TestLogin checks the login and the logout of a browser.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -211,7 +211,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("with the cookie: %d %s", status, body)
 	}
 	if status, body := about("cross-site"); status != http.StatusForbidden {
-		t.Errorf("with the cookie, by a page of another server: %d %s", status, body)
+		t.Errorf("with the cookie, requested by a page of another server: %d %s", status, body)
 	}
 	response, _ = s.post(t, "/api/logout", "{}", nil)
 	if cookies := response.Cookies(); response.StatusCode != http.StatusNoContent || len(cookies) != 2 || cookies[0].MaxAge >= 0 || cookies[0].Value != "" {
@@ -219,7 +219,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestRightIsWithdrawn checks that a page that is open does not go on to be told what its viewer may see no more.
+// TestRightIsWithdrawn checks that an open page no longer receives what its viewer may no longer see.
 func TestRightIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,17 +232,17 @@ func TestRightIsWithdrawn(t *testing.T) {
 	kit.Must(t, w.client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer-viewer"}}))
 	emptied := until(t, next, func(told news) bool { return told.Reset && len(told.Rows) == 0 })
 	if emptied.Notice == "" {
-		t.Error("it is not told why there is nothing any more")
+		t.Error("the page does not receive the reason for the empty list")
 	}
 	w.write(t, mr, state.Failed, "no")
 	if again := until(t, s.follow(t, told.ID), func(told news) bool { return told.Loaded }); len(again.Rows) > 0 {
-		t.Errorf("a page that comes back with what it was told before is told %+v", again)
+		t.Errorf("a page that resumes from its last event receives %+v", again)
 	}
 	if status, _, body := s.get(t, resourcePath(namespace, "shop", "history")); status != http.StatusForbidden {
 		t.Errorf("history: %d %s", status, body)
 	}
 	kit.Must(t, w.client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}}))
-	kit.Eventually(t, "the token is accepted no more", func() string {
+	kit.Eventually(t, "the token is no longer accepted", func() string {
 		status, _, body := s.get(t, "/api/about")
 		if status != http.StatusUnauthorized || !strings.Contains(body, "accept this token") {
 			return "the answer is " + body
@@ -251,13 +251,13 @@ func TestRightIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestAnotherClusterWithTheObjects checks that what is read of objects is read with a token for their cluster, and told without.
+// TestAnotherClusterWithTheObjects checks that objects are read with a token for their cluster, and that the page states when it has none.
 func TestAnotherClusterWithTheObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	namespace := w.namespace(t)
 	mr := w.deliver(t, namespace, "shop", state.Unhealthy, shop)
-	w.tell(t, mr, "Corrected something")
+	w.recordDrift(t, mr, "Corrected something")
 	_, source := w.account(t, namespace, "source", append(viewing()[:1:1], rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events", "secrets"}, Verbs: []string{"get", "list"}}))
 	_, target := w.account(t, namespace, "target", viewing()[1:])
 	s := w.serveToMany(t, func(options *gate.Options) { options.Target = rest.AnonymousClientConfig(shared.Get(t).Config()) })
@@ -267,14 +267,14 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	var findings json.RawMessage
 	without := s.as(source)
 	notes := strings.Join(without.read(t, resourcePath(namespace, "shop", "objects"), &objects), "\n")
-	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Unseen" || !strings.Contains(notes, "in another cluster, and you gave no token for that") {
+	if len(objects.Nodes) != 2 || objects.Nodes[0].Health != "Unseen" || !strings.Contains(notes, "in another cluster, and you entered no token for it") {
 		t.Errorf("without a token for the target: %+v %s", objects, notes)
 	}
 	without.read(t, resourcePath(namespace, "shop", "why"), &findings)
 	if !strings.Contains(string(findings), "Corrected something") {
-		t.Errorf("what the ManagedResource tells is left out: %s", findings)
+		t.Errorf("the findings from the ManagedResource are left out: %s", findings)
 	}
-	if status, _, body := without.get(t, resourcePath(namespace, "shop", "diff")); status != http.StatusForbidden || !strings.Contains(body, "no token for that") {
+	if status, _, body := without.get(t, resourcePath(namespace, "shop", "diff")); status != http.StatusForbidden || !strings.Contains(body, "no token for it") {
 		t.Errorf("diff: %d %s", status, body)
 	}
 	if _, _, body := without.get(t, resourcePath(namespace, "shop", "events")); !strings.Contains(body, "Corrected something") {
@@ -285,7 +285,7 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 		t.Errorf("with both tokens: %+v %q", objects, notes)
 	}
 	if _, _, body := (&site{base: s.base, http: s.plain}).get(t, "/api/about"); !strings.Contains(body, `"login":"tokens"`) {
-		t.Errorf("both tokens are not asked for: %s", body)
+		t.Errorf("the page does not request both tokens: %s", body)
 	}
 	if response, body := s.post(t, "/api/login", loginOf(source, target+"x"), nil); response.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "cluster with the objects") {
 		t.Errorf("log in with a wrong token for the target: %d %s", response.StatusCode, body)
@@ -295,8 +295,8 @@ func TestAnotherClusterWithTheObjects(t *testing.T) {
 	}
 }
 
-// TestNamespacesOfTheResourceManager checks that nothing is shown of namespaces that the resource-manager has nothing to do with, whatever the
-// viewer may do.
+// TestNamespacesOfTheResourceManager checks that nothing is shown of namespaces that the resource-manager does not manage, regardless
+// of the viewer's rights.
 func TestNamespacesOfTheResourceManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,13 +309,13 @@ func TestNamespacesOfTheResourceManager(t *testing.T) {
 		t.Errorf("about: %s", about)
 	}
 	for _, part := range []string{"summary", "inventory", "objects", "why", "history"} {
-		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "nothing to do with") {
+		if status, _, body := s.get(t, resourcePath(other, "theirs", part)); status != http.StatusForbidden || !strings.Contains(body, "does not watch namespace") {
 			t.Errorf("%s: %d %s", part, status, body)
 		}
 	}
 }
 
-// TestOneByName checks that who may get one ManagedResource, and list none, sees that one.
+// TestOneByName checks that a viewer who may get one ManagedResource but list none sees that one.
 func TestOneByName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -328,7 +328,7 @@ func TestOneByName(t *testing.T) {
 	s := w.serveToMany(t).as(token)
 	told := until(t, s.follow(t, ""), func(told news) bool { return told.Loaded })
 	if len(told.Rows) > 0 || told.Notice == "" {
-		t.Errorf("who may list none is told %+v", told)
+		t.Errorf("a viewer who may list none receives %+v", told)
 	}
 	for name, want := range map[string]int{"mine": http.StatusOK, "theirs": http.StatusForbidden} {
 		for _, part := range []string{"summary", "inventory", "history"} {
@@ -338,7 +338,7 @@ func TestOneByName(t *testing.T) {
 		}
 	}
 	kit.Must(t, client.IgnoreNotFound(w.client.Delete(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}})))
-	kit.Eventually(t, "what became of it is told", func() string {
+	kit.Eventually(t, "the history reports the deletion", func() string {
 		_, _, body := s.get(t, resourcePath(namespace, "mine", "history"))
 		if !strings.Contains(body, `"what":"deleted"`) {
 			return "the answer is " + body

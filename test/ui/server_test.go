@@ -32,7 +32,7 @@ metadata: {name: password, namespace: $NS}
 stringData: {password: hunter2-hunter2}
 `
 
-// TestHeaders checks what keeps browsers from doing what the page does not need, on every kind of answer.
+// TestHeaders checks, on every kind of answer, the headers that keep browsers from doing anything that the page does not need.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestHeaders(t *testing.T) {
 			}
 		}
 		if cors := header.Get("Access-Control-Allow-Origin"); cors != "" {
-			t.Errorf("%s: pages of others may read it: %s", path, cors)
+			t.Errorf("%s: pages of other origins may read it: %s", path, cors)
 		}
 	}
 	for path, want := range map[string]string{"/": "no-cache", script: "public, max-age=31536000, immutable", "/api/about": "no-store"} {
@@ -72,11 +72,11 @@ func TestHeaders(t *testing.T) {
 		t.Error("JSON is not compressed")
 	}
 	if status, _, body := s.send(t, http.MethodGet, "/api/about", func(r *http.Request) { r.Header.Set("If-None-Match", header.Get("ETag")) }); status != http.StatusNotModified || body != "" {
-		t.Errorf("what a page has already is sent again: %d", status)
+		t.Errorf("an answer that the page already has is sent again: %d", status)
 	}
 }
 
-// TestAccess checks that nobody sees anything without the address that was printed.
+// TestAccess checks that a client sees nothing without the printed address.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestAccess(t *testing.T) {
 		t.Errorf("without a cookie: %d %s", status, body)
 	}
 	if _, header, _ := s.get(t, "/?token=wrong"); header.Get("Set-Cookie") != "" {
-		t.Error("a wrong token lets in")
+		t.Error("a wrong token is accepted")
 	}
 	for _, host := range []string{"evil.example.org", "evil.example.org" + s.base[strings.LastIndex(s.base, ":"):], "127.0.0.1", "127.0.0.1:1"} {
 		status, header, _ := s.send(t, http.MethodGet, token, func(r *http.Request) { r.Host = host })
@@ -98,14 +98,14 @@ func TestAccess(t *testing.T) {
 	cookie := header.Get("Set-Cookie")
 	for _, wanted := range []string{"HttpOnly", "SameSite=Strict", "Path=/"} {
 		if !strings.Contains(cookie, wanted) {
-			t.Errorf("the cookie is not %s: %s", wanted, cookie)
+			t.Errorf("the cookie does not contain %s: %s", wanted, cookie)
 		}
 	}
 	if strings.Contains(cookie, strings.TrimPrefix(token, "/?token=")) {
 		t.Error("the cookie is the token")
 	}
 	if _, header, _ := s.get(t, token); header.Get("Set-Cookie") != "" {
-		t.Error("a token lets in twice")
+		t.Error("a token is accepted twice")
 	}
 	value, _, _ := strings.Cut(cookie, ";")
 	with := func(site string) int {
@@ -119,7 +119,7 @@ func TestAccess(t *testing.T) {
 	}
 	for site, want := range map[string]int{"": 200, "same-origin": 200, "none": 200, "same-site": 401, "cross-site": 401} {
 		if got := with(site); got != want {
-			t.Errorf("asked by a page that is %q: %d, want %d", site, got, want)
+			t.Errorf("requested by a page with Sec-Fetch-Site %q: %d, want %d", site, got, want)
 		}
 	}
 	another := printed.FindAllString(s.written.String(), -1)
@@ -127,11 +127,11 @@ func TestAccess(t *testing.T) {
 		t.Fatalf("addresses: %q", another)
 	}
 	if _, header, _ := s.get(t, strings.TrimPrefix(another[1], s.base)); header.Get("Set-Cookie") == "" {
-		t.Error("the second address does not let in")
+		t.Error("the second address is not accepted")
 	}
 }
 
-// news is what a page is told.
+// news is an event that a page receives.
 type news struct {
 	ID     string
 	Reset  bool
@@ -141,7 +141,7 @@ type news struct {
 	Notice string
 }
 
-// follow returns a function that returns the next of what a page is told, until the test ends.
+// follow returns a function that returns the next event for a page, until the test ends.
 func (s *site) follow(t *testing.T, since string) func() news {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/api/changes?since="+since, http.NoBody)
@@ -171,7 +171,7 @@ func (s *site) follow(t *testing.T, since string) func() news {
 	}
 }
 
-// until reads until something was told.
+// until reads events until one meets the condition.
 func until(t *testing.T, next func() news, holds func(news) bool) news {
 	t.Helper()
 	for range 1000 {
@@ -179,7 +179,7 @@ func until(t *testing.T, next func() news, holds func(news) bool) news {
 			return told
 		}
 	}
-	t.Fatal("it is not told")
+	t.Fatal("the expected event was not received")
 	return news{}
 }
 
@@ -198,22 +198,22 @@ func TestChangesAreSent(t *testing.T) {
 	w.write(t, mr, state.Failed, "first line\nsecond line")
 	changed := until(t, next, func(told news) bool { return len(told.Rows) > 0 })
 	if changed.Reset || changed.Rows[0].State != "Failed" || changed.Rows[0].Message != "first line" {
-		t.Errorf("told %+v", changed)
+		t.Errorf("received %+v", changed)
 	}
 	kit.Must(t, w.client.Delete(t.Context(), mr))
 	until(t, next, func(told news) bool { return len(told.Gone) == 1 && told.Gone[0].Name == "shop" })
 
 	if resumed := s.follow(t, seen.ID)(); resumed.Reset || len(resumed.Gone) != 1 {
-		t.Errorf("a page that resumes is told %+v", resumed)
+		t.Errorf("a page that resumes receives %+v", resumed)
 	}
 	if anew := s.follow(t, "OTHER.1")(); !anew.Reset {
-		t.Errorf("a page of a former server is told %+v", anew)
+		t.Errorf("a page of a former server receives %+v", anew)
 	}
 	var history []struct{ What, To string }
 	_, _, body := s.get(t, resourcePath(namespace, "shop", "history"))
 	kit.Must(t, json.Unmarshal([]byte(body), &history))
 	if len(history) == 0 || history[0].What != "deleted" || !strings.Contains(body, `"to":"Failed"`) {
-		t.Errorf("the history of one that is gone: %s", body)
+		t.Errorf("the history of a deleted ManagedResource: %s", body)
 	}
 }
 
@@ -275,7 +275,7 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 		_, _, body := s.get(t, resourcePath(namespace, "shop", part))
 		for _, secret := range []string{"hunter2", "swordfish", "aHVudGVy", "c3dvcmRm"} {
 			if strings.Contains(body, secret) {
-				t.Errorf("%s has the secret %s:\n%s", part, secret, body)
+				t.Errorf("%s contains the secret %s:\n%s", part, secret, body)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 	if len(events) != 1 || events[0].Reason != "Corrected" {
 		t.Errorf("events: %+v", events)
 	}
-	kit.Eventually(t, "drift is told", func() string {
+	kit.Eventually(t, "the drift is reported", func() string {
 		_, _, body := s.get(t, "/api/activity")
 		if !strings.Contains(body, "Corrected ConfigMap") {
 			return "the answer is " + body
@@ -328,7 +328,7 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	if _, _, body := s.get(t, resourcePath(namespace, "missing", "summary")); !strings.Contains(body, `"gone":true`) {
-		t.Errorf("one that does not exist: %s", body)
+		t.Errorf("a ManagedResource that does not exist: %s", body)
 	}
 	status, _, _ := s.send(t, http.MethodGet, "/api/about", func(r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("hello")), 5
@@ -338,7 +338,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestPermissions checks that the page shows what the person may see, and says what not.
+// TestPermissions checks that the page shows what the viewer may see, and names the rest.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,22 +22,22 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// recorder keeps all that is answered.
+// recorder records all answers.
 type recorder struct {
 	http.ResponseWriter
 	into *kit.Output
 }
 
-// Write writes and keeps.
+// Write writes the data and records it.
 func (r recorder) Write(data []byte) (int, error) {
 	_, _ = r.into.Write(data)
 	return r.ResponseWriter.Write(data)
 }
 
-// Unwrap has answers flushed.
+// Unwrap allows flushing of answers.
 func (r recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// TestSecretInBrowser checks that a Secret that differs is shown as such, and that neither of its values gets to the browser.
+// TestSecretInBrowser checks that a Secret that differs is shown as different, and that neither of its values is sent to the browser.
 func TestSecretInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -64,7 +64,7 @@ func TestSecretInBrowser(t *testing.T) {
 	}
 	all := seen + answered.String()
 	if !strings.Contains(answered.String(), "*** (after)") {
-		t.Error("the answers were not kept")
+		t.Error("the answers were not recorded")
 	}
 	for _, secret := range []string{"hunter2", "swordfish", base64.StdEncoding.EncodeToString([]byte("hunter2"))[:8], base64.StdEncoding.EncodeToString([]byte("swordfish"))[:8]} {
 		if at := strings.Index(all, secret); at >= 0 {
@@ -73,8 +73,8 @@ func TestSecretInBrowser(t *testing.T) {
 	}
 }
 
-// TestSlowCluster checks that the page shows what it knows while the cluster does not answer, says for how long it has been reading,
-// gives up, and goes on when the cluster answers again.
+// TestSlowCluster checks that while the cluster does not answer, the page shows the known state and for how long it has been reading.
+// It gives up after a time, and continues when the cluster answers again.
 func TestSlowCluster(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -94,21 +94,21 @@ func TestSlowCluster(t *testing.T) {
 	p.await("it is listed", rows+`.includes("shop")`)
 	stuck.Store(true)
 	_ = value[string](p, fmt.Sprintf("location.hash = %q", "#/mr/"+namespace+"/shop?tab=tree"))
-	p.await("the objects are shown, and not how they are", fmt.Sprintf(`/ConfigMap.*settings.*….*\|.*Secret.*password.*…/.test(%s)`, rows))
+	p.await("the objects are shown, without their state", fmt.Sprintf(`/ConfigMap.*settings.*….*\|.*Secret.*password.*…/.test(%s)`, rows))
 	p.says("2 objects, reading their health")
-	p.await("it says for how long", `/Reading, [1-9]\d* s/.test(document.querySelector(".progress").innerText)`)
+	p.await("the page shows for how long", `/Reading, [1-9]\d* s/.test(document.querySelector(".progress").innerText)`)
 	p.look("slow")
 	p.press("j")
 	p.await("it can be used", `document.querySelector(".row.active").innerText.includes("Secret")`)
 	p.says("Reading failed.", "the cluster has not answered within a minute", "2 objects, their health could not be read")
 	p.look("gave-up")
 	stuck.Store(false)
-	p.await("it is read", fmt.Sprintf(`/ConfigMap.*settings.*Present.*Synced/.test(%s) && document.querySelector(".notes").innerText === ""`, rows))
+	p.await("the objects are read", fmt.Sprintf(`/ConfigMap.*settings.*Present.*Synced/.test(%s) && document.querySelector(".notes").innerText === ""`, rows))
 	p.await("it is live", `document.querySelector("#live.on") !== null && document.querySelector("#banner").hidden`)
 }
 
-// TestDeletedInBrowser checks that the page says so when what it shows is deleted, keeps what was there, and goes on with one of the same
-// name.
+// TestDeletedInBrowser checks that the page reports when the ManagedResource that it shows is deleted, keeps its content, and continues
+// with a new one of the same name.
 func TestDeletedInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -119,35 +119,35 @@ func TestDeletedInBrowser(t *testing.T) {
 	p.await("it is read", rows+`.includes("Synced")`)
 	_ = value[bool](p, "window.same = true")
 	kit.Must(t, w.client.Delete(t.Context(), mr))
-	p.says("ManagedResource "+namespace+"/shop does not exist (any more).", "The data below is from before.", "Deleted")
-	p.await("what was there is shown", rows+`.includes("settings")`)
+	p.says("ManagedResource "+namespace+"/shop does not exist, or was deleted.", "The data below is from before its deletion.", "Deleted")
+	p.await("the former content is shown", rows+`.includes("settings")`)
 	p.look("deleted")
 	p.press("5")
-	p.says("It was deleted.", "Deleted", "The history below is from before.")
+	p.says("It was deleted.", "Deleted", "The history below is from before its deletion.")
 	p.press("1")
-	p.says("does not exist (any more)")
+	p.says("does not exist, or was deleted")
 	again := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	again.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: "shop"}}
 	kit.Must(t, w.client.Create(t.Context(), again))
 	w.write(t, again, state.Ready, "", mr.Status.Resources...)
 	p.await("the new one is shown", rows+`.includes("Synced") && document.querySelector(".notes").innerText === "" && document.querySelector(".title").innerText.includes("Ready")`)
 	if !value[bool](p, "window.same === true") {
-		t.Error("the page was loaded again")
+		t.Error("the page was reloaded")
 	}
 }
 
-// TestOpen checks that --open opens the address in the browser, and says so if it cannot.
+// TestOpen checks that --open opens the address in the browser, and reports if it cannot.
 func TestOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("browsers are opened by other programs there")
+		t.Skip("other systems open browsers with other programs")
 	}
 	w := newWorld(t)
 	namespace, programs := w.namespace(t), t.TempDir()
 	t.Setenv("PATH", programs)
 	without := w.run(t, "-n", namespace, "--open")
-	kit.Eventually(t, "it is said that there is no xdg-open", func() string {
+	kit.Eventually(t, "the command reports that xdg-open is missing", func() string {
 		if text := without.errors.String(); !strings.Contains(text, "Could not open the browser") || !strings.Contains(text, "xdg-open") || !strings.Contains(text, "open the address manually") {
-			return "it says " + text
+			return "the output is " + text
 		}
 		return ""
 	})
@@ -160,7 +160,7 @@ func TestOpen(t *testing.T) {
 	kit.Eventually(t, "the browser gets the address", func() string {
 		text, err := os.ReadFile(opened)
 		if !bytes.Equal(text, []byte(s.address+"\n")) {
-			return fmt.Sprintf("%q, not %q (%v)", text, s.address, err)
+			return fmt.Sprintf("got %q, want %q (%v)", text, s.address, err)
 		}
 		return ""
 	})

@@ -35,14 +35,14 @@ func settings(name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: $NS}\ndata: {colour: blue}\n", name)
 }
 
-// edit changes a ConfigMap as a person does.
+// edit changes a ConfigMap like a user.
 func (w *world) edit(t *testing.T, namespace, name, colour string) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"colour":%q}}`, colour))
 	kit.Must(t, w.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, patch, client.FieldOwner("kubectl-edit")))
 }
 
-// rows is what the rows of a list or a tree are called, in order.
+// rows is a script that returns the texts of the rows of a list or a tree, in order.
 const rows = `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map(row => row.innerText.replaceAll("\n", " ")).join("|")`
 
 // TestListInBrowser checks the list: order, live changes without a reload, filter, keys.
@@ -55,21 +55,21 @@ func TestListInBrowser(t *testing.T) {
 	w.deliver(t, namespace, "brisk", state.Progressing, settings("brisk"))
 	w.write(t, w.deliver(t, namespace, "broken", state.Failed, settings("broken")), state.Failed, "Could not apply: no")
 	p := w.serve(t, "-n", namespace).open(t, "#/")
-	p.await("all are shown, what needs attention first", fmt.Sprintf(`/^Failed.*broken.*Could not apply: no.*\|Progressing.*brisk.*\|Ready.*calm/.test(%s)`, rows))
+	p.await("all are shown, the ones that need attention first", fmt.Sprintf(`/^Failed.*broken.*Could not apply: no.*\|Progressing.*brisk.*\|Ready.*calm/.test(%s)`, rows))
 	p.look("list")
 	_ = value[bool](p, "window.same = true")
 	w.write(t, calm, state.Unhealthy, "ConfigMap is missing")
 	p.await("a change is shown", fmt.Sprintf(`/^Failed.*broken.*\|Unhealthy.*calm.*ConfigMap is missing.*\|Progressing.*brisk/.test(%s)`, rows))
 	kit.Must(t, w.client.Delete(t.Context(), calm))
-	p.await("what is gone is shown no more", fmt.Sprintf(`!%s.includes("calm")`, rows))
+	p.await("the deleted one is no longer shown", fmt.Sprintf(`!%s.includes("calm")`, rows))
 	if !value[bool](p, "window.same === true") {
-		t.Error("the page was loaded again")
+		t.Error("the page was reloaded")
 	}
 
 	p.press("/")
 	p.await("the filter has the focus", `document.activeElement.id === "filter"`)
 	p.press("brisk")
-	p.await("the filter counts", fmt.Sprintf(`/^Progressing[^|]*brisk[^|]*$/.test(%s) && location.hash.includes("q=brisk")`, rows))
+	p.await("the filter applies", fmt.Sprintf(`/^Progressing[^|]*brisk[^|]*$/.test(%s) && location.hash.includes("q=brisk")`, rows))
 	p.press(kb.Escape)
 	p.await("Esc clears it", fmt.Sprintf(`%s.split("|").length === 2`, rows))
 	p.press(kb.ArrowDown)
@@ -78,7 +78,7 @@ func TestListInBrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.await("Enter opens it", fmt.Sprintf(`location.hash.startsWith("#/mr/%s/brisk")`, namespace))
 	p.press(kb.Escape)
-	p.await("Esc goes back, to where it was opened", `location.hash === "#/" && `+active+`?.innerText.includes("brisk")`)
+	p.await("Esc returns to the list and the same row", `location.hash === "#/" && `+active+`?.innerText.includes("brisk")`)
 	p.press("?")
 	p.says("Keys", "Fold and unfold")
 	p.look("help")
@@ -89,7 +89,8 @@ func TestListInBrowser(t *testing.T) {
 	p.says("None of 2 ManagedResources matches the filter.")
 }
 
-// TestOneInBrowser checks all that is shown of one: why, tree, differences, Events, history, by links that can be shared and by keys.
+// TestOneInBrowser checks the whole view of a ManagedResource: explanation, tree, differences, Events and history, by shareable links
+// and by keys.
 func TestOneInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -110,11 +111,11 @@ func TestOneInBrowser(t *testing.T) {
 	p.goTo("#/mr/" + namespace + "/shop?tab=tree&object=" + "Pod%2F" + namespace + "%2Fweb-1")
 	p.await("a link leads to an object", `document.querySelector(".facts-of h2")?.innerText.includes("web-1") && document.querySelector(".row.active").innerText.includes("web-1")`)
 	p.await("every node has its state", fmt.Sprintf(`/ConfigMap.*Present.*Changed.*\|.*Secret.*Present.*Synced.*\|.*ReplicaSet.*Progressing.*Synced.*\|.*Pod web-1.*Unhealthy/.test(%s)`, rows))
-	p.await("levels are told", `document.querySelector(".row.active").ariaLevel === "2" && document.querySelector("[role=treegrid]").ariaRowCount === "5"`)
+	p.await("levels are exposed to assistive technology", `document.querySelector(".row.active").ariaLevel === "2" && document.querySelector("[role=treegrid]").ariaRowCount === "5"`)
 	p.look("tree")
 	_ = value[bool](p, `document.querySelector("[role=treegrid]").focus() ?? true`)
 	p.press(kb.ArrowLeft)
-	p.await("to what it is below", `document.querySelector(".row.active").innerText.includes("ReplicaSet")`)
+	p.await("the parent is active", `document.querySelector(".row.active").innerText.includes("ReplicaSet")`)
 	p.press(kb.ArrowLeft)
 	p.await("it is folded", fmt.Sprintf(`document.querySelector(".row.active").ariaExpanded === "false" && !%s.includes("Pod")`, rows))
 	p.press(kb.ArrowRight)
@@ -129,21 +130,21 @@ func TestOneInBrowser(t *testing.T) {
 	p.says("Corrected ConfigMap settings")
 	p.look("events")
 	p.press("5")
-	p.says("Nothing has changed yet.")
+	p.says("No changes yet.")
 	w.write(t, mr, state.Progressing, "")
 	p.says("ResourcesHealthy", "Progressing")
 	p.await("the head is live", `document.querySelector(".title").innerText.includes("Progressing")`)
 	p.look("history")
 
 	kit.Must(t, w.client.Delete(t.Context(), mr))
-	p.says("ManagedResource "+namespace+"/shop does not exist (any more).", "Deleted")
+	p.says("ManagedResource "+namespace+"/shop does not exist, or was deleted.", "Deleted")
 	p.goTo("#/mr/" + namespace + "/never")
-	p.says("does not exist (any more)")
+	p.says("does not exist, or was deleted")
 	p.goTo("#/fleet")
 	p.says("Drift and fights of the last hour", "Corrected ConfigMap settings")
 }
 
-// TestFleetInBrowser checks the tiles, and that they lead to the list.
+// TestFleetInBrowser checks the tiles and their links to the list.
 func TestFleetInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -165,7 +166,7 @@ func TestFleetInBrowser(t *testing.T) {
 	p.await("f leads to the fleet", `location.hash === "#/fleet"`)
 }
 
-// TestMarkupInBrowser checks that texts from the cluster are texts on the page.
+// TestMarkupInBrowser checks that texts from the cluster are shown as plain text.
 func TestMarkupInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -189,11 +190,11 @@ func TestMarkupInBrowser(t *testing.T) {
 	p.goTo("#/mr/" + namespace + "/%3Cimg%20src=x%20onerror=window.hit=1%3E")
 	p.says("is not a valid name of a ManagedResource")
 	if value[bool](p, `window.hit === 1 || document.querySelector("main img, main script, main b > b") !== null`) {
-		t.Error("a text became markup")
+		t.Error("a text was interpreted as markup")
 	}
 }
 
-// TestPermissionsInBrowser checks that the page says what may not be seen.
+// TestPermissionsInBrowser checks that the page names what the viewer may not see.
 func TestPermissionsInBrowser(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -209,7 +210,7 @@ func TestPermissionsInBrowser(t *testing.T) {
 	p.says("Not shown, because you may not read them: Events.")
 }
 
-// TestTwoTabs checks that two pages are told the same, and that a browser that was not let in is told so.
+// TestTwoTabs checks that two pages receive the same events, and that a browser without access gets an explanation.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -222,13 +223,13 @@ func TestTwoTabs(t *testing.T) {
 	t.Cleanup(end)
 	second := s.openIn(ctx, t, "#/mr/"+namespace+"/shop?tab=history")
 	w.write(t, mr, state.Failed, "no")
-	first.await("the first one is told", rows+`.startsWith("Failed")`)
+	first.await("the first page receives the change", rows+`.startsWith("Failed")`)
 	second.says("Failed")
 	kit.Must(t, chromedp.Do(second, chromedp.Navigate("about:blank"), chromedp.Navigate(strings.Replace(s.base, "127.0.0.1", "localhost", 1)+"/")))
 	second.says("This browser is not logged in")
 }
 
-// TestLostConnection checks that the page says since when it is not live, and goes on when it is again.
+// TestLostConnection checks that the page shows how long it has been disconnected, and continues after a reconnection.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
@@ -253,7 +254,7 @@ func TestLostConnection(t *testing.T) {
 	p.await("it is shown", rows+`.startsWith("Ready")`)
 	kit.Must(t, served.Close())
 	p.says("Not live since", "The data shown is from that time.")
-	p.await("it is marked", `document.body.classList.contains("stale") && document.querySelector("#banner").role === "alert"`)
+	p.await("the page is marked as stale", `document.body.classList.contains("stale") && document.querySelector("#banner").role === "alert"`)
 	p.look("lost")
 	w.write(t, mr, state.Failed, "no")
 	kit.Eventually(t, "the port is free again", func() string {

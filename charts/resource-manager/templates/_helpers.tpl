@@ -2,7 +2,7 @@
 {{ .Values.namePrefix }}gardener-resource-manager
 {{- end }}
 
-{{- /* The name of what belongs to no namespace: another installation may be in another one. */ -}}
+{{- /* The name of cluster-scoped objects. It is unique for each installation, since there may be one in another namespace. */ -}}
 {{- define "resource-manager.clusterName" -}}
 {{ .Release.Namespace }}:{{ include "resource-manager.name" . }}
 {{- end }}
@@ -16,7 +16,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
-{{- /* The selector of gardener-resource-manager: that of a Deployment cannot be changed. */ -}}
+{{- /* The selector of gardener-resource-manager, because the selector of a Deployment is immutable. */ -}}
 {{- define "resource-manager.selector" -}}
 app: {{ include "resource-manager.name" . }}
 {{- end }}
@@ -51,7 +51,7 @@ app: {{ include "resource-manager.name" . }}
 {{- .Values.priorityClass.name | default (ternary (include "resource-manager.name" .) "" .Values.priorityClass.create) -}}
 {{- end }}
 
-{{- /* The configuration: values.config, and what follows from the installation where it says nothing. As YAML. */ -}}
+{{- /* The configuration in YAML: values.config, with unset fields filled in from the installation. */ -}}
 {{- define "resource-manager.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $_ := set $config "apiVersion" (get $config "apiVersion" | default "resourcemanager.config.gardener.cloud/v1alpha1") -}}

@@ -51,7 +51,7 @@ files/rights.yaml, as the package pkg/rbac does. Takes a list: the root, "source
 {{- end }}
 
 {{- /*
-Roles, and what binds them. Takes a dict: root, name (a suffix), rights, and subject.
+Roles and their bindings. Takes a dict: root, name (a suffix), rights, and subject.
 */ -}}
 {{- define "resource-manager.roles" -}}
 {{- $root := .root -}}

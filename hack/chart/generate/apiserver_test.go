@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// TestAPIServerChart holds what the chart of the garden's API server makes in each mode against testdata.
+// TestAPIServerChart compares the output of the chart of the garden's API server in each mode with testdata.
 func TestAPIServerChart(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "apiserver"))
 	if err != nil {
@@ -38,7 +38,7 @@ func TestAPIServerChart(t *testing.T) {
 	}
 }
 
-// checkGolden holds what a chart makes of values against a file of testdata.
+// checkGolden compares the output of a chart for values with a file of testdata.
 func checkGolden(t *testing.T, loaded *chart.Chart, name string, values map[string]any) {
 	t.Helper()
 	files, err := Render(loaded, "garden", values)
@@ -60,11 +60,11 @@ func checkGolden(t *testing.T, loaded *chart.Chart, name string, values map[stri
 		t.Fatal(err)
 	}
 	if all.String() != string(want) {
-		t.Errorf("the chart makes something else than %s (-update writes it):\n%s", golden, &all)
+		t.Errorf("the output of the chart differs from %s (-update writes it):\n%s", golden, &all)
 	}
 }
 
-// TestAPIServerChartNeeds: values without which a mode cannot work are named.
+// TestAPIServerChartNeeds checks that the error names the values that a mode requires.
 func TestAPIServerChartNeeds(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "apiserver"))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/config"
 )
 
-// TestControllerManagerChart holds what the chart of the controller-manager makes in each mode against testdata.
+// TestControllerManagerChart compares the output of the chart of the controller-manager in each mode with
+// testdata.
 func TestControllerManagerChart(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "controller-manager"))
 	if err != nil {
@@ -34,7 +35,7 @@ func TestControllerManagerChart(t *testing.T) {
 	}
 }
 
-// checkConfiguration: the process accepts the configuration in the ConfigMap, if there is one.
+// checkConfiguration checks that the process accepts the configuration in the ConfigMap, if the chart has one.
 func checkConfiguration(t *testing.T, loaded *chart.Chart, values map[string]any) {
 	t.Helper()
 	files, err := Render(loaded, "garden", values)

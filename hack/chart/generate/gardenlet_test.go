@@ -34,7 +34,7 @@ func setKubeconfig(t *testing.T, values map[string]any, reference, kubeconfig st
 	}
 }
 
-// TestGardenletChart holds what the chart of the gardenlet makes against testdata.
+// TestGardenletChart compares the output of the gardenlet's chart with testdata.
 func TestGardenletChart(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "gardenlet"))
 	if err != nil {
@@ -55,7 +55,8 @@ func TestGardenletChart(t *testing.T) {
 	})
 }
 
-// TestGardenletChartConfiguration: the process accepts the configuration in the ConfigMap, which has no kubeconfig.
+// TestGardenletChartConfiguration checks that the process accepts the configuration in the ConfigMap, and that the
+// ConfigMap has no kubeconfig.
 func TestGardenletChartConfiguration(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "gardenlet"))
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package generate makes what the Helm chart has of other parts of the repository, and the plain YAML below config/ of the chart.
+// Package generate generates the parts of the Helm chart that are derived from other parts of the repository, and the
+// plain manifests below config/ from the chart.
 package generate
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 )
 
-// Where things are, below the root of the repository.
+// Paths below the root of the repository.
 const (
 	// Chart is the directory of the chart.
 	Chart = "charts/resource-manager"
@@ -25,10 +26,10 @@ const (
 	header     = "# Made by make generate.\n"
 )
 
-// prefix stands for that of names, which the chart's templates replace.
+// prefix is a placeholder for the name prefix, which the chart's templates replace.
 const prefix = "PREFIX-"
 
-// ChartFiles returns the chart's files that are made of something else, by their paths below the root.
+// ChartFiles returns the generated files of the chart, by their paths below the root.
 func ChartFiles(root string) (map[string][]byte, error) {
 	crd, err := os.ReadFile(filepath.Join(root, definition))
 	if err != nil {
@@ -51,14 +52,14 @@ func ChartFiles(root string) (map[string][]byte, error) {
 
 // called is a webhook that an API server calls, for the chart's templates.
 type called struct {
-	// Setting is the field of the configuration that enables it.
+	// Setting is the field of the configuration that enables the webhook.
 	Setting string `json:"setting"`
 	Path    string `json:"path"`
-	// Webhook is as in a configuration, without its clientConfig.
+	// Webhook is the entry of a webhook configuration without its clientConfig.
 	Webhook map[string]any `json:"webhook"`
 }
 
-// webhookFile returns the webhooks of both kinds of configurations, by kind.
+// webhookFile returns the webhooks by the kind of their configuration.
 func webhookFile(placement webhooks.Placement) ([]byte, error) {
 	all := map[string][]called{}
 	nowhere := func(string) admissionregistrationv1.WebhookClientConfig {
@@ -93,8 +94,8 @@ func webhookFile(placement webhooks.Placement) ([]byte, error) {
 	return append([]byte(header), encoded...), nil
 }
 
-// All returns every file that is made, by its path below the root. The chart's own files have to be written before: the plain YAML is
-// made of those that are there.
+// All returns all generated files, by their paths below the root. The chart's own files must be written before, because
+// the plain manifests are generated from the files on disk.
 func All(root string) (map[string][]byte, error) {
 	files, err := ChartFiles(root)
 	if err != nil {
@@ -117,10 +118,10 @@ func All(root string) (map[string][]byte, error) {
 func Write(root string, files map[string][]byte) error {
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		full := filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil { //nolint:gosec // files of the repository, for everybody
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil { //nolint:gosec // files of the repository are readable by all users
 			return fmt.Errorf("write %s: %w", path, err)
 		}
-		if err := os.WriteFile(full, files[path], 0o644); err != nil { //nolint:gosec // a file of the repository, for everybody
+		if err := os.WriteFile(full, files[path], 0o644); err != nil { //nolint:gosec // files of the repository are readable by all users
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProviderLocalChart holds what the chart of provider-local makes against testdata.
+// TestProviderLocalChart compares the output of the chart of provider-local with testdata.
 func TestProviderLocalChart(t *testing.T) {
 	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "provider-local"))
 	if err != nil {
@@ -28,7 +28,7 @@ func TestProviderLocalChart(t *testing.T) {
 	})
 }
 
-// TestAdmissionLocalCharts holds what the charts of the admission part of provider-local make against testdata.
+// TestAdmissionLocalCharts compares the output of the admission charts of provider-local with testdata.
 func TestAdmissionLocalCharts(t *testing.T) {
 	virtual := map[string]any{
 		"runtime": map[string]any{
@@ -54,7 +54,7 @@ func TestAdmissionLocalCharts(t *testing.T) {
 			checkGolden(t, loaded, "admission-local-"+part+"-virtual", values)
 			missing := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{"enabled": true}}}
 			if _, err := Render(loaded, "garden", missing); err == nil || !strings.Contains(err.Error(), "is required") {
-				t.Errorf("a garden that is a cluster of its own, without more values: %v", err)
+				t.Errorf("a virtual garden cluster without further values: error %v", err)
 			}
 		})
 	}

@@ -12,14 +12,14 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// page has the table of values between two markers.
+// The page with the table of values, and the markers around the table.
 const (
 	page  = "docs/installation.md"
 	begin = "<!-- begin of the values -->\n"
 	end   = "<!-- end of the values -->\n"
 )
 
-// schema is what the table needs of a JSON schema.
+// schema has the fields of a JSON schema that the table needs.
 type schema struct {
 	Type        string            `json:"type"`
 	Description string            `json:"description"`
@@ -27,7 +27,7 @@ type schema struct {
 	Properties  map[string]schema `json:"properties"`
 }
 
-// reference returns the page with the table of values, made of the schema and the default values.
+// reference returns the page with the table of values, generated from the schema and the default values.
 func reference(root string) (map[string][]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
@@ -36,7 +36,7 @@ func reference(root string) (map[string][]byte, error) {
 	before, rest, found := bytes.Cut(text, []byte(begin))
 	_, after, closed := bytes.Cut(rest, []byte(end))
 	if !found || !closed {
-		return nil, fmt.Errorf("%s: the table has to be between %q and %q", page, begin, end)
+		return nil, fmt.Errorf("%s: the table must be between %q and %q", page, begin, end)
 	}
 	loaded, err := Load(root)
 	if err != nil {
@@ -86,7 +86,7 @@ func valuesTable(loaded *chart.Chart) ([]byte, error) {
 	return table.Bytes(), nil
 }
 
-// order returns keys as they come in values.yaml.
+// order returns keys in the order of values.yaml.
 func order(loaded *chart.Chart, path []string, properties map[string]schema) []string {
 	var text string
 	for _, file := range loaded.Raw {
@@ -94,7 +94,7 @@ func order(loaded *chart.Chart, path []string, properties map[string]schema) []s
 			text = string(file.Data)
 		}
 	}
-	// Each level is two spaces deeper. A key is looked for behind those that it is in.
+	// Each level is indented by two spaces. A key is searched after its parent keys.
 	from := 0
 	for depth, key := range path {
 		from += strings.Index(text[from:], "\n"+strings.Repeat("  ", depth)+key+":") + 1

@@ -30,8 +30,9 @@ func LoadFrom(directory string) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// Render returns what Helm makes of the chart's templates, by their names without directories. Those that make nothing are left out. The
-// kinds are those of a cluster that has them beside the usual ones. The values are checked against the schema.
+// Render renders the chart's templates with Helm, and returns the results by file name without directory. Empty results
+// are omitted. kinds are the kinds that the cluster has in addition to the usual ones. The values are validated against
+// the schema.
 func Render(loaded *chart.Chart, namespace string, values map[string]any, kinds ...string) (map[string]string, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = append(capabilities.APIVersions, kinds...)
@@ -54,7 +55,7 @@ func Render(loaded *chart.Chart, namespace string, values map[string]any, kinds 
 	return files, nil
 }
 
-// plain is a directory below config/ and what it is made of.
+// plain is a directory below config/ and the inputs from which it is generated.
 type plain struct {
 	directory, values, mode, namespace string
 }
@@ -106,10 +107,10 @@ func (p plain) files(root string, loaded *chart.Chart) (map[string][]byte, error
 	return files, err
 }
 
-// ofHelm matches lines of metadata that say something of Helm, or of a release.
+// ofHelm matches lines of metadata about Helm or a release.
 var ofHelm = regexp.MustCompile(`(?m)^ +(helm\.sh/\S+|app\.kubernetes\.io/(managed-by|instance)): .*\n`)
 
-// tidy makes plain YAML of what a template made.
+// tidy converts the output of a template to plain YAML.
 func tidy(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "---\n")
 	return ofHelm.ReplaceAllString(text+"\n", "")

@@ -15,19 +15,19 @@ import (
 
 const architecture = runtime.GOARCH
 
-// ContentTag is the tag of a [Spec] that stands for a tag made of the image's digest.
+// ContentTag is the tag of a [Spec] that is replaced by a tag derived from the digest of the image.
 const ContentTag = "content"
 
 func withContentTag(reference string, digest v1.Hash) string {
 	if name, found := strings.CutSuffix(reference, ":"+ContentTag); found {
-		// A tag of digits, or of digits and one "e", is a number in YAML.
+		// In YAML, a tag of digits, or of digits and one "e", would be a number.
 		return name + ":sha-" + digest.Hex[:12]
 	}
 	return reference
 }
 
-// Archive writes the images with these references as an OCI archive, without the blobs for which has returns true: the reader has
-// them already.
+// Archive writes the images with these references as an OCI archive. It omits the blobs for which has returns true,
+// because the reader already has them.
 func (s *Store) Archive(w io.Writer, references []string, has func(digest string) bool) error {
 	all, err := s.manifests()
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Store) Archive(w io.Writer, references []string, has func(digest string
 	return t.Close()
 }
 
-// parts are the blobs of an image: the manifest, the configuration, the layers.
+// parts returns the blobs of an image: the manifest, the configuration and the layers.
 func (s *Store) parts(m v1.Descriptor) ([]v1.Descriptor, error) {
 	image, err := s.path.Image(m.Digest)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) entry(t *tar.Writer, b v1.Descriptor) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	_, err = io.Copy(t, f)
 	return err
 }

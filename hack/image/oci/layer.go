@@ -20,28 +20,29 @@ import (
 
 // File is a file, a symbolic link or a directory in a layer.
 type File struct {
-	// Path is where it is in the image.
+	// Path is the path in the image.
 	Path string
-	// Source is the file of this machine whose content and permissions it has.
+	// Source is the local file with the content and permissions.
 	Source string
 	// Content is the content of a file without Source.
 	Content []byte
-	// Link is where a symbolic link points to.
+	// Link is the target of a symbolic link.
 	Link string
-	// Directory makes an empty directory.
+	// Directory makes the entry an empty directory.
 	Directory bool
-	// Mode is the permissions of a file without Source, or of a directory. Zero means 0644 and 0755.
+	// Mode is the permissions of a file without Source, or of a directory. Zero means 0644 for a file and 0755 for a
+	// directory.
 	Mode fs.FileMode
 }
 
-// Layer is one layer: either files, or a root file system in an archive.
+// Layer is a layer. It consists of either files or a root file system in an archive.
 type Layer struct {
 	Files []File
-	// Archive is the path of an uncompressed tar archive, which becomes the layer as it is.
+	// Archive is the path of an uncompressed tar archive, which becomes the layer unchanged.
 	Archive string
 }
 
-// fingerprint changes when the layer may have changed. It does not read large files: size, time and inode stand for the content.
+// fingerprint changes when the layer might have changed. It does not read large files, but compares size, time and inode.
 func (l Layer) fingerprint() (string, error) {
 	h := sha256.New()
 	sources := func(path string) error {
@@ -70,7 +71,8 @@ func (l Layer) fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// write writes the layer as an uncompressed archive. Owner is root; times are left out, so that two builds are equal.
+// write writes the layer as an uncompressed archive. The owner is root. Times are omitted, so that builds are
+// reproducible.
 func (l Layer) write(w io.Writer) error {
 	if l.Archive != "" {
 		return copyFile(w, l.Archive)
@@ -151,12 +153,12 @@ func copyFile(w io.Writer, source string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	_, err = io.Copy(w, f)
 	return err
 }
 
-// blob is a layer that is a file, not compressed: it stays on this machine, where compressing costs more than it saves.
+// blob is a layer in an uncompressed file. It stays on this machine, where compression costs more than it saves.
 type blob struct {
 	file   string
 	digest v1.Hash
@@ -165,20 +167,20 @@ type blob struct {
 
 var _ v1.Layer = blob{}
 
-// Digest is the digest of what is transferred.
+// Digest returns the digest of the transferred bytes.
 func (b blob) Digest() (v1.Hash, error) { return b.digest, nil }
 
-// DiffID is the digest of the archive.
+// DiffID returns the digest of the archive.
 func (b blob) DiffID() (v1.Hash, error) { return b.digest, nil }
 
-// Compressed opens what is transferred.
+// Compressed opens the transferred bytes.
 func (b blob) Compressed() (io.ReadCloser, error) { return os.Open(b.file) }
 
 // Uncompressed opens the archive.
 func (b blob) Uncompressed() (io.ReadCloser, error) { return os.Open(b.file) }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (b blob) Size() (int64, error) { return b.size, nil }
 
-// MediaType says that it is not compressed.
+// MediaType returns the media type of an uncompressed layer.
 func (b blob) MediaType() (types.MediaType, error) { return types.OCIUncompressedLayer, nil }

@@ -50,7 +50,7 @@ func write(t *testing.T, s *Store, spec Spec) (string, bool) {
 	return reference, changed
 }
 
-// TestReproducible: the same files make the same image, wherever and whenever; other files make another one.
+// TestReproducible checks that the same files always result in the same image, and other files in another one.
 func TestReproducible(t *testing.T) {
 	source := program(t, "one")
 	first, second := open(t), open(t)
@@ -66,14 +66,14 @@ func TestReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	if other, _ := write(t, second, spec(source)); other != one {
-		t.Errorf("another store makes %s of the same files, want %s", other, one)
+		t.Errorf("another store creates %s from the same files, want %s", other, one)
 	}
 	if other, changed := write(t, first, spec(program(t, "two"))); other == one || !changed {
-		t.Errorf("other files make %s, changed: %t", other, changed)
+		t.Errorf("other files result in %s, changed: %t", other, changed)
 	}
 }
 
-// TestArchive: an archive has what its reader lacks, and no more.
+// TestArchive checks that an archive has exactly the blobs that its reader lacks.
 func TestArchive(t *testing.T) {
 	s := open(t)
 	reference, _ := write(t, s, spec(program(t, "one")))
@@ -102,11 +102,11 @@ func TestArchive(t *testing.T) {
 		t.Errorf("without the layer, the archive has %v", rest)
 	}
 	if err := s.Archive(io.Discard, []string{"trellis.local/missing:v1"}, nil); err == nil {
-		t.Error("an image that is not there is no error")
+		t.Error("got no error for a missing image")
 	}
 }
 
-// TestRegistry: what is announced can be pulled, and what is removed is gone.
+// TestRegistry checks that announced images can be pulled, and that removed images no longer exist.
 func TestRegistry(t *testing.T) {
 	s := open(t)
 	server := httptest.NewServer(s.Registry())
@@ -140,10 +140,10 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if images, err := s.Images(); err != nil || len(images) != 0 {
-		t.Errorf("these images stay: %v, %v", images, err)
+		t.Errorf("these images remain: %v, error %v", images, err)
 	}
 	if reference, changed := write(t, s, spec(program(t, "one"))); !changed || reference == "" {
-		t.Error("a removed image cannot be made again")
+		t.Error("a removed image cannot be created again")
 	}
 }
 

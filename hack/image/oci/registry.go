@@ -54,7 +54,7 @@ func (b blobs) Get(_ context.Context, _ string, h v1.Hash) (io.ReadCloser, error
 	return f, err
 }
 
-// Stat is the number of bytes of a blob.
+// Stat returns the number of bytes of a blob.
 func (b blobs) Stat(_ context.Context, _ string, h v1.Hash) (int64, error) {
 	info, err := os.Stat(b.store.blobPath(h.Hex))
 	if os.IsNotExist(err) {

@@ -19,7 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Annotations of an image in the index: containerd takes the name of an imported image from the first one, this package from the second one.
+// Annotations of an image in the index. containerd reads the name of an imported image from the first one, this package
+// from the second one.
 const (
 	containerdName = "io.containerd.image.name"
 	referenceName  = "org.opencontainers.image.ref.name"
@@ -27,7 +28,7 @@ const (
 
 // Spec describes an image.
 type Spec struct {
-	// Reference is the name with the tag. With the tag "content", the tag becomes the first characters of the digest.
+	// Reference is the name with the tag. The tag "content" is replaced by the first characters of the digest.
 	Reference  string
 	Layers     []Layer
 	Entrypoint []string
@@ -41,7 +42,7 @@ type Store struct {
 	path layout.Path
 }
 
-// Open opens the layout in a directory, and makes it if it is not there.
+// Open opens the layout in a directory, and creates it if it does not exist.
 func Open(directory string) (*Store, error) {
 	path, err := layout.FromPath(directory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,16 +59,16 @@ func Open(directory string) (*Store, error) {
 	return &Store{path}, nil
 }
 
-// Write makes an image and keeps it under its reference, in place of an earlier one. It returns the reference and whether the image is
-// another one than before.
+// Write creates an image and stores it under its reference, replacing an earlier one. It returns the reference and
+// whether the image differs from the earlier one.
 func (s *Store) Write(spec Spec) (reference string, changed bool, err error) {
 	image, err := s.image(spec)
 	if err != nil {
-		return "", false, fmt.Errorf("making the image %s: %w", spec.Reference, err)
+		return "", false, fmt.Errorf("creating the image %s: %w", spec.Reference, err)
 	}
 	digest, err := image.Digest()
 	if err != nil {
-		return "", false, fmt.Errorf("making the image %s: %w", spec.Reference, err)
+		return "", false, fmt.Errorf("creating the image %s: %w", spec.Reference, err)
 	}
 	reference = withContentTag(spec.Reference, digest)
 	images, err := s.Images()
@@ -79,7 +80,7 @@ func (s *Store) Write(spec Spec) (reference string, changed bool, err error) {
 	}
 	annotations := layout.WithAnnotations(map[string]string{containerdName: reference, referenceName: reference})
 	if err := s.path.ReplaceImage(image, match.Name(reference), annotations); err != nil {
-		return "", false, fmt.Errorf("keeping the image %s: %w", reference, err)
+		return "", false, fmt.Errorf("storing the image %s: %w", reference, err)
 	}
 	return reference, true, nil
 }
@@ -105,7 +106,7 @@ func (s *Store) image(spec Spec) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
-// layer finds the layer that was made of the same files before, or makes it.
+// layer returns the existing layer of the same files, or creates it.
 func (s *Store) layer(l Layer) (blob, error) {
 	fingerprint, err := l.fingerprint()
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *Store) layer(l Layer) (blob, error) {
 	if err := os.Rename(f.Name(), s.blobPath(digest)); err != nil {
 		return blob{}, err
 	}
-	if err := os.WriteFile(stamp, []byte(digest), 0o644); err != nil { //nolint:gosec // no secret
+	if err := os.WriteFile(stamp, []byte(digest), 0o644); err != nil { //nolint:gosec // not secret
 		return blob{}, err
 	}
 	return s.blob(digest)
@@ -170,7 +171,7 @@ func (s *Store) Image(reference string) (v1.Image, error) {
 	}
 	digest, found := images[reference]
 	if !found {
-		return nil, fmt.Errorf("the image %s is not in %s: make it first", reference, s.path)
+		return nil, fmt.Errorf("the image %s is not in %s: build it first", reference, s.path)
 	}
 	hash, err := v1.NewHash(digest)
 	if err != nil {
@@ -179,7 +180,7 @@ func (s *Store) Image(reference string) (v1.Image, error) {
 	return s.path.Image(hash)
 }
 
-// Remove removes the images that keep returns false for, and what only they use.
+// Remove removes the images for which keep returns false, and their unshared blobs.
 func (s *Store) Remove(keep func(reference string) bool) error {
 	remove := func(d v1.Descriptor) bool { return !keep(d.Annotations[referenceName]) }
 	if err := s.path.RemoveDescriptors(remove); err != nil {

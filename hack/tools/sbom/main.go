@@ -1,4 +1,4 @@
-// Command sbom writes what a Go program is made of, as the program itself says (go version -m), in CycloneDX.
+// Command sbom writes the components of a Go program, as recorded in the program itself (go version -m), in CycloneDX.
 package main
 
 import (
@@ -32,7 +32,7 @@ func run(arguments []string, out io.Writer) error {
 	return encoder.SetPretty(true).Encode(describe(info, filepath.Base(arguments[0]), arguments[1]))
 }
 
-// describe lists the modules of a program, the standard library among them, and how the program was built.
+// describe lists the modules of a program, including the standard library, and the build settings.
 func describe(info *debug.BuildInfo, name, version string) *cyclonedx.BOM {
 	main := component(&debug.Module{Path: info.Main.Path, Version: version})
 	main.Type, main.Name = cyclonedx.ComponentTypeApplication, name
@@ -60,7 +60,8 @@ func describe(info *debug.BuildInfo, name, version string) *cyclonedx.BOM {
 	return bom
 }
 
-// component is a module as a component, with its package URL. The hash of go.sum is not converted: it is that of a directory, not of a file.
+// component converts a module to a component with its package URL. It omits the hash of go.sum, which is the hash of a
+// directory, not of a file.
 func component(module *debug.Module) cyclonedx.Component {
 	url := "pkg:golang/" + module.Path + "@" + module.Version
 	result := cyclonedx.Component{

@@ -28,12 +28,12 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bom.BOMFormat != "CycloneDX" || bom.Metadata.Component.Type != "application" || bom.Metadata.Component.Version != "v1" {
-		t.Errorf("it describes %+v", bom.Metadata)
+		t.Errorf("the described component is %+v", bom.Metadata)
 	}
 	found := 0
 	for _, component := range bom.Components {
 		if component.Purl != "pkg:golang/"+component.Name+"@"+component.Version || component.Version == "" {
-			t.Errorf("a component %+v", component)
+			t.Errorf("found the component %+v", component)
 		}
 		if component.Name == "std" || component.Name == "github.com/CycloneDX/cyclonedx-go" {
 			found++
@@ -43,6 +43,6 @@ func TestRun(t *testing.T) {
 		t.Errorf("the components are %+v", bom.Components)
 	}
 	if run([]string{program + "x", "v1"}, &out) == nil || run(nil, &out) == nil {
-		t.Error("there is no error")
+		t.Error("got no error")
 	}
 }

@@ -1,5 +1,5 @@
-// Package served lists the resources of the garden's API server: their scopes, short names, subresources and selectable
-// fields. The server installs what is listed here, and the reference documents it.
+// Package served lists the resources of the garden's API server with their scopes, short names, subresources and
+// selectable fields. The server installs these resources, and the reference documents them.
 package served
 
 import (
@@ -20,15 +20,15 @@ type Resource struct {
 	schema.GroupVersionKind
 	// Name is the name of the resource, in plural.
 	Name string
-	// ShortNames are the names that kubectl accepts beside it.
+	// ShortNames are the additional names that kubectl accepts.
 	ShortNames []string
-	// Namespaced says whether objects are in namespaces.
+	// Namespaced reports whether objects are in namespaces.
 	Namespaced bool
-	// InAll says whether the resource belongs to the category all.
+	// InAll reports whether the resource belongs to the category all.
 	InAll bool
 	// Subresources are the names of its subresources.
 	Subresources []string
-	// Fields are the fields that selectors can name, beside the name and the namespace.
+	// Fields are the fields that selectors support, in addition to the name and the namespace.
 	Fields []string
 }
 
@@ -41,7 +41,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return builder.AddToScheme(scheme)
 }
 
-// Of returns the resource of a kind, with no name if the API server has none.
+// Of returns the resource of a kind. Its name is empty if the API server does not serve the kind.
 func Of(kind schema.GroupVersionKind) Resource {
 	for _, resource := range Resources() {
 		if resource.GroupVersionKind == kind {
@@ -67,11 +67,14 @@ func Resources() []Resource {
 		{GroupVersionKind: core.WithKind("ControllerDeployment"), Name: "controllerdeployments", ShortNames: []string{"ctrldeploy"}, InAll: true},
 		{GroupVersionKind: gardencorev1.SchemeGroupVersion.WithKind("ControllerDeployment"), Name: "controllerdeployments",
 			ShortNames: []string{"ctrldeploy"}, InAll: true},
-		{GroupVersionKind: core.WithKind("ControllerRegistration"), Name: "controllerregistrations", ShortNames: []string{"ctrlreg"}, InAll: true},
-		{GroupVersionKind: core.WithKind("ControllerInstallation"), Name: "controllerinstallations", ShortNames: []string{"ctrlinst"}, InAll: true,
+		{GroupVersionKind: core.WithKind("ControllerRegistration"), Name: "controllerregistrations", ShortNames: []string{"ctrlreg"},
+			InAll: true},
+		{GroupVersionKind: core.WithKind("ControllerInstallation"), Name: "controllerinstallations", ShortNames: []string{"ctrlinst"},
+			InAll:        true,
 			Subresources: status, Fields: append([]string{"spec.registrationRef.name", "spec.seedRef.name"}, shootRef...)},
 		{GroupVersionKind: core.WithKind("ExposureClass"), Name: "exposureclasses", ShortNames: []string{"expclass", "expcls"}},
-		{GroupVersionKind: core.WithKind("InternalSecret"), Name: "internalsecrets", ShortNames: []string{"ins"}, Namespaced: true, Fields: []string{"type"}},
+		{GroupVersionKind: core.WithKind("InternalSecret"), Name: "internalsecrets", ShortNames: []string{"ins"}, Namespaced: true,
+			Fields: []string{"type"}},
 		{GroupVersionKind: core.WithKind("Project"), Name: "projects", Subresources: status, Fields: []string{"spec.namespace"}},
 		{GroupVersionKind: core.WithKind("Quota"), Name: "quotas", ShortNames: []string{"squota"}, Namespaced: true},
 		{GroupVersionKind: core.WithKind("SecretBinding"), Name: "secretbindings", ShortNames: []string{"sb"}, Namespaced: true},
@@ -85,7 +88,8 @@ func Resources() []Resource {
 			Subresources: status, Fields: []string{"spec.shoot.name"}},
 		{GroupVersionKind: seeds.WithKind("ManagedSeedSet"), Name: "managedseedsets", ShortNames: []string{"mss"}, Namespaced: true,
 			Subresources: []string{"scale", "status"}},
-		{GroupVersionKind: seeds.WithKind("Gardenlet"), Name: "gardenlets", ShortNames: []string{"gl", "glet"}, Namespaced: true, Subresources: status},
+		{GroupVersionKind: seeds.WithKind("Gardenlet"), Name: "gardenlets", ShortNames: []string{"gl", "glet"}, Namespaced: true,
+			Subresources: status},
 		{GroupVersionKind: operations.WithKind("Bastion"), Name: "bastions", Namespaced: true, InAll: true, Subresources: status,
 			Fields: []string{"spec.seedName", "spec.shootRef.name"}},
 		{GroupVersionKind: security.WithKind("CredentialsBinding"), Name: "credentialsbindings", ShortNames: []string{"cb"}, Namespaced: true},

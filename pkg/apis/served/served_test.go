@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 )
 
-// TestResources holds the list against Gardener's.
+// TestResources compares the list with Gardener's.
 func TestResources(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(`
 core.gardener.cloud/v1 controllerdeployments ControllerDeployment C [ctrldeploy] [] [] true
@@ -53,7 +53,7 @@ seedmanagement.gardener.cloud/v1alpha1 managedseedsets ManagedSeedSet N [mss] [s
 	}
 }
 
-// TestKindsAreServed: each kind with a list is a resource, and the fields of selectors exist.
+// TestKindsAreServed checks that each kind with a list type is a resource, and that the fields of selectors exist.
 func TestKindsAreServed(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := served.AddToScheme(scheme); err != nil {

@@ -1,4 +1,4 @@
-// Package cell formats values of the garden's kinds for the tables that kubectl shows.
+// Package cell formats values of the garden's kinds for the table output of kubectl.
 package cell
 
 import (
@@ -8,14 +8,14 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// What cells show without a value.
+// The contents of cells without a value.
 const (
 	None    = "<none>"
 	Pending = "<pending>"
 	Unknown = "<unknown>"
 )
 
-// Text returns an optional text.
+// Text returns an optional text, or None.
 func Text(text *string) string {
 	if text == nil || *text == "" {
 		return None
@@ -23,7 +23,7 @@ func Text(text *string) string {
 	return *text
 }
 
-// OrPending returns a text that is set later.
+// OrPending returns a text, or Pending if it is not set yet.
 func OrPending(text string) string {
 	if text == "" {
 		return Pending

@@ -28,8 +28,14 @@ func backupBuckets() *registry.Kind[*gardencorev1beta1.BackupBucket] {
 		Columns: []registry.Column[bucket]{
 			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(b bucket) any { return b.Spec.Provider.Type }},
 			{Name: "Seed", Description: "Name of the Seed.", Value: func(b bucket) any { return cell.Text(b.Spec.SeedName) }},
-			{Name: "Operation", Description: "State of the last operation.", Value: func(b bucket) any { return cell.State(b.Status.LastOperation) }},
-			{Name: "Progress", Description: "Progress of the last operation.", Value: func(b bucket) any { return cell.Progress(b.Status.LastOperation) }},
+			{
+				Name: "Operation", Description: "State of the last operation.",
+				Value: func(b bucket) any { return cell.State(b.Status.LastOperation) },
+			},
+			{
+				Name: "Progress", Description: "Progress of the last operation.",
+				Value: func(b bucket) any { return cell.Progress(b.Status.LastOperation) },
+			},
 		},
 		Validate:       validation.ValidateBackupBucket,
 		ValidateUpdate: validation.ValidateBackupBucketUpdate,
@@ -58,7 +64,10 @@ func backupEntries() *registry.Kind[*gardencorev1beta1.BackupEntry] {
 			{Name: "Bucket", Description: "Name of the BackupBucket.", Value: func(e entry) any { return e.Spec.BucketName }},
 			{Name: "Seed", Description: "Name of the Seed.", Value: func(e entry) any { return cell.Text(e.Spec.SeedName) }},
 			{Name: "Operation", Description: "State of the last operation.", Value: func(e entry) any { return cell.State(e.Status.LastOperation) }},
-			{Name: "Progress", Description: "Progress of the last operation.", Value: func(e entry) any { return cell.Progress(e.Status.LastOperation) }},
+			{
+				Name: "Progress", Description: "Progress of the last operation.",
+				Value: func(e entry) any { return cell.Progress(e.Status.LastOperation) },
+			},
 		},
 		Validate:       validation.ValidateBackupEntry,
 		ValidateUpdate: validation.ValidateBackupEntryUpdate,

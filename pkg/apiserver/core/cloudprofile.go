@@ -72,7 +72,7 @@ func namespacedCloudProfiles(now func() time.Time) *registry.Kind[namespacedClou
 	}
 }
 
-// dropVersions removes the versions of Kubernetes that cannot be used, unless the old settings have them already.
+// dropVersions removes the versions of Kubernetes that cannot be used, unless the old settings already contain them.
 func dropVersions(settings *gardencorev1beta1.KubernetesSettings, now time.Time, old *gardencorev1beta1.KubernetesSettings) {
 	settings.Versions = slices.DeleteFunc(settings.Versions, func(v gardencorev1beta1.ExpirableVersion) bool {
 		had := old != nil && slices.ContainsFunc(old.Versions, func(o gardencorev1beta1.ExpirableVersion) bool { return o.Version == v.Version })
@@ -80,7 +80,7 @@ func dropVersions(settings *gardencorev1beta1.KubernetesSettings, now time.Time,
 	})
 }
 
-// dropImageVersions removes versions of machine images, unless the old images have them already.
+// dropImageVersions removes unusable versions of machine images, unless the old images already contain them.
 func dropImageVersions(images, old []gardencorev1beta1.MachineImage, unusable func(gardencorev1beta1.ExpirableVersion) bool) {
 	had := map[[2]string]bool{}
 	for _, image := range old {
@@ -96,7 +96,7 @@ func dropImageVersions(images, old []gardencorev1beta1.MachineImage, unusable fu
 	}
 }
 
-// inactive reports whether a version cannot be used any more, or not yet.
+// inactive reports whether a version cannot be used anymore, or cannot be used yet.
 func inactive(version gardencorev1beta1.ExpirableVersion, now time.Time) bool {
 	return expired(version, now) || version.ClassificationAt(now) == gardencorev1beta1.ClassificationUnavailable
 }

@@ -6,8 +6,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// syncArchitectures makes the architectures of machine types and images in a profile with capabilities those of their
-// capabilities. When a profile gets capabilities, these are filled from the architectures instead.
+// syncArchitectures sets the architectures of machine types and images in a profile with capabilities from their
+// capabilities. When a profile gets capabilities, it fills these from the architectures instead.
 func syncArchitectures(spec, old *gardencorev1beta1.CloudProfileSpec) {
 	if len(spec.MachineCapabilities) == 0 {
 		return
@@ -44,8 +44,11 @@ func architecturesOfVersion(image *gardencorev1beta1.MachineImage, version strin
 	return image.Versions[i].Architectures
 }
 
-// syncMachineType leaves an architecture that contradicts the capabilities alone if an update set it: validation reports it.
-func syncMachineType(machine *gardencorev1beta1.MachineType, before *string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition) {
+// syncMachineType syncs a machine type. It keeps an architecture that an update set and that contradicts the
+// capabilities, because validation reports it.
+func syncMachineType(
+	machine *gardencorev1beta1.MachineType, before *string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition,
+) {
 	const capability = gardencorev1beta1.CapabilityArchitecture
 	if migrates && machine.Architecture != nil && len(machine.Capabilities[capability]) == 0 {
 		if machine.Capabilities == nil {
@@ -59,8 +62,10 @@ func syncMachineType(machine *gardencorev1beta1.MachineType, before *string, mig
 	}
 }
 
-// syncImageVersion does the same for a version of a machine image. Each architecture becomes a flavor.
-func syncImageVersion(version *gardencorev1beta1.MachineImageVersion, before []string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition) {
+// syncImageVersion syncs a version of a machine image in the same way. Each architecture becomes a flavor.
+func syncImageVersion(
+	version *gardencorev1beta1.MachineImageVersion, before []string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition,
+) {
 	if migrates && len(version.CapabilityFlavors) == 0 {
 		for _, architecture := range version.Architectures {
 			version.CapabilityFlavors = append(version.CapabilityFlavors, gardencorev1beta1.Capabilities{

@@ -8,7 +8,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestSyncArchitectures has what a write makes of the architectures in a CloudProfile and its capabilities.
+// TestSyncArchitectures tests how a write synchronizes the architectures in a CloudProfile with its capabilities.
 func TestSyncArchitectures(t *testing.T) {
 	t.Parallel()
 	const (
@@ -29,7 +29,7 @@ func TestSyncArchitectures(t *testing.T) {
 	} {
 		old, updated, want := profileSpec(t, test.old), profileSpec(t, test.updated), profileSpec(t, test.want)
 		if syncArchitectures(updated, old); differ(updated, want) {
-			got, _ := yaml.Marshal(updated) // is for the message
+			got, _ := yaml.Marshal(updated) // only for the message
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}

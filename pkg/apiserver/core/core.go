@@ -11,11 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
-// Dependencies are what the kinds need beside their own objects.
+// Dependencies are the inputs of the kinds in addition to their own objects.
 type Dependencies struct {
 	// Now is the current time.
 	Now func() time.Time
-	// RotationInterval is the age of a Shoot's credentials from which on clients are warned.
+	// RotationInterval is the age of a Shoot's credentials after which clients get a warning.
 	RotationInterval time.Duration
 	// Kubeconfigs issues the kubeconfigs of Shoots.
 	Kubeconfigs Kubeconfigs

@@ -7,7 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// withSeedNames returns labels that name the Seeds of an object, and no others, so that a gardenlet can select its objects.
+// withSeedNames returns labels with exactly one label for each Seed of an object, so that a gardenlet can select its
+// objects.
 func withSeedNames(labels map[string]string, seeds ...*string) map[string]string {
 	wanted := map[string]bool{}
 	for _, seed := range seeds {

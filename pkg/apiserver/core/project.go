@@ -48,7 +48,7 @@ func projects() *registry.Kind[project] {
 	}
 }
 
-// canonicalizeOwner gives the role owner to the member that is the owner, and takes it from all others.
+// canonicalizeOwner gives the role owner to the member that is the owner, and removes it from all others.
 func canonicalizeOwner(p project) {
 	for i := range p.Spec.Members {
 		member := &p.Spec.Members[i]

@@ -57,8 +57,8 @@ func seeds() *registry.Kind[seed] {
 	}
 }
 
-// seedHealth sums up the conditions of a Seed. The backup of a Seed without one is not checked, so that a missing condition
-// does not count.
+// seedHealth summarizes the conditions of a Seed. It ignores a missing backup condition, because a Seed without a backup
+// does not have one.
 func seedHealth(conditions []gardencorev1beta1.Condition) string {
 	gardenlet := cell.Condition(conditions, gardencorev1beta1.SeedGardenletReady)
 	if gardenlet == cell.Unknown || gardenlet == string(gardencorev1beta1.ConditionUnknown) {

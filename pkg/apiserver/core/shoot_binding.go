@@ -20,7 +20,8 @@ func newBinding(main *registry.Storage[shoot]) binding {
 	return binding{main.Subresource(bindingStrategy{main.Strategy()})}
 }
 
-// GetResetFieldsFilter implements rest.ResetFieldsFilterStrategy: the applier of a binding owns only the name of the Seed.
+// GetResetFieldsFilter implements rest.ResetFieldsFilterStrategy. The applier of a binding owns only the name of the
+// Seed.
 func (binding) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
 	seedName := fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("spec", "seedName"))
 	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gardencorev1beta1.SchemeGroupVersion.String()): seedName}
@@ -28,18 +29,19 @@ func (binding) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter 
 
 type bindingStrategy struct{ rest.RESTUpdateStrategy }
 
-// PrepareForUpdate implements rest.RESTUpdateStrategy: only the name of the Seed changes.
+// PrepareForUpdate implements rest.RESTUpdateStrategy. Only the name of the Seed changes.
 func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	bind(obj.(shoot), old.(shoot))
 }
 
-// WarningsOnUpdate implements rest.RESTUpdateStrategy: schedulers cannot change what users are warned about.
+// WarningsOnUpdate implements rest.RESTUpdateStrategy. It returns no warnings, because schedulers cannot change the
+// fields in question.
 func (bindingStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
 
-// bind turns a Shoot into the stored one with another Seed. The first assignment removes the last operation with which the
-// scheduler reported that it found no Seed.
+// bind replaces an updated Shoot with the stored one, except for the Seed. The first assignment removes the last
+// operation with which the scheduler reported that it found no Seed.
 func bind(updated, stored shoot) {
 	seedName, managedFields, resourceVersion := updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion
 	*updated = *stored.DeepCopy()

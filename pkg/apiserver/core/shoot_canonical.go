@@ -7,7 +7,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// canonicalizeShoot sets the labels that follow from a Shoot, and removes deprecated fields that say nothing.
+// canonicalizeShoot sets the labels that are derived from a Shoot, and removes redundant deprecated fields.
 func canonicalizeShoot(s shoot) {
 	s.Labels = withSeedNames(s.Labels, s.Spec.SeedName, s.Status.SeedName)
 	if slices.ContainsFunc(s.Spec.Provider.Workers, func(w gardencorev1beta1.Worker) bool { return w.ControlPlane != nil }) {
@@ -16,7 +16,7 @@ func canonicalizeShoot(s shoot) {
 		delete(s.Labels, constants.LabelShootSelfHosted)
 	}
 	if autoscaler := s.Spec.Kubernetes.ClusterAutoscaler; autoscaler != nil {
-		autoscaler.MaxEmptyBulkDelete = nil // the defaults have moved its value to maxScaleDownParallelism
+		autoscaler.MaxEmptyBulkDelete = nil // defaulting has copied its value to maxScaleDownParallelism
 	}
 	if server := s.Spec.Kubernetes.KubeAPIServer; server != nil {
 		if anonymous := server.EnableAnonymousAuthentication; anonymous != nil && !*anonymous {

@@ -26,7 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
-// addressWildcard is served with a certificate that clients trust by themselves.
+// addressWildcard is the name of the address whose certificate clients trust without a CA.
 const addressWildcard = "wildcard-tls-seed-bound"
 
 // Kubeconfigs issues kubeconfigs for Shoots.
@@ -35,15 +35,15 @@ type Kubeconfigs struct {
 	Garden client.Reader
 	// Kubernetes reads the ConfigMaps and Secrets with their cluster CAs.
 	Kubernetes kubernetes.Interface
-	// Authorizer says whether a user has the rights of the landscape's operators.
+	// Authorizer reports whether a user has the rights of the landscape's operators.
 	Authorizer authorizer.Authorizer
-	// AdminMaxExpiration and ViewerMaxExpiration bound the validity.
+	// AdminMaxExpiration and ViewerMaxExpiration limit the validity.
 	AdminMaxExpiration, ViewerMaxExpiration time.Duration
 	// Now is the current time.
 	Now func() time.Time
 }
 
-// role is what a kubeconfig allows in a Shoot.
+// role defines the access that a kubeconfig gives to a Shoot.
 type role struct {
 	kind                       string
 	userPrefix                 string
@@ -51,10 +51,12 @@ type role struct {
 	systemVersion, systemKinds string
 	most                       time.Duration
 	newRequest                 func() runtime.Object
-	of                         func(runtime.Object) (*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus)
+	of                         func(runtime.Object) (
+		*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus,
+	)
 }
 
-// kubeconfigs is a subresource that answers a request with a kubeconfig.
+// kubeconfigs is a subresource that responds to a request with a kubeconfig.
 type kubeconfigs struct {
 	Kubeconfigs
 
@@ -72,7 +74,7 @@ func newAdminKubeconfigs(main *registry.Storage[shoot], issuer Kubeconfigs) *kub
 	return &kubeconfigs{Kubeconfigs: issuer, shoots: main, role: role{
 		kind: "AdminKubeconfigRequest", userPrefix: constants.PrefixAdminKubeconfigUser,
 		systemGroup: constants.ShootSystemAdminsGroup, projectGroup: constants.ShootProjectAdminsGroup,
-		systemVersion: "v1", systemKinds: "Secret", // the group and the resource that Gardener asks for
+		systemVersion: "v1", systemKinds: "Secret", // the group and the resource that Gardener checks
 		most:       issuer.AdminMaxExpiration,
 		newRequest: func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} },
 		of: func(o runtime.Object) (*authenticationv1alpha1.KubeconfigRequestSpec, *authenticationv1alpha1.KubeconfigRequestStatus) {
@@ -106,9 +108,11 @@ func (k *kubeconfigs) GroupVersionKind(schema.GroupVersion) schema.GroupVersionK
 	return authenticationv1alpha1.SchemeGroupVersion.WithKind(k.role.kind)
 }
 
-// Create implements rest.NamedCreater. It fails with Invalid if the request's validity is out of bounds, or the Shoot has no
-// address yet.
-func (k *kubeconfigs) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+// Create implements rest.NamedCreater. It fails with Invalid if the requested validity is out of bounds, or if the Shoot
+// has no address yet.
+func (k *kubeconfigs) Create(
+	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions,
+) (runtime.Object, error) {
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
@@ -163,7 +167,7 @@ func (k *kubeconfigs) issue(ctx context.Context, of shoot, requester user.Info, 
 	return content, credentials.NotAfter, err
 }
 
-// group is that of operators if the user is one, or else that of project members.
+// group returns the group of operators if the user is an operator, and the group of project members otherwise.
 func (k *kubeconfigs) group(ctx context.Context, requester user.Info) (string, error) {
 	decision, _, err := k.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: requester, Verb: "list", APIGroup: k.role.systemVersion, Resource: k.role.systemKinds, ResourceRequest: true,
@@ -177,7 +181,7 @@ func (k *kubeconfigs) group(ctx context.Context, requester user.Info) (string, e
 	return k.role.projectGroup, nil
 }
 
-// clusterCA reads the certificates that verify a Shoot's API server: of a ConfigMap or, where there is none, of a Secret.
+// clusterCA reads the CA certificates of a Shoot's API server from a ConfigMap or, if that does not exist, from a Secret.
 func (k *kubeconfigs) clusterCA(ctx context.Context, of shoot) ([]byte, error) {
 	name := of.Name + constants.SuffixCACluster
 	public, err := k.Kubernetes.CoreV1().ConfigMaps(of.Namespace).Get(ctx, name, metav1.GetOptions{})

@@ -11,12 +11,13 @@ import (
 
 const operationSeparator = ";"
 
-// covered are the single rotations that a rotation of all credentials includes.
+// covered maps a rotation of all credentials to the single rotations that it includes.
 var covered = map[string][]string{
 	constants.OperationRotateCredentialsStart:                      startedRotations,
 	constants.OperationRotateCredentialsStartWithoutWorkersRollout: startedRotations,
 	constants.OperationRotateCredentialsComplete: {
-		constants.OperationRotateCAComplete, constants.OperationRotateServiceAccountKeyComplete, constants.OperationRotateETCDEncryptionKeyComplete,
+		constants.OperationRotateCAComplete, constants.OperationRotateServiceAccountKeyComplete,
+		constants.OperationRotateETCDEncryptionKeyComplete,
 	},
 }
 
@@ -27,7 +28,7 @@ var startedRotations = []string{
 	constants.OperationRotateObservabilityCredentials, constants.OperationRotateSSHKeypair,
 }
 
-// tidyOperations removes blanks and duplicates from the annotations that ask for operations.
+// tidyOperations removes blanks and duplicates from the annotations that request operations.
 func tidyOperations(s shoot) {
 	for _, annotation := range []string{constants.AnnotationGardenerOperation, constants.AnnotationMaintenanceOperation} {
 		if value, found := s.Annotations[annotation]; found {
@@ -44,15 +45,15 @@ func setOperations(s shoot, annotation string, operations []string) {
 	s.Annotations[annotation] = strings.Join(operations, operationSeparator)
 }
 
-// shootGenerationChanges reports whether an update of a Shoot increases its generation, and removes the operations that
-// are done with that.
+// shootGenerationChanges reports whether an update of a Shoot increases its generation. It removes the operations that
+// are completed by that.
 func shootGenerationChanges(updated, old shoot) bool {
 	asked := operationsRequested(updated)
 	return asked || specRolledOut(updated, old) || registry.TurnsTrue(updated, old, constants.AnnotationConfirmationForceDeletion)
 }
 
-// specRolledOut reports whether a change of the specification takes effect at once. If changes are confined to the
-// maintenance window, only hibernation and waking up do.
+// specRolledOut reports whether a change of the specification takes effect immediately. If changes are confined to the
+// maintenance window, only hibernation and wake-up do.
 func specRolledOut(updated, old shoot) bool {
 	maintenance := updated.Spec.Maintenance
 	if maintenance != nil && maintenance.ConfineSpecUpdateRollout != nil && *maintenance.ConfineSpecUpdateRollout {
@@ -61,8 +62,9 @@ func specRolledOut(updated, old shoot) bool {
 	return differ(updated.Spec, old.Spec)
 }
 
-// operationsRequested reports whether the annotation gardener.cloud/operation asks for something that the gardenlet has to
-// do, and removes what it need not see. A Shoot without a last operation is about to be created anyway.
+// operationsRequested reports whether the annotation gardener.cloud/operation requests an operation of the gardenlet. It
+// removes operations that the gardenlet does not need to see. A Shoot without a last operation is about to be created
+// anyway.
 func operationsRequested(s shoot) bool {
 	value, found := s.Annotations[constants.AnnotationGardenerOperation]
 	if !found || s.Status.LastOperation == nil {
@@ -80,7 +82,8 @@ func operationsRequested(s shoot) bool {
 	return asked
 }
 
-// evaluateOperations returns which operations stay for the gardenlet, and whether any of all increases the generation.
+// evaluateOperations returns the operations to keep for the gardenlet, and whether one of all operations increases the
+// generation.
 func evaluateOperations(operations []string, sshAccess bool) (kept []string, asked bool) {
 	swallowed := map[string]bool{}
 	for _, operation := range operations {
@@ -103,7 +106,7 @@ func evaluateOperations(operations []string, sshAccess bool) (kept []string, ask
 	return kept, asked
 }
 
-// sshAccess reports whether the nodes of a Shoot accept SSH connections, as they do by default.
+// sshAccess reports whether the nodes of a Shoot accept SSH connections, which is the default.
 func sshAccess(s shoot) bool {
 	if len(s.Spec.Provider.Workers) == 0 {
 		return false
@@ -112,8 +115,8 @@ func sshAccess(s shoot) bool {
 	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
-// shootStatusGenerationChanges makes the gardenlet look at a Shoot again whose migration has ended on the old Seed, or
-// whose rotation of the encryption key goes on by itself.
+// shootStatusGenerationChanges makes the gardenlet reconcile a Shoot again when its migration has ended on the old Seed,
+// or when its rotation of the encryption key continues automatically.
 func shootStatusGenerationChanges(updated, old shoot) bool {
 	if migrated(updated) && !migrated(old) {
 		return true

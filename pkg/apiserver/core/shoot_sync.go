@@ -6,15 +6,16 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// before reports whether a Shoot has an older version of Kubernetes than the given one. Nothing is known about a version that is
-// not complete yet.
+// before reports whether the Kubernetes version of a Shoot is older than the given one. It returns false if the version
+// cannot be parsed.
 func before(s shoot, minor string) bool {
 	parsed, err := version.ParseGeneric(s.Spec.Kubernetes.Version)
 	return err == nil && parsed.LessThan(version.MustParseGeneric(minor))
 }
 
-// syncUpdatedShoot makes a Shoot follow the one of a deprecated field and its successor that an update changed, and removes
-// deprecated fields that the new version of Kubernetes does not allow and that say the same as their successors.
+// syncUpdatedShoot syncs deprecated fields with their successors in the direction of the change that an update made. It
+// removes deprecated fields that the new version of Kubernetes does not allow and that have the same values as their
+// successors.
 func syncUpdatedShoot(updated, old shoot) {
 	if updated.DeletionTimestamp != nil {
 		return
@@ -37,7 +38,7 @@ func syncCloudProfile(updated, old shoot) {
 		if !unchanged && !differ(profile, old.Spec.CloudProfile) {
 			updated.Spec.CloudProfile = profileNamed(*name)
 		} else if *name != profile.Name {
-			updated.Spec.CloudProfileName = nil // the reference decides; the name is filled again where it has to be
+			updated.Spec.CloudProfileName = nil // the reference takes precedence, and the name is filled again where it is required
 		}
 	case unchanged && *name == profile.Name:
 		updated.Spec.CloudProfileName = nil
@@ -49,7 +50,8 @@ func syncDNSProvider(updated, old *gardencorev1beta1.DNSProvider, nameAllowed bo
 	if name == nil || ref == nil {
 		return
 	}
-	isSecret, sameName, sameRef := ref.APIVersion == "v1" && ref.Kind == "Secret", text(name) == text(old.SecretName), !differ(ref, old.CredentialsRef)
+	isSecret := ref.APIVersion == "v1" && ref.Kind == "Secret"
+	sameName, sameRef := text(name) == text(old.SecretName), !differ(ref, old.CredentialsRef)
 	switch {
 	case !nameAllowed:
 		if sameName && isSecret && ref.Name == *name {
@@ -66,8 +68,8 @@ func syncDNSProvider(updated, old *gardencorev1beta1.DNSProvider, nameAllowed bo
 
 func copyOf(value string) *string { return &value }
 
-// canonicalCloudProfile fills the reference to a profile from its deprecated name, and the name from the reference, as long as
-// the version of Kubernetes allows the name.
+// canonicalCloudProfile sets the reference to a profile from its deprecated name, and the name from the reference, as
+// long as the version of Kubernetes allows the name.
 func canonicalCloudProfile(s shoot) {
 	if s.Spec.CloudProfile == nil && text(s.Spec.CloudProfileName) != "" && before(s, "1.34") {
 		s.Spec.CloudProfile = profileNamed(*s.Spec.CloudProfileName)

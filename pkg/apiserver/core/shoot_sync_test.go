@@ -18,7 +18,7 @@ func shootOf(t *testing.T, spec string) shoot {
 	return s
 }
 
-// TestCloudProfileFields has what a write makes of the deprecated name of a profile and the reference to it.
+// TestCloudProfileFields tests how a write synchronizes the deprecated name of a profile with the reference to it.
 func TestCloudProfileFields(t *testing.T) {
 	t.Parallel()
 	const none, a, b = "", "cloudProfile: {kind: CloudProfile, name: a}", "cloudProfile: {kind: CloudProfile, name: b}"
@@ -37,7 +37,7 @@ func TestCloudProfileFields(t *testing.T) {
 		{"1.34.0", none, nameA, "a", ""},
 		{"1.34.0", nameA + ", " + a, nameA + ", " + a, "", "CloudProfile/a"},
 		{"1.34.0", nameA + ", " + a, nameA + ", " + b, "a", "CloudProfile/b"}, // validation refuses it
-		{"1.34.0", a, nameA + ", " + a, "a", "CloudProfile/a"},                // and this
+		{"1.34.0", a, nameA + ", " + a, "a", "CloudProfile/a"},                // refused, too
 		{"", none, nameA, "a", ""},
 	} {
 		spec := func(fields string) string { return "{kubernetes: {version: '" + test.version + "'}, " + fields + "}" }
@@ -56,7 +56,7 @@ func TestCloudProfileFields(t *testing.T) {
 	}
 }
 
-// TestDNSCredentialsFields has the same for the deprecated name of a DNS provider's Secret.
+// TestDNSCredentialsFields does the same for the deprecated name of a DNS provider's Secret.
 func TestDNSCredentialsFields(t *testing.T) {
 	t.Parallel()
 	const none = ""
@@ -74,7 +74,7 @@ func TestDNSCredentialsFields(t *testing.T) {
 		{"1.34.0", "secretName: a", "1.34.0", "secretName: a, " + ref("WorkloadIdentity", "b"), "", "WorkloadIdentity/b"},
 		{"1.34.0", "secretName: a", "1.34.0", "secretName: b, " + ref("Secret", "c"), "b", "Secret/c"}, // validation refuses it
 		{"1.34.0", "secretName: a", "1.35.0", "secretName: a, " + ref("Secret", "a"), "", "Secret/a"},
-		{"1.34.0", "secretName: a", "1.35.0", "secretName: b, " + ref("Secret", "a"), "b", "Secret/a"}, // and this
+		{"1.34.0", "secretName: a", "1.35.0", "secretName: b, " + ref("Secret", "a"), "b", "Secret/a"}, // refused, too
 	} {
 		spec := func(version, provider string) string {
 			return "{kubernetes: {version: " + version + "}, dns: {providers: [{" + provider + "}]}}"

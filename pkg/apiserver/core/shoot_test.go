@@ -46,15 +46,15 @@ func TestConfinedSpecRollout(t *testing.T) {
 	updated := old.DeepCopy()
 	updated.Spec.Region = "elsewhere"
 	if shootGenerationChanges(updated, old) {
-		t.Error("a change that is confined to the maintenance window increases the generation")
+		t.Error("the generation increases for a change that is confined to the maintenance window")
 	}
 	updated.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr(true)}
 	if !shootGenerationChanges(updated, old) {
-		t.Error("hibernation does not increase the generation")
+		t.Error("the generation does not increase for hibernation")
 	}
 	updated.Spec.Hibernation, updated.Spec.Maintenance.ConfineSpecUpdateRollout = nil, ptr(false)
 	if !shootGenerationChanges(updated, old) {
-		t.Error("a change that is not confined does not increase the generation")
+		t.Error("the generation does not increase for a change that is not confined")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestRotationIsPrepared(t *testing.T) {
 	preparing, prepared := with(gardencorev1beta1.RotationPreparing, true), with(gardencorev1beta1.RotationPrepared, true)
 	if !shootStatusGenerationChanges(prepared, preparing) || shootStatusGenerationChanges(prepared, prepared) ||
 		shootStatusGenerationChanges(with(gardencorev1beta1.RotationPrepared, false), preparing) {
-		t.Error("the generation does not follow a rotation that goes on by itself")
+		t.Error("the generation does not increase when a rotation continues automatically")
 	}
 }
 

@@ -9,17 +9,18 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-const rotationDocumentation = ", see https://gardener.cloud/docs/gardener/shoot-operations/shoot_credentials_rotation/#gardener-provided-credentials for details"
+const rotationDocumentation = ", see " +
+	"https://gardener.cloud/docs/gardener/shoot-operations/shoot_credentials_rotation/#gardener-provided-credentials for details"
 
-// shootWarnings returns what is not wrong about a Shoot that is written, but should change.
+// shootWarnings returns warnings about valid settings of a written Shoot that should change.
 func shootWarnings(updated, old shoot, now time.Time, rotationInterval time.Duration) []string {
 	if updated.DeletionTimestamp != nil {
 		return nil
 	}
 	warnings := deprecatedFields(&updated.Spec)
-	if text(updated.Spec.CloudProfileName) != "" && !before(updated, "1.33") { // it is filled in older versions
-		warnings = append(warnings, "you are setting the spec.cloudProfileName field. The field is deprecated and forbidden starting from Kubernetes 1.34. "+
-			"Instead, use the spec.cloudProfile field.")
+	if text(updated.Spec.CloudProfileName) != "" && !before(updated, "1.33") { // older versions fill it automatically
+		warnings = append(warnings, "you are setting the spec.cloudProfileName field. "+
+			"The field is deprecated and forbidden starting from Kubernetes 1.34. Instead, use the spec.cloudProfile field.")
 	}
 	if old != nil {
 		warnings = append(warnings, dueRotations(old, now, rotationInterval)...)
@@ -28,7 +29,7 @@ func shootWarnings(updated, old shoot, now time.Time, rotationInterval time.Dura
 	return warnings
 }
 
-// deprecatedFields returns a warning for each field that newer versions of Kubernetes or of the API do without.
+// deprecatedFields returns a warning for each field that is deprecated in newer versions of Kubernetes or of the API.
 func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 	var warnings []string
 	warn := func(set bool, path, why string) {
@@ -39,13 +40,14 @@ func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 	warn(text(spec.SecretBindingName) != "", "spec.secretBindingName",
 		"The field is deprecated and forbidden starting from Kubernetes 1.34. Instead, use the spec.credentialsBindingName field.")
 	warn(spec.Addons != nil, "spec.addons", "The field is deprecated and forbidden starting from Kubernetes 1.35.")
-	if dns := spec.DNS; dns != nil { // secretName is filled from credentialsRef, so that it says nothing about the user
+	if dns := spec.DNS; dns != nil { // secretName is filled from credentialsRef, so users did not necessarily set it
 		warn(len(dns.Providers) > 1, "spec.dns.providers", "More than one DNS provider is deprecated.")
 	}
 	deprecatedServerFields(spec.Kubernetes.KubeAPIServer, warn)
 	if scaler := spec.Kubernetes.ClusterAutoscaler; scaler != nil {
 		warn(scaler.MaxEmptyBulkDelete != nil, "spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete",
-			"The field is deprecated and forbidden starting from Kubernetes 1.33. Instead, use the spec.kubernetes.clusterAutoscaler.maxScaleDownParallelism field.")
+			"The field is deprecated and forbidden starting from Kubernetes 1.33. "+
+				"Instead, use the spec.kubernetes.clusterAutoscaler.maxScaleDownParallelism field.")
 		warn(len(scaler.IgnoreTaints) > 0, "spec.kubernetes.clusterAutoscaler.ignoreTaints",
 			"The field is deprecated and forbidden starting from Kubernetes 1.32. Instead, use the startupTaints and statusTaints fields.")
 	}
@@ -55,10 +57,12 @@ func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 				"spec.kubernetes.kubeAPIServer.(defaultNotReadyTolerationSeconds/defaultUnreachableTolerationSeconds) fields.")
 	}
 	if scheduler := spec.Kubernetes.KubeScheduler; scheduler != nil {
-		warn(scheduler.KubeMaxPDVols != nil, "spec.kubernetes.kubeScheduler.kubeMaxPDVols", "The field is deprecated and forbidden starting from Kubernetes 1.35.")
+		warn(scheduler.KubeMaxPDVols != nil, "spec.kubernetes.kubeScheduler.kubeMaxPDVols",
+			"The field is deprecated and forbidden starting from Kubernetes 1.35.")
 	}
 	if proxy := spec.Kubernetes.KubeProxy; proxy != nil && proxy.Mode != nil && *proxy.Mode == gardencorev1beta1.ProxyModeIPVS {
-		warnings = append(warnings, "the IPVS mode of kube-proxy (spec.kubernetes.kubeProxy.mode) is deprecated in Kubernetes. Use IPTables or NFTables instead.")
+		warnings = append(warnings, "the IPVS mode of kube-proxy (spec.kubernetes.kubeProxy.mode) is deprecated in Kubernetes. "+
+			"Use IPTables or NFTables instead.")
 	}
 	return warnings
 }
@@ -68,12 +72,13 @@ func deprecatedServerFields(server *gardencorev1beta1.KubeAPIServerConfig, warn 
 		return
 	}
 	warn(server.EnableAnonymousAuthentication != nil, "spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication",
-		"The field is deprecated and forbidden starting from Kubernetes 1.35. Instead, configure anonymous authentication endpoints with structured authentication.")
+		"The field is deprecated and forbidden starting from Kubernetes 1.35. "+
+			"Instead, configure anonymous authentication endpoints with structured authentication.")
 	warn(server.WatchCacheSizes != nil && server.WatchCacheSizes.Default != nil, "spec.kubernetes.kubeAPIServer.watchCacheSizes.default",
 		"The field is deprecated and forbidden starting from Kubernetes 1.35, as kube-apiserver sizes its caches itself.")
 }
 
-// dueRotations returns a warning for each of a Shoot's credentials whose last rotation, or else its creation, is at least an
+// dueRotations returns a warning for each of a Shoot's credentials that were last rotated, or created, at least an
 // interval ago.
 func dueRotations(s shoot, now time.Time, interval time.Duration) []string {
 	isDue := func(last *metav1.Time) bool { return last == nil || now.Sub(last.Time) >= interval }
@@ -98,15 +103,17 @@ func dueRotations(s shoot, now time.Time, interval time.Duration) []string {
 	return warnings
 }
 
-// unfinishedRotations returns a warning for each rotation that has waited for its completion for some time.
-func unfinishedRotations(s shoot, now time.Time, patience time.Duration) []string {
+// unfinishedRotations returns a warning for each rotation that has been waiting for its completion for longer than
+// limit.
+func unfinishedRotations(s shoot, now time.Time, limit time.Duration) []string {
 	if s.Status.Credentials == nil || s.Status.Credentials.Rotation == nil {
 		return nil
 	}
 	var warnings []string
 	warn := func(phase gardencorev1beta1.CredentialsRotationPhase, prepared *metav1.Time, what string) {
-		if phase == gardencorev1beta1.RotationPrepared && prepared != nil && now.Sub(prepared.Time) >= patience {
-			warnings = append(warnings, fmt.Sprintf("the %s rotation initiation was finished more than %s ago and should be completed", what, patience))
+		if phase == gardencorev1beta1.RotationPrepared && prepared != nil && now.Sub(prepared.Time) >= limit {
+			warnings = append(warnings, fmt.Sprintf(
+				"the %s rotation initiation was finished more than %s ago and should be completed", what, limit))
 		}
 	}
 	rotation := s.Status.Credentials.Rotation

@@ -43,7 +43,7 @@ func TestDeprecatedFields(t *testing.T) {
 		}
 		s.DeletionTimestamp = &metav1.Time{}
 		if warnings := shootWarnings(s, nil, time.Time{}, testInterval); len(warnings) > 0 {
-			t.Errorf("%s, which is deleted: %q", spec, warnings)
+			t.Errorf("%s, being deleted: %q", spec, warnings)
 		}
 	}
 }

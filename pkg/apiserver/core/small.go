@@ -63,7 +63,7 @@ func internalSecrets() *registry.Kind[internalSecret] {
 	}
 }
 
-// mergeStringData moves the texts, which are for writing only, to the data.
+// mergeStringData moves stringData, which is write-only, to data.
 func mergeStringData(s internalSecret) {
 	for key, value := range s.StringData {
 		if s.Data == nil {
@@ -81,7 +81,10 @@ func quotas() *registry.Kind[quota] {
 		NewList:                  func() runtime.Object { return &gardencorev1beta1.QuotaList{} },
 		AllowUnconditionalUpdate: true,
 		Columns: []registry.Column[quota]{
-			{Name: "Scope", Description: "Kind of what the quota applies to.", Value: func(q quota) any { return q.Spec.Scope.APIVersion + "." + q.Spec.Scope.Kind }},
+			{
+				Name: "Scope", Description: "Kind of what the quota applies to.",
+				Value: func(q quota) any { return q.Spec.Scope.APIVersion + "." + q.Spec.Scope.Kind },
+			},
 			{Name: "Cluster Lifetime", Description: "Time after which clusters are deleted.", Value: func(q quota) any {
 				if q.Spec.ClusterLifetimeDays == nil {
 					return cell.None
@@ -101,7 +104,10 @@ func secretBindings() *registry.Kind[secretBinding] {
 		NewList:                  func() runtime.Object { return &gardencorev1beta1.SecretBindingList{} },
 		AllowUnconditionalUpdate: true,
 		Columns: []registry.Column[secretBinding]{
-			{Name: "Secret", Description: "Secret with the credentials.", Value: func(b secretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name }},
+			{
+				Name: "Secret", Description: "Secret with the credentials.",
+				Value: func(b secretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name },
+			},
 			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(b secretBinding) any {
 				if b.Provider == nil {
 					return cell.None
@@ -109,7 +115,7 @@ func secretBindings() *registry.Kind[secretBinding] {
 				return b.Provider.Type
 			}},
 		},
-		// Again, because the namespace of an object that lacks it is known only now.
+		// Default again, because the namespace of an object is known only now if the object did not set it.
 		PrepareForCreate: func(_ context.Context, b secretBinding) { gardencorev1beta1.SetDefaultsSecretBinding(b) },
 		Validate:         validation.ValidateSecretBinding,
 		ValidateUpdate:   validation.ValidateSecretBindingUpdate,
@@ -125,8 +131,14 @@ func shootStates() *registry.Kind[shootState] {
 		New:      func() shootState { return &gardencorev1beta1.ShootState{} },
 		NewList:  func() runtime.Object { return &gardencorev1beta1.ShootStateList{} },
 		Columns: []registry.Column[shootState]{
-			{Name: "Gardener Data", Description: "Number of data of the gardenlet.", Value: func(s shootState) any { return int64(len(s.Spec.Gardener)) }},
-			{Name: "Extension States", Description: "Number of states of extensions.", Value: func(s shootState) any { return int64(len(s.Spec.Extensions)) }},
+			{
+				Name: "Gardener Data", Description: "Number of data of the gardenlet.",
+				Value: func(s shootState) any { return int64(len(s.Spec.Gardener)) },
+			},
+			{
+				Name: "Extension States", Description: "Number of states of extensions.",
+				Value: func(s shootState) any { return int64(len(s.Spec.Extensions)) },
+			},
 		},
 		Validate:          validation.ValidateShootState,
 		ValidateUpdate:    validation.ValidateShootStateUpdate,

@@ -1,6 +1,6 @@
-// Package hub lets an API server work with one set of Go types for a group. API machinery converts every version of a
-// kind to and from an internal one; here the internal version is the storage version's own Go type, so that nothing has
-// to be converted as long as a kind has one version.
+// Package hub makes an API server use one set of Go types for a group. API machinery converts every version of a kind to
+// and from an internal version. Here, the internal version has the same Go type as the storage version, so that a kind
+// with only one version needs no conversion.
 package hub
 
 import (
@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Register makes the types that a scheme knows under a version the internal types of its group, too. Kinds that are
-// named in except have their internal type from another version of the group. It returns an error if a type is not a
-// pointer to an API object.
+// Register registers the types of a version as the internal types of its group, too. The internal type of kinds in except
+// comes from another version of the group. Register returns an error if a type is not a pointer to an API object.
 func Register(scheme *runtime.Scheme, version schema.GroupVersion, except ...string) error {
 	internal := schema.GroupVersion{Group: version.Group, Version: runtime.APIVersionInternal}
 	left := map[string]bool{}
@@ -34,8 +33,8 @@ func Register(scheme *runtime.Scheme, version schema.GroupVersion, except ...str
 	return nil
 }
 
-// isMeta reports whether a type is one of those that every version of every group has, such as ListOptions. They have
-// an internal type of their own, or need none.
+// isMeta reports whether a type belongs to every version of every group, such as ListOptions. Such types have their own
+// internal type, or need none.
 func isMeta(goType reflect.Type) bool {
 	return path.Base(path.Dir(goType.PkgPath())) == "meta"
 }

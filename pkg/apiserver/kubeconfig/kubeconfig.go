@@ -1,4 +1,4 @@
-// Package kubeconfig issues short-lived client certificates for shoots, and the kubeconfigs that hold them.
+// Package kubeconfig issues short-lived client certificates for shoots, and kubeconfigs that contain them.
 package kubeconfig
 
 import (
@@ -19,27 +19,27 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// clockSkew is how far the clock of a shoot's API server may be behind ours before it refuses a new certificate.
+// clockSkew is how far the clock of a shoot's API server may lag behind, without rejecting a new certificate.
 const clockSkew = 5 * time.Minute
 
-// Subject is who a certificate stands for, as Kubernetes reads it from a client certificate.
+// Subject is the identity of a certificate, as Kubernetes reads it from a client certificate.
 type Subject struct {
 	User  string
 	Group string
 }
 
-// Authority signs client certificates. Both are PEM.
+// Authority is a CA that signs client certificates. Both fields are in PEM.
 type Authority struct {
 	Certificate, Key []byte
 }
 
-// Address is a way to a shoot's API server.
+// Address is an address of a shoot's API server.
 type Address struct {
-	// Name is that of the advertised address, such as external.
+	// Name is the name of the advertised address, such as external.
 	Name string
-	// URL of the API server.
+	// URL is the URL of the API server.
 	URL string
-	// CA verifies the server's certificate, in PEM. If it is empty, the client's own trusted CAs do.
+	// CA verifies the server's certificate, in PEM. If it is empty, the client uses its own trusted CAs.
 	CA []byte
 }
 
@@ -50,8 +50,8 @@ type Credentials struct {
 	NotAfter time.Time
 }
 
-// Sign issues a client certificate that is valid from now on for a duration, but never longer than the authority's own
-// certificate. It fails if the authority is not a certificate and a key that belong together, or has expired.
+// Sign issues a client certificate that is valid from now for a duration, but not longer than the certificate of the
+// authority. It fails if certificate and key of the authority do not match, or if the authority has expired.
 func Sign(authority Authority, subject Subject, validity time.Duration, now time.Time) (Credentials, error) {
 	pair, err := tls.X509KeyPair(authority.Certificate, authority.Key)
 	if err != nil {
@@ -66,7 +66,8 @@ func Sign(authority Authority, subject Subject, validity time.Duration, now time
 		notAfter = ca.NotAfter
 	}
 	if !notAfter.After(now) {
-		return Credentials{}, fmt.Errorf("the client CA expired at %s: rotate the certificate authorities of the shoot", ca.NotAfter.UTC().Format(time.RFC3339))
+		return Credentials{}, fmt.Errorf("the client CA expired at %s: rotate the certificate authorities of the shoot",
+			ca.NotAfter.UTC().Format(time.RFC3339))
 	}
 	signer, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok {
@@ -103,12 +104,12 @@ func sign(ca *x509.Certificate, signer crypto.Signer, subject Subject, now, notA
 	return Credentials{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
-		NotAfter:    notAfter.Truncate(time.Second), // as certificates have it
+		NotAfter:    notAfter.Truncate(time.Second), // the precision of certificates
 	}, nil
 }
 
-// Build returns a kubeconfig with one cluster and one context for each address. The first one is the current context.
-// The name is that of the user, and the prefix of the others.
+// Build returns a kubeconfig with one cluster and one context for each address. The first context is the current one.
+// name is the name of the user, and the prefix of the other names.
 func Build(name string, addresses []Address, credentials Credentials) ([]byte, error) {
 	if len(addresses) == 0 {
 		return nil, errors.New("build a kubeconfig: there is no address")

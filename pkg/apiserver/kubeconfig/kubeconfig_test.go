@@ -89,9 +89,9 @@ func TestSignRefusesAnAuthorityThatIsIncomplete(t *testing.T) {
 	} {
 		_, err := Sign(bad, Subject{User: "u"}, time.Hour, ca.NotBefore.Add(time.Hour))
 		if err == nil {
-			t.Errorf("%s: signed", name)
+			t.Errorf("%s: a certificate was signed", name)
 		} else if bytes.Contains([]byte(err.Error()), bad.Key) && len(bad.Key) > 0 {
-			t.Errorf("%s: the error has the key", name)
+			t.Errorf("%s: the error contains the key", name)
 		}
 	}
 }

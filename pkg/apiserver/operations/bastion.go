@@ -20,12 +20,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
-// lifetime is how long a bastion lives after its last heartbeat.
+// lifetime is how long a bastion exists after its last heartbeat.
 const lifetime = time.Hour
 
 type bastion = *operationsv1alpha1.Bastion
 
-// Kinds returns the kinds of the group. The heartbeats of bastions are at the current time.
+// Kinds returns the kinds of the group. now returns the time of heartbeats.
 func Kinds(now func() time.Time) []registry.Served {
 	operations := registry.Operations{Kept: []string{constants.OperationReconcile}}
 	return []registry.Served{&registry.Kind[bastion]{
@@ -67,7 +67,7 @@ func Kinds(now func() time.Time) []registry.Served {
 	}}
 }
 
-// heartbeat prolongs the life of a bastion.
+// heartbeat renews the heartbeat of a bastion.
 func heartbeat(b bastion, at time.Time) {
 	last, expires := metav1.NewTime(at), metav1.NewTime(at.Add(lifetime))
 	b.Status.LastHeartbeatTimestamp, b.Status.ExpirationTimestamp = &last, &expires

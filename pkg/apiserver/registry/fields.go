@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// attributes returns the labels and fields of an object that selectors are matched against.
+// attributes returns the labels and fields of an object for selectors.
 func (k *Kind[T]) attributes(object runtime.Object) (labels.Set, fields.Set, error) {
 	typed, ok := object.(T)
 	if !ok {
@@ -50,8 +50,8 @@ func (k *Kind[T]) index(object any) ([]string, error) {
 	return []string{k.SelectableFields(typed)[k.IndexedField]}, nil
 }
 
-// registerFieldLabels makes the API server accept the field selectors of the kind, and refuse all others. It fails if
-// the fields that the resource lists are not those that the kind has values of.
+// registerFieldLabels makes the API server accept the field selectors of the kind, and reject all others. It fails if the
+// kind does not have values for exactly the fields that the resource lists.
 func (k *Kind[T]) registerFieldLabels(scheme *runtime.Scheme) error {
 	_, selectable, err := k.attributes(k.New())
 	if err != nil {
@@ -78,7 +78,7 @@ func (k *Kind[T]) registerFieldLabels(scheme *runtime.Scheme) error {
 	return errors.Join(errs...)
 }
 
-// versions are the kind in each of its versions.
+// versions returns the kind in each of its versions.
 func (k *Kind[T]) versions(scheme *runtime.Scheme) []schema.GroupVersionKind {
 	var versions []schema.GroupVersionKind
 	for _, version := range scheme.VersionsForGroupKind(k.GroupKind()) {

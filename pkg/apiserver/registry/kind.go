@@ -1,5 +1,5 @@
-// Package registry serves kinds of API objects from etcd. A Kind says what is special about a kind; everything else is
-// the same for all of them and written here once.
+// Package registry serves kinds of API objects from etcd. A Kind describes the specific behavior of a kind. The package
+// implements the behavior that all kinds share.
 package registry
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 )
 
-// Object is what a kind's Go type offers: a pointer to an API type.
+// Object is the interface of a kind's Go type, which is a pointer to an API type.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Kind describes how a kind is served. Functions that are nil do nothing, unless their comment says otherwise.
+// Kind describes how a kind is served. Nil functions do nothing, unless their comment states otherwise.
 type Kind[T Object] struct {
-	// Resource is the resource as clients see it: its names, scope, subresources and selectable fields.
+	// Resource describes the resource for clients: its names, scope, subresources and selectable fields.
 	served.Resource
 	// New and NewList return empty objects. Both are required.
 	New     func() T
@@ -31,7 +31,7 @@ type Kind[T Object] struct {
 
 	// SelectableFields returns the values of the fields that the Resource lists.
 	SelectableFields func(T) fields.Set
-	// IndexedField is the one of the SelectableFields that the watch cache has an index for; empty for none.
+	// IndexedField is the field of SelectableFields for which the watch cache has an index. It is empty if there is none.
 	IndexedField string
 	// Columns are shown by kubectl between the name of an object and its age.
 	Columns []Column[T]
@@ -40,27 +40,28 @@ type Kind[T Object] struct {
 
 	// CopyStatus copies the status from one object to another. It is nil for kinds without a status.
 	CopyStatus func(to, from T)
-	// GenerationChanges reports whether an update increases metadata.generation. It may change the new object, such as
-	// remove the annotation that asked for it. If it is nil, the generation is not managed and stays 0. The start of a
-	// deletion increases a generation that is managed.
+	// GenerationChanges reports whether an update increases metadata.generation. It may modify the new object, for example
+	// remove the annotation that requested the increase. If it is nil, the generation is not managed and stays 0. The start
+	// of a deletion also increases a managed generation.
 	GenerationChanges func(updated, old T) bool
 	// StatusGenerationChanges is the same for updates of the status.
 	StatusGenerationChanges func(updated, old T) bool
 
-	// Further returns further subresources by their names, such as binding.
+	// Further returns additional subresources by their names, such as binding.
 	Further func(*Storage[T]) map[string]rest.Storage
 
-	// Canonicalize brings an object into the form that is stored.
+	// Canonicalize converts an object to the stored form.
 	Canonicalize func(T)
 	// PrepareForCreate, PrepareForUpdate and PrepareForStatusUpdate change an object before it is validated.
 	PrepareForCreate       func(context.Context, T)
 	PrepareForUpdate       func(ctx context.Context, updated, old T)
 	PrepareForStatusUpdate func(ctx context.Context, updated, old T)
-	// Validate checks an object that is created, with its name. ValidateUpdate and ValidateStatusUpdate check a new state against the old one.
+	// Validate checks a new object, including its name. ValidateUpdate and ValidateStatusUpdate check a new state against
+	// the old one.
 	Validate             func(T) field.ErrorList
 	ValidateUpdate       func(updated, old T) field.ErrorList
 	ValidateStatusUpdate func(updated, old T) field.ErrorList
-	// Warnings are returned to the client with every accepted create and update; old is the zero value for a create.
+	// Warnings returns the warnings for each accepted create and update. old is the zero value for a create.
 	Warnings func(ctx context.Context, updated, old T) []string
 }
 

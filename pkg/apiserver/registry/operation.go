@@ -11,13 +11,14 @@ import (
 
 // Operations are values of the annotation gardener.cloud/operation that increase the generation of an object.
 type Operations struct {
-	// Once are removed by the API server in the same write.
+	// Once are operations that the API server removes in the same write.
 	Once []string
-	// Kept stay until their controller removes them. They count in the write that sets them only.
+	// Kept are operations that their controller removes. They increase the generation only in the write that sets them.
 	Kept []string
 }
 
-// Requested reports whether an update asks for one of the operations, and removes the annotation if it is one of Once.
+// Requested reports whether an update requests one of the operations. It removes the annotation if the operation is in
+// Once.
 func (o Operations) Requested(updated, old metav1.Object) bool {
 	annotations := updated.GetAnnotations()
 	operation := annotations[constants.AnnotationGardenerOperation]
@@ -28,7 +29,7 @@ func (o Operations) Requested(updated, old metav1.Object) bool {
 	return slices.Contains(o.Kept, operation) && old.GetAnnotations()[constants.AnnotationGardenerOperation] != operation
 }
 
-// TurnsTrue reports whether an update gives an annotation a true value which it did not have before.
+// TurnsTrue reports whether an update changes an annotation to a true value.
 func TurnsTrue(updated, old metav1.Object, annotation string) bool {
 	return isTrue(updated, annotation) && !isTrue(old, annotation)
 }

@@ -42,11 +42,11 @@ func (s *Storage[T]) Categories() []string {
 	return nil
 }
 
-// Served is a kind that an API server can serve, with any Go type.
+// Served is a kind, of any Go type, that an API server can serve.
 type Served interface {
-	// Storages returns what serves the kind by resource name: the resource itself and its subresources, such as
-	// shoots/status. It registers the field selectors of the kind with the scheme. It fails if the storage cannot be set
-	// up, or if the subresources are not those that the resource lists.
+	// Storages returns the storages of the kind by resource name: the resource itself and its subresources, such as
+	// shoots/status. It registers the field selectors of the kind with the scheme. It fails if the storage cannot be set up,
+	// or if the subresources differ from those that the resource lists.
 	Storages(*runtime.Scheme, generic.RESTOptionsGetter) (map[string]rest.Storage, error)
 }
 

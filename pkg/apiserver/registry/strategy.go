@@ -30,7 +30,7 @@ var (
 // NamespaceScoped implements rest.RESTCreateStrategy.
 func (s strategy[T]) NamespaceScoped() bool { return s.kind.Namespaced }
 
-// AllowCreateOnUpdate implements rest.RESTUpdateStrategy: an update never creates.
+// AllowCreateOnUpdate implements rest.RESTUpdateStrategy. An update never creates an object.
 func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // AllowUnconditionalUpdate implements rest.RESTUpdateStrategy.
@@ -38,7 +38,8 @@ func (s strategy[T]) AllowUnconditionalUpdate(context.Context) bool {
 	return s.kind.AllowUnconditionalUpdate
 }
 
-// PrepareForCreate implements rest.RESTCreateStrategy: a new object has generation 1, if generations are managed, and no status.
+// PrepareForCreate implements rest.RESTCreateStrategy. A new object has no status, and generation 1 if generations are
+// managed.
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)
 	if s.kind.GenerationChanges != nil {
@@ -54,7 +55,8 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	}
 }
 
-// PrepareForUpdate implements rest.RESTUpdateStrategy: the stored status stays, and the generation increases if the kind says so.
+// PrepareForUpdate implements rest.RESTUpdateStrategy. The stored status stays, and the generation increases if the kind
+// requires it.
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	updated, stored := obj.(T), old.(T)
 	if s.kind.CopyStatus != nil {
@@ -111,7 +113,8 @@ func (s strategy[T]) warnings(ctx context.Context, updated, old T) []string {
 	return s.kind.Warnings(ctx, updated, old)
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy: server-side apply does not make a client own the status it sent to the main resource.
+// GetResetFields implements rest.ResetFieldsStrategy. A client that applies the main resource does not own the status
+// that it sent.
 func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	if s.kind.CopyStatus == nil {
 		return nil
@@ -122,7 +125,7 @@ func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 // statusStrategy updates the status of objects of a kind.
 type statusStrategy[T Object] struct{ strategy[T] }
 
-// PrepareForUpdate implements rest.RESTUpdateStrategy: everything but the status stays as stored.
+// PrepareForUpdate implements rest.RESTUpdateStrategy. Everything except the status stays as stored.
 func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	updated, stored := obj.(T), old.(T)
 	wanted := updated.DeepCopyObject().(T)
@@ -138,7 +141,7 @@ func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtim
 	}
 }
 
-// overwrite makes the struct that one pointer refers to equal to the other.
+// overwrite copies the struct to which one pointer refers to the other.
 func overwrite(to, from runtime.Object) {
 	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }
@@ -151,12 +154,13 @@ func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Ob
 	return s.kind.ValidateStatusUpdate(obj.(T), old.(T))
 }
 
-// WarningsOnUpdate implements rest.RESTUpdateStrategy: who writes a status is not whom warnings are for.
+// WarningsOnUpdate implements rest.RESTUpdateStrategy. It returns no warnings, because they are meant for users, and
+// controllers write the status.
 func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy: server-side apply of a status makes a client own nothing else.
+// GetResetFields implements rest.ResetFieldsStrategy. A client that applies the status owns nothing else.
 func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return s.kind.reset("spec")
 }

@@ -21,7 +21,7 @@ var (
 	_ rest.ResetFieldsStrategy = &statusResource{}
 )
 
-// Subresource returns a subresource of the kind whose updates the strategy decides about.
+// Subresource returns a subresource of the kind whose updates follow a strategy.
 func (s *Storage[T]) Subresource(strategy rest.RESTUpdateStrategy) *Subresource {
 	store := *s.Store
 	store.CreateStrategy, store.DeleteStrategy = nil, nil
@@ -29,19 +29,19 @@ func (s *Storage[T]) Subresource(strategy rest.RESTUpdateStrategy) *Subresource 
 	return &Subresource{store: &store}
 }
 
-// statusResource is the subresource status. Clients that apply it own its fields only.
+// statusResource is the subresource status. Clients that apply it own only its fields.
 type statusResource struct {
 	*Subresource
 	rest.ResetFieldsStrategy
 }
 
-// Strategy returns how the main resource is created, updated and deleted, to build strategies of subresources with.
+// Strategy returns the strategy of the main resource, on which strategies of subresources can be based.
 func (s *Storage[T]) Strategy() rest.RESTUpdateStrategy { return s.strategy }
 
 // New implements rest.Storage.
 func (s *Subresource) New() runtime.Object { return s.store.New() }
 
-// Destroy implements rest.Storage. The main resource closes the storage that it shares with its subresources.
+// Destroy implements rest.Storage. It does nothing, because the main resource closes the shared storage.
 func (*Subresource) Destroy() {}
 
 // Get implements rest.Getter.

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Column is one column of the table that kubectl shows.
+// Column is a column of the table that kubectl prints.
 type Column[T Object] struct {
 	Name, Description string
-	// Wide columns are shown by kubectl get -o wide only.
+	// Wide is set for columns that only kubectl get -o wide prints.
 	Wide bool
-	// AfterAge columns stand behind the age.
+	// AfterAge is set for columns that follow the age.
 	AfterAge bool
 	// Value returns a cell: a string or an integer.
 	Value func(T) any
@@ -28,7 +28,7 @@ type table[T Object] struct{ columns []Column[T] }
 
 var _ rest.TableConvertor = table[Object]{}
 
-// newTable puts the name first and the age behind the columns, as kubectl users expect.
+// newTable adds the name as the first column and the age after the columns, as kubectl users expect.
 func newTable[T Object](columns []Column[T]) table[T] {
 	all := []Column[T]{{Name: "Name", Description: "Name of the object.", Value: func(o T) any { return o.GetName() }}}
 	var behind []Column[T]
@@ -89,7 +89,7 @@ func (t table[T]) definitions() []metav1.TableColumnDefinition {
 	definitions := make([]metav1.TableColumnDefinition, 0, len(t.columns))
 	for index, column := range t.columns {
 		definition := metav1.TableColumnDefinition{Name: column.Name, Type: "string", Description: column.Description}
-		if index == 0 { // CredentialsBindings have another column Name
+		if index == 0 { // CredentialsBindings have a second column with the title Name
 			definition.Format = "name"
 		}
 		if column.Wide {

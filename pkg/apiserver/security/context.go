@@ -14,18 +14,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 )
 
-// resolver finds the objects that belong to the one that a token is issued for.
+// resolver finds the objects that are related to the context object of a token.
 type resolver struct {
 	reader client.Reader
 	to     *workloadidentity.Context
 }
 
-// resolve adds an object and those that it belongs to. It fails if the object does not exist, or is another one than the
-// client means.
+// resolve adds an object and its related objects. It fails if the object does not exist, or if its UID differs from that
+// in the request.
 func (r *resolver) resolve(ctx context.Context, of *securityv1alpha1.ContextObject) error {
 	version, err := schema.ParseGroupVersion(of.APIVersion)
 	if err != nil || version != gardencorev1beta1.SchemeGroupVersion {
-		return apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject.apiVersion %q: must be %s", of.APIVersion, gardencorev1beta1.SchemeGroupVersion))
+		return apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject.apiVersion %q: must be %s", of.APIVersion,
+			gardencorev1beta1.SchemeGroupVersion))
 	}
 	key := client.ObjectKey{Name: of.Name}
 	if of.Namespace != nil {
@@ -112,8 +113,8 @@ func (r *resolver) addEntry(ctx context.Context, entry *gardencorev1beta1.Backup
 	return r.addOwner(ctx, entry)
 }
 
-// addOwner adds the Shoot that a BackupEntry belongs to, if it still exists: the entry's name is the technical ID and the
-// UID of the Shoot.
+// addOwner adds the Shoot to which a BackupEntry belongs, if it still exists. The name of the entry consists of the
+// technical ID and the UID of the Shoot.
 func (r *resolver) addOwner(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	technicalID, uid, found := cutLast(entry.Name, "--")
 	if !found {

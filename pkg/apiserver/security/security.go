@@ -36,13 +36,16 @@ func credentialsBindings() *registry.Kind[credentialsBinding] {
 		NewList:  func() runtime.Object { return &securityv1alpha1.CredentialsBindingList{} },
 		Columns: []registry.Column[credentialsBinding]{
 			{Name: "Provider", Description: "Type of the infrastructure.", Value: func(b credentialsBinding) any { return b.Provider.Type }},
-			{Name: "APIVersion", Description: "API version of the credentials.", Value: func(b credentialsBinding) any { return b.CredentialsRef.APIVersion }},
+			{
+				Name: "APIVersion", Description: "API version of the credentials.",
+				Value: func(b credentialsBinding) any { return b.CredentialsRef.APIVersion },
+			},
 			{Name: "Kind", Description: "Kind of the credentials.", Value: func(b credentialsBinding) any { return b.CredentialsRef.Kind }},
 			{Name: "Name", Description: "Namespace and name of the credentials.", Value: func(b credentialsBinding) any {
 				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
 			}},
 		},
-		// Again, because the namespace of an object that lacks it is known only now.
+		// Default again, because the namespace of an object is known only now if the object did not set it.
 		PrepareForCreate: func(_ context.Context, b credentialsBinding) { securityv1alpha1.SetDefaultsCredentialsBinding(b) },
 		Validate:         validation.ValidateCredentialsBinding,
 		ValidateUpdate:   validation.ValidateCredentialsBindingUpdate,
@@ -56,13 +59,16 @@ func workloadIdentities(tokens Tokens) *registry.Kind[workloadIdentity] {
 		NewList:  func() runtime.Object { return &securityv1alpha1.WorkloadIdentityList{} },
 		Columns: []registry.Column[workloadIdentity]{
 			{Name: "Sub", Description: "Subject of the tokens.", Value: func(w workloadIdentity) any { return w.Status.Sub }},
-			{Name: "Type", Description: "Type of the system that accepts the tokens.", Value: func(w workloadIdentity) any { return w.Spec.TargetSystem.Type }},
+			{
+				Name: "Type", Description: "Type of the system that accepts the tokens.",
+				Value: func(w workloadIdentity) any { return w.Spec.TargetSystem.Type },
+			},
 			{Name: "Audiences", Description: "Audiences of the tokens.", Wide: true, Value: func(w workloadIdentity) any {
 				return strings.Join(w.Spec.Audiences, ",")
 			}},
 		},
 		CopyStatus: func(to, from workloadIdentity) { to.Status = from.Status },
-		// Name and UID are set by then.
+		// Name and UID are already set here.
 		PrepareForCreate: func(_ context.Context, w workloadIdentity) {
 			w.Status.Sub = constants.PrefixWorkloadIdentitySubject + strings.Join([]string{w.Namespace, w.Name, string(w.UID)}, ":")
 		},

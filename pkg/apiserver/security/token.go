@@ -24,17 +24,17 @@ import (
 
 // Tokens issues tokens of WorkloadIdentities.
 type Tokens struct {
-	// Garden reads the objects that tokens are issued for.
+	// Garden reads the context objects of tokens.
 	Garden client.Reader
 	// Signer signs the tokens. Without one, no tokens are issued.
 	Signer *workloadidentity.Signer
-	// MinExpiration and MaxExpiration bound the validity.
+	// MinExpiration and MaxExpiration limit the validity.
 	MinExpiration, MaxExpiration time.Duration
 	// Now is the current time.
 	Now func() time.Time
 }
 
-// tokenREST is the subresource that answers a TokenRequest with a token.
+// tokenREST is the subresource that responds to a TokenRequest with a token.
 type tokenREST struct {
 	Tokens
 
@@ -57,9 +57,11 @@ func (*tokenREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind 
 	return securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 }
 
-// Create implements rest.NamedCreater. It fails with InternalError if the server has no signing key, and with Invalid if the
-// request names another object or a validity out of bounds.
-func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+// Create implements rest.NamedCreater. It fails with InternalError if the server has no signing key, and with Invalid if
+// the request names another object or a validity that is out of bounds.
+func (t *tokenREST) Create(
+	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions,
+) (runtime.Object, error) {
 	if t.Signer == nil {
 		return nil, apierrors.NewInternalError(errors.New("workload identity tokens cannot be issued: the API server has no signing key"))
 	}
@@ -94,8 +96,10 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	return asked, nil
 }
 
-// contextOf returns what a token says about the object that it is issued for. Only gardenlets may name one.
-func (t *tokenREST) contextOf(ctx context.Context, identity workloadIdentity, of *securityv1alpha1.ContextObject) (workloadidentity.Context, error) {
+// contextOf returns the claims about the context object of a token. Only gardenlets may request one.
+func (t *tokenREST) contextOf(
+	ctx context.Context, identity workloadIdentity, of *securityv1alpha1.ContextObject,
+) (workloadidentity.Context, error) {
 	claimed := workloadidentity.Context{WorkloadIdentity: *referenceTo(identity)}
 	requester, known := request.UserFrom(ctx)
 	if of == nil || !known || !slices.Contains(requester.GetGroups(), constants.SeedsGroup) {

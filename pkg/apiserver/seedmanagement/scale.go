@@ -18,7 +18,8 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// replicasPaths is where each version has the number of replicas, so that clients that apply a Scale own it in the set.
+// replicasPaths is the field with the number of replicas in each version. Clients that apply a Scale own this field of
+// the set.
 var replicasPaths = managedfields.ResourcePathMappings{
 	seedmanagementv1alpha1.SchemeGroupVersion.String(): fieldpath.MakePathOrDie("spec", "replicas"),
 }
@@ -35,7 +36,7 @@ var (
 // New implements rest.Storage.
 func (*scale) New() runtime.Object { return &autoscalingv1.Scale{} }
 
-// Destroy implements rest.Storage. The main resource closes the storage.
+// Destroy implements rest.Storage. It does nothing, because the main resource closes the storage.
 func (*scale) Destroy() {}
 
 // GroupVersionKind implements rest.GroupVersionKindProvider.
@@ -83,7 +84,7 @@ func (s *scale) ConvertToTable(ctx context.Context, object, options runtime.Obje
 	return rest.NewDefaultTableConvertor(seedmanagementv1alpha1.Resource("managedseedsets/scale")).ConvertToTable(ctx, object, options)
 }
 
-// scaleOf returns the scale of a set. It fails if the set's selector is wrong.
+// scaleOf returns the scale of a set. It fails if the selector of the set is invalid.
 func scaleOf(set managedSeedSet) (*autoscalingv1.Scale, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -98,7 +99,7 @@ func scaleOf(set managedSeedSet) (*autoscalingv1.Scale, error) {
 	}, nil
 }
 
-// scaledObject turns an update of a scale into one of its set.
+// scaledObject converts an update of a scale to an update of its set.
 type scaledObject struct {
 	name string
 	info rest.UpdatedObjectInfo

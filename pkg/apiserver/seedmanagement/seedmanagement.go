@@ -60,7 +60,7 @@ func gardenlets() *registry.Kind[gardenlet] {
 	}
 }
 
-// chart returns a reference to a chart as people write it.
+// chart returns a reference to a chart in the usual notation.
 func chart(repository gardencorev1.OCIRepository) string {
 	value := func(text *string) string {
 		if text == nil {

@@ -24,7 +24,7 @@ type Reference struct {
 	UID       types.UID `json:"uid"`
 }
 
-// Context is the claim gardener.cloud: the workload identity, and the objects that a token is issued for.
+// Context is the claim gardener.cloud with the workload identity and the context objects of a token.
 type Context struct {
 	WorkloadIdentity Reference  `json:"workloadIdentity"`
 	Shoot            *Reference `json:"shoot,omitempty"`
@@ -34,26 +34,26 @@ type Context struct {
 	BackupEntry      *Reference `json:"backupEntry,omitempty"`
 }
 
-// Claims are what a token says.
+// Claims are the claims of a token.
 type Claims struct {
 	// ID is unique for each token.
 	ID string
-	// Subject is the status.sub of the workload identity, Audience its spec.audiences.
+	// Subject is the status.sub of the workload identity. Audience is its spec.audiences.
 	Subject  string
 	Audience []string
 	Context  Context
-	// IssuedAt and Expires bound the validity, in whole seconds.
+	// IssuedAt and Expires limit the validity, in whole seconds.
 	IssuedAt, Expires time.Time
 }
 
-// Signer signs tokens of one issuer.
+// Signer signs the tokens of an issuer.
 type Signer struct {
 	issuer string
 	signer jose.Signer
 }
 
-// NewSigner returns a signer for an RSA or ECDSA private key in PEM. The algorithm follows from the key: RS256, ES256,
-// ES384 or ES512. It fails for other keys.
+// NewSigner returns a signer for an RSA or ECDSA private key in PEM. The key determines the algorithm: RS256, ES256,
+// ES384 or ES512. NewSigner fails for other keys.
 func NewSigner(issuer string, keyPEM []byte) (*Signer, error) {
 	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
 	if err != nil {
@@ -95,7 +95,7 @@ func algorithmOf(key any) (jose.SignatureAlgorithm, crypto.PublicKey, error) {
 	}
 }
 
-// keyID is the SHA-256 of the public key in PKIX form, in base64 for URLs.
+// keyID returns the SHA-256 of the public key in PKIX form, in URL-safe Base64.
 func keyID(public crypto.PublicKey) (string, error) {
 	encoded, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
@@ -105,7 +105,7 @@ func keyID(public crypto.PublicKey) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// Sign returns the token that makes the claims.
+// Sign returns a token with the claims.
 func (s *Signer) Sign(claims Claims) (string, error) {
 	standard := jwt.Claims{
 		Issuer:    s.issuer,
@@ -126,7 +126,7 @@ func (s *Signer) Sign(claims Claims) (string, error) {
 	return token, nil
 }
 
-// Validity returns how long a token is valid for which a client asks for some seconds, within bounds.
+// Validity returns the validity of a token for a requested number of seconds, limited by the bounds.
 func Validity(seconds int64, least, most time.Duration) time.Duration {
 	asked := time.Duration(seconds) * time.Second
 	return min(max(asked, least), most)

@@ -15,15 +15,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// fieldManager owns the annotations that these commands write. They are manual changes: Gardener's own controllers and
-// kubectl may remove them.
-const fieldManager = "kubectl-mr"
-
-// change is what a command does to each chosen ManagedResource.
+// change describes what a command changes in each chosen ManagedResource.
 type change struct {
 	console.Choice
 	all bool
-	// past describes the change after it was made, for people.
+	// past describes the finished change to the user, such as "suspended".
 	past string
 	// edit changes annotations. It returns false, and why, if there is nothing to change.
 	edit func(mr *resourcesv1alpha1.ManagedResource) (changed bool, why string)
@@ -31,7 +27,7 @@ type change struct {
 	waits waitFlags
 }
 
-// complete adds to a command what those of all changes have in common.
+// complete adds the arguments, flags and the run function that all of these commands have.
 func (o *change) complete(c *console.Console, command *cobra.Command) *cobra.Command {
 	command.ValidArgsFunction = c.CompleteNames(0)
 	command.RunE = func(command *cobra.Command, names []string) error {
@@ -76,7 +72,7 @@ func (o *change) run(ctx context.Context, c *console.Console, names []string) ([
 	return chosen, errors.Join(errs...)
 }
 
-// apply changes a ManagedResource. It returns what was done, or why nothing was changed.
+// apply changes a ManagedResource. It returns a description of the change, or the reason why nothing was changed.
 func (o *change) apply(ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource) (string, error) {
 	before := mr.DeepCopy()
 	if mr.Annotations == nil {
@@ -87,7 +83,7 @@ func (o *change) apply(ctx context.Context, source *console.Source, mr *resource
 		return why, nil
 	}
 	// The patch contains only the annotations that differ, so that it does not conflict with other writers.
-	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(fieldManager))
+	err := source.Patch(ctx, mr, client.MergeFrom(before), client.FieldOwner(console.FieldManager))
 	if err != nil {
 		return "", fmt.Errorf("change ManagedResource %s: %w", state.NameOf(mr), err)
 	}
@@ -133,7 +129,7 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 	command := o.complete(c, &cobra.Command{
 		Use:   "resume (NAME... | --all | -A | -l LABELS)",
 		Short: "Resume suspended ManagedResources",
-		Long: `Resumes suspended ManagedResources: changes made to their objects in the meantime are reverted. It also ends the operation ` +
+		Long: `Resumes suspended ManagedResources. Manual changes to their objects are reverted. It also ends the operation ` +
 			resourcesv1alpha1.OperationWaitForState + `.`,
 		Example: `  kubectl mr resume webshop-app -n garden
 
@@ -144,7 +140,9 @@ func NewResumeCommand(c *console.Console) *cobra.Command {
 	return command
 }
 
-// Reconcile requests the immediate reconciliation of a ManagedResource. It returns what was done, or why nothing was changed.
+// Reconcile requests the immediate reconciliation of a ManagedResource. It returns a description of the request, or
+// the
+// reason why nothing was requested.
 func Reconcile(ctx context.Context, c *console.Console, name types.NamespacedName) (string, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -180,7 +178,7 @@ func NewReconcileCommand(c *console.Console) *cobra.Command {
 		Short: "Reconcile ManagedResources immediately",
 		Long: `Requests the immediate reconciliation of ManagedResources with the annotation ` + resourcesv1alpha1.AnnotationOperation + `=` +
 			resourcesv1alpha1.OperationReconcile + `.
-Changes of objects and Secrets do not need it; it retries failures without waiting for the backoff.`,
+It is not needed after a change of objects or Secrets. It retries failures without waiting for the backoff.`,
 		Example: `  # retry what failed, and wait until it is ready
   kubectl mr reconcile webshop-app -n garden --wait
 

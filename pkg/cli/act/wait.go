@@ -18,8 +18,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// defaultTimeout is the default of --timeout.
-const defaultTimeout = 5 * time.Minute
+// DefaultTimeout is the default of --timeout.
+const DefaultTimeout = 5 * time.Minute
 
 // goals are the values of --for. Each function reports whether a ManagedResource has reached the goal.
 var goals = map[string]func(mr *resourcesv1alpha1.ManagedResource) bool{
@@ -40,16 +40,17 @@ const goalDeleted = "deleted"
 // isTrue reports whether a condition of the current generation is True. The conditions of a suspended ManagedResource do not count.
 func isTrue(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
 	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, conditionType)
-	return hasNoPendingRequest(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation && condition.Status == resourcesv1alpha1.ConditionTrue &&
-		condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
+	return hasNoPendingRequest(mr) && !state.IsSuspended(mr) && mr.Status.ObservedGeneration == mr.Generation &&
+		condition.Status == resourcesv1alpha1.ConditionTrue && condition.Reason != resourcesv1alpha1.ReasonManagedResourceIgnored
 }
 
-// hasNoPendingRequest reports whether no request to reconcile is pending, which could change the result.
+// hasNoPendingRequest reports whether no reconciliation is requested. A requested reconciliation could change the
+// result.
 func hasNoPendingRequest(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationReconcile
 }
 
-// waiting waits for a goal.
+// waiting waits until ManagedResources reach a goal.
 type waiting struct {
 	goal    string
 	timeout time.Duration
@@ -68,7 +69,7 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	}
 	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	progress := c.Begin("Waiting for " + counted(len(w.left), "ManagedResource"))
+	progress := c.Begin("Waiting for " + screen.Count(len(w.left), "ManagedResource"))
 	defer progress.End()
 	err = c.Follow(limited, chosen, len(names) > 0, choice, func(mr *resourcesv1alpha1.ManagedResource, gone bool) error {
 		if err := w.take(c, mr, gone); err != nil {
@@ -86,9 +87,12 @@ func (w *waiting) run(ctx context.Context, c *console.Console, names []string, c
 	return &console.NoError{Message: fmt.Sprintf("not %s within %s:\n%s", w.goal, w.timeout, w.details())}
 }
 
-// choose returns the ManagedResources to wait for. Each is read only once, because it may be deleted at any time. If deletion is the
-// goal, choose prints the names that do not exist.
-func (w *waiting) choose(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+// choose returns the ManagedResources to wait for. It reads each of them only once, because it may be deleted at any
+// time.
+// If deletion is the goal, choose prints the names that do not exist.
+func (w *waiting) choose(
+	ctx context.Context, c *console.Console, names []string, choice console.Choice,
+) ([]resourcesv1alpha1.ManagedResource, error) {
 	if w.goal == goalDeleted && len(names) > 0 {
 		return chooseExisting(ctx, c, names, choice)
 	}
@@ -100,7 +104,9 @@ func (w *waiting) choose(ctx context.Context, c *console.Console, names []string
 }
 
 // chooseExisting returns the named ManagedResources that exist, and prints that the others are deleted.
-func chooseExisting(ctx context.Context, c *console.Console, names []string, choice console.Choice) ([]resourcesv1alpha1.ManagedResource, error) {
+func chooseExisting(
+	ctx context.Context, c *console.Console, names []string, choice console.Choice,
+) ([]resourcesv1alpha1.ManagedResource, error) {
 	var existing []resourcesv1alpha1.ManagedResource
 	for _, name := range names {
 		chosen, err := c.Choose(ctx, []string{name}, choice)
@@ -140,7 +146,7 @@ func (w *waiting) take(c *console.Console, mr *resourcesv1alpha1.ManagedResource
 func (w *waiting) describe() string {
 	for _, name := range w.names() {
 		is := w.left[name]
-		return fmt.Sprintf("Waiting for %s: %s is %s", counted(len(w.left), "ManagedResource"), name, is.Word)
+		return fmt.Sprintf("Waiting for %s: %s is %s", screen.Count(len(w.left), "ManagedResource"), name, is.Word)
 	}
 	return ""
 }
@@ -163,14 +169,7 @@ func (w *waiting) names() []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(w.left), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
-func counted(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
-}
-
-// NewWaitCommand returns the command that waits.
+// NewWaitCommand returns the command that waits until ManagedResources reach a goal.
 func NewWaitCommand(c *console.Console) *cobra.Command {
 	o := struct {
 		console.Choice
@@ -187,7 +186,7 @@ func NewWaitCommand(c *console.Console) *cobra.Command {
   applied  all objects are applied
   deleted  the ManagedResource and its objects are deleted
 
-The exit code is 0 when all have reached the goal, and 1 on a timeout. Without names, it waits for the ManagedResources that exist now.`,
+The exit code is 0 if all of them reach the goal, and 1 on a timeout. Without names, it waits for the ManagedResources that exist now.`,
 		Example: `  # in a pipeline: deliver manifests, then wait for the rollout
   kubectl mr create webshop -n garden -f manifests/
   kubectl mr wait webshop -n garden --timeout 10m
@@ -205,7 +204,7 @@ The exit code is 0 when all have reached the goal, and 1 on a timeout. Without n
 	}
 	o.AddFlags(command.Flags())
 	command.Flags().StringVar(&o.goal, "for", "ready", "Goal to wait for: "+strings.Join(words, ", "))
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&o.timeout, "timeout", DefaultTimeout, "Maximum time to wait")
 	if err := command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was defined above
 	}
@@ -220,7 +219,7 @@ type waitFlags struct {
 
 func (f *waitFlags) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&f.wait, "wait", false, "Wait until they are ready")
-	command.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&f.timeout, "timeout", DefaultTimeout, "Maximum time to wait")
 }
 
 // afterwards waits for ManagedResources if --wait is set.

@@ -1,4 +1,6 @@
-// Package chart renders Helm charts in folders and archives for kubectl mr. It downloads only what a chart's values schema references by URL.
+// Package chart renders Helm charts in folders and archives for kubectl mr. It downloads only the URLs that a chart's
+// values
+// schema references.
 package chart
 
 import (
@@ -18,29 +20,33 @@ import (
 type Settings struct {
 	// Release and Namespace are the name and the namespace of the release that the chart sees.
 	Release, Namespace string
-	// Values are put over those of the chart.
+	// Values override the values of the chart.
 	Values map[string]any
-	// KubeVersion is the version of the cluster that the chart sees, such as 1.37; that of Helm's library by default.
+	// KubeVersion is the Kubernetes version that the chart sees, such as 1.37. The default is the version of Helm's
+	// library.
 	KubeVersion string
-	// APIVersions are the API versions that the chart sees in addition to Kubernetes' own, such as monitoring.coreos.com/v1.
+	// APIVersions are additional API versions that the chart sees, such as monitoring.coreos.com/v1. It always sees
+	// those of
+	// Kubernetes.
 	APIVersions []string
 }
 
-// File is a text with objects.
+// File is a named YAML file.
 type File struct{ Name, Content string }
 
 // Rendered is the output of a chart.
 type Rendered struct {
 	// Files are the CRDs in crds/, unchanged, and then the output of the templates, ordered by name.
 	Files []File
-	// LooksUp is set if a template called the function lookup, which found nothing.
+	// LooksUp is set if a template called the function lookup, which always returns an empty result.
 	LooksUp bool
 	// Deprecated is set if the chart is marked as deprecated.
 	Deprecated bool
 }
 
-// Render renders the chart in a folder or an archive (.tgz). Errors describe what is wrong with the chart or the values, and name
-// the file and the line of a template.
+// Render renders the chart in a folder or an archive (.tgz). Errors describe what is wrong with the chart or the
+// values, and
+// name the file and line of a template.
 func Render(ctx context.Context, path string, settings Settings) (*Rendered, error) {
 	loaded, err := load(path)
 	if err != nil {
@@ -53,14 +59,15 @@ func Render(ctx context.Context, path string, settings Settings) (*Rendered, err
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := helmchart.Render(ctx, loaded, helmchart.Release{Name: settings.Release, Namespace: settings.Namespace}, settings.Values, capabilities)
+	release := helmchart.Release{Name: settings.Release, Namespace: settings.Namespace}
+	rendered, err := helmchart.Render(ctx, loaded, release, settings.Values, capabilities)
 	var dependencies *helmchart.DependencyError
 	var values *helmchart.ValuesError
 	switch {
 	case errors.As(err, &dependencies):
 		return nil, fmt.Errorf("process the dependencies of the chart %s: %w", path, err)
 	case errors.As(err, &values):
-		return nil, fmt.Errorf("the values for the chart %s: %w", path, err)
+		return nil, fmt.Errorf("invalid values for the chart %s: %w", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("render the chart %s: %w", path, err)
 	}

@@ -13,7 +13,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// basic are the files of a chart with a definition, a dependency, a hook, notes and a helper.
+// basic has the files of a chart with a definition, a dependency, a hook, notes and a helper.
 var basic = map[string]string{
 	"Chart.yaml":             "apiVersion: v2\nname: shop\nversion: 1.0.0\nkubeVersion: '>=1.20.0-0'\ndependencies: [{name: cart, version: 1.x.x, condition: cart.enabled}]\n",
 	"values.yaml":            "colour: blue\nreplicas: 1\ncart: {enabled: true}\n",
@@ -29,7 +29,7 @@ var basic = map[string]string{
 	"charts/cart/crds/cart.yaml":      "kind: CustomResourceDefinition\n",
 }
 
-// write writes a chart, the basic one with some files that differ; a file of no content is left out.
+// write writes the basic chart with some changed files. A file with empty content is omitted.
 func write(t *testing.T, differ map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -54,7 +54,7 @@ func write(t *testing.T, differ map[string]string) string {
 	return folder
 }
 
-// compress makes an archive of a chart.
+// compress packs a chart into an archive.
 func compress(t *testing.T, folder string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop-1.0.0.tgz")
@@ -119,7 +119,7 @@ func TestRender(t *testing.T) {
 	}
 	packed, err := Render(t.Context(), compress(t, folder), settings)
 	if err != nil || !slices.Equal(packed.Files, rendered.Files) {
-		t.Errorf("an archive is rendered as %+v, %v", packed, err)
+		t.Errorf("the archive is rendered as %+v, %v", packed, err)
 	}
 	settings.Values = Values{"cart": map[string]any{"enabled": false}}
 	without, err := Render(t.Context(), folder, settings)
@@ -128,7 +128,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestRenderStarter renders the chart that `helm create` makes, which most charts began as.
+// TestRenderStarter renders the chart that `helm create` generates, because most charts started from it.
 func TestRenderStarter(t *testing.T) {
 	path, err := chartutil.Create("web", t.TempDir())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestRenderRefuses(t *testing.T) {
 		"bad metadata":         {files: map[string]string{"Chart.yaml": "name: [\n"}, want: []string{"is not a valid chart", "Chart.yaml"}},
 		"a library":            {files: map[string]string{"Chart.yaml": metadata + "type: library\n"}, want: []string{"is a library chart"}},
 		"a missing dependency": {files: map[string]string{"charts/cart/Chart.yaml": "", "charts/cart/templates/cart.yaml": "", "charts/cart/crds/cart.yaml": ""}, want: []string{"are missing in its folder charts/", "cart", "helm dependency build"}},
-		"the schema":           {settings: Settings{Values: Values{"replicas": 6}}, want: []string{"the values for the chart", "/replicas", "maximum"}},
+		"the schema":           {settings: Settings{Values: Values{"replicas": 6}}, want: []string{"invalid values for the chart", "/replicas", "maximum"}},
 		"the version":          {settings: Settings{KubeVersion: "1.19.3"}, want: []string{"requires Kubernetes >=1.20.0-0, not v1.19.3", "--kube-version"}},
 		"no version":           {settings: Settings{KubeVersion: "new"}, want: []string{"--kube-version"}},
 		"the release":          {settings: Settings{Release: "My_Shop"}, want: []string{`invalid release name "My_Shop"`, "--release-name"}},
@@ -188,20 +188,20 @@ func TestRenderRefuses(t *testing.T) {
 			_, err := Render(t.Context(), write(t, test.files), test.settings)
 			for _, want := range test.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("the error does not say %q: %v", want, err)
+					t.Errorf("the error does not contain %q: %v", want, err)
 				}
 			}
 		})
 	}
 	if _, err := Render(t.Context(), filepath.Join(t.TempDir(), "nowhere"), Settings{Release: "my"}); err == nil || !strings.Contains(err.Error(), "helm pull") {
-		t.Errorf("of a chart that is not there: %v", err)
+		t.Errorf("for a missing chart: %v", err)
 	}
 	text := filepath.Join(t.TempDir(), "values.yaml")
 	if err := os.WriteFile(text, []byte("a: b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Render(t.Context(), text, Settings{Release: "my"}); err == nil || !strings.Contains(err.Error(), "expected a gzipped archive") {
-		t.Errorf("of a file that is no archive: %v", err)
+		t.Errorf("for a file that is not an archive: %v", err)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestValuesRefuse(t *testing.T) {
 		"--set-string-value a[x]=1": values.AssignText("a[x]=1"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
+			t.Errorf("%v does not contain %q", err, want)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// Values are merged from several sources, the later ones over the earlier ones.
+// Values are merged from several sources. Later sources override earlier ones.
 type Values map[string]any
 
-// AddFile puts the values of a file (YAML) over those that are there.
+// AddFile merges the values of a YAML file. They override the existing values.
 func (v *Values) AddFile(file File) error {
 	read, err := loader.LoadValues(bytes.NewReader([]byte(file.Content)))
 	if err != nil {
@@ -21,7 +21,7 @@ func (v *Values) AddFile(file File) error {
 	return nil
 }
 
-// Assign puts a value over those that are there, as Helm writes them: image.tag=v2, or several divided by commas.
+// Assign sets values in the format of Helm's --set: image.tag=v2, or several separated by commas.
 func (v Values) Assign(assignment string) error {
 	if err := strvals.ParseInto(assignment, v); err != nil {
 		return fmt.Errorf("--set-value %s: %w", assignment, err)
@@ -29,7 +29,7 @@ func (v Values) Assign(assignment string) error {
 	return nil
 }
 
-// AssignText is Assign for values that are texts though they look like numbers or truth values.
+// AssignText is like Assign, but keeps values that look like numbers or booleans as strings.
 func (v Values) AssignText(assignment string) error {
 	if err := strvals.ParseIntoString(assignment, v); err != nil {
 		return fmt.Errorf("--set-string-value %s: %w", assignment, err)

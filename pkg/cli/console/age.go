@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Age returns how long ago something was, as kubectl writes it; nothing if that is not known.
+// Age returns the time that has passed since when, in the format of kubectl. It is empty if when is zero.
 func Age(when, now time.Time) string {
 	if when.IsZero() {
 		return ""

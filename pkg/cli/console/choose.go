@@ -35,10 +35,10 @@ func (f *Choice) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Class, "class", "", `Select ManagedResources of this class; "resources" is the default class`)
 }
 
-// IsEmpty reports whether nothing is selected.
+// IsEmpty reports whether no flag of the choice is set.
 func (f *Choice) IsEmpty() bool { return !f.AllNamespaces && f.Selector == "" && f.Class == "" }
 
-// Options returns the options of a list.
+// Options returns the options of the list request. Includes filters its result.
 func (f *Choice) Options(namespace string) ([]client.ListOption, error) {
 	var options []client.ListOption
 	if !f.AllNamespaces {
@@ -51,12 +51,14 @@ func (f *Choice) Options(namespace string) ([]client.ListOption, error) {
 	return append(options, client.MatchingLabelsSelector{Selector: selector}), nil
 }
 
-// Includes reports whether a ManagedResource that the options selected matches the choice.
+// Includes reports whether a listed ManagedResource matches the choice.
 func (f *Choice) Includes(mr *resourcesv1alpha1.ManagedResource) bool {
 	return f.Class == "" || state.ClassOf(mr) == f.Class
 }
 
-// Choose returns the ManagedResources of these names, or those of the choice if there is no name, sorted by namespace and name.
+// Choose returns the named ManagedResources. Without names, it returns those that match the choice, sorted by
+// namespace and
+// name.
 func (c *Console) Choose(ctx context.Context, names []string, choice Choice) ([]resourcesv1alpha1.ManagedResource, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -104,7 +106,7 @@ func (c *Console) chooseNamed(ctx context.Context, source *Source, namespace str
 	return chosen, errors.Join(errs...)
 }
 
-// ChooseOne returns the ManagedResource of a name.
+// ChooseOne returns the ManagedResource with this name.
 func (c *Console) ChooseOne(ctx context.Context, name string) (*resourcesv1alpha1.ManagedResource, error) {
 	chosen, err := c.Choose(ctx, []string{name}, Choice{})
 	if err != nil {
@@ -124,7 +126,7 @@ func (c *Console) get(ctx context.Context, source *Source, name types.Namespaced
 // UnknownError reports that a ManagedResource does not exist.
 type UnknownError struct {
 	Name types.NamespacedName
-	// hint offers other names; it may be empty.
+	// hint suggests other names. It may be empty.
 	hint string
 }
 
@@ -136,7 +138,7 @@ func (e *UnknownError) Error() string {
 // explainUnknown suggests similar names, or the namespace in which the name exists.
 func (c *Console) explainUnknown(ctx context.Context, source *Source, name types.NamespacedName) error {
 	everywhere, err := source.ListManagedResources(ctx, func(int) {})
-	if err != nil { // which may be forbidden
+	if err != nil { // listing all namespaces may be forbidden
 		everywhere, err = source.ListManagedResources(ctx, func(int) {}, client.InNamespace(name.Namespace))
 	}
 	if err != nil {
@@ -156,7 +158,8 @@ func (c *Console) explainUnknown(ctx context.Context, source *Source, name types
 	switch {
 	case len(elsewhere) > 0:
 		slices.Sort(elsewhere)
-		return &UnknownError{name, fmt.Sprintf(", but there is one in namespace %s: use -n", enumerate(elsewhere[:min(len(elsewhere), mostSuggestions)]))}
+		namespaces := enumerate(elsewhere[:min(len(elsewhere), maxSuggestions)])
+		return &UnknownError{name, fmt.Sprintf(", but there is one in namespace %s: use -n", namespaces)}
 	case suggestion != "":
 		return &UnknownError{name, suggestion}
 	case len(here) == 0:
@@ -165,7 +168,8 @@ func (c *Console) explainUnknown(ctx context.Context, source *Source, name types
 	return &UnknownError{name, fmt.Sprintf(": list the existing ones with `kubectl mr get -n %s`", name.Namespace)}
 }
 
-// Suggest returns what an error about an unknown name ends with: those of the names that are like it; empty if none is.
+// Suggest returns the end of an error message about an unknown name, which suggests similar names. It is empty if
+// there are none.
 func Suggest(unknown string, names []string) string {
 	suggestions := nearest(unknown, names)
 	if len(suggestions) == 0 {

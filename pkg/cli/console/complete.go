@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// completionTimeout bounds how long a shell waits for names.
-const completionTimeout = 5 * time.Second
+// CompletionTimeout limits how long a shell waits for names.
+const CompletionTimeout = 5 * time.Second
 
-// CompleteNames offers the names of ManagedResources that are not given yet, up to a maximum; 0 means no limit.
+// CompleteNames completes names of ManagedResources that are not on the command line yet. Most limits the number of
+// arguments;
+// 0 means no limit.
 func (c *Console) CompleteNames(most int) cobra.CompletionFunc {
 	return func(command *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(given) >= most {
@@ -30,7 +32,7 @@ func (c *Console) CompleteNames(most int) cobra.CompletionFunc {
 	}
 }
 
-// completeNamespaces offers the names of namespaces.
+// completeNamespaces completes names of namespaces.
 func (c *Console) completeNamespaces(command *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.completeObjects(command.Context(), metadataList(corev1.SchemeGroupVersion.String(), "NamespaceList"), nil, prefix)
 }
@@ -42,7 +44,7 @@ func metadataList(apiVersion, kind string) *metav1.PartialObjectMetadataList {
 func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjectMetadataList, given []string, prefix string,
 	options ...client.ListOption,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CompletionTimeout)
 	defer cancel()
 	source, err := c.Source()
 	if err != nil {
@@ -61,7 +63,7 @@ func (c *Console) completeObjects(ctx context.Context, list *metav1.PartialObjec
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeContexts offers the contexts of the kubeconfig.
+// completeContexts completes the contexts of the kubeconfig.
 func (c *Console) completeContexts(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	raw, _ := c.clusters.Kubeconfig()
 	if raw == nil {
@@ -77,7 +79,7 @@ func (c *Console) completeContexts(_ *cobra.Command, _ []string, prefix string) 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteFlags has the flags of all commands completed.
+// CompleteFlags registers completions for the flags that all commands have.
 func (c *Console) CompleteFlags(root *cobra.Command) error {
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"namespace": c.completeNamespaces, "context": c.completeContexts, "target-context": c.completeContexts,
@@ -90,10 +92,10 @@ func (c *Console) CompleteFlags(root *cobra.Command) error {
 	return nil
 }
 
-// CompleteWith has a flag completed with fixed values. It panics if the command has no such flag.
+// CompleteWith registers fixed values as completions of a flag. It panics if the command has no such flag.
 func CompleteWith(command *cobra.Command, flag string, values []string) {
 	err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag was defined before
+		panic(err) // the caller defined the flag
 	}
 }

@@ -1,4 +1,4 @@
-// Package console is shared by all commands of kubectl mr: access to the clusters, and output for people.
+// Package console provides access to clusters and prints output for all commands of kubectl mr.
 package console
 
 import (
@@ -16,47 +16,57 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// Clusters says how clusters are reached.
+// FieldManager owns the fields that commands write. They are manual changes: Gardener's own controllers and kubectl may
+// remove them.
+const FieldManager = "kubectl-mr"
+
+// Clusters provides the configuration for connecting to clusters.
 type Clusters interface {
-	// AddFlags adds what names them on the command line.
+	// AddFlags adds the flags that select the clusters.
 	AddFlags(flags *pflag.FlagSet)
-	// Source and Target return how the cluster with the ManagedResources and the one with the objects are reached.
+	// Source returns the configuration for the cluster with the ManagedResources, and Target that for the cluster with
+	// the
+	// objects.
 	Source() (*rest.Config, error)
 	Target() (*rest.Config, error)
 	// HasOwnTarget reports whether the two clusters are configured separately.
 	HasOwnTarget() bool
-	// Garden returns how the cluster with Shoots and Seeds is reached, and HasOwnGarden whether it is configured separately from the source cluster.
+	// Garden returns the configuration for the cluster with Shoots and Seeds. HasOwnGarden reports whether it is
+	// configured
+	// separately from the source cluster.
 	Garden() (*rest.Config, error)
 	HasOwnGarden() bool
-	// TargetMapper knows the names of kinds of the target cluster, short ones too, as kubectl does.
+	// TargetMapper returns the kinds of the target cluster and their short names, as kubectl does.
 	TargetMapper() (meta.RESTMapper, error)
-	// Namespace is the one that commands are about. SetNamespace overrides it.
+	// Namespace returns the namespace that commands use. SetNamespace overrides it.
 	Namespace() (string, error)
 	SetNamespace(namespace string)
-	// Kubeconfig is what names the source cluster, and its context that counts; nil if that is not a kubeconfig.
+	// Kubeconfig returns the kubeconfig of the source cluster and the selected context. It returns nil if the cluster is
+	// not
+	// configured by a kubeconfig.
 	Kubeconfig() (config *clientcmdapi.Config, context string)
 }
 
-// Console is where a command runs. Its clusters are reached when they are first asked for.
+// Console is the environment of a command. It connects to clusters when a command first uses them.
 type Console struct {
-	// In is what is read by "-f -".
+	// In is read by "-f -".
 	In io.Reader
-	// Screen is where results go, Err where progress, warnings and errors go.
+	// Screen prints results. Err prints progress, warnings and errors.
 	Screen, Err screen.Screen
 	Clock       clock.WithTicker
-	// Version is that of the program, for its user agent.
+	// Version is the version of the program. It is part of the user agent.
 	Version string
-	// Wrap changes how clusters are reached; nil for tests only.
+	// Wrap changes the configuration of clusters in tests. It is nil otherwise.
 	Wrap func(*rest.Config) *rest.Config
 
 	clusters Clusters
 
 	source *Source
 	target *Target
-	// placed says which cluster has the objects of a ManagedResource; nil if all are in the target cluster.
+	// placed returns the cluster with the objects of a ManagedResource. It is nil if the target cluster has all objects.
 	placed func(*resourcesv1alpha1.ManagedResource) (*Target, error)
-	// stderr is the writer of Err.
-	stderr *orderly
+	// stderr is the writer of Err, and serializes writes.
+	stderr *syncWriter
 }
 
 // New returns a console with these clusters.
@@ -65,13 +75,14 @@ func New(streams genericiooptions.IOStreams, version string, clusters Clusters) 
 		In: streams.In, Screen: screen.Of(streams.Out), Err: screen.Of(streams.ErrOut), Clock: clock.RealClock{}, Version: version,
 		clusters: clusters,
 	}
-	c.stderr = &orderly{writer: c.Err.Writer}
+	c.stderr = &syncWriter{writer: c.Err.Writer}
 	c.Err.Writer = c.stderr
 	return c
 }
 
-// Divert returns the console with progress, warnings and errors, also those of its clusters, going to a writer that is not a terminal,
-// until the function is called that is returned, too.
+// Divert returns a console that writes progress, warnings and errors to a writer that is not a terminal, until end is
+// called.
+// This includes the warnings of the clusters of c.
 func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
 	before := c.stderr.redirect(to)
 	diverted = ptr.To(*c)
@@ -82,7 +93,9 @@ func (c *Console) Divert(to io.Writer) (diverted *Console, end func()) {
 // AddFlags adds the flags that name the clusters.
 func (c *Console) AddFlags(flags *pflag.FlagSet) { c.clusters.AddFlags(flags) }
 
-// Tune sets how clusters are talked to: a person waits, and the API server defends itself (API priority and fairness).
+// Tune sets the user agent and disables client-side rate limiting: a user is waiting, and API priority and fairness
+// protects
+// the API server.
 func (c *Console) Tune(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	config.UserAgent = "kubectl-mr/" + c.Version
@@ -92,8 +105,8 @@ func (c *Console) Tune(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Namespace returns the namespace that a command is about: that of the flag or of the kubeconfig's context.
+// Namespace returns the namespace of the flag or of the kubeconfig's context.
 func (c *Console) Namespace() (string, error) { return c.clusters.Namespace() }
 
-// SetNamespace overrides the flag.
+// SetNamespace overrides the namespace of the flag.
 func (c *Console) SetNamespace(namespace string) { c.clusters.SetNamespace(namespace) }

@@ -13,15 +13,15 @@ import (
 
 // Exit codes.
 const (
-	// ExitNo means a negative result: there are differences, or wait timed out.
+	// ExitNo reports a negative result: there are differences, or wait timed out.
 	ExitNo = 1
-	// ExitFailed means an error: wrong usage, no cluster, no permission.
+	// ExitFailed reports an error: invalid usage, unreachable cluster, missing permission.
 	ExitFailed = 2
 )
 
 // NoError reports a negative result.
 type NoError struct {
-	// Message is the reason; empty if it was printed already.
+	// Message is the reason. It is empty if the reason was printed already.
 	Message string
 }
 
@@ -101,8 +101,8 @@ func isTimeout(err error) bool {
 }
 
 func (c *Console) adviseNoKind() string {
-	return fmt.Sprintf("The cluster%s does not serve ManagedResources. Check that it is the cluster that the resource-manager watches (--context), or install "+
-		"the CRD:\n  kubectl apply --server-side -f config/crd", c.hostOf())
+	return fmt.Sprintf("The cluster%s does not serve ManagedResources. Check that it is the cluster that the resource-manager watches "+
+		"(--context), or install the CRD:\n  kubectl apply --server-side -f config/crd", c.hostOf())
 }
 
 func adviseForbidden(err error) string {
@@ -126,8 +126,13 @@ func (c *Console) hostOf() string {
 	if err != nil {
 		return ""
 	}
-	if parsed, err := url.Parse(config.Host); err == nil && parsed.Host != "" {
-		return " at " + parsed.Host
+	return " at " + HostOf(config.Host)
+}
+
+// HostOf returns the host and port of the address of an API server.
+func HostOf(address string) string {
+	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
+		return parsed.Host
 	}
-	return " at " + config.Host
+	return address
 }

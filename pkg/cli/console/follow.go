@@ -19,14 +19,17 @@ import (
 // errStop ends Follow without an error.
 var errStop = errors.New("stop")
 
-// Stop returns the error by which a callback ends Follow.
+// Stop returns the error with which a callback ends Follow.
 func Stop() error { return errStop }
 
 // retryWatch is the delay before a watch that ended is restarted.
 const retryWatch = time.Second
 
-// Follow calls a function for each ManagedResource that was chosen, by its name or not, and for each change of one, until the function
-// returns an error or the context ends, which is not an error. Without names, those that come later and are of the choice are chosen, too.
+// Follow calls changed for each chosen ManagedResource, and again for each of its changes, until changed returns an
+// error or
+// the context is canceled. The latter is not an error. Unless they were chosen by name, Follow includes
+// ManagedResources that
+// are created later and match the choice.
 func (c *Console) Follow(ctx context.Context, chosen []resourcesv1alpha1.ManagedResource, byName bool, choice Choice,
 	changed func(mr *resourcesv1alpha1.ManagedResource, gone bool) error,
 ) error {
@@ -62,10 +65,10 @@ func unlessStopped(err error) error {
 type follower struct {
 	console *Console
 	choice  Choice
-	// named are the chosen ones; nil for all.
+	// named are the ManagedResources that were chosen by name. It is nil if all that match the choice are followed.
 	named   []types.NamespacedName
 	changed func(*resourcesv1alpha1.ManagedResource, bool) error
-	// seen are the resourceVersions that were reported.
+	// seen are the reported resourceVersions.
 	seen map[types.NamespacedName]string
 }
 
@@ -80,7 +83,8 @@ func (f *follower) report(mr *resourcesv1alpha1.ManagedResource, gone bool) erro
 	return f.changed(mr, gone)
 }
 
-// watch watches until the watch ends. It begins with what is there, as the watch before may have missed something.
+// watch watches until the watch ends. It starts with the current state, because changes may have been missed between
+// two watches.
 func (f *follower) watch(ctx context.Context) error {
 	source, err := f.console.Source()
 	if err != nil {
@@ -95,7 +99,7 @@ func (f *follower) watch(ctx context.Context) error {
 		return err
 	}
 	defer watcher.Stop()
-	if err := f.noticeGone(ctx, source, options); err != nil {
+	if err := f.reportDeleted(ctx, source, options); err != nil {
 		return err
 	}
 	for {
@@ -113,8 +117,9 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// noticeGone reports those that were reported before and no longer exist. The running watch reports later deletions.
-func (f *follower) noticeGone(ctx context.Context, source *Source, options []client.ListOption) error {
+// reportDeleted reports ManagedResources that were reported before and no longer exist. The running watch reports later
+// deletions.
+func (f *follower) reportDeleted(ctx context.Context, source *Source, options []client.ListOption) error {
 	items, err := source.ListManagedResources(ctx, func(int) {}, options...)
 	if err != nil {
 		return err
@@ -145,7 +150,7 @@ func (f *follower) options() ([]client.ListOption, error) {
 		}
 		return f.choice.Options(namespace)
 	}
-	// All of one namespace, or else everywhere.
+	// Watch one namespace if all are in it, or else all namespaces.
 	namespace := f.named[0].Namespace
 	for _, name := range f.named {
 		if name.Namespace != namespace {
@@ -168,7 +173,7 @@ func (f *follower) take(event watch.Event) error {
 	}
 	mr, is := event.Object.(*resourcesv1alpha1.ManagedResource)
 	if !is {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", event.Object)
+		return fmt.Errorf("watch ManagedResources: received a %T", event.Object)
 	}
 	return f.report(mr, event.Type == watch.Deleted)
 }

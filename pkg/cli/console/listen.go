@@ -8,18 +8,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// Notes collects what is said on standard error, by several at once. The zero value is ready for use.
+// Notes collects messages for standard error. It is safe for concurrent use. The zero value is ready for use.
 type Notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Listening returns a console that says to the notes what it would say on standard error, such as what may not be read.
-func (c *Console) Listening() (*Console, *Notes) {
+// Capture returns a console that collects messages for standard error in notes, such as those about missing
+// permissions.
+func (c *Console) Capture() (*Console, *Notes) {
 	notes := &Notes{}
-	listening := *c
-	listening.Err = screen.Screen{Writer: notes}
-	return &listening, notes
+	captured := *c
+	captured.Err = screen.Screen{Writer: notes}
+	return &captured, notes
 }
 
 // Write appends a text. It never fails.
@@ -29,7 +30,7 @@ func (n *Notes) Write(text []byte) (int, error) {
 	return n.text.Write(text)
 }
 
-// Lines returns what was said, without what says that something goes on.
+// Lines returns the collected lines without progress messages, which end in "…".
 func (n *Notes) Lines() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

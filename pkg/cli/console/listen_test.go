@@ -6,7 +6,7 @@ import (
 )
 
 func TestNotesLeaveOutProgress(t *testing.T) {
-	listening, notes := (&Console{}).Listening()
+	listening, notes := (&Console{}).Capture()
 	listening.Warn("Reading objects (3) …")
 	listening.Warn("Not shown: Pods.")
 	if got := notes.Lines(); !reflect.DeepEqual(got, []string{"Not shown: Pods."}) {

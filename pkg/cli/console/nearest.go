@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// mostSuggestions is how many names are offered.
-const mostSuggestions = 3
+// maxSuggestions is the maximum number of suggested names.
+const maxSuggestions = 3
 
-// nearest returns those of the names that are most like the wanted one, the nearest first; none if none is like it.
+// nearest returns the names that are most similar to the wanted one, the nearest first. It returns none if none is
+// similar.
 func nearest(wanted string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -25,14 +26,15 @@ func nearest(wanted string, names []string) []string {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
-	found := make([]string, 0, mostSuggestions)
-	for _, candidate := range candidates[:min(len(candidates), mostSuggestions)] {
+	found := make([]string, 0, maxSuggestions)
+	for _, candidate := range candidates[:min(len(candidates), maxSuggestions)] {
 		found = append(found, candidate.name)
 	}
 	return found
 }
 
-// distance is how many characters have to be put in, left out or changed to make one text of another one (Levenshtein).
+// distance returns the Levenshtein distance: the number of characters to insert, delete or replace to turn one text
+// into the other.
 func distance(a, b string) int {
 	previous := make([]int, len(b)+1)
 	for j := range previous {

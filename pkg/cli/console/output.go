@@ -27,7 +27,7 @@ type Output struct {
 	Allowed []string
 }
 
-// AddOutputFlag adds the flag -o with the formats of a command, which does not run with another one.
+// AddOutputFlag adds the flag -o. The command fails with a format that is not one of these.
 func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	output := &Output{Allowed: formats}
 	command.Flags().StringVarP(&output.Format, "output", "o", "", "Output format: "+strings.Join(formats, ", "))
@@ -36,7 +36,7 @@ func AddOutputFlag(command *cobra.Command, formats ...string) *Output {
 	return output
 }
 
-// CheckBefore has a command fail with formats that are not allowed.
+// CheckBefore makes a command fail before it runs if the format is not allowed.
 func (o *Output) CheckBefore(command *cobra.Command) {
 	command.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 }

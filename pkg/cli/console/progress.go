@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// progressAfter is the delay before progress is shown.
+	// progressAfter is the delay until progress is shown.
 	progressAfter = time.Second
 	// progressInterval is the interval at which progress is updated on a terminal.
 	progressInterval = 200 * time.Millisecond
@@ -17,7 +17,9 @@ const (
 // clearLine clears the current line of a terminal (ECMA-48).
 const clearLine = "\r\x1b[K"
 
-// Progress shows on standard error what takes long: in one line that is updated on a terminal, elsewhere once.
+// Progress shows the progress of slow steps on standard error. On a terminal it updates one line. Elsewhere it prints
+// the text
+// once.
 type Progress struct {
 	console *Console
 	stop    chan struct{}
@@ -27,14 +29,14 @@ type Progress struct {
 	text string
 }
 
-// Begin starts something that may take long. End must be called.
+// Begin starts to show progress. The caller must call End.
 func (c *Console) Begin(text string) *Progress {
 	p := &Progress{console: c, text: text, stop: make(chan struct{})}
 	p.ended.Go(p.run)
 	return p
 }
 
-// Say replaces the text.
+// Say replaces the progress text.
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +56,7 @@ func (p *Progress) run() {
 	case <-p.console.Clock.After(progressAfter):
 	}
 	err := p.console.Err
-	if !p.console.Talks() {
+	if !p.console.IsInteractive() {
 		fmt.Fprintln(err, p.said())
 		<-p.stop
 		return
@@ -76,33 +78,33 @@ func (p *Progress) said() string {
 	return p.text + " …"
 }
 
-// orderly serializes concurrent writes, such as progress and warnings.
-type orderly struct {
+// syncWriter serializes concurrent writes, such as progress and warnings.
+type syncWriter struct {
 	mu     sync.Mutex
 	writer io.Writer
 }
 
-// Write writes all of a text.
-func (o *orderly) Write(text []byte) (int, error) {
+// Write writes the text.
+func (o *syncWriter) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writer.Write(text)
 }
 
-func (o *orderly) redirect(to io.Writer) (before io.Writer) {
+func (o *syncWriter) redirect(to io.Writer) (before io.Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, o.writer = o.writer, to
 	return before
 }
 
-// Talks reports whether standard error is a terminal.
-func (c *Console) Talks() bool { return c.Err.Width > 0 }
+// IsInteractive reports whether standard error is a terminal.
+func (c *Console) IsInteractive() bool { return c.Err.Width > 0 }
 
 // Warn prints a warning on standard error.
 func (c *Console) Warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if c.Talks() {
+	if c.IsInteractive() {
 		text = clearLine + text
 	}
 	fmt.Fprintln(c.Err, text)

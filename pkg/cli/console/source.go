@@ -23,21 +23,23 @@ import (
 )
 
 const (
-	// requestTimeout bounds a request unless the user says otherwise (--request-timeout).
+	// requestTimeout limits how long a request waits for a response, unless --request-timeout is set.
 	requestTimeout = 60 * time.Second
-	// pageSize is how many ManagedResources are read at once, as by kubectl.
+	// pageSize is the number of ManagedResources per list request, as in kubectl.
 	pageSize = 500
 )
 
 // Source is the cluster with the ManagedResources.
 type Source struct {
-	// WithWatch reads and writes ManagedResources, Secrets, Events, Namespaces and ConfigMaps, and reviews access. Watches last.
+	// WithWatch reads and writes ManagedResources, Secrets, Events, Namespaces and ConfigMaps, and creates access
+	// reviews. Its
+	// watches have no timeout.
 	client.WithWatch
 	// Host is the address of the API server.
 	Host string
 }
 
-// Scheme knows ManagedResources and Kubernetes' own kinds.
+// Scheme returns a scheme with ManagedResources and the kinds of Kubernetes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -54,7 +56,7 @@ func (c *Console) Source() (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	httpClient, err := boundedClient(config)
+	httpClient, err := newHTTPClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +68,16 @@ func (c *Console) Source() (*Source, error) {
 	return c.source, nil
 }
 
-// boundedClient returns the connection to a cluster. It bounds how long an answer may take to begin, and not how long it goes on,
-// which is long for watches.
-func boundedClient(config *rest.Config) (*http.Client, error) {
+// newHTTPClient returns an HTTP client for a cluster. It limits how long a response may take to begin. It does not
+// limit how
+// long the response lasts, because watches last long.
+func newHTTPClient(config *rest.Config) (*http.Client, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the connection to the cluster %s: %w", config.Host, err)
 	}
 	if httpClient.Timeout == 0 {
-		httpClient.Transport = &bounded{next: transportOf(httpClient)}
+		httpClient.Transport = &timeoutTransport{next: transportOf(httpClient)}
 	}
 	return httpClient, nil
 }
@@ -86,24 +89,24 @@ func transportOf(httpClient *http.Client) http.RoundTripper {
 	return httpClient.Transport
 }
 
-// bounded cancels requests whose response does not begin in time.
-type bounded struct{ next http.RoundTripper }
+// timeoutTransport cancels requests whose response does not begin in time.
+type timeoutTransport struct{ next http.RoundTripper }
 
-// RoundTrip sends a request.
-func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+// RoundTrip sends a request. It returns an error if the response does not begin within requestTimeout.
+func (b *timeoutTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(requestTimeout, func() {
-		cancel(fmt.Errorf("no answer within %s", requestTimeout))
+		cancel(fmt.Errorf("no response within %s", requestTimeout))
 	})
 	defer timer.Stop()
 	response, err := b.next.RoundTrip(request.WithContext(ctx))
 	if err != nil && context.Cause(ctx) != nil && request.Context().Err() == nil {
 		return nil, context.Cause(ctx)
 	}
-	return response, err //nolint:wrapcheck // what the transport says is what clients expect
+	return response, err //nolint:wrapcheck // clients expect the errors of the transport
 }
 
-// sourceMapper knows the kinds that are read from the source cluster, so that nothing has to be discovered.
+// sourceMapper returns the kinds that the source cluster is used for, so that no discovery is needed.
 func sourceMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Secret", "Event", "ConfigMap"} {
@@ -130,7 +133,7 @@ func (s *Source) ListManagedResources(ctx context.Context, progress func(int), o
 	for {
 		list := &resourcesv1alpha1.ManagedResourceList{}
 		err := s.List(ctx, list, append(options, client.Limit(limit), client.Continue(continuation))...)
-		if apierrors.IsResourceExpired(err) { // it took too long: all at once is consistent
+		if apierrors.IsResourceExpired(err) { // paging took too long: read all at once, which is consistent
 			all, continuation, limit = nil, "", 0
 			continue
 		}
@@ -152,12 +155,15 @@ func (s *Source) GetManagedResource(ctx context.Context, name types.NamespacedNa
 	return mr, err
 }
 
-// GetManagedResourceSince reads a ManagedResource that is known in a version already, in that one or a later one. The API server has that
-// in memory, and need not read and decode it again, which takes most of the time for a large one.
-func (s *Source) GetManagedResourceSince(ctx context.Context, name types.NamespacedName, version string) (*resourcesv1alpha1.ManagedResource, error) {
+// GetManagedResourceSince reads a ManagedResource in the given resourceVersion or a later one. The API server answers
+// from its
+// cache, and does not read the object from etcd and decode it again, which takes most of the time for a large object.
+func (s *Source) GetManagedResourceSince(
+	ctx context.Context, name types.NamespacedName, version string,
+) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := s.Get(ctx, name, mr, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: version}})
-	if version != "" && (apierrors.IsTimeout(err) || apierrors.IsResourceExpired(err)) { // this API server is behind the one that returned the version
+	if version != "" && (apierrors.IsTimeout(err) || apierrors.IsResourceExpired(err)) { // this API server lags behind
 		return s.GetManagedResource(ctx, name)
 	}
 	return mr, err

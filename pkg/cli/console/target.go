@@ -19,27 +19,28 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// ErrNoTarget is returned if the target cluster is not configured, or without credentials for it. Commands then show what is known
-// without it.
+// ErrNoTarget is returned if the target cluster is not configured, or if there are no credentials for it. Commands
+// then show
+// what they know without it.
 var ErrNoTarget = errors.New("the cluster with the objects is not read")
 
 // Target is the cluster with the objects.
 type Target struct {
-	// Objects reads objects of any kind, their metadata alone where that is enough.
+	// Objects reads objects of any kind, or only their metadata.
 	Objects *target.Objects
 	// Dynamic reads and writes whole objects.
 	Dynamic dynamic.Interface
 	// Events reads Events.
 	Events corev1client.EventsGetter
-	// Schemas describes kinds.
+	// Schemas returns the OpenAPI schemas of kinds.
 	Schemas openapi3.Root
-	// Mapper knows the names of kinds, short ones too, as kubectl does.
+	// Mapper returns the kinds and their short names, as kubectl does.
 	Mapper func() (meta.RESTMapper, error)
-	// Config is how it is reached.
+	// Config is the configuration for connecting to the cluster.
 	Config *rest.Config
 	// Host is the address of the API server.
 	Host string
-	// IsSource says that it is the cluster with the ManagedResources, too.
+	// IsSource is set if it is also the cluster with the ManagedResources.
 	IsSource bool
 }
 
@@ -53,8 +54,8 @@ func (c *Console) Target() (*Target, error) {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // warnings about objects that are read or previewed are not useful here
-	httpClient, err := boundedClient(config)
+	config.WarningHandler = rest.NoWarnings{} // warnings about objects that are only read or previewed are not useful
+	httpClient, err := newHTTPClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,8 @@ func (c *Console) Target() (*Target, error) {
 	return c.target, nil
 }
 
-// TargetOf returns the cluster with the objects of a ManagedResource: the target cluster, unless the console is one of OfFlow.
+// TargetOf returns the cluster with the objects of a ManagedResource. This is the target cluster, unless OfFlow
+// returned the console.
 func (c *Console) TargetOf(mr *resourcesv1alpha1.ManagedResource) (*Target, error) {
 	if c.placed == nil {
 		return c.Target()
@@ -89,11 +91,14 @@ func (c *Console) TargetOf(mr *resourcesv1alpha1.ManagedResource) (*Target, erro
 	return c.placed(mr)
 }
 
-// errShootNotNamed is the error for objects in the cluster of a Shoot, which has to be named.
+// errShootNotNamed is returned for objects in the cluster of a Shoot if the flags do not name that cluster.
 var errShootNotNamed = fmt.Errorf("%w: name the Shoot's cluster with --target-kubeconfig or --target-context", ErrNoTarget)
 
-// OfFlow returns a console for the ManagedResources of a flow in a seed. Objects of those with a class are in the seed. Those of the default class
-// are applied by the resource-manager of a Shoot, in its cluster, if inShoot is set: that is the target cluster, if flags name one.
+// OfFlow returns a console for the ManagedResources of a flow in a seed. The objects of those with a class are in the
+// seed. If
+// inShoot is set, the resource-manager of a Shoot applies those of the default class in the cluster of the Shoot.
+// That is the
+// target cluster if flags name one.
 func (c *Console) OfFlow(inShoot bool) *Console {
 	seed, flow := ptr.To(*c), ptr.To(*c)
 	if c.clusters.HasOwnTarget() {
@@ -113,7 +118,7 @@ func (c *Console) OfFlow(inShoot bool) *Console {
 	return flow
 }
 
-// TargetAs returns a client of the target cluster in the name of another user.
+// TargetAs returns a client of the target cluster that impersonates a user.
 func (c *Console) TargetAs(user string, groups []string) (dynamic.Interface, error) {
 	target, err := c.Target()
 	if err != nil {
@@ -124,7 +129,7 @@ func (c *Console) TargetAs(user string, groups []string) (dynamic.Interface, err
 	return dynamic.NewForConfig(config)
 }
 
-// TargetClient returns what reads the HorizontalPodAutoscalers of the target cluster.
+// TargetClient returns a client that reads HorizontalPodAutoscalers in the target cluster.
 func (c *Console) TargetClient() (client.Reader, error) {
 	target, err := c.Target()
 	if err != nil {

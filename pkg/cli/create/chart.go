@@ -23,8 +23,8 @@ import (
 // hookAnnotation specifies when Helm runs an object as a hook, instead of installing it.
 const hookAnnotation = "helm.sh/hook"
 
-// greatestValues limits the size of a file with values, in bytes.
-const greatestValues = 8 << 20
+// maxValuesBytes is the maximum size of a file with values, in bytes.
+const maxValuesBytes = 8 << 20
 
 // chartFlags specify a chart and how to render it.
 type chartFlags struct {
@@ -49,7 +49,7 @@ func (f *chartFlags) add(flags *pflag.FlagSet) {
 		"API versions for the chart in addition to Kubernetes' own, such as monitoring.coreos.com/v1")
 }
 
-// check returns an error if flags for charts are given without a chart.
+// check returns an error if a flag for charts is set without a chart.
 func (f *chartFlags) check() error {
 	if f.path != "" {
 		return nil
@@ -66,7 +66,8 @@ func (f *chartFlags) check() error {
 	return nil
 }
 
-// read returns the objects of the chart for the named ManagedResource. It prints on standard error what is omitted.
+// read returns the objects of the chart for the named ManagedResource. It warns on standard error about omitted
+// hooks.
 func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.NamespacedName) ([]manifest.Document, error) {
 	settings := chart.Settings{Release: f.release, Namespace: f.namespace, KubeVersion: f.kubeVersion, APIVersions: f.apiVersions}
 	if settings.Release == "" {
@@ -102,14 +103,14 @@ func (f *chartFlags) read(ctx context.Context, c *console.Console, name types.Na
 	if len(hooks) > 0 {
 		c.Warn("Omitted, because chart hooks are not run: %s.", strings.Join(hooks, ", "))
 	}
-	settle(documents, settings.Namespace)
+	setNamespaces(documents, settings.Namespace)
 	return documents, nil
 }
 
 func (f *chartFlags) values(c *console.Console) (chart.Values, error) {
 	values := chart.Values{}
 	for _, path := range f.valueFiles {
-		content, err := pack.ReadFile(c.In, path, greatestValues)
+		content, err := pack.ReadFile(c.In, path, maxValuesBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -156,14 +157,17 @@ func isTest(events string) bool {
 	return true
 }
 
-// settle sets the release namespace on objects without a namespace, as Helm does. It knows the scope of Kubernetes' own kinds and of
-// those that the chart defines. For other kinds, the resource-manager discovers the scope, and ignores the namespace of
+// setNamespaces sets the release namespace on objects without a namespace, as Helm does. It knows the scope of the kinds of
+// Kubernetes
+// and of those that the chart defines. For other kinds, the resource-manager discovers the scope, and ignores the
+// namespace of
 // cluster-scoped objects.
-func settle(documents []manifest.Document, namespace string) {
+func setNamespaces(documents []manifest.Document, namespace string) {
 	clusterScoped := map[schema.GroupKind]bool{}
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}
-		if scope, _, _ := unstructured.NestedString(document.Object, "spec", "scope"); object.GetKind() == "CustomResourceDefinition" && scope == "Cluster" {
+		scope, _, _ := unstructured.NestedString(document.Object, "spec", "scope")
+		if object.GetKind() == "CustomResourceDefinition" && scope == "Cluster" {
 			group, _, _ := unstructured.NestedString(document.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(document.Object, "spec", "names", "kind")
 			clusterScoped[schema.GroupKind{Group: group, Kind: kind}] = true

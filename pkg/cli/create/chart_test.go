@@ -56,7 +56,7 @@ func TestHooksAreLeftOutAndNamespacesFilledIn(t *testing.T) {
 	if want := []string{"Job prepare (pre-install,pre-upgrade)", "Secret old (crd-install)"}; !slices.Equal(hooks, want) {
 		t.Errorf("hooks %q, want %q", hooks, want)
 	}
-	settle(documents, "garden")
+	setNamespaces(documents, "garden")
 	var got []string
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}

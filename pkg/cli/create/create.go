@@ -23,10 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/pack"
 )
 
-// FieldManager owns the fields of what these commands write.
-const FieldManager = "kubectl-mr"
-
-// options are those of both commands.
+// options are the flags of both commands.
 type options struct {
 	Manifests
 	labels, injectLabels map[string]string
@@ -35,7 +32,7 @@ type options struct {
 	keepObjects          bool
 	plain                bool
 
-	// Those of create alone.
+	// The following are only for create.
 	force   bool
 	wait    bool
 	timeout time.Duration
@@ -52,7 +49,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.plain, "plain", false, "Do not compress the manifests, so that the Secret is readable")
 }
 
-// parcel returns the Secrets and the ManagedResource to write.
+// parcel returns the Secrets and the ManagedResource of the manifests.
 func (o *options) parcel(ctx context.Context, c *console.Console, name string) (*pack.Parcel, error) {
 	namespace, err := c.Namespace()
 	if err != nil {
@@ -73,10 +70,12 @@ func (o *options) parcel(ctx context.Context, c *console.Console, name string) (
 	if o.keepObjects {
 		spec.KeepObjects = ptr.To(true)
 	}
-	return pack.Pack(documents, pack.Options{Namespace: namespace, Name: name, Labels: o.labels, Annotations: annotations, Spec: spec, Plain: o.plain})
+	return pack.Pack(documents, pack.Options{
+		Namespace: namespace, Name: name, Labels: o.labels, Annotations: annotations, Spec: spec, Plain: o.plain,
+	})
 }
 
-// NewEncodeCommand returns the command that writes to standard output.
+// NewEncodeCommand returns the command that writes a ManagedResource to standard output.
 func NewEncodeCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
@@ -111,7 +110,7 @@ func write(c *console.Console, parcel *pack.Parcel) error {
 	return writeObject(c, parcel.ManagedResource)
 }
 
-// WriteObjects writes objects to standard output in a format: YAML, by default, JSON, or names.
+// WriteObjects writes objects to standard output as JSON, names or, by default, YAML.
 func WriteObjects(c *console.Console, format string, objects []runtime.Object) error {
 	items := make([]any, 0, len(objects))
 	for _, obj := range objects {
@@ -149,7 +148,7 @@ func writeObject(c *console.Console, obj runtime.Object) error {
 	return err
 }
 
-// contentOf returns an object without what only the API server sets.
+// contentOf returns an object without the fields that only the API server sets.
 func contentOf(obj runtime.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -162,7 +161,7 @@ func contentOf(obj runtime.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// NewCreateCommand returns the command that writes to the cluster.
+// NewCreateCommand returns the command that writes a ManagedResource to the cluster.
 func NewCreateCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
@@ -178,10 +177,10 @@ it is switched to the new Secrets. Fields that another tool manages are not over
   # preview the changes
   kubectl mr diff webshop -n garden -f manifests/
 
-  # create it when the database is rolled out; later changes do not wait for that
+  # create the objects after the database is rolled out; later changes do not wait for it
   kubectl mr create webshop -n garden -f manifests/ --depends-on database:RolledOut:Creation
 
-  # delete its objects when the jobs are gone, and remove their finalizers after an hour
+  # on deletion, wait until the jobs are deleted, and remove the finalizers of the objects after an hour
   kubectl mr create webshop -n garden -f manifests/ --delete-after jobs --finalize-deletion-after 1h` + examplesOfManifests("create"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
@@ -196,19 +195,19 @@ it is switched to the new Secrets. Fields that another tool manages are not over
 	o.addFlags(command.Flags())
 	command.Flags().BoolVar(&o.force, "force", false, "Overwrite fields of the ManagedResource that another tool manages")
 	command.Flags().BoolVar(&o.wait, "wait", false, "Wait until it is ready")
-	const defaultTimeout = 5 * time.Minute
-	command.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "Maximum time to wait")
+	command.Flags().DurationVar(&o.timeout, "timeout", act.DefaultTimeout, "Maximum time to wait")
 	return command
 }
 
-// deliver creates the Secrets, which already exist if nothing changed, and then applies the ManagedResource that references them.
+// deliver creates the Secrets and then applies the ManagedResource that references them. The Secrets exist already if
+// nothing changed.
 func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.Parcel) error {
 	source, err := c.Source()
 	if err != nil {
 		return err
 	}
 	for _, secret := range parcel.Secrets {
-		err := source.Create(ctx, secret.DeepCopy(), client.FieldOwner(FieldManager))
+		err := source.Create(ctx, secret.DeepCopy(), client.FieldOwner(console.FieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
@@ -238,7 +237,9 @@ func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.
 	return act.WaitReady(ctx, c, []string{name.String()}, o.timeout)
 }
 
-func (o *options) apply(ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (o *options) apply(
+	ctx context.Context, source *console.Source, mr *resourcesv1alpha1.ManagedResource,
+) (*resourcesv1alpha1.ManagedResource, error) {
 	content, err := contentOf(mr)
 	if err != nil {
 		return nil, err
@@ -249,14 +250,14 @@ func (o *options) apply(ctx context.Context, source *console.Source, mr *resourc
 	}
 	written := &resourcesv1alpha1.ManagedResource{}
 	written.Namespace, written.Name = mr.Namespace, mr.Name
-	patchOptions := []client.PatchOption{client.FieldOwner(FieldManager)}
+	patchOptions := []client.PatchOption{client.FieldOwner(console.FieldManager)}
 	if o.force {
 		patchOptions = append(patchOptions, client.ForceOwnership)
 	}
 	err = source.Patch(ctx, written, client.RawPatch(types.ApplyYAMLPatchType, body), patchOptions...)
 	if apierrors.IsConflict(err) {
 		return nil, errors.Join(fmt.Errorf("ManagedResource %s/%s is managed by another tool: %w", mr.Namespace, mr.Name, err),
-			errors.New("let that tool deliver the manifests, or take them over with --force"))
+			errors.New("deliver the manifests with that tool, or take ownership with --force"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)

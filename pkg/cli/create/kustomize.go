@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
 
-// kustomize returns the objects of a kustomization, built with kustomize's own library. Plugins are not run.
+// kustomize builds a kustomization with kustomize's own library and returns its objects. It does not run plugins.
 func kustomize(folder string) ([]manifest.Document, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {

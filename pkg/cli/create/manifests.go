@@ -17,13 +17,13 @@ import (
 
 const manifestsUsage = "(-f PATH... | -k FOLDER | --chart PATH)"
 
-const longOfManifests = `Manifests are read from files, folders (all files in and below it that end in .yaml, .yml or .json), standard input (-),
-kustomizations (-k) and Helm charts (--chart).
-The Secrets are immutable and named after their content: changed manifests result in new Secrets, and the ManagedResource is switched
-to them in one write. The manifests are compressed with Brotli, and split into several Secrets if they are too large for one.
+const longOfManifests = `Manifests are read from files, folders (all files in and below them that end in .yaml, .yml or .json), standard
+input (-), kustomizations (-k) and Helm charts (--chart).
+The Secrets are immutable and named after their content. Changed manifests result in new Secrets, and one write switches the
+ManagedResource to them. The manifests are compressed with Brotli, and split into several Secrets if they are too large for one.
 
-A chart is rendered by Helm's own library, as "helm template" does, without a cluster: --kube-version and --api-versions specify the
-capabilities that the chart sees. The CRDs in its folder crds/ come first. Its hooks are omitted, with a warning, and so are its tests.
+Helm's own library renders a chart without a cluster, like "helm template": --kube-version and --api-versions specify the
+capabilities that the chart sees. The CRDs in its folder crds/ come first. Its hooks are omitted with a warning. Its tests are omitted.
 No Helm release is created.`
 
 // examplesOfManifests returns further examples of a command.

@@ -10,23 +10,24 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/relations"
 )
 
-// orderFlags specify what a ManagedResource waits for, and which fields of its objects are sent when.
+// orderFlags specify dependencies of a ManagedResource, and fields that are sent only when their object changes.
 type orderFlags struct {
 	dependsOn []string
-	// deleteAfter is nil for the default, and empty to wait for nothing.
+	// deleteAfter is nil for the default, and empty to wait for no ManagedResource.
 	deleteAfter   []string
 	onlyOnChange  []string
 	finalizeAfter time.Duration
 }
 
 func (f *orderFlags) add(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.dependsOn, "depends-on", nil, "ManagedResources that must be ready first, as [NAMESPACE/]NAME[:UNTIL][:FOR]. UNTIL is Applied, "+
-		"Healthy (default) or RolledOut; FOR is Creation or Changes (default)")
-	flags.StringSliceVar(&f.deleteAfter, "delete-after", nil, "ManagedResources that must be gone before the objects are deleted with this one, as "+
-		"[NAMESPACE/]NAME; empty to wait for nothing (default: those that depend on it)")
-	flags.StringArrayVar(&f.onlyOnChange, "only-on-change", nil, "Field that is sent only when its object changes, as [KIND[.GROUP][/NAME]:]PATH with a JSON pointer. "+
-		"May be repeated")
-	flags.DurationVar(&f.finalizeAfter, "finalize-deletion-after", 0, "Remove the finalizers of the objects this long after the ManagedResource is deleted (default: never)")
+	flags.StringSliceVar(&f.dependsOn, "depends-on", nil, "ManagedResources that must be ready first, as [NAMESPACE/]NAME[:UNTIL][:FOR]. "+
+		"UNTIL is Applied, Healthy (default) or RolledOut; FOR is Creation or Changes (default)")
+	flags.StringSliceVar(&f.deleteAfter, "delete-after", nil, "ManagedResources that must be deleted before the objects of this one are, "+
+		"as [NAMESPACE/]NAME; empty to wait for none (default: those that depend on it)")
+	flags.StringArrayVar(&f.onlyOnChange, "only-on-change", nil, "Field that is sent only when its object changes, "+
+		"as [KIND[.GROUP][/NAME]:]PATH with a JSON pointer. May be repeated")
+	flags.DurationVar(&f.finalizeAfter, "finalize-deletion-after", 0,
+		"Remove the finalizers of the objects this long after the ManagedResource is deleted (default: never)")
 }
 
 // apply sets the fields of a ManagedResource in a namespace, and returns its annotations.

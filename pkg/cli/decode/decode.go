@@ -30,16 +30,16 @@ type options struct {
 	masked  bool
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command decode.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "decode (NAME | -f FILE)",
 		Short: "Show the manifests of a ManagedResource as YAML",
-		Long: `Shows the manifests in the Secrets of a ManagedResource, decompressed, in the order in which they are read, each with a
-comment that names its source. Manifests that cannot be read are reported on standard error, and the exit code is 2.
+		Long: `Shows the decompressed manifests in the Secrets of a ManagedResource, in the order in which they are read. A comment before
+each manifest names its source. Manifests that cannot be read are reported on standard error, and the exit code is 2.
 
-The values of Secrets among the manifests are shown; --mask hides them.`,
+The values of Secrets in the manifests are shown, unless --mask is set.`,
 		Example: `  kubectl mr decode webshop-app -n garden
 
   # show an earlier revision, by the name of its Secret
@@ -48,7 +48,7 @@ The values of Secrets among the manifests are shown; --mask hides them.`,
   # list the objects in the manifests
   kubectl mr decode webshop-app -n garden -o name
 
-  # without a cluster: what kubectl mr encode wrote, or a Secret in Git
+  # without a cluster: the output of kubectl mr encode, or a Secret in Git
   kubectl mr decode -f webshop.yaml`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.CompleteNames(1),
@@ -97,17 +97,17 @@ func (o *options) read(ctx context.Context, c *console.Console, names []string) 
 	if err != nil {
 		return nil, err
 	}
-	return ReadSecrets(ctx, c, mr.Namespace, cmpSet(o.secrets, pack.SecretNames(mr)))
+	return ReadSecrets(ctx, c, mr.Namespace, firstNonEmpty(o.secrets, pack.SecretNames(mr)))
 }
 
-func cmpSet(set, otherwise []string) []string {
+func firstNonEmpty(set, otherwise []string) []string {
 	if len(set) > 0 {
 		return set
 	}
 	return otherwise
 }
 
-// ReadSecrets reads Secrets by name. The error names all that could not be read.
+// ReadSecrets reads Secrets by name. The error names each Secret that could not be read.
 func ReadSecrets(ctx context.Context, c *console.Console, namespace string, names []string) ([]corev1.Secret, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -130,12 +130,12 @@ func ReadSecrets(ctx context.Context, c *console.Console, namespace string, name
 	return secrets, errors.Join(errs...)
 }
 
-// greatestFile limits the size of a file, in bytes.
-const greatestFile = 256 << 20
+// maxFileBytes is the maximum size of a file, in bytes.
+const maxFileBytes = 256 << 20
 
 // readFile returns the Secrets in a file. Other objects are skipped.
 func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
-	content, err := pack.ReadFile(c.In, file, greatestFile)
+	content, err := pack.ReadFile(c.In, file, maxFileBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +148,12 @@ func readFile(c *console.Console, file string) ([]corev1.Secret, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d of %s is not a Secret in YAML or JSON", i, file) // the error could repeat its data
+			return nil, fmt.Errorf("document %d of %s is not a Secret in YAML or JSON", i, file) // the error could contain its data
 		}
 		if secret.Kind != "Secret" {
 			continue
 		}
-		for key, text := range secret.StringData { // as the API server does
+		for key, text := range secret.StringData { // the API server does the same
 			if secret.Data == nil {
 				secret.Data = map[string][]byte{}
 			}
@@ -193,7 +193,7 @@ func (o *options) print(c *console.Console, documents []manifest.Document) error
 	return nil
 }
 
-// NameOf returns kind, group, namespace and name.
+// NameOf returns the kind, group, namespace and name of an object, such as deployment.apps/shop/web.
 func NameOf(obj map[string]any) string {
 	text := func(obj map[string]any, field string) string { value, _ := obj[field].(string); return value }
 	meta, _ := obj["metadata"].(map[string]any)

@@ -1,5 +1,6 @@
-// Package diff is the command that shows what applying a ManagedResource would change, with the resource-manager's own plan and
-// apply engine.
+// Package diff provides the command that shows what applying a ManagedResource would change. It uses the
+// resource-manager's own
+// plan and apply engine.
 package diff
 
 import (
@@ -17,26 +18,26 @@ type options struct {
 	Subjects
 	output *console.Output
 	brief  bool
-	// render has the manifests rendered by flows, with the settings of their programs.
+	// render is set if -f names declarations that are rendered by flows, with the settings in flow.
 	render bool
 	flow   render.Settings
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command diff.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "diff [NAME...] [-f PATH... | -k FOLDER | --chart PATH | --set SECRET,...]",
 		Short: "Show what applying ManagedResources would change",
 		Long: `Shows what the resource-manager would change if it applied ManagedResources now: manual changes to the objects of suspended
-ones, changes that are not applied yet, or, with -f, the changes of other manifests. It uses the resource-manager's own code and
-server-side dry runs, which include defaults and webhooks. Nothing is written. The values of Secrets are redacted.
+ManagedResources, changes that are not applied yet, or, with -f, the changes in other manifests. It uses the resource-manager's own
+code and server-side dry runs, which include defaults and webhooks. It writes nothing. The values of Secrets are redacted.
 
   + is created   ~ is changed   - is deleted   ± is replaced   ! fails   … waits
 
 With --render it also shows the ManagedResources that flows would delete, with their objects.
 
-The exit code is 0 without differences, 1 if something differs or would fail, and 2 on errors.
+The exit code is 0 if there are no differences, 1 if something differs or would fail, and 2 on errors.
 
 Without permission to patch objects, the result lacks the API server's defaults and webhooks, and a warning names the kinds.`,
 		Example: `  # show what resuming would revert
@@ -48,7 +49,7 @@ Without permission to patch objects, the result lacks the API server's defaults 
   # show what a Helm chart would change
   kubectl mr diff webshop-app -n garden --chart ./chart --values production.yaml
 
-  # show what a flow would change and delete, with all that it would emit for a declaration
+  # show what a flow would change and delete, from a declaration
   kubectl mr diff --render -f site.yaml
 
   # show what a rollback to an earlier revision would change

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// Subjects are the ManagedResources for which a command previews changes, as they are or with proposed manifests.
+// Subjects are the ManagedResources whose changes a command previews, with their own or with proposed manifests.
 type Subjects struct {
 	console.Choice
 	create.Manifests
@@ -29,13 +29,18 @@ type Subjects struct {
 func (s *Subjects) AddFlags(flags *pflag.FlagSet) {
 	s.Choice.AddFlags(flags)
 	s.AddManifestFlags(flags)
-	flags.StringSliceVar(&s.set, "set", nil, "Names of Secrets to use instead of those that the ManagedResource references, such as those of an earlier revision")
-	flags.StringVar(&s.ClusterID, "cluster-id", "", "Identity of the source cluster in the resource-manager's configuration (default: taken from the objects)")
-	flags.StringVar(&s.ManagedBy, "managed-by", "", "Value of the managed-by label in the resource-manager's configuration (default: taken from the objects)")
-	flags.BoolVar(&s.CollectsGarbage, "garbage-collector", false, "Assume that the garbage collector is enabled, and deletes unreferenced ConfigMaps and Secrets")
+	flags.StringSliceVar(&s.set, "set", nil,
+		"Names of Secrets to use instead of those that the ManagedResource references, such as those of an earlier revision")
+	flags.StringVar(&s.ClusterID, "cluster-id", "",
+		"Identity of the source cluster in the resource-manager's configuration (default: taken from the objects)")
+	flags.StringVar(&s.ManagedBy, "managed-by", "",
+		"Value of the managed-by label in the resource-manager's configuration (default: taken from the objects)")
+	flags.BoolVar(&s.CollectsGarbage, "garbage-collector", false,
+		"Assume that the garbage collector is enabled, and deletes unreferenced ConfigMaps and Secrets")
 }
 
-// Preview computes what applying ManagedResources would change. It warns on standard error of what is not taken into account.
+// Preview computes what applying ManagedResources would change. It warns on standard error if the result is
+// incomplete.
 func (s *Subjects) Preview(ctx context.Context, c *console.Console, names []string) ([]preview.Result, *preview.Previewer, error) {
 	items, secrets, err := s.find(ctx, c, names)
 	if err != nil {
@@ -63,12 +68,14 @@ func (s *Subjects) Preview(ctx context.Context, c *console.Console, names []stri
 		}
 		results = append(results, found)
 	}
-	previewer.WarnOfUnasked()
+	previewer.WarnOfForbiddenDryRuns()
 	return results, previewer, nil
 }
 
 // find returns the ManagedResources and the proposed Secrets.
-func (s *Subjects) find(ctx context.Context, c *console.Console, names []string) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
+func (s *Subjects) find(
+	ctx context.Context, c *console.Console, names []string,
+) ([]resourcesv1alpha1.ManagedResource, []*corev1.Secret, error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +115,7 @@ func (s *Subjects) find(ctx context.Context, c *console.Console, names []string)
 	return []resourcesv1alpha1.ManagedResource{*mr}, parcel.Secrets, nil
 }
 
-// proposes reports whether manifests other than those in the cluster are compared.
+// proposes reports whether the flags specify manifests other than those in the cluster.
 func (s *Subjects) proposes() bool { return !s.HasNoManifests() || len(s.set) > 0 }
 
 // newManagedResource returns a ManagedResource that does not exist yet.

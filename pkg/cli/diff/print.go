@@ -15,7 +15,7 @@ func (o *options) print(c *console.Console, results []preview.Result) error {
 	printed := 0
 	for i := range results {
 		if !results[i].Differs() && len(results) > 1 {
-			continue // of several, only those that differ are of interest
+			continue // print only those that differ
 		}
 		if printed++; printed > 1 && o.output.Format == "" {
 			fmt.Fprintln(c.Screen)

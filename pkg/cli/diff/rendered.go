@@ -18,10 +18,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// previewRendered computes what would change if flows emitted their plans, with what they would delete.
+// previewRendered computes what would change if flows emitted their plans, including deletions.
 func (o *options) previewRendered(ctx context.Context, c *console.Console, names []string) ([]preview.Result, error) {
 	if len(names) > 0 || len(o.set) > 0 {
-		return nil, errors.New("--render compares all that the flows would emit for the files of -f: specify no names, and no --set")
+		return nil, errors.New("--render compares everything that the flows would emit for the files of -f: specify no names, and no --set")
 	}
 	source, err := c.Source()
 	if err != nil {
@@ -59,7 +59,9 @@ func (o *options) previewRendered(ctx context.Context, c *console.Console, names
 	return results, nil
 }
 
-func (o *options) previewOne(ctx context.Context, c *console.Console, source *console.Source, rendered flow.Rendered) (*preview.Result, error) {
+func (o *options) previewOne(
+	ctx context.Context, c *console.Console, source *console.Source, rendered flow.Rendered,
+) (*preview.Result, error) {
 	mr, err := find(ctx, source, rendered.Bundle.Key)
 	if err != nil {
 		return nil, err
@@ -71,8 +73,12 @@ func (o *options) previewOne(ctx context.Context, c *console.Console, source *co
 	return o.result(ctx, c, mr, rendered.Secrets)
 }
 
-// previewDeletion computes what the deletion of a bundle that lives would change. Objects that are kept are not among the changes.
-func (o *options) previewDeletion(ctx context.Context, c *console.Console, source *console.Source, tombstone flow.Tombstone) (*preview.Result, error) {
+// previewDeletion computes what the deletion of an existing bundle would change. The result does not contain objects
+// that are
+// kept. It is nil if the bundle does not exist.
+func (o *options) previewDeletion(
+	ctx context.Context, c *console.Console, source *console.Source, tombstone flow.Tombstone,
+) (*preview.Result, error) {
 	mr, err := find(ctx, source, tombstone.Key)
 	if err != nil || mr == nil {
 		return nil, err
@@ -88,13 +94,15 @@ func (o *options) previewDeletion(ctx context.Context, c *console.Console, sourc
 	return result, nil
 }
 
-func (o *options) result(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret) (*preview.Result, error) {
+func (o *options) result(
+	ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
+) (*preview.Result, error) {
 	previewer, err := preview.NewPreviewer(c, o.Settings, mr, secrets)
 	if err != nil {
 		return nil, err
 	}
 	result, err := previewer.Result(ctx, mr)
-	previewer.WarnOfUnasked()
+	previewer.WarnOfForbiddenDryRuns()
 	return &result, err
 }
 

@@ -1,6 +1,8 @@
-// Package dryrun stands between the apply engine and the target cluster, and computes the results of writes without writing
-// anything. It uses the API server's dry run where possible. Steps that depend on earlier ones, such as taking over fields before an
-// apply, are simulated on a copy with the code that the API server itself uses.
+// Package dryrun wraps the target cluster for the apply engine and computes the results of writes without writing
+// anything. It
+// uses the API server's dry run where possible. Steps that depend on earlier ones, such as taking over fields before
+// an apply, are
+// simulated on a copy with the code that the API server itself uses.
 package dryrun
 
 import (
@@ -28,7 +30,7 @@ type Cluster struct {
 	*target.Objects
 	dynamic dynamic.Interface
 	shared  *shared
-	// as is the impersonated user; empty for the user of the command.
+	// as is the impersonated user. It is empty for the user of the command.
 	as string
 }
 
@@ -40,21 +42,21 @@ type shared struct {
 
 	mu     sync.Mutex
 	copies map[object.Key]*Copy
-	// namespaces are those that would be created.
+	// namespaces are the namespaces that would be created.
 	namespaces map[string]bool
-	// promised are the kinds that would be defined.
-	promised map[schema.GroupKind]bool
-	// unasked are the kinds for which the user may not send dry-run requests.
-	unasked map[string]bool
+	// definedKinds are the kinds that would be defined.
+	definedKinds map[schema.GroupKind]bool
+	// forbidden are the kinds for which the user may not send dry-run requests.
+	forbidden map[string]bool
 }
 
-// New returns a dry-run view of a cluster. Impersonate returns a client that impersonates a user.
+// New returns a dry-run view of a cluster. The function impersonate returns a client that impersonates a user.
 func New(objects *target.Objects, client dynamic.Interface, schemas openapi3.Root,
 	impersonate func(user string, groups []string) (dynamic.Interface, error),
 ) *Cluster {
 	return &Cluster{Objects: objects, dynamic: client, shared: &shared{
 		schemas: newSchemas(schemas), impersonate: impersonate,
-		copies: map[object.Key]*Copy{}, namespaces: map[string]bool{}, promised: map[schema.GroupKind]bool{}, unasked: map[string]bool{},
+		copies: map[object.Key]*Copy{}, namespaces: map[string]bool{}, definedKinds: map[schema.GroupKind]bool{}, forbidden: map[string]bool{},
 	}}
 }
 
@@ -72,28 +74,30 @@ type Copy struct {
 	changed bool
 }
 
-// Copy returns an object before and after the simulated writes; nil if it was neither read nor written.
+// Copy returns an object before and after the simulated writes. It returns nil if the object was neither read nor
+// written.
 func (c *Cluster) Copy(key object.Key) *Copy {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
 	return c.shared.copies[key]
 }
 
-// Unasked returns the kinds for which the user may not send dry-run requests: their results lack the API server's defaults and webhooks.
-func (c *Cluster) Unasked() []string {
+// ForbiddenKinds returns the kinds for which the user may not send dry-run requests. Their results lack the API server's
+// defaults and webhooks.
+func (c *Cluster) ForbiddenKinds() []string {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
-	names := make([]string, 0, len(c.shared.unasked))
-	for name := range c.shared.unasked {
+	names := make([]string, 0, len(c.shared.forbidden))
+	for name := range c.shared.forbidden {
 		names = append(names, name)
 	}
 	return names
 }
 
-func (s *shared) addUnasked(name string) {
+func (s *shared) addForbidden(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unasked[name] = true
+	s.forbidden[name] = true
 }
 
 func (s *shared) copyOf(ref object.Ref) *Copy {
@@ -107,7 +111,9 @@ func (s *shared) copyOf(ref object.Ref) *Copy {
 	return held
 }
 
-// Discover returns the resource and scope of a kind. A kind whose CRD would be created counts as served, so that callers do not wait.
+// Discover returns the resource and scope of a kind. A kind whose CRD would be created counts as served, so that
+// callers do not
+// wait for it.
 func (c *Cluster) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.Objects.Discover(gvk)
 	if errors.Is(err, target.ErrKindNotServed) && c.shared.defines(gvk.GroupKind()) {
@@ -116,7 +122,7 @@ func (c *Cluster) Discover(gvk schema.GroupVersionKind) (*meta.RESTMapping, erro
 	return mapping, err
 }
 
-// Resource returns a client for the object that ref names. It writes to the copy of the object only.
+// Resource returns a client for the object of ref. It writes only to the copy of the object.
 func (c *Cluster) Resource(ref object.Ref) (metadata.ResourceInterface, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err

@@ -71,8 +71,9 @@ func metadataOf(obj *unstructured.Unstructured) (*metav1.PartialObjectMetadata, 
 	return meta, nil
 }
 
-// Patch changes the copy of the object. Subresources, such as the status, are not part of a preview.
-func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions, subresources ...string,
+// Patch changes the copy of the object. It ignores subresources, such as the status, which are not part of a preview.
+func (r *resource) Patch(
+	ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions, subresources ...string,
 ) (*metav1.PartialObjectMetadata, error) {
 	if len(subresources) > 0 {
 		return r.Get(ctx, name, metav1.GetOptions{})
@@ -107,7 +108,8 @@ func (r *resource) Patch(ctx context.Context, name string, kind types.PatchType,
 	return metadataOf(after)
 }
 
-// apply simulates a server-side apply, by a dry run of the API server unless the copy already differs from the object there.
+// apply simulates a server-side apply. It uses a dry run of the API server, unless the copy already differs from the
+// object there.
 func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	if r.copy.changed {
 		return r.applyHere(ctx, body, options)
@@ -121,7 +123,7 @@ func (r *resource) apply(ctx context.Context, body []byte, options metav1.PatchO
 	case apierrors.IsForbidden(err) && r.copy.Before == nil && r.shared.createsNamespace(r.ref.Namespace):
 		return r.applyHere(ctx, body, options) // some API servers return Forbidden if the namespace does not exist
 	case apierrors.IsForbidden(err) && r.as == "":
-		r.shared.addUnasked(r.ref.Kind)
+		r.shared.addForbidden(r.ref.Kind)
 		return r.applyHere(ctx, body, options)
 	case apierrors.IsNotFound(err) && r.shared.createsNamespace(r.ref.Namespace):
 		return r.applyHere(ctx, body, options)
@@ -139,14 +141,14 @@ func (s *shared) recordDefined(ref object.Ref, obj *unstructured.Unstructured) {
 	case ref.GroupKind() == object.Definition:
 		group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
-		s.promised[schema.GroupKind{Group: group, Kind: kind}] = true
+		s.definedKinds[schema.GroupKind{Group: group, Kind: kind}] = true
 	}
 }
 
 func (s *shared) defines(gk schema.GroupKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.promised[gk]
+	return s.definedKinds[gk]
 }
 
 func (s *shared) createsNamespace(name string) bool {
@@ -155,7 +157,7 @@ func (s *shared) createsNamespace(name string) bool {
 	return s.namespaces[name]
 }
 
-// applyHere simulates a server-side apply on the copy, and gets the defaults for the result from the API server.
+// applyHere simulates a server-side apply on the copy, and requests defaults for the result from the API server.
 func (r *resource) applyHere(ctx context.Context, body []byte, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	applied := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &applied.Object); err != nil {
@@ -173,7 +175,8 @@ func (r *resource) applyHere(ctx context.Context, body []byte, options metav1.Pa
 	return r.complete(ctx, after, options.FieldManager)
 }
 
-// complete sends a whole object through a dry run, which applies defaults and webhooks. The simulated field ownership is kept.
+// complete sends a whole object through a dry run, which applies defaults and webhooks. It keeps the simulated field
+// ownership.
 func (r *resource) complete(ctx context.Context, found *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	if r.copy.Before == nil || r.copy.Replaced {
 		return found, nil
@@ -184,7 +187,7 @@ func (r *resource) complete(ctx context.Context, found *unstructured.Unstructure
 	completed, err := r.client.Update(ctx, asked, metav1.UpdateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case apierrors.IsForbidden(err) && r.as == "":
-		r.shared.addUnasked(r.ref.Kind)
+		r.shared.addForbidden(r.ref.Kind)
 		return found, nil
 	case err != nil:
 		return nil, err

@@ -16,11 +16,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// server answers as an API server that has one object, or none. Anything but a read and a dry run fails, as a preview writes nothing.
+// server is a fake API server with at most one object. Only reads and dry runs succeed, because a preview writes nothing.
 type server struct {
 	dynamic.ResourceInterface
 	has *unstructured.Unstructured
-	// applyErr is the answer to an apply.
+	// applyErr is the error of an apply.
 	applyErr error
 	asked    int
 }
@@ -57,7 +57,7 @@ func configMap(colour string) *unstructured.Unstructured {
 func newResource(s *server, as string) *resource {
 	ref := object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	return &resource{
-		shared: &shared{namespaces: map[string]bool{}, promised: map[schema.GroupKind]bool{}, unasked: map[string]bool{}},
+		shared: &shared{namespaces: map[string]bool{}, definedKinds: map[schema.GroupKind]bool{}, forbidden: map[string]bool{}},
 		copy:   &Copy{Ref: ref}, ref: ref, client: s, as: as,
 	}
 }
@@ -72,7 +72,7 @@ func colourOf(obj *unstructured.Unstructured) string {
 
 const red = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"a"},"data":{"colour":"red"}}`
 
-// TestEdits changes copies by patches, and writes nothing.
+// TestEdits checks that patches change copies, and that nothing is written.
 func TestEdits(t *testing.T) {
 	for name, test := range map[string]struct {
 		has   *unstructured.Unstructured
@@ -102,7 +102,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestApplyThatIsNotAnswered goes on without the API server where it is only the preview that may not be made.
+// TestApplyThatIsNotAnswered checks that the preview continues without the API server if only the dry run is not permitted.
 func TestApplyThatIsNotAnswered(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no"))
 	for name, test := range map[string]struct {
@@ -110,7 +110,7 @@ func TestApplyThatIsNotAnswered(t *testing.T) {
 		as        string
 		namespace bool
 		fails     bool
-		unasked   int
+		forbidden int
 	}{
 		"not permitted":                     {forbidden, "", false, false, 1},
 		"a ServiceAccount is not permitted": {forbidden, "system:serviceaccount:a:b", false, true, 0},
@@ -122,13 +122,13 @@ func TestApplyThatIsNotAnswered(t *testing.T) {
 		r := newResource(&server{applyErr: test.err}, test.as)
 		r.shared.namespaces["shop"] = test.namespace
 		_, err := r.Patch(t.Context(), "a", types.ApplyPatchType, []byte(red), metav1.PatchOptions{})
-		if (err != nil) != test.fails || len(r.shared.unasked) != test.unasked || !test.fails && colourOf(r.copy.After) != "red" {
-			t.Errorf("%s: error %v, %v, %+v", name, err, r.shared.unasked, r.copy.After)
+		if (err != nil) != test.fails || len(r.shared.forbidden) != test.forbidden || !test.fails && colourOf(r.copy.After) != "red" {
+			t.Errorf("%s: error %v, %v, %+v", name, err, r.shared.forbidden, r.copy.After)
 		}
 	}
 }
 
-// TestReplaced deletes an object and applies it anew, which the API server cannot be asked about: it has the old one.
+// TestReplaced deletes an object and applies it again. The API server cannot preview that, because it still has the old object.
 func TestReplaced(t *testing.T) {
 	s := &server{has: configMap("blue")}
 	r := newResource(s, "")
@@ -136,17 +136,18 @@ func TestReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what is deleted is there: %v", err)
+		t.Errorf("the deleted object still exists: %v", err)
 	}
 	if _, err := r.Patch(t.Context(), "a", types.ApplyPatchType, []byte(red), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if !r.copy.Replaced || colourOf(r.copy.After) != "red" || colourOf(r.copy.Before) != "blue" || s.asked > 0 {
-		t.Errorf("%+v, asked %d times", r.copy, s.asked)
+		t.Errorf("%+v, %d requests", r.copy, s.asked)
 	}
 }
 
-// TestNotes remembers namespaces and kinds that are to come, on which other objects build.
+// TestNotes checks that the preview records the namespaces and kinds that it would create, because other objects depend on
+// them.
 func TestNotes(t *testing.T) {
 	r := newResource(&server{}, "")
 	r.shared.recordDefined(object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Name: "shop"}, nil)

@@ -24,7 +24,8 @@ func newSchemas(root openapi3.Root) *schemas {
 	return &schemas{root: root, converters: map[schema.GroupVersion]managedfields.TypeConverter{}}
 }
 
-// converter returns the type converter for the kinds of a version. Kinds without a schema are merged by their structure.
+// converter returns the type converter for the kinds of a version. Kinds without a schema are merged by the structure
+// of the objects.
 func (s *schemas) converter(gv schema.GroupVersion) (managedfields.TypeConverter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,8 @@ func (s *schemas) apply(live, applied *unstructured.Unstructured, manager string
 	if err != nil {
 		return nil, err
 	}
-	fields, err := managedfields.NewDefaultCRDFieldManager(converter, sameVersion{}, noDefaults{}, newObjects{}, gvk, gvk.GroupVersion(), "", nil)
+	fields, err := managedfields.NewDefaultCRDFieldManager(
+		converter, sameVersion{}, noDefaults{}, newObjects{}, gvk, gvk.GroupVersion(), "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +71,9 @@ func (s *schemas) apply(live, applied *unstructured.Unstructured, manager string
 	return merged, nil
 }
 
-// sameVersion does not convert. Field ownership recorded in other versions is dropped, as the API server drops that of versions
-// it no longer serves.
+// sameVersion does not convert between versions. Field ownership in other versions is dropped, just as the API server
+// drops that
+// of versions that it no longer serves.
 type sameVersion struct{}
 
 // Convert returns an error.
@@ -90,7 +93,7 @@ func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value str
 	return label, value, nil
 }
 
-// noDefaults leaves defaults to the API server.
+// noDefaults sets no defaults, because the API server does.
 type noDefaults struct{}
 
 // Default does nothing.

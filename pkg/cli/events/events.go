@@ -1,4 +1,4 @@
-// Package events is the command that shows the Events about a ManagedResource and its objects.
+// Package events provides the command that shows the Events about a ManagedResource and its objects.
 package events
 
 import (
@@ -26,14 +26,14 @@ type options struct {
 	since    time.Duration
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command events.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "events NAME",
-		Short: "Show the Events about a ManagedResource, its objects and what they own",
+		Short: "Show the Events about a ManagedResource, its objects and their owned objects",
 		Long: `Shows the Events about a ManagedResource, about its objects, and about the objects that these own, such as Pods, in one list
-with the latest last. It includes Events about deleted Pods.`,
+with the latest at the end. It includes Events about deleted Pods.`,
 		Example: `  kubectl mr events webshop-app -n garden
 
   # show only warnings of the last ten minutes
@@ -77,8 +77,9 @@ func (o *options) run(ctx context.Context, c *console.Console, name string) erro
 	return c.Screen.Print(o.table(shown, now))
 }
 
-// About returns the Events about a ManagedResource and all objects below it, the latest last. It warns on standard error of Events
-// that the user may not read.
+// About returns the Events about a ManagedResource and all objects below it, the latest last. It warns on standard
+// error about
+// Events that the user may not read.
 func About(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) ([]snapshot.Event, error) {
 	found, err := read(ctx, c, mr)
 	if err != nil {

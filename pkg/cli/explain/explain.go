@@ -1,4 +1,5 @@
-// Package explain finds out why ManagedResources are not ready: which objects have problems, and what their conditions and Events say.
+// Package explain finds out why ManagedResources are not ready: which objects have problems, and which conditions and
+// Events report them.
 package explain
 
 import (
@@ -14,23 +15,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// mostObjects limits the number of reported objects of a ManagedResource.
-const mostObjects = 10
+// maxObjects limits the number of reported objects of a ManagedResource.
+const maxObjects = 10
 
 // Explanation explains the states of ManagedResources at a point in time.
 type Explanation struct {
-	// Objects are those in the inventory of the first one, with the owned objects that were read.
+	// Objects are the objects in the inventory of the first ManagedResource, with the owned objects that were read.
 	Objects  []*snapshot.Object
 	findings []finding
 }
 
-// Explain explains the state of a ManagedResource, and of those that it waits for. Owned objects are read for all of its objects if
-// below is set, or else only for those with problems, which are all that Print needs.
+// Explain explains the state of a ManagedResource and of the ManagedResources that it waits for. If below is set,
+// Explain reads
+// the owned objects of all its objects. Otherwise it reads only those of objects with problems, which is sufficient
+// for Print.
 func Explain(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource, below bool) (*Explanation, error) {
 	return All(ctx, c, []resourcesv1alpha1.ManagedResource{*mr}, below)
 }
 
-// All explains the states of several ManagedResources, and of those that they wait for. Below is that of [Explain].
+// All explains the states of several ManagedResources and of those that they wait for. See [Explain] for below.
 func All(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, below bool) (*Explanation, error) {
 	if len(chosen) == 0 {
 		return &Explanation{findings: []finding{}}, nil
@@ -53,10 +56,10 @@ func All(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.Man
 // MarshalJSON returns the output of "-o json".
 func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.findings) }
 
-// Print prints the explanation for people.
+// Print prints the explanation as text.
 func (e *Explanation) Print(to screen.Screen, now time.Time) error { return e.print(to, now, false) }
 
-// PrintNext prints the explanation for people after something else, with an empty line between.
+// PrintNext prints the explanation as text, after an empty line.
 func (e *Explanation) PrintNext(to screen.Screen, now time.Time) error { return e.print(to, now, true) }
 
 func (e *Explanation) print(to screen.Screen, now time.Time, next bool) error {
@@ -75,16 +78,16 @@ type finding struct {
 	Class     string     `json:"class"`
 	State     state.Word `json:"state"`
 	Since     *time.Time `json:"since,omitempty"`
-	// Hints describe further possible reasons, and what to do.
+	// Hints describe further possible reasons, and advice.
 	Hints []string `json:"hints,omitempty"`
 	relations.Relations
-	// Objects are those with problems, the most severe first; More is the number of omitted ones.
+	// Objects are the objects with problems, the most severe first. More is the number of omitted objects.
 	Objects []trouble `json:"objects,omitempty"`
 	More    int       `json:"more,omitempty"`
-	// Conditions and Events are those of the ManagedResource.
+	// Conditions and Events are about the ManagedResource itself.
 	Conditions []condition      `json:"conditions,omitempty"`
 	Events     []snapshot.Event `json:"events,omitempty"`
-	// states are those of ManagedResources that were read, by name.
+	// states are the states of the ManagedResources that were read, by name.
 	states map[string]state.Word
 }
 
@@ -112,7 +115,7 @@ type below struct {
 	Since  *time.Time      `json:"since,omitempty"`
 }
 
-// condition is one of an object, or of a ManagedResource.
+// condition is a condition of an object or of a ManagedResource.
 type condition struct {
 	Type    string     `json:"type"`
 	Status  string     `json:"status"`

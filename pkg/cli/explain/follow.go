@@ -12,22 +12,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// mostFollowed limits how many ManagedResources are followed to what they wait for.
-const mostFollowed = 20
+// maxFollowed is the maximum number of ManagedResources whose dependencies are followed.
+const maxFollowed = 20
 
-// follower finds what ManagedResources wait for.
+// follower finds the ManagedResources that others wait for.
 type follower struct {
 	console *console.Console
 	source  *console.Source
-	// chosen are the ManagedResources to explain, and states those of all that were read, by name.
+	// chosen are the ManagedResources to explain. states are the states of all ManagedResources that were read, by name.
 	chosen []resourcesv1alpha1.ManagedResource
 	states map[string]state.Word
-	// all are read for the first deletion that waits.
+	// all are all ManagedResources. They are read when the first waiting deletion is found.
 	all []resourcesv1alpha1.ManagedResource
 }
 
-// follow appends what ManagedResources wait for, unless that is ready, and returns the states of all that were read, by name.
-func follow(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ManagedResource, map[string]state.Word, error) {
+// follow appends the ManagedResources that the chosen ones wait for, unless they are ready. It also returns the
+// states of all
+// ManagedResources that were read, by name.
+func follow(
+	ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource,
+) ([]resourcesv1alpha1.ManagedResource, map[string]state.Word, error) {
 	source, err := c.Source()
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +40,7 @@ func follow(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.
 	for i := range chosen {
 		f.states[state.NameOf(&chosen[i]).String()] = state.Of(&chosen[i]).Word
 	}
-	for i := 0; i < len(f.chosen) && i < mostFollowed; i++ {
+	for i := 0; i < len(f.chosen) && i < maxFollowed; i++ {
 		mr := f.chosen[i]
 		switch is := state.Of(&mr); {
 		case is.Word == state.Waiting:
@@ -52,7 +56,8 @@ func follow(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.
 	return f.chosen, f.states, nil
 }
 
-// add reads a ManagedResource. One that cannot be read is left out: the condition of the one that waits names it.
+// add reads a ManagedResource. It skips one that cannot be read: the condition of the waiting ManagedResource names
+// it.
 func (f *follower) add(ctx context.Context, name types.NamespacedName) {
 	if _, known := f.states[name.String()]; known {
 		return
@@ -67,7 +72,7 @@ func (f *follower) add(ctx context.Context, name types.NamespacedName) {
 	}
 }
 
-// dependents returns what has to be gone before a ManagedResource is deleted.
+// dependents returns the ManagedResources that must be deleted before another one.
 func (f *follower) dependents(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) []types.NamespacedName {
 	if named, set := mr.DeletedAfter(); set {
 		return named
@@ -75,7 +80,7 @@ func (f *follower) dependents(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if f.all == nil {
 		list := &resourcesv1alpha1.ManagedResourceList{}
 		if err := f.source.List(ctx, list); err != nil {
-			f.console.Warn("%v", fmt.Errorf("what depends on ManagedResource %s is not shown: %w", state.NameOf(mr), err))
+			f.console.Warn("%v", fmt.Errorf("dependents of ManagedResource %s are not shown: %w", state.NameOf(mr), err))
 		}
 		f.all = append([]resourcesv1alpha1.ManagedResource{}, list.Items...)
 	}

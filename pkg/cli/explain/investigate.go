@@ -25,12 +25,13 @@ import (
 )
 
 const (
-	// lookedAtWithin is the time within which a running resource-manager processes a change.
-	lookedAtWithin = 30 * time.Second
+	// processingTimeout is the time within which a running resource-manager processes a change.
+	processingTimeout = 30 * time.Second
 )
 
-// investigate finds what is wrong with ManagedResources, given their objects. Below reports whether the owned objects of all of them
-// were read. The states are those of ManagedResources that are known.
+// investigate finds the problems of ManagedResources with these objects. below is set if the owned objects of all of
+// them were
+// read. states are the states of the ManagedResources that were read, by name.
 func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1alpha1.ManagedResource, states map[string]state.Word,
 	objects [][]*snapshot.Object, below bool,
 ) ([]finding, error) {
@@ -55,14 +56,14 @@ func investigate(ctx context.Context, c *console.Console, chosen []resourcesv1al
 type investigation struct {
 	console *console.Console
 	source  *console.Source
-	// target has the objects of the ManagedResource that is being looked at; nil if it is not read.
+	// target has the objects of the ManagedResource that is being explained. It is nil if that cluster is not read.
 	target *console.Target
 	now    time.Time
-	// states are those of ManagedResources, by name.
+	// states are the states of ManagedResources, by name.
 	states map[string]state.Word
-	// below is set if the owned objects were read.
+	// below is set if all owned objects were read.
 	below bool
-	// events are those that were read.
+	// events are the Events that were read.
 	events    map[place][]corev1.Event
 	forbidden bool
 }
@@ -87,9 +88,9 @@ func (i *investigation) find(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			bad = append(bad, object)
 		}
 	}
-	bad = snapshot.Gravest(bad)
-	if len(bad) > mostObjects {
-		bad, found.More = bad[:mostObjects], len(bad)-mostObjects
+	bad = snapshot.BySeverity(bad)
+	if len(bad) > maxObjects {
+		bad, found.More = bad[:maxObjects], len(bad)-maxObjects
 	}
 	if !i.below && i.target != nil {
 		snapshot.NewReader(i.target, []resourcesv1alpha1.ManagedResource{*mr}, func(int) {}).Below(ctx, bad, false)
@@ -121,8 +122,9 @@ func (i *investigation) examine(ctx context.Context, object *snapshot.Object, ta
 	return result
 }
 
-// about returns the latest Events about an object and the objects that it owns, without repeated ones: only warnings, or all Events
-// if there are no warnings.
+// about returns the latest Events about an object and the objects that it owns, without repeated ones. It returns
+// only warnings
+// if there are any, or else all Events.
 func (i *investigation) about(ctx context.Context, object *snapshot.Object) []snapshot.Event {
 	var all []corev1.Event
 	for _, namespace := range snapshot.EventNamespaces([]*snapshot.Object{object}) {
@@ -183,28 +185,32 @@ func (i *investigation) own(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func hintsOf(mr *resourcesv1alpha1.ManagedResource, is state.State, now time.Time) []string {
 	var hints []string
 	class := state.ClassOf(mr)
-	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > lookedAtWithin) {
-		hint := fmt.Sprintf("No resource-manager seems to be responsible for it: check that one with class %q is running and watches namespace %s.", class, mr.Namespace)
+	if is.Word == state.Pending && (is.Since.IsZero() || now.Sub(is.Since) > processingTimeout) {
+		who := fmt.Sprintf("class %q", class)
 		if class == resourcesv1alpha1.DefaultClass {
-			hint = fmt.Sprintf("No resource-manager seems to be responsible for it: check that one with the default class is running and watches namespace %s.", mr.Namespace)
+			who = "the default class"
 		}
-		hints = append(hints, hint)
+		hints = append(hints, fmt.Sprintf("No resource-manager seems to be responsible for it: check that one with %s is running and watches "+
+			"namespace %s.", who, mr.Namespace))
 	}
 	if is.Word != state.Ready && resourcesv1alpha1.HeldByOther(mr, class) {
-		hints = append(hints, fmt.Sprintf("The resource-manager of another class has not finished its cleanup: check that it is running. Its finalizer is one of %v.", mr.Finalizers))
+		hints = append(hints, fmt.Sprintf("The resource-manager of another class has not finished its cleanup: check that it is running. "+
+			"Its finalizer is one of %v.", mr.Finalizers))
 	}
 	if is.Word == state.Suspended {
-		hints = append(hints, "It is suspended: changes of its objects are not reverted. Resume it with `kubectl mr resume`.")
+		hints = append(hints, "It is suspended: manual changes to its objects are not reverted. Resume it with `kubectl mr resume`.")
 	}
 	if is.Word == state.Deleting && state.IsSuspended(mr) &&
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState {
-		hints = append(hints, "It is waiting for its state, and is not cleaned up in the meantime. Resume it with `kubectl mr resume`.")
+		hints = append(hints, "It waits for its state, and is not cleaned up until then. Resume it with `kubectl mr resume`.")
 	}
 	if after := relations.FinalizesAfter(mr); is.Word == state.Deleting && after > 0 {
 		due := mr.DeletionTimestamp.Add(after)
-		hint := fmt.Sprintf("The finalizers of its objects are removed in %s, %s after its deletion has begun.", due.Sub(now).Round(time.Second), after)
+		hint := fmt.Sprintf("The finalizers of its objects will be removed in %s, %s after its deletion began.",
+			due.Sub(now).Round(time.Second), after)
 		if !now.Before(due) {
-			hint = fmt.Sprintf("The finalizers of its objects are removed since %s, %s after its deletion has begun.", console.Age(due, now), after)
+			hint = fmt.Sprintf("The finalizers of its objects have been removed for %s, starting %s after its deletion began.",
+				console.Age(due, now), after)
 		}
 		hints = append(hints, hint)
 	}
@@ -253,7 +259,7 @@ func statusConditions(obj runtime.Object) []condition {
 	return conditions
 }
 
-// troubleSince returns the earliest transition to a status other than True, or else when the object was created.
+// troubleSince returns the earliest transition to a status other than True, or else the creation time of the object.
 func troubleSince(object *snapshot.Object, conditions []condition) *time.Time {
 	var since *time.Time
 	for _, each := range conditions {

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// printer prints findings for people. It stops at the first error.
+// printer prints findings as text. It stops at the first error.
 type printer struct {
 	screen.Screen
 	now time.Time
@@ -26,7 +26,7 @@ func (p *printer) line(indent string, style screen.Style, format string, args ..
 	}
 }
 
-// table prints rows whose last cell matters most: if it does not fit, it is printed below its row, wrapped.
+// table prints rows. If their last cells do not fit, it prints them below their rows, wrapped.
 func (p *printer) table(indent string, columns []screen.Column, rows [][]screen.Cell) {
 	if p.err != nil || len(rows) == 0 {
 		return
@@ -73,7 +73,7 @@ func (f *finding) printTo(to screen.Screen, now time.Time, next bool) error {
 	}
 	title := fmt.Sprintf("ManagedResource %s/%s is %s", f.Namespace, f.Name, f.State)
 	if since := p.age(f.Since); since != "" {
-		title += " since " + since
+		title += " (for " + since + ")"
 	}
 	p.line("", screen.Strong, "%s", title)
 	for _, hint := range f.Hints {
@@ -92,7 +92,7 @@ func (f *finding) printTo(to screen.Screen, now time.Time, next bool) error {
 	return p.err
 }
 
-// relations prints what a ManagedResource waits for, and what it does with fields and finalizers.
+// relations prints the dependencies of a ManagedResource, and its special treatment of fields and finalizers.
 func (p *printer) relations(f *finding) {
 	stateOf := func(name string) string {
 		if word := f.states[name]; word != "" {
@@ -107,13 +107,13 @@ func (p *printer) relations(f *finding) {
 		p.line("  ", screen.Plain, "Is deleted after %s.%s", name, stateOf(name))
 	}
 	if f.DeletedAfter != nil && len(f.DeletedAfter) == 0 {
-		p.line("  ", screen.Plain, "Is deleted without waiting for what depends on it.")
+		p.line("  ", screen.Plain, "Is deleted without waiting for its dependents.")
 	}
 	for _, rule := range f.OnlyOnChange {
-		p.line("  ", screen.Plain, "Sends only with changes: %s", rule)
+		p.line("  ", screen.Plain, "Sends only on changes: %s", rule)
 	}
-	if f.FinalizeDeletionAfter != "" && f.State != state.Deleting { // then a hint says when
-		p.line("  ", screen.Plain, "Removes the finalizers of its objects %s after its deletion has begun.", f.FinalizeDeletionAfter)
+	if f.FinalizeDeletionAfter != "" && f.State != state.Deleting { // a hint names the time of a deletion in progress
+		p.line("  ", screen.Plain, "Removes the finalizers of its objects %s after its deletion begins.", f.FinalizeDeletionAfter)
 	}
 }
 
@@ -126,7 +126,7 @@ func (p *printer) trouble(t *trouble) {
 	}
 	text := fmt.Sprintf("%s %s is %s", t.Kind, name, t.Health)
 	if since := p.age(t.Since); since != "" && !t.Health.IsWell() {
-		text += " since " + since
+		text += " (for " + since + ")"
 	}
 	if t.Health.IsWell() {
 		text = fmt.Sprintf("%s %s was changed by another field manager", t.Kind, name)
@@ -164,7 +164,9 @@ func (p *printer) conditions(indent string, conditions []condition) {
 		if each.Message != "" {
 			text += ": " + screen.OneLine(each.Message)
 		}
-		rows = append(rows, []screen.Cell{{Text: each.Type}, {Text: each.Status}, {Text: p.age(each.Since)}, {Text: strings.TrimPrefix(text, ": ")}})
+		rows = append(rows, []screen.Cell{
+			{Text: each.Type}, {Text: each.Status}, {Text: p.age(each.Since)}, {Text: strings.TrimPrefix(text, ": ")},
+		})
 	}
 	p.table(indent, []screen.Column{{Least: 14}, {}, {}, {Least: 16}}, rows)
 }
@@ -180,12 +182,15 @@ func (p *printer) events(indent, title string, events []snapshot.Event) {
 		if event.Type != "Normal" {
 			reason.Style = screen.Busy
 		}
-		rows = append(rows, []screen.Cell{{Text: console.Age(event.Last, p.now)}, reason, {Text: event.Object}, {Text: screen.OneLine(event.Message)}})
+		rows = append(rows, []screen.Cell{
+			{Text: console.Age(event.Last, p.now)}, reason, {Text: event.Object}, {Text: screen.OneLine(event.Message)},
+		})
 	}
 	p.table(indent+"  ", []screen.Column{{}, {Least: 10}, {Least: 14, Middle: true, Spare: 1}, {Least: 16}}, rows)
 }
 
-// ownConditions prints the conditions of the ManagedResource itself, without the messages of those that are as expected.
+// ownConditions prints the conditions of the ManagedResource itself. It omits the messages of conditions that report
+// no problem.
 func (p *printer) ownConditions(f *finding) {
 	if len(f.Conditions) == 0 {
 		return
@@ -193,11 +198,11 @@ func (p *printer) ownConditions(f *finding) {
 	p.line("", screen.Plain, "")
 	p.line("  ", screen.Faint, "Conditions of the ManagedResource")
 	for _, each := range f.Conditions {
-		text := fmt.Sprintf("%s is %s", each.Type, each.Status)
+		reason := each.Reason
 		if since := p.age(each.Since); since != "" {
-			text += " since " + since
+			reason += ", for " + since
 		}
-		p.line("    ", styleOf(each), "%s (%s)", text, each.Reason)
+		p.line("    ", styleOf(each), "%s is %s (%s)", each.Type, each.Status, reason)
 		message := each.Message
 		if len(f.Objects) > 0 && each.Type != string(resourcesv1alpha1.ResourcesApplied) {
 			if message = withoutReported(message, f.Objects); styleOf(each) == screen.Plain {

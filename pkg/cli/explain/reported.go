@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// withoutReported removes the paragraphs about objects that were already reported from the message of a condition. The rest matters:
-// the resource-manager may have found it with a check of its configuration, which this program does not know. Each object has a
-// paragraph that begins with its kind and name, as health.Healthy and health.Progressing write it.
+// withoutReported removes the paragraphs about objects that were already reported from the message of a condition. It
+// keeps the
+// rest: the resource-manager may have found it with a check of its configuration, which this program does not know.
+// Each object
+// has a paragraph that begins with its kind and name, as written by health.Healthy and health.Progressing.
 func withoutReported(message string, reported []trouble) string {
 	var kept []string
 	keep := true
@@ -30,7 +32,8 @@ func withoutReported(message string, reported []trouble) string {
 // begins reports whether a line begins a paragraph about an object, or about the number of omitted ones.
 func begins(line string) bool {
 	return strings.HasPrefix(line, "Required ") || strings.HasPrefix(line, "and ") ||
-		strings.Contains(line, `" is unhealthy: `) || strings.Contains(line, `" is progressing: `) || strings.Contains(line, `" could not be checked: `)
+		strings.Contains(line, `" is unhealthy: `) || strings.Contains(line, `" is progressing: `) ||
+		strings.Contains(line, `" could not be checked: `)
 }
 
 func isAbout(line string, t *trouble) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// TestWithoutReported shows of a message, as the resource-manager writes it, what was not told above.
+// TestWithoutReported checks that the objects that are already reported are removed from a message of the resource-manager.
 func TestWithoutReported(t *testing.T) {
 	subject := func(kind, namespace, name string) health.Subject {
 		return health.Subject{Kind: kind, Namespace: namespace, Name: name}

@@ -16,11 +16,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// flows are the names of the flows in flow.LabelFlow, by the kinds of their owners.
+// flows are the values of flow.LabelFlow by the kind of the owner.
 var flows = map[string]string{Shoot: "shoot", Seed: "seed"}
 
-// Scopes returns the options of the lists that have all ManagedResources behind an owner; none if its namespace is not known yet. In the namespace of
-// a control plane, those of extensions are, too.
+// Scopes returns the options of the list requests that together return all ManagedResources of an owner. It returns
+// none if the
+// namespace of the owner is not known yet. The namespace of a control plane also has the ManagedResources of
+// extensions.
 func (o *Owner) Scopes() [][]client.ListOption {
 	labels := client.MatchingLabels{flow.LabelFlow: flows[o.Kind], flow.LabelOwner: string(o.UID)}
 	emitted := []client.ListOption{client.InNamespace(constants.GardenNamespace), labels}
@@ -33,10 +35,10 @@ func (o *Owner) Scopes() [][]client.ListOption {
 	return [][]client.ListOption{emitted, {client.InNamespace(o.TechnicalID)}}
 }
 
-// Console returns the console for the objects of these ManagedResources.
+// Console returns the console for the objects of the owner's ManagedResources.
 func (o *Owner) Console(c *console.Console) *console.Console { return c.OfFlow(o.Kind == Shoot) }
 
-// ManagedResources reads the ManagedResources behind an owner, in the order in which they come up.
+// ManagedResources reads the ManagedResources of an owner, in the order in which they are deployed.
 func (o *Owner) ManagedResources(ctx context.Context, c *console.Console) ([]resourcesv1alpha1.ManagedResource, error) {
 	source, err := c.Source()
 	if err != nil {
@@ -55,7 +57,7 @@ func (o *Owner) ManagedResources(ctx context.Context, c *console.Console) ([]res
 	return slices.Concat(Steps(all)...), nil
 }
 
-// WhyNone says why there are no ManagedResources behind an owner, and what to do.
+// WhyNone explains why an owner has no ManagedResources, with advice.
 func (o *Owner) WhyNone(c *console.Console) string {
 	host := ""
 	if source, err := c.Source(); err == nil {
@@ -63,17 +65,23 @@ func (o *Owner) WhyNone(c *console.Console) string {
 	}
 	switch {
 	case o.Kind == Seed:
-		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of the Seed (--context), and that its gardenlet runs.", o.Name, host)
+		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of the Seed (--context), "+
+			"and that its gardenlet is running.", o.Name, host)
 	case o.SeedName == "":
-		return fmt.Sprintf("%s is not scheduled yet: spec.seedName is empty. A scheduler chooses the Seed, or set it.", o.Name)
+		return fmt.Sprintf("%s is not scheduled yet: spec.seedName is empty. Wait for the scheduler to choose a Seed, or set it.", o.Name)
 	case o.TechnicalID == "":
-		return fmt.Sprintf("The gardenlet of Seed %s has not begun to work on %s. Check that it runs, and that the Seed is ready: `kubectl mr get seed/%s`.", o.SeedName, o.Name, o.SeedName)
+		return fmt.Sprintf("The gardenlet of Seed %s has not begun to reconcile %s. Check that it is running, and that the Seed is ready: "+
+			"`kubectl mr get seed/%s`.", o.SeedName, o.Name, o.SeedName)
 	}
-	return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of Seed %s (--context).", o.Name, host, o.SeedName)
+	return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of Seed %s (--context).",
+		o.Name, host, o.SeedName)
 }
 
-// Steps groups ManagedResources by when they come up: those of a step wait for some of the step before, or are deleted before one of them. In a step they
-// are sorted by namespace and name. If some wait for each other, one of them comes first.
+// Steps groups ManagedResources into steps, in the order in which they are deployed. A ManagedResource depends on one
+// in the
+// previous step, or is deleted before one in it. A step is sorted by namespace and name. In a dependency cycle, one
+// of the
+// ManagedResources comes first.
 func Steps(items []resourcesv1alpha1.ManagedResource) [][]resourcesv1alpha1.ManagedResource {
 	before := map[types.NamespacedName][]types.NamespacedName{}
 	for i := range items {
@@ -86,7 +94,7 @@ func Steps(items []resourcesv1alpha1.ManagedResource) [][]resourcesv1alpha1.Mana
 	}
 	ranks := map[types.NamespacedName]int{}
 	for i := range items {
-		ranks[state.NameOf(&items[i])] = 0 // while it is being computed, too
+		ranks[state.NameOf(&items[i])] = 0 // used for cycles, while the rank is being computed
 	}
 	computed := map[types.NamespacedName]bool{}
 	var rank func(types.NamespacedName) int

@@ -3,17 +3,13 @@ package fleet
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// completionTimeout bounds how long a shell waits for names.
-const completionTimeout = 5 * time.Second
-
-// Complete offers Shoots and Seeds for what begins like one, and otherwise what another function offers.
+// Complete completes Shoots and Seeds for arguments that begin like one. Otherwise it calls the other function.
 func Complete(c *console.Console, otherwise cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(command *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const alone = cobra.ShellCompDirectiveNoFileComp
@@ -32,9 +28,9 @@ func Complete(c *console.Console, otherwise cobra.CompletionFunc) cobra.Completi
 	}
 }
 
-// complete returns the Shoots or Seeds that begin like a text; none if they cannot be read.
+// complete returns the Shoots or Seeds with a prefix. It returns none if they cannot be read.
 func complete(ctx context.Context, c *console.Console, kind, prefix string) []cobra.Completion {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, console.CompletionTimeout)
 	defer cancel()
 	garden, err := connect(c)
 	if err != nil {

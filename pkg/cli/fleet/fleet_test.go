@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"shoot/one", "shoot/a/b/c", "shoot//one", "shoot/a/", "seed/", "seed/a/b"} {
-		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), "write s") {
+		if _, is, err := Parse(text); err == nil || !is || !strings.Contains(err.Error(), "use s") {
 			t.Errorf("%s: %t, %v", text, is, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 		{args: []string{"seed/local"}, named: true},
 		{args: []string{"seed/local", "a"}, err: "the only argument"},
 		{args: []string{"shoot/a/b"}, choice: console.Choice{AllNamespaces: true}, err: "--all-namespaces"},
-		{args: []string{"shoot/a"}, err: "write shoot/NAMESPACE/NAME"},
+		{args: []string{"shoot/a"}, err: "use shoot/NAMESPACE/NAME"},
 	} {
 		name, err := Of(test.args, test.choice)
 		if (name != nil) != test.named || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
@@ -59,7 +59,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSteps: what waits for others comes after them, also if it only is deleted before them.
+// TestSteps checks that an object comes after the objects that it waits for, also if it is only deleted before them.
 func TestSteps(t *testing.T) {
 	var items []resourcesv1alpha1.ManagedResource
 	add := func(name string, after ...string) {
@@ -96,11 +96,11 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	if count := strings.Count(text, " ") + strings.Count(text, "|") + 1; count != len(items) {
-		t.Errorf("%d of %d are in %q", count, len(items), got)
+		t.Errorf("%d of %d items are in %q", count, len(items), got)
 	}
 }
 
-// TestFlows: the names of flows are those of the flows.
+// TestFlows checks that the names of flows are those of package flow.
 func TestFlows(t *testing.T) {
 	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName {
 		t.Errorf("the flows are %v", flows)

@@ -12,17 +12,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// cluster is a garden: it has Shoots and Seeds.
+// cluster is a garden, the cluster with Shoots and Seeds.
 type cluster struct {
 	// Reader reads Shoots and Seeds, and their metadata.
 	client.Reader
 	// host is the address of the API server.
 	host string
-	// isSource says that it is the cluster with the ManagedResources, too.
+	// isSource is set if it is also the cluster with the ManagedResources.
 	isSource bool
 }
 
-// connect returns the garden of a console. That it serves Shoots is not checked.
+// connect returns the garden of a console. It does not check that the cluster serves Shoots.
 func connect(c *console.Console) (*cluster, error) {
 	config, httpClient, isSource, err := c.Garden()
 	if err != nil {
@@ -37,7 +37,7 @@ func connect(c *console.Console) (*cluster, error) {
 	return &cluster{Reader: reader, host: config.Host, isSource: isSource}, nil
 }
 
-// mapper knows the kinds that are read from the garden, so that nothing has to be discovered.
+// mapper returns the kinds that are read from the garden, so that no discovery is needed.
 func mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)

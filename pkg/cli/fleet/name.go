@@ -1,4 +1,5 @@
-// Package fleet has the Shoots and Seeds of a garden for commands of kubectl mr: how they are, and which ManagedResources are behind them.
+// Package fleet provides the Shoots and Seeds of a garden to commands of kubectl mr: their states, and their
+// ManagedResources.
 package fleet
 
 import (
@@ -11,19 +12,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// The kinds.
+// The kinds of owners.
 const (
 	Shoot = "Shoot"
 	Seed  = "Seed"
 )
 
-// Name names a Shoot, or a Seed, which has no namespace.
+// Name is the name of a Shoot, or of a Seed, which has no namespace.
 type Name struct {
 	Kind string
 	types.NamespacedName
 }
 
-// String returns the name for people, such as "Shoot garden-dev/one".
+// String returns the name for messages, such as "Shoot garden-dev/one".
 func (n Name) String() string {
 	if n.Namespace == "" {
 		return n.Kind + " " + n.Name
@@ -31,33 +32,35 @@ func (n Name) String() string {
 	return n.Kind + " " + n.NamespacedName.String()
 }
 
-// Argument returns the name as Parse reads it.
+// Argument returns the name in the format that Parse reads.
 func (n Name) Argument() string {
 	return strings.ToLower(n.Kind) + "/" + strings.TrimPrefix(n.NamespacedName.String(), "/")
 }
 
-// Parse reads shoot/NAMESPACE/NAME or seed/NAME. It returns false for the name of a ManagedResource.
+// Parse parses shoot/NAMESPACE/NAME or seed/NAME. It returns false for the name of a ManagedResource.
 func Parse(text string) (name Name, is bool, err error) {
 	kind, rest, found := strings.Cut(text, "/")
-	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // as kubectl get -o name prints it
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // kubectl get -o name prints the group, too
 	parts := strings.Split(rest, "/")
 	switch {
 	case !found:
 	case kind == "shoot" || kind == "shoots":
 		if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
-			return name, true, fmt.Errorf("%q does not name a Shoot: write shoot/NAMESPACE/NAME. A ManagedResource in a namespace called %s is named with -n", text, kind)
+			return name, true, fmt.Errorf("%q does not name a Shoot: use shoot/NAMESPACE/NAME. "+
+				"For a ManagedResource in a namespace called %s, use -n", text, kind)
 		}
 		return Name{Shoot, types.NamespacedName{Namespace: parts[0], Name: parts[1]}}, true, nil
 	case kind == "seed" || kind == "seeds":
 		if len(parts) != 1 || rest == "" {
-			return name, true, fmt.Errorf("%q does not name a Seed: write seed/NAME. A ManagedResource in a namespace called %s is named with -n", text, kind)
+			return name, true, fmt.Errorf("%q does not name a Seed: use seed/NAME. "+
+				"For a ManagedResource in a namespace called %s, use -n", text, kind)
 		}
 		return Name{Seed, types.NamespacedName{Name: rest}}, true, nil
 	}
 	return name, false, nil
 }
 
-// Of returns the Shoot or Seed that the arguments of a command name; nil if they name ManagedResources.
+// Of returns the Shoot or Seed that the arguments of a command name. It returns nil if they name ManagedResources.
 func Of(args []string, choice console.Choice) (*Name, error) {
 	for _, arg := range args {
 		name, is, err := Parse(arg)
@@ -66,7 +69,7 @@ func Of(args []string, choice console.Choice) (*Name, error) {
 			return nil, err
 		case !is:
 		case len(args) > 1:
-			return nil, fmt.Errorf("%s has to be the only argument: its ManagedResources are shown together", arg)
+			return nil, fmt.Errorf("%s must be the only argument: its ManagedResources are shown together", arg)
 		case !choice.IsEmpty():
 			return nil, fmt.Errorf("%s cannot be combined with --all-namespaces, --selector or --class", arg)
 		default:
@@ -76,7 +79,7 @@ func Of(args []string, choice console.Choice) (*Name, error) {
 	return nil, nil
 }
 
-// Dispatch runs the one function for the Shoot or Seed that the arguments of a command name, or the other one if they name ManagedResources.
+// Dispatch calls ofOwner if the arguments of a command name a Shoot or Seed. Otherwise it calls the other function.
 func Dispatch(ctx context.Context, c *console.Console, args []string, choice console.Choice,
 	ofOwner func(context.Context, *console.Console, Name) error, otherwise func(context.Context, *console.Console, []string) error,
 ) error {

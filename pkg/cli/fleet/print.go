@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// Report is an owner in the JSON and YAML output.
+// Report is the JSON and YAML output for an owner.
 type Report struct {
 	Kind          string                     `json:"kind"`
 	Namespace     string                     `json:"namespace,omitempty"`
@@ -23,7 +23,7 @@ type Report struct {
 	Conditions    []corev1beta1.Condition    `json:"conditions,omitempty"`
 }
 
-// Report returns the owner for the JSON and YAML output.
+// Report returns the JSON and YAML output for the owner.
 func (o *Owner) Report() Report {
 	return Report{
 		Kind: o.Kind, Namespace: o.Namespace, Name: o.Name.Name, Seed: o.SeedName, TechnicalID: o.TechnicalID, Observed: o.Observed,
@@ -46,7 +46,7 @@ func (o *Owner) Word() (string, screen.Style) {
 	}
 }
 
-// Operation describes the last operation in one line, without how it is described.
+// Operation summarizes the last operation in one line, without its description.
 func (o *Owner) Operation(now time.Time) string {
 	last := o.LastOperation
 	if last == nil {
@@ -62,7 +62,7 @@ func (o *Owner) Operation(now time.Time) string {
 	return text
 }
 
-// Description is what the last operation says; empty if that is only that it has succeeded.
+// Description returns the description of the last operation. It is empty if the operation succeeded.
 func (o *Owner) Description() string {
 	if o.LastOperation == nil || o.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
 		return ""
@@ -70,7 +70,7 @@ func (o *Owner) Description() string {
 	return o.LastOperation.Description
 }
 
-// Print writes how an owner is: its last operation, what that says or the errors that it lists, and the conditions.
+// Print prints the last operation of an owner, its errors or else its description, and the conditions.
 func (o *Owner) Print(to screen.Screen, now time.Time) error {
 	title := o.String()
 	if o.SeedName != "" {
@@ -106,7 +106,7 @@ func (o *Owner) printErrors(to screen.Screen) error {
 	return nil
 }
 
-// printConditions writes a row for each condition, with the message of those that do not hold.
+// printConditions prints a row for each condition. Conditions that are not True include their message.
 func (o *Owner) printConditions(to screen.Screen, now time.Time) error {
 	table := screen.Table{Columns: []screen.Column{{Least: 14}, {}, {Spare: 1}, {Least: 16}}, Bare: true}
 	for _, condition := range o.Conditions {
@@ -122,7 +122,8 @@ func (o *Owner) printConditions(to screen.Screen, now time.Time) error {
 			text = condition.Reason + ": " + screen.OneLine(condition.Message)
 		}
 		table.Rows = append(table.Rows, []screen.Cell{
-			{Text: "  " + string(condition.Type)}, {Text: string(condition.Status), Style: style}, {Text: console.Age(condition.LastTransitionTime.Time, now)}, {Text: text},
+			{Text: "  " + string(condition.Type)}, {Text: string(condition.Status), Style: style},
+			{Text: console.Age(condition.LastTransitionTime.Time, now)}, {Text: text},
 		})
 	}
 	if len(table.Rows) == 0 {

@@ -21,11 +21,12 @@ type Owner struct {
 
 	UID     types.UID
 	Created time.Time
-	// SeedName is the Seed that has the control plane of a Shoot, and TechnicalID its namespace; empty if they are not known yet.
+	// SeedName is the Seed with the control plane of a Shoot, and TechnicalID its namespace. They are empty if not known
+	// yet.
 	SeedName, TechnicalID string
-	// Observed is set if gardenlet has seen the present generation.
+	// Observed is set if gardenlet has observed the current generation.
 	Observed bool
-	// LastOperation is nil if none has begun.
+	// LastOperation is nil if no operation has begun.
 	LastOperation *corev1beta1.LastOperation
 	LastErrors    []corev1beta1.LastError
 	Conditions    []corev1beta1.Condition
@@ -53,7 +54,7 @@ func Read(ctx context.Context, c *console.Console, name Name) (*Owner, error) {
 	case apierrors.IsNotFound(err):
 		return nil, unknown(ctx, garden, name)
 	case apierrors.IsForbidden(err) && garden.isSource:
-		return nil, fmt.Errorf("%w\nIf the garden is another cluster, name it with --garden-kubeconfig or --garden-context", err)
+		return nil, fmt.Errorf("%w\nIf the garden is another cluster, select it with --garden-kubeconfig or --garden-context", err)
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -68,8 +69,8 @@ func ofShoot(shoot *corev1beta1.Shoot) *Owner {
 	}
 	return &Owner{
 		UID: shoot.UID, Created: shoot.CreationTimestamp.Time, SeedName: seed, TechnicalID: shoot.Status.TechnicalID,
-		Observed: shoot.Status.ObservedGeneration == shoot.Generation, LastOperation: shoot.Status.LastOperation, LastErrors: shoot.Status.LastErrors,
-		Conditions: shoot.Status.Conditions,
+		Observed: shoot.Status.ObservedGeneration == shoot.Generation, LastOperation: shoot.Status.LastOperation,
+		LastErrors: shoot.Status.LastErrors, Conditions: shoot.Status.Conditions,
 	}
 }
 
@@ -80,17 +81,18 @@ func ofSeed(seed *corev1beta1.Seed) *Owner {
 	}
 }
 
-// notServed is the error for a cluster without Shoots and Seeds. It does not wrap what the API server said: that would be explained as a cluster
-// without ManagedResources.
+// notServed returns the error for a cluster without Shoots and Seeds. It does not wrap the error of the API server,
+// which would
+// be explained as a cluster without ManagedResources.
 func notServed(garden *cluster) error {
-	advice := "name the garden with --garden-kubeconfig or --garden-context"
+	advice := "select the garden with --garden-kubeconfig or --garden-context"
 	if !garden.isSource {
 		advice = "check --garden-kubeconfig and --garden-context"
 	}
 	return fmt.Errorf("the cluster %s does not serve Shoots and Seeds (%s): %s", garden.host, corev1beta1.SchemeGroupVersion, advice)
 }
 
-// unknown is the error for a Shoot or Seed that does not exist. It offers other names, if they can be read.
+// unknown returns the error for a Shoot or Seed that does not exist. It suggests other names if they can be read.
 func unknown(ctx context.Context, garden *cluster, name Name) error {
 	list, err := names(ctx, garden, name.Kind, name.Namespace)
 	var others []string
@@ -107,7 +109,7 @@ func unknown(ctx context.Context, garden *cluster, name Name) error {
 	return fmt.Errorf("%s not found in the garden %s%s", name, garden.host, suggestion)
 }
 
-// names returns the names of all Shoots of a namespace, or of all namespaces if that is empty, or of all Seeds.
+// names returns the names of all Shoots of a namespace, of all Shoots if the namespace is empty, or of all Seeds.
 func names(ctx context.Context, garden *cluster, kind, namespace string) ([]types.NamespacedName, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(kind + "List"))

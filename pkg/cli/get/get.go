@@ -22,20 +22,20 @@ import (
 type options struct {
 	console.Choice
 	output *kubectl.Output
-	// unhealthy omits those that are ready or suspended.
+	// unhealthy omits ManagedResources that are ready or suspended.
 	unhealthy bool
 	watch     bool
 	noHeaders bool
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command get.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:     "get [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
 		Aliases: []string{"list", "ls"},
 		Short:   "List ManagedResources with their states",
-		Long: `Lists ManagedResources with their states, when these began, and what is wrong.
+		Long: `Lists ManagedResources with their states, the time in this state, and the problem.
 
   Ready        all objects are applied, healthy and rolled out
   Progressing  objects are being rolled out
@@ -48,21 +48,21 @@ func NewCommand(c *console.Console) *cobra.Command {
   Suspended    reconciliation is suspended
   Unknown      the conditions do not show the state
 
-For a Shoot or a Seed of a garden, it shows how that is, and the ManagedResources behind it in the order in which they come up. The garden is
-the cluster of --garden-kubeconfig or --garden-context; by default, the cluster with the ManagedResources.`,
+For a Shoot or a Seed of a garden, it shows the state of the Shoot or Seed, and its ManagedResources in the order in which they are
+deployed. The garden is the cluster of --garden-kubeconfig or --garden-context. The default is the cluster with the ManagedResources.`,
 		Example: `  # list the ManagedResources of all namespaces
   kubectl mr get -A
 
-  # list them with their conditions, and what they depend on
+  # list them with their conditions and dependencies
   kubectl mr get -n garden -o wide
 
-  # list those that need attention, and watch for changes
+  # list those that need attention, and watch them
   kubectl mr get -A --unhealthy -w
 
   # reconcile those that need attention
   kubectl mr get -A --unhealthy -o name | xargs kubectl mr reconcile
 
-  # show a Shoot and the ManagedResources behind it, in its seed
+  # show a Shoot and its ManagedResources in the seed
   kubectl mr get shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -105,12 +105,13 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	return c.Screen.Print(o.table(shown, c.Clock.Now()))
 }
 
-// printsFullNames reports whether names are printed with their namespaces, which another command could not know.
+// printsFullNames reports whether to print names with their namespaces, because other commands could not know the
+// namespace.
 func (o *options) printsFullNames() bool {
 	return o.AllNamespaces && o.output.Format == console.FormatName
 }
 
-// printFullNames prints names in the form that other commands accept.
+// printFullNames prints names in the format that other commands accept.
 func printFullNames(c *console.Console, items []resourcesv1alpha1.ManagedResource) error {
 	for i := range items {
 		if _, err := fmt.Fprintln(c.Screen, state.NameOf(&items[i])); err != nil {
@@ -153,7 +154,7 @@ func (o *options) table(items []resourcesv1alpha1.ManagedResource, now time.Time
 	return table
 }
 
-// Headers of the columns.
+// Column headers.
 const (
 	headerNamespace   = "NAMESPACE"
 	headerName        = "NAME"
@@ -193,7 +194,7 @@ func (o *options) columns(items []resourcesv1alpha1.ManagedResource) []screen.Co
 	return append(columns, message)
 }
 
-// hasClasses reports whether any ManagedResource has a class other than the default one.
+// hasClasses reports whether any ManagedResource has a class other than the default class.
 func hasClasses(items []resourcesv1alpha1.ManagedResource) bool {
 	for i := range items {
 		if state.ClassOf(&items[i]) != resourcesv1alpha1.DefaultClass {
@@ -230,7 +231,8 @@ func (o *options) row(columns []screen.Column, mr *resourcesv1alpha1.ManagedReso
 	return row
 }
 
-// dependenciesOf returns what a ManagedResource depends on as --depends-on of create takes it, without its own namespace.
+// dependenciesOf returns the dependencies of a ManagedResource in the format of create --depends-on, without its own
+// namespace.
 func dependenciesOf(mr *resourcesv1alpha1.ManagedResource) string {
 	dependencies := relations.Of(mr).DependsOn
 	texts := make([]string, 0, len(dependencies))
@@ -248,7 +250,7 @@ func secretsOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return strings.Join(names, ",")
 }
 
-// follow shows ManagedResources, and then each change.
+// follow prints ManagedResources, and then every change.
 func (o *options) follow(ctx context.Context, c *console.Console, names []string) error {
 	if !o.output.IsText() && o.output.Format != console.FormatName {
 		return fmt.Errorf("--watch supports only the default, wide and name output, not %s", o.output.Format)
@@ -300,7 +302,7 @@ func (o *options) followNames(c *console.Console, shown map[string]string, mr *r
 	return o.output.PrintObjects(c, []resourcesv1alpha1.ManagedResource{*mr}, true)
 }
 
-// followWidths are the widths of columns when rows are printed one by one.
+// followWidths are the column widths for rows that are printed one by one.
 var followWidths = map[string]int{
 	headerNamespace: 16, headerName: 32, headerClass: 9, headerState: 11, headerSince: 5, headerObjects: 7, headerAge: 5,
 	headerApplied: 11, headerHealthy: 7, headerProgressing: 11, headerDependsOn: 24, headerSecrets: 24,

@@ -11,10 +11,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/fleet"
 )
 
-// runOf shows a Shoot or Seed, and the ManagedResources behind it in the order in which they come up.
+// runOf prints a Shoot or Seed, and its ManagedResources in the order in which they are deployed.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	if o.watch {
-		return errors.New("--watch does not take a Shoot or Seed: use `kubectl mr top " + name.Argument() + "`")
+		return errors.New("--watch is not supported for a Shoot or Seed: use `kubectl mr top " + name.Argument() + "`")
 	}
 	owner, err := fleet.Read(ctx, c, name)
 	if err != nil {
@@ -25,7 +25,7 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 		return err
 	}
 	shown := slices.DeleteFunc(slices.Clone(all), func(mr resourcesv1alpha1.ManagedResource) bool { return !o.includes(&mr) })
-	o.AllNamespaces = true // they are in two
+	o.AllNamespaces = true // they are in two namespaces
 	switch {
 	case o.printsFullNames():
 		return printFullNames(c, shown)
@@ -41,7 +41,7 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 		c.Warn("%s", owner.WhyNone(c))
 		return nil
 	case len(shown) == 0:
-		c.Warn("All %d ManagedResources behind %s are ready or suspended.", len(all), name)
+		c.Warn("All %d ManagedResources of %s are ready or suspended.", len(all), name)
 		return nil
 	}
 	if _, err := fmt.Fprintln(c.Screen); err != nil {

@@ -1,4 +1,4 @@
-// Package kubectl has the clusters of a console named by kubectl's flags, and objects written as kubectl writes them.
+// Package kubectl configures the clusters of a console with kubectl's flags, and prints objects as kubectl does.
 package kubectl
 
 import (
@@ -17,13 +17,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// Variables that name kubeconfigs: of the target cluster, as for the resource-manager, and of the garden, as for gardenlet.
+// Environment variables with kubeconfigs: that of the target cluster, as in the resource-manager, and that of the
+// garden, as in gardenlet.
 const (
 	targetKubeconfigVariable = "TARGET_KUBECONFIG"
 	gardenKubeconfigVariable = "GARDEN_KUBECONFIG"
 )
 
-// NewConsole returns a console whose clusters are given by kubectl's flags, or by kubeconfigs.
+// NewConsole returns a console whose clusters are configured by kubectl's flags and by kubeconfigs.
 func NewConsole(streams genericiooptions.IOStreams, version string) *console.Console {
 	named := &clusters{}
 	c := console.New(streams, version, named)
@@ -36,17 +37,18 @@ func NewConsole(streams genericiooptions.IOStreams, version string) *console.Con
 	return c
 }
 
-// clusters are named by flags.
+// clusters implements console.Clusters with flags.
 type clusters struct {
 	flags                           *genericclioptions.ConfigFlags
 	targetKubeconfig, targetContext string
 	gardenKubeconfig, gardenContext string
 	tune                            func(*rest.Config) *rest.Config
-	// ofTarget are flags that name the target cluster, made once.
+	// ofTarget are the flags for the target cluster. They are created once.
 	ofTarget *genericclioptions.ConfigFlags
 }
 
-// AddFlags adds kubectl's flags, which are for the source cluster, and those that name the target cluster.
+// AddFlags adds kubectl's flags, which select the source cluster, and flags that select the target cluster and the
+// garden.
 func (c *clusters) AddFlags(flags *pflag.FlagSet) {
 	c.flags.AddFlags(flags)
 	if namespace := flags.Lookup("namespace"); namespace != nil {
@@ -61,13 +63,13 @@ func (c *clusters) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.gardenContext, "garden-context", "", "Context of the garden")
 }
 
-// Source returns how the source cluster is reached.
+// Source returns the configuration for the source cluster.
 func (c *clusters) Source() (*rest.Config, error) { return restConfig(c.flags) }
 
-// Target returns how the target cluster is reached.
+// Target returns the configuration for the target cluster.
 func (c *clusters) Target() (*rest.Config, error) { return restConfig(c.targetFlags()) }
 
-// Garden returns how the garden is reached.
+// Garden returns the configuration for the garden.
 func (c *clusters) Garden() (*rest.Config, error) {
 	if !c.HasOwnGarden() {
 		return c.Source()
@@ -75,13 +77,13 @@ func (c *clusters) Garden() (*rest.Config, error) {
 	return restConfig(c.otherFlags(&c.gardenKubeconfig, &c.gardenContext))
 }
 
-// HasOwnGarden reports whether the garden is reached in another way than the source cluster.
+// HasOwnGarden reports whether the garden is configured separately from the source cluster.
 func (c *clusters) HasOwnGarden() bool { return c.gardenKubeconfig != "" || c.gardenContext != "" }
 
-// TargetMapper knows the names of kinds of the target cluster.
+// TargetMapper returns the kinds of the target cluster.
 func (c *clusters) TargetMapper() (meta.RESTMapper, error) { return c.targetFlags().ToRESTMapper() }
 
-// HasOwnTarget reports whether the target cluster is reached in another way than the source cluster.
+// HasOwnTarget reports whether the target cluster is configured separately from the source cluster.
 func (c *clusters) HasOwnTarget() bool { return c.targetKubeconfig != "" || c.targetContext != "" }
 
 func (c *clusters) targetFlags() *genericclioptions.ConfigFlags {
@@ -95,7 +97,8 @@ func (c *clusters) targetFlags() *genericclioptions.ConfigFlags {
 	return c.ofTarget
 }
 
-// otherFlags returns flags that name another cluster than the source cluster: by a kubeconfig, or by a context in that of the source cluster.
+// otherFlags returns the flags for another cluster: a kubeconfig, or a context in the kubeconfig of the source
+// cluster.
 func (c *clusters) otherFlags(kubeconfig, context *string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.tune)
 	flags.CacheDir, flags.Timeout = c.flags.CacheDir, c.flags.Timeout
@@ -106,16 +109,17 @@ func (c *clusters) otherFlags(kubeconfig, context *string) *genericclioptions.Co
 	return flags
 }
 
-// Namespace returns that of the flag or of the kubeconfig's context.
+// Namespace returns the namespace of the flag or of the kubeconfig's context.
 func (c *clusters) Namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	return namespace, explainConfig(err)
 }
 
-// SetNamespace overrides the flag.
+// SetNamespace overrides the namespace of the flag.
 func (c *clusters) SetNamespace(namespace string) { *c.flags.Namespace = namespace }
 
-// Kubeconfig returns what is read of kubeconfigs, nothing if they cannot be read, and the context of the source cluster.
+// Kubeconfig returns the merged kubeconfig and the context of the source cluster. The kubeconfig is empty if it
+// cannot be read.
 func (c *clusters) Kubeconfig() (config *clientcmdapi.Config, context string) {
 	raw, err := c.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
@@ -127,11 +131,11 @@ func (c *clusters) Kubeconfig() (config *clientcmdapi.Config, context string) {
 	return &raw, raw.CurrentContext
 }
 
-// errNoCluster says that nothing names a cluster.
+// errNoCluster is returned if no cluster is configured.
 var errNoCluster = errors.New("no cluster is configured: set KUBECONFIG, or use --kubeconfig, --context or --server\n" +
 	"(after `make demo`: export KUBECONFIG=$PWD/.run/kubeconfig)")
 
-// explainConfig says what is wrong with a kubeconfig.
+// explainConfig replaces the error for an empty kubeconfig. It returns other errors unchanged.
 func explainConfig(err error) error {
 	if !clientcmd.IsEmptyConfig(err) {
 		return err
@@ -139,7 +143,8 @@ func explainConfig(err error) error {
 	return noCluster()
 }
 
-// noCluster names the variable if that is what names no cluster: a path with a typing error is passed over by kubectl, too.
+// noCluster returns errNoCluster. If KUBECONFIG is set, the error includes it, because kubectl ignores a mistyped
+// path silently.
 func noCluster() error {
 	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
 		return fmt.Errorf("KUBECONFIG is %s, which does not exist or does not specify a cluster: %w", path, errNoCluster)
@@ -147,10 +152,10 @@ func noCluster() error {
 	return errNoCluster
 }
 
-// kubectlsDefault is the API server that kubectl asks if nothing names one.
+// kubectlsDefault is the API server that kubectl uses if none is configured.
 const kubectlsDefault = "http://localhost:8080"
 
-// restConfig returns how a cluster is reached. That nothing names one is an error.
+// restConfig returns the configuration for a cluster. It returns an error if none is configured.
 func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {

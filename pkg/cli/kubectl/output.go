@@ -13,13 +13,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// Output is how objects are written, as by kubectl get.
+// Output is the output format of objects, with the formats of kubectl get.
 type Output struct {
 	console.Output
 	flags *genericclioptions.PrintFlags
 }
 
-// AddObjectOutputFlags adds the flag -o with all formats of kubectl get, and further ones.
+// AddObjectOutputFlags adds the flag -o with all formats of kubectl get, and additional ones.
 func AddObjectOutputFlags(command *cobra.Command, further ...string) *Output {
 	output := &Output{flags: genericclioptions.NewPrintFlags("").WithTypeSetter(console.Scheme())}
 	output.flags.OutputFormat = &output.Format
@@ -33,7 +33,7 @@ func AddObjectOutputFlags(command *cobra.Command, further ...string) *Output {
 	return output
 }
 
-// PrintObjects writes ManagedResources as kubectl get does.
+// PrintObjects prints ManagedResources as kubectl get does. A single object is not printed as a list if alone is set.
 func (o *Output) PrintObjects(c *console.Console, items []resourcesv1alpha1.ManagedResource, alone bool) error {
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
@@ -59,12 +59,12 @@ func (o *Output) PrintObjects(c *console.Console, items []resourcesv1alpha1.Mana
 	return printer.PrintObj(list, c.Screen)
 }
 
-// listOf returns a list as kubectl writes it, which kubectl apply takes.
+// listOf returns a list in the format of kubectl get, which kubectl apply accepts.
 func listOf(objects []runtime.Object) (runtime.Object, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
 	if err := meta.SetList(list, objects); err != nil {
-		return nil, fmt.Errorf("make a list of ManagedResources: %w", err)
+		return nil, fmt.Errorf("create a list of ManagedResources: %w", err)
 	}
 	return list, nil
 }

@@ -6,23 +6,24 @@ import (
 	"slices"
 )
 
-// Predecessor is a tool that owns objects now, or its object that they belong to, and what to do about it.
+// Predecessor is a tool that currently owns objects, or the tool's object that they belong to, with the required
+// steps.
 type Predecessor struct {
 	Owner
-	// Objects is how many belong to it.
+	// Objects is the number of objects that belong to it.
 	Objects int `json:"objects"`
-	// Steps are what to do, in that order.
+	// Steps are the required steps, in order.
 	Steps []Step `json:"steps"`
 }
 
-// Step is something to do.
+// Step is a step of the user.
 type Step struct {
 	Do string `json:"do"`
-	// Command does it; it may be empty.
+	// Command executes the step. It may be empty.
 	Command string `json:"command,omitempty"`
 }
 
-// argoNamespace is where Applications are unless their tracking ID says otherwise.
+// argoNamespace is the namespace of Applications, unless their tracking ID names another one.
 const argoNamespace = "argocd"
 
 // predecessorsOf collects the owners of objects, and the steps that each of them needs.
@@ -31,7 +32,7 @@ func predecessorsOf(reports []report) []Predecessor {
 	for i := range reports {
 		for _, object := range reports[i].Changes {
 			for _, owner := range object.Owners {
-				if owner.Tool == Upstream { // one program cares for all of a namespace
+				if owner.Tool == Upstream { // one program manages all ManagedResources of a namespace
 					owner = Owner{Tool: Upstream, Kind: "Deployment", Namespace: owner.Namespace, Name: string(Upstream)}
 				}
 				counts[owner]++
@@ -43,13 +44,17 @@ func predecessorsOf(reports []report) []Predecessor {
 		predecessors = append(predecessors, Predecessor{owner, count, stepsOf(owner)})
 	}
 	slices.SortFunc(predecessors, func(a, b Predecessor) int {
-		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return predecessors
 }
 
-// stepsOf returns what keeps a predecessor from putting back what the resource-manager writes, and from deleting what it no longer
-// cares for: Flux, "Kustomization" (suspend, prune) and "HelmRelease" (suspend); Argo CD, "Automated Sync Policy" and "App Deletion".
+// stepsOf returns steps that prevent a predecessor from reverting changes of the resource-manager, and from deleting
+// objects that it
+// no longer manages. Sources: Flux, "Kustomization" (suspend, prune) and "HelmRelease" (suspend); Argo CD, "Automated
+// Sync Policy" and
+// "App Deletion".
 func stepsOf(owner Owner) []Step {
 	namespace, name := cmp.Or(owner.Namespace, "NAMESPACE"), cmp.Or(owner.Name, "NAME")
 	merge := func(resource, patch string) string {

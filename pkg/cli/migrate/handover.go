@@ -10,28 +10,29 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// Manager is who owns fields of an object.
+// Manager is a field manager of an object.
 type Manager struct {
 	Name string `json:"name"`
-	// Operation is Apply for server-side apply, Update for everything else.
+	// Operation is Apply for server-side apply, or Update.
 	Operation string `json:"operation"`
-	// Fields is how many it owns, not counting those that contain others.
+	// Fields is the number of fields that it owns, without fields that contain others.
 	Fields int `json:"fields"`
-	// Keeps are those that it owns afterwards, too, of a manager from which fields are taken over.
+	// Keeps are the fields that it still owns after the handover. It is only set for managers whose fields are taken
+	// over.
 	Keeps []string `json:"keeps,omitempty"`
 }
 
-// Handover is what becomes of the fields of an object.
+// Handover describes the change of the field ownership of an object.
 type Handover struct {
-	// Managers are those that own fields now, not counting the status.
+	// Managers are the current field managers, except those of the status.
 	Managers []Manager `json:"managers,omitempty"`
-	// Taken is how many fields go to the resource-manager that predecessors own now.
+	// Taken is the number of fields that move from predecessors to the resource-manager.
 	Taken int `json:"taken"`
-	// Removed are the fields of others that have no owner afterwards, as they are in no manifest.
+	// Removed are the fields of other managers that have no owner afterwards, because no manifest contains them.
 	Removed []string `json:"removed,omitempty"`
 }
 
-// handoverOf compares who owns the fields of an object before and after.
+// handoverOf compares the field ownership of an object before and after.
 func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Policy) (Handover, error) {
 	policy = policy.WithPredecessor(policy.FormerApplier(before))
 	left := &fieldpath.Set{}
@@ -39,7 +40,7 @@ func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Pol
 	for _, entry := range after {
 		fields, err := fieldowner.Fields(entry)
 		if err != nil {
-			return Handover{}, fmt.Errorf("read who owns its fields: %w", err)
+			return Handover{}, fmt.Errorf("read the field ownership: %w", err)
 		}
 		left = left.Union(fields)
 		leftTo[identityOf(entry)] = fields
@@ -52,7 +53,7 @@ func handoverOf(before, after []metav1.ManagedFieldsEntry, policy fieldowner.Pol
 		}
 		fields, err := fieldowner.Fields(entry)
 		if err != nil {
-			return Handover{}, fmt.Errorf("read who owns its fields: %w", err)
+			return Handover{}, fmt.Errorf("read the field ownership: %w", err)
 		}
 		fields = fields.Leaves()
 		manager := Manager{Name: entry.Manager, Operation: string(entry.Operation)}
@@ -83,7 +84,7 @@ func identityOf(entry metav1.ManagedFieldsEntry) identity {
 	return identity{entry.Manager, string(entry.Operation), entry.APIVersion, entry.Subresource}
 }
 
-// pathsOf names fields, such as .spec.replicas.
+// pathsOf returns the paths of fields, such as .spec.replicas.
 func pathsOf(set *fieldpath.Set) []string {
 	var paths []string
 	for path := range set.All() {

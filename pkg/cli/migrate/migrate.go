@@ -1,5 +1,6 @@
-// Package migrate is the command that shows what becomes of objects when the resource-manager takes them over from the tool that
-// applies them now.
+// Package migrate provides the command that shows how objects change when the resource-manager takes them over from
+// the tool that
+// currently applies them.
 package migrate
 
 import (
@@ -25,36 +26,36 @@ type options struct {
 	back   bool
 }
 
-// report is what becomes of the objects of a ManagedResource.
+// report describes the migration of the objects of a ManagedResource.
 type report struct {
 	preview.Result
-	// Changes take the place of those of the result.
+	// Changes replace the changes of the result.
 	Changes []object `json:"changes"`
 }
 
-// object is what becomes of one object.
+// object describes the migration of one object.
 type object struct {
 	preview.Entry
-	// Owners are the tools that apply it now.
+	// Owners are the tools that currently apply it.
 	Owners []Owner `json:"owners,omitempty"`
 	Handover
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command migrate.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "migrate [NAME...] [-f PATH... | -k FOLDER | --chart PATH]",
 		Short: "Show what taking over from another tool would change",
 		Long: `Shows, object by object, what changes when the resource-manager takes over objects that gardener-resource-manager, Flux, Argo CD,
-Helm or kubectl apply now: which tool applies them, which of its fields are taken over, kept or removed, and what else changes.
-It is a preview as in diff, and nothing is written. At the end it lists the steps for the other tools, so that they neither revert
-the changes of the resource-manager nor delete objects when they are removed.
+Helm or kubectl currently apply: which tool applies them, which of its fields are taken over, kept or removed, and what else changes.
+It is a preview like diff, and writes nothing. At the end it lists steps for the other tools, so that they neither revert the changes
+of the resource-manager nor delete objects when they are removed.
 
 To migrate from gardener-resource-manager, specify the ManagedResources. To migrate from other tools, specify the name of the new
-ManagedResource, and with -f, -k or --chart the manifests that the tool applies now.
+ManagedResource, and the manifests that the tool currently applies with -f, -k or --chart.
 
-With --back, it prepares the way back: it writes the status of ManagedResources, so that gardener-resource-manager can take over again.
+With --back, it prepares the way back: it changes the status of ManagedResources, so that gardener-resource-manager can take over again.
 
   + is created   ~ is changed   = is taken over unchanged   - is deleted   ± is replaced   ! fails   … waits
 
@@ -89,8 +90,8 @@ The exit code is 0 if only field ownership changes, 1 if an object changes or wo
 	o.output = console.AddOutputFlag(command, console.FormatJSON, console.FormatYAML)
 	flags.StringVar(&o.from, "from", "", "Show only objects of this tool: "+strings.Join(tools, ", "))
 	console.CompleteWith(command, "from", tools)
-	flags.BoolVar(&o.back, "back", false, "After the resource-manager was stopped, remove the condition Ready from the status of ManagedResources, which "+
-		"gardener-resource-manager would not update")
+	flags.BoolVar(&o.back, "back", false, "After the resource-manager was stopped, remove the condition Ready from the status of "+
+		"ManagedResources, because gardener-resource-manager would not update it")
 	flags.BoolVar(&o.brief, "brief", false, "Show only which objects are taken over, and from which tool")
 	return command
 }

@@ -13,10 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// fieldManager owns nothing: what is written here is taken away only.
-const fieldManager = "kubectl-mr"
-
-// goBack removes the condition Ready from ManagedResources: gardener-resource-manager does not know it, and would leave it as it is.
+// goBack removes the condition Ready from ManagedResources. gardener-resource-manager does not know it, and would not
+// update it.
 func (o *options) goBack(ctx context.Context, c *console.Console, names []string) error {
 	if len(names) == 0 && !o.AllNamespaces && o.Selector == "" && o.Class == "" {
 		return errors.New("specify the ManagedResources to hand back by name, -A, -l or --class")
@@ -44,8 +42,9 @@ func (o *options) goBack(ctx context.Context, c *console.Console, names []string
 	return errors.Join(errs...)
 }
 
-// removeReady removes the condition Ready, and returns what was done. It fails with a conflict if another client writes the
-// ManagedResource at the same time, as a resource-manager that still runs does.
+// removeReady removes the condition Ready, and describes the result. It fails with a conflict if another client, such
+// as a running
+// resource-manager, writes the ManagedResource at the same time.
 func removeReady(ctx context.Context, source client.Client, mr *resourcesv1alpha1.ManagedResource) (string, error) {
 	before := mr.DeepCopy()
 	mr.Status.Conditions = slices.DeleteFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool {
@@ -55,7 +54,7 @@ func removeReady(ctx context.Context, source client.Client, mr *resourcesv1alpha
 		return "does not have the condition Ready", nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := source.Status().Patch(ctx, mr, patch, client.FieldOwner(fieldManager)); err != nil {
+	if err := source.Status().Patch(ctx, mr, patch, client.FieldOwner(console.FieldManager)); err != nil {
 		return "", fmt.Errorf("remove the condition Ready of ManagedResource %s (stop the resource-manager first): %w", state.NameOf(before), err)
 	}
 	return "removed the condition Ready", nil

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 )
 
-// entry returns who owns fields.
+// entry returns a managed fields entry of a manager.
 func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 	entry := metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: subresource,
@@ -88,7 +88,7 @@ func TestHandoverOf(t *testing.T) {
 	}
 	deep := entry("helm", "", strings.Repeat(`{"f:a":`, 100_000)+"{}"+strings.Repeat("}", 100_000))
 	if _, err := handoverOf([]metav1.ManagedFieldsEntry{deep}, nil, fieldowner.DefaultPolicy()); err == nil {
-		t.Error("fields that are nested too deep are read")
+		t.Error("fields that are nested too deeply are accepted")
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Tool applies manifests.
+// Tool is a tool that applies manifests.
 type Tool string
 
-// The tools from which objects are taken over.
+// The tools from which objects can be taken over.
 const (
 	Upstream Tool = "gardener-resource-manager"
 	Flux     Tool = "flux"
@@ -23,19 +23,20 @@ const (
 	Kubectl  Tool = "kubectl"
 )
 
-// tools are those that can be chosen.
+// tools are the values of --from.
 var tools = []string{string(Upstream), string(Flux), string(Argo), string(Helm), string(Kubectl)}
 
-// Owner is what applied an object: a tool, and the tool's object that the manifest belongs to.
+// Owner is the tool that applied an object, and the tool's own object that the manifest belongs to.
 type Owner struct {
 	Tool Tool `json:"tool"`
-	// Kind, Namespace and Name are those of the tool's object. They are empty if the object does not contain them.
+	// Kind, Namespace and Name identify the tool's own object. They are empty if the applied object does not contain
+	// them.
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// String names the owner.
+// String returns the name of the tool and of its object.
 func (o Owner) String() string {
 	tool := map[Tool]string{Flux: "Flux", Argo: "Argo CD", Helm: "Helm", Kubectl: "kubectl", Upstream: string(Upstream)}[o.Tool]
 	switch {
@@ -47,7 +48,9 @@ func (o Owner) String() string {
 	return fmt.Sprintf("%s (%s %s/%s)", tool, o.Kind, o.Namespace, o.Name)
 }
 
-// Marks that tools leave on objects: Flux, "Kustomization" and "HelmRelease"; Argo CD, "Resource Tracking"; Helm, "Adopting resources".
+// Labels and annotations that tools set on objects. Sources: Flux, "Kustomization" and "HelmRelease"; Argo CD,
+// "Resource Tracking";
+// Helm, "Adopting resources".
 const (
 	kustomizationKey = "kustomize.toolkit.fluxcd.io/"
 	helmReleaseKey   = "helm.toolkit.fluxcd.io/"
@@ -56,8 +59,9 @@ const (
 	releaseKey       = "meta.helm.sh/release-"
 )
 
-// ownersOf returns the tools that applied an object, by the marks that they left on it and the fields that they own; none if there is
-// no such tool. An object can have several.
+// ownersOf returns the tools that applied an object, by their labels, annotations and owned fields. An object can
+// have none or
+// several.
 func ownersOf(obj *unstructured.Unstructured) []Owner {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	writes := func(managers ...string) bool {
@@ -90,8 +94,9 @@ func ownersOf(obj *unstructured.Unstructured) []Owner {
 	return owners
 }
 
-// applicationOf returns the Application that a tracking ID names (NAME or NAMESPACE_NAME, followed by the object), or a label if there
-// is not an ID.
+// applicationOf returns the Application of a tracking ID, which begins with NAME or NAMESPACE_NAME. Without an ID, it
+// returns the
+// Application that the label names.
 func applicationOf(id, label string) Owner {
 	name := label
 	if id != "" {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// taken is the sign of an object that is taken over as it is.
+	// taken is the sign of an object that is taken over unchanged.
 	taken = "="
-	// mostFields is how many fields are named in one line.
-	mostFields = 8
+	// maxFields is the maximum number of fields in one line.
+	maxFields = 8
 )
 
 func (o *options) print(c *console.Console, reports []report, predecessors []Predecessor) error {
@@ -36,7 +36,8 @@ func (o *options) print(c *console.Console, reports []report, predecessors []Pre
 			return err
 		}
 	}
-	return c.Screen.Paragraph("  ", screen.Plain, "If these objects come from Git or from another tool, change them there, too: otherwise the changes are reverted.")
+	return c.Screen.Paragraph("  ", screen.Plain,
+		"If these objects come from Git or from another tool, change them there, too: otherwise the changes are reverted.")
 }
 
 func (o *options) printReport(c *console.Console, r *report) error {
@@ -59,7 +60,7 @@ func (o *options) printReport(c *console.Console, r *report) error {
 	for i := range r.Changes {
 		object := &r.Changes[i]
 		if object.Verb == preview.Nothing && len(object.Owners) == 0 {
-			continue // the resource-manager's already
+			continue // the resource-manager already applies it
 		}
 		if err := o.printObject(c, object); err != nil {
 			return err
@@ -75,7 +76,7 @@ func (o *options) printObject(c *console.Console, object *object) error {
 		for _, owner := range object.Owners {
 			names = append(names, owner.String())
 		}
-		title += ", of " + strings.Join(names, " and ")
+		title += ", applied by " + strings.Join(names, " and ")
 	}
 	if object.Error != "" {
 		title += ": " + object.Error
@@ -91,7 +92,7 @@ func (o *options) printObject(c *console.Console, object *object) error {
 	return object.PrintLines(c)
 }
 
-// handoverLines describe the new owners of the fields.
+// handoverLines describes the field managers before and after the handover.
 func (o *object) handoverLines() []string {
 	if len(o.Managers) == 0 {
 		return nil
@@ -100,7 +101,7 @@ func (o *object) handoverLines() []string {
 	for _, manager := range o.Managers {
 		owners = append(owners, fmt.Sprintf("%s (%s) %d", manager.Name, manager.Operation, manager.Fields))
 	}
-	lines := []string{"Fields of " + strings.Join(owners, ", ")}
+	lines := []string{"Owned fields: " + strings.Join(owners, ", ")}
 	if o.Taken > 0 {
 		lines[0] += fmt.Sprintf("; %d move to the resource-manager", o.Taken)
 	}
@@ -116,23 +117,19 @@ func (o *object) handoverLines() []string {
 }
 
 func enumerate(fields []string) string {
-	if len(fields) > mostFields {
-		return fmt.Sprintf("%s and %d more", strings.Join(fields[:mostFields], ", "), len(fields)-mostFields)
+	if len(fields) > maxFields {
+		return fmt.Sprintf("%s and %d more", strings.Join(fields[:maxFields], ", "), len(fields)-maxFields)
 	}
 	return strings.Join(fields, ", ")
 }
 
 func printPredecessor(c *console.Console, predecessor Predecessor) error {
-	objects := "1 object"
-	if predecessor.Objects != 1 {
-		objects = fmt.Sprintf("%d objects", predecessor.Objects)
-	}
-	fmt.Fprintf(c.Screen, "  %s: %s\n", screen.OneLine(predecessor.String()), objects)
+	fmt.Fprintf(c.Screen, "  %s: %s\n", screen.OneLine(predecessor.String()), screen.Count(predecessor.Objects, "object"))
 	for _, step := range predecessor.Steps {
 		if err := c.Screen.Paragraph("    ", screen.Plain, step.Do); err != nil {
 			return err
 		}
-		if step.Command != "" { // whole, so that it can be copied
+		if step.Command != "" { // do not wrap it, so that it can be copied
 			fmt.Fprintln(c.Screen, "      "+screen.OneLine(step.Command))
 		}
 	}

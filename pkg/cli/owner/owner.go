@@ -1,4 +1,4 @@
-// Package owner is the command that shows which ManagedResource an object belongs to.
+// Package owner provides the command that shows which ManagedResource an object belongs to.
 package owner
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// maxDepth limits how far owner references are followed.
+// maxDepth is the maximum number of owner references to follow.
 const maxDepth = 8
 
-// NewCommand returns the command.
+// NewCommand returns the command owner.
 func NewCommand(c *console.Console) *cobra.Command {
 	var output *console.Output
 	command := &cobra.Command{
 		Use:   "owner (KIND NAME | KIND/NAME)",
 		Short: "Show which ManagedResource an object belongs to",
-		Long: `Shows which ManagedResource an object belongs to, by the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` on the
-object or on its owner, such as the Deployment of a Pod, and by the inventories. The namespace (-n) is that of the object; the
+		Long: `Shows which ManagedResource an object belongs to. It uses the annotation ` + resourcesv1alpha1.AnnotationOrigin + ` of the
+object or of its owner, such as the Deployment of a Pod, and the inventories. The namespace (-n) is that of the object. The
 ManagedResource may be in any namespace. The exit code is 1 if the object does not belong to a ManagedResource.`,
 		Example: `  kubectl mr owner deployment/storefront -n webshop
 
-  # a Pod belongs to what its Deployment belongs to
+  # a Pod belongs to the ManagedResource of its Deployment
   kubectl mr owner pod storefront-6c9d7f8b5-x2x4l -n webshop`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -50,18 +50,18 @@ ManagedResource may be in any namespace. The exit code is 1 if the object does n
 // result is the owner of an object.
 type result struct {
 	Object string `json:"object"`
-	// Via are the owners from the object to the one that was applied, such as a ReplicaSet and a Deployment.
+	// Via are the owners from the object to the applied object, such as a ReplicaSet and a Deployment.
 	Via []string `json:"via,omitempty"`
-	// ManagedResource that owns the object; nil if it does not belong to one.
+	// ManagedResource is the owner of the object. It is nil if there is none.
 	ManagedResource *ownership `json:"managedResource,omitempty"`
 }
 
 type ownership struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// ClusterID is the identity of the source cluster in the origin; it may be empty.
+	// ClusterID is the identity of the source cluster in the origin. It may be empty.
 	ClusterID string `json:"clusterID,omitempty"`
-	// State is empty if the ManagedResource was not found or may not be read.
+	// State is empty if the ManagedResource was not found or must not be read.
 	State state.Word `json:"state,omitempty"`
 	// Note describes inconsistencies.
 	Note string `json:"note,omitempty"`
@@ -117,7 +117,8 @@ func locate(c *console.Console, target *console.Target, kind, name string) (obje
 	return ref, ref.Validate()
 }
 
-// climb follows owner references from an object to the one that a ManagedResource applied. That is the last one with an origin,
+// climb follows owner references from an object to the object that a ManagedResource applied. That is the last one
+// with an origin,
 // because the Deployment controller copies annotations to ReplicaSets.
 func climb(ctx context.Context, c *console.Console, target *console.Target, start object.Ref) (*result, error) {
 	found := &result{Object: title(start)}
@@ -131,7 +132,7 @@ func climb(ctx context.Context, c *console.Console, target *console.Target, star
 			return nil, err
 		}
 		if err != nil {
-			break // the applied object is known already
+			break // the applied object was found already
 		}
 		if ref != start {
 			via = append(via, title(ref))
@@ -175,10 +176,11 @@ func controllerOf(meta *metav1.PartialObjectMetadata, namespace string) (object.
 	if owner == nil {
 		return object.Ref{}, false
 	}
-	return object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), Namespace: namespace, Name: owner.Name}, true
+	ref := object.Ref{GroupVersionKind: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), Namespace: namespace, Name: owner.Name}
+	return ref, true
 }
 
-// confirm looks for the ManagedResource that an origin names.
+// confirm reads the ManagedResource of an origin.
 func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.Origin, ref object.Ref) *ownership {
 	owner := &ownership{Namespace: origin.Owner.Namespace, Name: origin.Owner.Name, ClusterID: origin.ClusterID}
 	source, err := c.Source()
@@ -189,7 +191,9 @@ func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.O
 	mr, err := source.GetManagedResource(ctx, origin.Owner)
 	switch {
 	case apierrors.IsNotFound(err):
-		owner.Note = fmt.Sprintf("the ManagedResource does not exist in the cluster %s: it was deleted without the object, or it is in another cluster", source.Host)
+		owner.Note = fmt.Sprintf("the ManagedResource does not exist in the cluster %s: it was deleted without the object, "+
+			"or is in another cluster",
+			source.Host)
 		return owner
 	case err != nil:
 		owner.Note = err.Error()
@@ -205,7 +209,8 @@ func confirm(ctx context.Context, c *console.Console, origin resourcesv1alpha1.O
 	return owner
 }
 
-// inInventory searches the inventories for an object without origin. It returns nil without permission to list ManagedResources.
+// inInventory searches the inventories for an object without origin. It returns nil if the user may not list
+// ManagedResources.
 func inInventory(ctx context.Context, c *console.Console, ref object.Ref) (*ownership, error) {
 	all, err := c.Choose(ctx, nil, console.Choice{AllNamespaces: true})
 	if apierrors.IsForbidden(err) {

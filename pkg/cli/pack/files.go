@@ -20,16 +20,18 @@ import (
 const (
 	// standardInput is the file name that means the standard input.
 	standardInput = "-"
-	// greatestFile is how many bytes of a file are read, and mostFiles how many files of a folder.
-	greatestFile = 64 << 20
-	mostFiles    = 10_000
+	// maxFileBytes is the maximum size of a file in bytes, and maxFiles the maximum number of files of a folder.
+	maxFileBytes = 64 << 20
+	maxFiles     = 10_000
 )
 
-// extensions are those of files with manifests in a folder.
+// extensions are the extensions of manifest files in a folder.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// ReadPaths returns the objects in files, in folders and all below these, and in standard input ("-"). The files of a folder are
-// read in the order of their paths. It does not skip anything that looks like a manifest: the error lists all files that cannot be read.
+// ReadPaths returns the objects in files, in folders and their subfolders, and in standard input ("-"). It reads the
+// files of a
+// folder in the order of their paths. It does not skip invalid manifests: the error lists all files that cannot be
+// read.
 func ReadPaths(in io.Reader, paths []string) ([]manifest.Document, error) {
 	var documents []manifest.Document
 	var errs []error
@@ -39,7 +41,7 @@ func ReadPaths(in io.Reader, paths []string) ([]manifest.Document, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			content, err := ReadFile(in, file, greatestFile)
+			content, err := ReadFile(in, file, maxFileBytes)
 			if err != nil {
 				return nil, err
 			}
@@ -53,7 +55,7 @@ func ReadPaths(in io.Reader, paths []string) ([]manifest.Document, error) {
 	return documents, errors.Join(errs...)
 }
 
-// Parse returns the objects in a text, as the resource-manager reads them.
+// Parse returns the objects in a YAML or JSON text. It parses the text in the same way as the resource-manager.
 func Parse(name string, content []byte) ([]manifest.Document, error) {
 	const namespace, secret = "local", "manifests"
 	documents, err := manifest.Decode(&corev1.Secret{
@@ -76,7 +78,7 @@ func Parse(name string, content []byte) ([]manifest.Document, error) {
 	return documents, errors.Join(errs...)
 }
 
-// ReadFile reads a file up to a maximum of bytes.
+// ReadFile reads a file of at most the given number of bytes.
 func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
 	source := in
 	if path != standardInput {
@@ -84,7 +86,7 @@ func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close() //nolint:errcheck // only read
+		defer file.Close() //nolint:errcheck // the file is only read
 		source = file
 	}
 	content, err := io.ReadAll(io.LimitReader(source, most+1))
@@ -97,7 +99,8 @@ func ReadFile(in io.Reader, path string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// filesIn returns a file itself, or the files with manifests in a folder and below. Hidden ones do not count.
+// filesIn returns the file of a path, or the manifest files in a folder and its subfolders. It skips hidden files and
+// folders.
 func filesIn(path string) ([]string, error) {
 	if path == standardInput {
 		return []string{path}, nil
@@ -122,8 +125,8 @@ func filesIn(path string) ([]string, error) {
 		case !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(file))):
 			files = append(files, file)
 		}
-		if len(files) > mostFiles {
-			return fmt.Errorf("more than %d files with manifests in %s", mostFiles, path)
+		if len(files) > maxFiles {
+			return fmt.Errorf("more than %d files with manifests in %s", maxFiles, path)
 		}
 		return nil
 	})

@@ -1,5 +1,6 @@
-// Package pack makes of manifests what travels to a cluster: Secrets that are named after their content, and the ManagedResource
-// that names them. It decides alone, but for reading files.
+// Package pack converts manifests to Secrets that are named after their content, and to the ManagedResource that
+// references them.
+// Apart from reading files, it accesses no other system.
 package pack
 
 import (
@@ -14,35 +15,37 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// Options say how manifests travel.
+// Options specify the ManagedResource and its Secrets.
 type Options struct {
-	// Namespace and Name are those of the ManagedResource. Secrets are named after it, too.
+	// Namespace and Name are the name of the ManagedResource. The names of the Secrets begin with it.
 	Namespace, Name string
 	// Labels of the ManagedResource.
 	Labels map[string]string
-	// Annotations of the ManagedResource, beside those that name its Secrets.
+	// Annotations of the ManagedResource, in addition to those that reference its Secrets.
 	Annotations map[string]string
-	// Spec is that of the ManagedResource, without the names of Secrets.
+	// Spec is the specification of the ManagedResource, without the references to Secrets.
 	Spec resourcesv1alpha1.ManagedResourceSpec
-	// Plain leaves the manifests readable: they are not compressed.
+	// Plain disables the compression of the manifests, so that they are readable.
 	Plain bool
 }
 
-// Parcel is what travels.
+// Parcel is a ManagedResource with its Secrets.
 type Parcel struct {
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Secrets         []*corev1.Secret
-	// Objects is how many there are in the manifests, Bytes how long these are, and Packed how long they are as they travel.
+	// Objects is the number of objects in the manifests, Bytes is their size, and Packed is their size in the Secrets.
 	Objects, Bytes, Packed int
 }
 
-// Pack makes a parcel of objects. Equal objects in the same order make equal parcels. The error says which object is too large, or
-// what is wrong with a name.
+// Pack returns a parcel of objects. Equal objects in the same order result in equal parcels. The error names the
+// object that is too
+// large, or describes the problem with a name.
 func Pack(documents []manifest.Document, options Options) (*Parcel, error) {
 	if problems := validation.IsDNS1123Subdomain(options.Name); len(problems) > 0 {
 		return nil, fmt.Errorf("%q is not a valid name for a ManagedResource: %s", options.Name, problems[0])
@@ -77,7 +80,7 @@ func Pack(documents []manifest.Document, options Options) (*Parcel, error) {
 	return parcel, nil
 }
 
-// compressFrom returns the size from which manifests are compressed: all are, or none.
+// compressFrom returns the size in bytes from which manifests are compressed: 0 for all, or the maximum for none.
 func compressFrom(plain bool) int {
 	if plain {
 		return math.MaxInt
@@ -97,7 +100,7 @@ func managedResource(secrets []*corev1.Secret, options Options) *resourcesv1alph
 	mr.Spec.SecretRefs = nil
 	for _, secret := range secrets {
 		mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, resourcesv1alpha1.LocalObjectReference{Name: secret.Name})
-		// What the garbage collector looks for.
+		// The garbage collector keeps the Secrets that these annotations reference.
 		mr.Annotations[references.AnnotationKey(references.KindSecret, secret.Name)] = secret.Name
 	}
 	return mr
@@ -112,17 +115,11 @@ func SecretNames(mr *resourcesv1alpha1.ManagedResource) []string {
 	return names
 }
 
-// Describe says what is in a parcel.
+// Describe summarizes a parcel.
 func (p *Parcel) Describe() string {
-	things := func(count int, thing string) string {
-		if count == 1 {
-			return "1 " + thing
-		}
-		return fmt.Sprintf("%d %ss", count, thing)
-	}
-	text := fmt.Sprintf("%s, %d bytes", things(p.Objects, "object"), p.Bytes)
+	text := fmt.Sprintf("%s, %d bytes", screen.Count(p.Objects, "object"), p.Bytes)
 	if p.Packed < p.Bytes {
 		text += fmt.Sprintf(", compressed to %d", p.Packed)
 	}
-	return text + ", in " + things(len(p.Secrets), "Secret")
+	return text + ", in " + screen.Count(len(p.Secrets), "Secret")
 }

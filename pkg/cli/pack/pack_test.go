@@ -24,7 +24,7 @@ func configMap(name, value string) manifest.Document {
 	}}
 }
 
-// noise returns so many bytes of text that cannot be compressed by more than a quarter.
+// noise returns text of the given size in bytes that compresses by at most a quarter.
 func noise(seed string, size int) string {
 	var text bytes.Buffer
 	for i := 0; text.Len() < size; i++ {
@@ -78,10 +78,10 @@ func TestPack(t *testing.T) {
 		}
 	}
 	if first, again := mustPack(t, documents, Options{}), mustPack(t, documents, Options{}); !reflect.DeepEqual(first, again) {
-		t.Error("equal manifests make different parcels")
+		t.Error("equal manifests result in different parcels")
 	}
 	if mustPack(t, documents, Options{}).Secrets[0].Name == mustPack(t, documents[:1], Options{}).Secrets[0].Name {
-		t.Error("different manifests have Secrets of the same name")
+		t.Error("different manifests result in Secrets with the same name")
 	}
 }
 
@@ -99,7 +99,7 @@ func TestPackDivides(t *testing.T) {
 	for _, secret := range parcel.Secrets {
 		for key, value := range secret.Data {
 			if len(value) > manifestsecret.MaxData {
-				t.Errorf("%s of Secret %s has %d bytes", key, secret.Name, len(value))
+				t.Errorf("key %s of Secret %s has %d bytes", key, secret.Name, len(value))
 			}
 		}
 	}

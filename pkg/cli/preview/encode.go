@@ -10,8 +10,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// JSON computes what applying a ManagedResource would change, and returns the output of "-o json". It warns on the console's standard
-// error of what is not taken into account.
+// JSON computes what applying a ManagedResource would change, and returns the output of "-o json". It warns on the
+// console's
+// standard error if the result is incomplete.
 func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.ManagedResource) (json.RawMessage, error) {
 	previewer, err := NewPreviewer(c, Settings{}, nil, nil)
 	if err != nil {
@@ -21,6 +22,6 @@ func JSON(ctx context.Context, c *console.Console, mr *resourcesv1alpha1.Managed
 	if err != nil {
 		return nil, fmt.Errorf("compare ManagedResource %s: %w", state.NameOf(mr), err)
 	}
-	previewer.WarnOfUnasked()
+	previewer.WarnOfForbiddenDryRuns()
 	return json.Marshal(found)
 }

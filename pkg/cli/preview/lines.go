@@ -11,19 +11,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/redact"
 )
 
-// context is how many unchanged lines are shown around changed ones.
+// contextLines is the number of unchanged lines that are shown around changed ones.
 const contextLines = 3
 
-// Line is a line of a difference: its sign is '+', '-', ' ' or '@', which begins each part.
+// Line is a line of a diff. Its sign is '+', '-', ' ', or '@' for the header of a hunk.
 type Line struct {
 	Sign byte
 	Text string
 }
 
-// serverFields of metadata say nothing of what an object is.
+// serverFields are metadata fields that only the API server sets.
 var serverFields = []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"}
 
-// linesOf returns how an object is shown; none for one that does not exist.
+// linesOf returns the YAML lines of an object. It returns none for nil.
 func linesOf(obj map[string]any) ([]string, error) {
 	if obj == nil {
 		return nil, nil
@@ -35,7 +35,9 @@ func linesOf(obj map[string]any) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-// shown returns an object without what only the API server sets, nil for none. The status is left out of what is applied.
+// shown returns an object without the status and the fields that only the API server sets. It returns nil for nil.
+// The status is
+// omitted, because it is not applied.
 func shown(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
@@ -50,7 +52,8 @@ func shown(obj *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// Compare returns how an object differs, with the values of Secrets hidden; none if it does not. Either may be nil.
+// Compare returns the diff of an object with redacted Secrets. It returns none if the objects are equal. Either may
+// be nil.
 func Compare(before, after *unstructured.Unstructured) ([]Line, error) {
 	old, updated := shown(before), shown(after)
 	redact.Both(old, updated)
@@ -68,8 +71,10 @@ func Compare(before, after *unstructured.Unstructured) ([]Line, error) {
 	return hunks(script(a, b)), nil
 }
 
-// script returns all lines of two texts with their signs: the shortest way from one to the other (by the longest common
-// subsequence). What both have at their ends is taken off first, as the rest takes time and memory in proportion to the product.
+// script returns all lines of two texts with their signs. It is the shortest edit script, by the longest common
+// subsequence.
+// The common head and tail are removed first, because the rest needs time and memory in proportion to the product of
+// the lengths.
 func script(a, b []string) []Line {
 	head := 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {
@@ -90,15 +95,15 @@ func script(a, b []string) []Line {
 	return lines
 }
 
-// greatestProduct bounds the time and memory of a comparison; longer texts are shown as replaced as a whole.
-const greatestProduct = 25_000_000
+// maxProduct limits the time and memory of a comparison. Longer texts are shown as replaced as a whole.
+const maxProduct = 25_000_000
 
 func middle(a, b []string) []Line {
 	var lines []Line
-	if len(a)*len(b) > greatestProduct {
+	if len(a)*len(b) > maxProduct {
 		return append(signed('-', a), signed('+', b)...)
 	}
-	common := make([][]int32, len(a)+1) // common[i][j] is the length of what a[i:] and b[j:] have in common
+	common := make([][]int32, len(a)+1) // common[i][j] is the length of the longest common subsequence of a[i:] and b[j:]
 	for i := range common {
 		common[i] = make([]int32, len(b)+1)
 	}
@@ -134,7 +139,8 @@ func signed(sign byte, texts []string) []Line {
 	return lines
 }
 
-// hunks leaves out unchanged lines far from changed ones. A line with '@' says where each part begins, in both texts.
+// hunks removes unchanged lines far from changed ones. It adds a line with '@' before each hunk, with the line
+// numbers in both texts.
 func hunks(lines []Line) []Line {
 	keep := make([]bool, len(lines))
 	for i, line := range lines {

@@ -27,7 +27,8 @@ func TestHunks(t *testing.T) {
 	}
 }
 
-// TestScript checks that what is not added is the first text, and what is not removed the second one.
+// TestScript checks that the lines that are not added are the first text, and the lines that are not removed are the second
+// text.
 func TestScript(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() []string {
@@ -75,9 +76,9 @@ func TestCompareHidesSecrets(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, "-  password: '*** (before)'\n+  password: '*** (after)'\n") {
-		t.Errorf("it does not say what changed:\n%s", text)
+		t.Errorf("the changed field is missing:\n%s", text)
 	}
 	if lines, err := Compare(secret("b2xk", "1"), secret("b2xk", "2")); err != nil || len(lines) > 0 {
-		t.Errorf("what only the API server sets is shown: %v, %v", lines, err)
+		t.Errorf("fields that only the API server sets are shown: %v, %v", lines, err)
 	}
 }

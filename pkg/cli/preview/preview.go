@@ -31,18 +31,18 @@ import (
 // managedByDefault is the value of the managed-by label that a resource-manager sets by default.
 const managedByDefault = "gardener"
 
-// Settings are the relevant settings of the resource-manager. Empty ones are taken from the existing objects.
+// Settings are the relevant settings of the resource-manager. Empty ones are derived from the existing objects.
 type Settings struct {
 	ClusterID, ManagedBy string
 	// CollectsGarbage is set if the garbage collector is enabled.
 	CollectsGarbage bool
 }
 
-// Previewer computes what a resource-manager would do with ManagedResources. It reads shared data once.
+// Previewer computes what a resource-manager would change in ManagedResources. It reads shared data only once.
 type Previewer struct {
 	console  *console.Console
 	settings Settings
-	// secrets and proposed are the proposed objects, which are not in the cluster; proposed may be nil.
+	// secrets and proposed are proposed objects that override those in the cluster. proposed may be nil.
 	secrets  []*corev1.Secret
 	proposed *resourcesv1alpha1.ManagedResource
 	scalers  *tolerant
@@ -55,7 +55,8 @@ type Previewer struct {
 // identity distinguishes resource-managers.
 type identity struct{ class, clusterID, managedBy string }
 
-// NewPreviewer returns a previewer. The Secrets and the ManagedResource replace those in the cluster; the latter may be nil.
+// NewPreviewer returns a previewer. The Secrets and the ManagedResource override those in the cluster. The latter may
+// be nil.
 func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1alpha1.ManagedResource, secrets []*corev1.Secret,
 ) (*Previewer, error) {
 	target, err := c.Target()
@@ -76,8 +77,10 @@ func NewPreviewer(c *console.Console, settings Settings, proposed *resourcesv1al
 	}, nil
 }
 
-// Preview returns what would be done for a ManagedResource, and the target cluster with the simulated writes.
-func (p *Previewer) Preview(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*managedresource.Prospect, *dryrun.Cluster, error) {
+// Preview returns what would change for a ManagedResource, and the target cluster with the simulated writes.
+func (p *Previewer) Preview(
+	ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+) (*managedresource.Prospect, *dryrun.Cluster, error) {
 	settings := p.settings
 	settings.complete(ctx, mr, p.view)
 	reconciler, err := p.reconciler(mr.Namespace, identity{state.ClassOf(mr), settings.ClusterID, settings.ManagedBy})
@@ -118,15 +121,16 @@ func (p *Previewer) Result(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return found, nil
 }
 
-// WarnOfUnasked warns on standard error of the kinds for which the user may not send dry-run requests.
-func (p *Previewer) WarnOfUnasked() {
-	if unasked := p.cluster.Unasked(); len(unasked) > 0 {
-		slices.Sort(unasked)
-		p.console.Warn("Shown without the API server's defaults and webhooks, because you may not patch them: %s.", strings.Join(unasked, ", "))
+// WarnOfForbiddenDryRuns warns on standard error of the kinds for which the user may not send dry-run requests.
+func (p *Previewer) WarnOfForbiddenDryRuns() {
+	if forbidden := p.cluster.ForbiddenKinds(); len(forbidden) > 0 {
+		slices.Sort(forbidden)
+		p.console.Warn("Shown without the API server's defaults and webhooks, because you may not patch them: %s.", strings.Join(forbidden, ", "))
 	}
 }
 
-// Look returns an object before and after the changes, even if nothing would change. Both are nil if the object does not exist.
+// Look returns an object before and after the changes, even if nothing would change. Both versions are nil if it does
+// not exist.
 func (p *Previewer) Look(ctx context.Context, ref object.Ref) (*dryrun.Copy, error) {
 	if copied := p.cluster.Copy(ref.Key()); copied != nil && copied.Before != nil {
 		return copied, nil
@@ -168,9 +172,9 @@ func (p *Previewer) reconciler(namespace string, of identity) (*managedresource.
 	return p.reconcilers[of], nil
 }
 
-// complete takes empty settings from the marks of the resource-manager on existing objects.
+// complete derives empty settings from annotations and labels that the resource-manager set on existing objects.
 func (s *Settings) complete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, view *live.View) {
-	const looked = 20 // one is enough, but some may be deleted or belong to another owner
+	const looked = 20 // one object is sufficient, but some may be deleted or belong to another owner
 	if s.ClusterID == "" || s.ManagedBy == "" {
 		refs := snapshot.RefsOf(mr)
 		for _, found := range view.Fetch(ctx, refs[:min(len(refs), looked)]) {
@@ -194,8 +198,9 @@ func (s *Settings) complete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // errReadOnly is returned for all writes.
 var errReadOnly = errors.New("previews are read-only")
 
-// reader reads from the source cluster, with the proposed Secrets and ManagedResource. It writes nothing. Objects that the user may
-// not list in all namespaces are listed in the ManagedResource's own namespace.
+// reader reads from the source cluster and from the proposed Secrets and ManagedResource. It writes nothing. If the
+// user may not list
+// objects in all namespaces, it lists them in the ManagedResource's own namespace.
 type reader struct {
 	client.Client
 	console   *console.Console
@@ -284,7 +289,8 @@ func (t *tolerant) List(ctx context.Context, list client.ObjectList, options ...
 		err := t.Reader.List(ctx, found, options...)
 		switch {
 		case apierrors.IsForbidden(err):
-			t.console.Warn("Not taken into account, because you may not list them: HorizontalPodAutoscalers. Replicas that they set may be shown as changed.")
+			t.console.Warn("Not taken into account, because you may not list them: HorizontalPodAutoscalers. " +
+				"Replicas that they set may be shown as changed.")
 		case err != nil:
 			return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 		}

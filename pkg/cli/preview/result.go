@@ -1,4 +1,5 @@
-// Package preview computes what applying a ManagedResource would change, with the resource-manager's own plan and engine.
+// Package preview computes what applying a ManagedResource would change. It uses the resource-manager's own plan and
+// engine.
 package preview
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Verb is what would be done with an object.
+// Verb is the planned change of an object.
 type Verb string
 
 // The verbs.
@@ -32,7 +33,7 @@ const (
 	Nothing Verb = "nothing"
 )
 
-// signs are how verbs are shown.
+// signs are the symbols of verbs.
 var signs = map[Verb]string{Create: "+", Change: "~", Delete: "-", Replace: "±", Release: "~", Fail: "!", Wait: "…"}
 
 // styles are the colours of verbs.
@@ -48,7 +49,7 @@ type Result struct {
 	Changes   []Entry    `json:"changes"`
 	// Problems are unreadable manifests, and a deletion that the prune guard prevents.
 	Problems []string `json:"problems,omitempty"`
-	// Blocked is what the changes would wait for.
+	// Blocked is the reason why the changes would have to wait.
 	Blocked string `json:"blocked,omitempty"`
 	// Deleted is set if the ManagedResource would be deleted.
 	Deleted bool `json:"deleted,omitempty"`
@@ -63,7 +64,7 @@ type Entry struct {
 	Name       string `json:"name"`
 	Reason     string `json:"reason,omitempty"`
 	Error      string `json:"error,omitempty"`
-	// Diff is the difference, line by line.
+	// Diff is the diff, line by line.
 	Diff  string `json:"diff,omitempty"`
 	lines []Line
 	// Ref is the object.
@@ -75,7 +76,7 @@ func (r Result) Differs() bool {
 	return r.Deleted || len(r.Problems) > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool { return e.Verb != Nothing })
 }
 
-// entryOf returns the change of an object, given the decision about it and its simulated result.
+// entryOf returns the change of an object from the decision about it and its simulated result.
 func entryOf(forecast managedresource.Forecast, copied *dryrun.Copy) (Entry, error) {
 	e := Entry{
 		APIVersion: forecast.GroupVersion().String(), Kind: forecast.Kind, Namespace: forecast.Namespace, Name: forecast.Name,
@@ -83,7 +84,7 @@ func entryOf(forecast managedresource.Forecast, copied *dryrun.Copy) (Entry, err
 	}
 	if failure := forecast.Err; failure != nil {
 		e.Verb = Fail
-		// The object is named already.
+		// Remove the name of the object, which is printed already.
 		e.Error = strings.TrimPrefix(strings.TrimPrefix(failure.Error(), forecast.String()+": "), forecast.Key().String()+" ")
 		return e, nil
 	}
@@ -140,11 +141,11 @@ func textOf(lines []Line) string {
 	return text.String()
 }
 
-// PrintHead prints a summary, and what prevents changes.
+// PrintHead prints a summary, and the problems that prevent changes.
 func (r *Result) PrintHead(c *console.Console, summary string) error {
 	fmt.Fprintln(c.Screen, c.Screen.Paint(screen.Strong, fmt.Sprintf("ManagedResource %s/%s: %s", r.Namespace, r.Name, summary)))
 	if r.State == state.Suspended {
-		fmt.Fprintln(c.Screen, "It is suspended: these changes are made when it is resumed.")
+		fmt.Fprintln(c.Screen, "It is suspended: these changes will be made when it is resumed.")
 	}
 	for _, problem := range r.Problems {
 		if err := c.Screen.Paragraph("! ", screen.Bad, problem); err != nil {
@@ -157,7 +158,7 @@ func (r *Result) PrintHead(c *console.Console, summary string) error {
 	return nil
 }
 
-// PrintLines prints the difference.
+// PrintLines prints the diff.
 func (e *Entry) PrintLines(c *console.Console) error {
 	for _, line := range e.lines {
 		text := "    " + string(rune(line.Sign)) + screen.Harmless(line.Text)
@@ -173,13 +174,13 @@ func (e *Entry) PrintLines(c *console.Console) error {
 
 var lineStyles = map[byte]screen.Style{'+': screen.Good, '-': screen.Bad, '@': screen.Faint}
 
-// Sign is the symbol of the verb, empty for Nothing.
+// Sign returns the symbol of the verb. It is empty for Nothing.
 func (e *Entry) Sign() string { return signs[e.Verb] }
 
-// Style is the colour of the verb.
+// Style returns the style of the verb.
 func (e *Entry) Style() screen.Style { return styles[e.Verb] }
 
-// Title names the object.
+// Title returns the kind and name of the object.
 func (e *Entry) Title() string {
 	if e.Namespace == "" {
 		return e.Kind + " " + e.Name

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hidden stands for a value. Of one that differs it says which one it is.
+// hidden replaces a value. If a value differs, before and after replace the two versions.
 const (
 	hidden = "***"
 	before = "*** (before)"
 	after  = "*** (after)"
 )
 
-// lastApplied is where kubectl apply keeps the whole object.
+// lastApplied is the annotation in which kubectl apply stores the whole object.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
 // IsSecret reports whether an object is a Secret.
@@ -23,10 +23,10 @@ func IsSecret(obj map[string]any) bool {
 	return obj["kind"] == "Secret" && obj["apiVersion"] == "v1"
 }
 
-// One hides the values of a Secret, in place. Other objects stay as they are.
+// One redacts the values of a Secret, in place. It does not change other objects.
 func One(obj map[string]any) { Both(obj, nil) }
 
-// Both hides the values of a Secret before and after a change, in place, so that the changes remain visible. Either may be nil.
+// Both redacts the values of a Secret before and after a change, in place. Changes remain visible. Either may be nil.
 func Both(old, updated map[string]any) {
 	if !IsSecret(old) && !IsSecret(updated) {
 		return

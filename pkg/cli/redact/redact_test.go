@@ -25,7 +25,7 @@ func TestOne(t *testing.T) {
 	}
 	other := object{"apiVersion": "v1", "kind": "ConfigMap", "data": object{"colour": "blue"}}
 	if One(other); !reflect.DeepEqual(other["data"], object{"colour": "blue"}) {
-		t.Errorf("a ConfigMap is hidden: %v", other)
+		t.Errorf("a ConfigMap is redacted: %v", other)
 	}
 	One(object{"apiVersion": "v1", "kind": "Secret", "data": "not a map", "metadata": nil}) // must not panic
 }

@@ -1,5 +1,6 @@
-// Package relations words the fields of ManagedResources that say what they wait for and which fields of objects are sent when, and reads
-// the same from flags.
+// Package relations formats and parses the fields of ManagedResources that specify dependencies, the order of
+// deletion, and
+// fields that are sent only when their object changes.
 package relations
 
 import (
@@ -15,18 +16,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// Relations are those of a ManagedResource, for the JSON and YAML output.
+// Relations are the relations of a ManagedResource in the JSON and YAML output.
 type Relations struct {
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// DeletedAfter is what deleteAfter names. It is empty and not nil if the deletion waits for nothing.
+	// DeletedAfter are the names in deleteAfter. It is empty and not nil if the deletion waits for no ManagedResource.
 	DeletedAfter []string `json:"deletedAfter,omitzero"`
-	// OnlyOnChange are the rules for fields that are sent with changes only.
+	// OnlyOnChange are the rules for fields that are sent only when their object changes.
 	OnlyOnChange []string `json:"onlyOnChange,omitempty"`
 	// FinalizeDeletionAfter is the value of the annotation, if it is a positive duration.
 	FinalizeDeletionAfter string `json:"finalizeDeletionAfter,omitempty"`
 }
 
-// Dependency is one of a ManagedResource, with its defaults.
+// Dependency is a dependency of a ManagedResource, with defaults.
 type Dependency struct {
 	Name  string                            `json:"name"`
 	Until resourcesv1alpha1.DependencyUntil `json:"until"`
@@ -59,8 +60,9 @@ func Of(mr *resourcesv1alpha1.ManagedResource) Relations {
 	return relations
 }
 
-// FinalizesAfter returns how long after the beginning of its deletion the finalizers of the objects of a ManagedResource are removed; zero
-// for never. An annotation that is not a positive duration has no effect.
+// FinalizesAfter returns how long after the start of its deletion the finalizers of the objects of a ManagedResource
+// are removed.
+// It returns zero for never. An annotation that is not a positive duration has no effect.
 func FinalizesAfter(mr *resourcesv1alpha1.ManagedResource) time.Duration {
 	after, err := time.ParseDuration(mr.Annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter])
 	if err != nil || after <= 0 {
@@ -69,7 +71,7 @@ func FinalizesAfter(mr *resourcesv1alpha1.ManagedResource) time.Duration {
 	return after
 }
 
-// Required says what a dependency must have reached.
+// Required describes the state that a dependency must have reached.
 func (d Dependency) Required() string {
 	text := "must be applied and healthy"
 	switch d.Until {
@@ -79,12 +81,12 @@ func (d Dependency) Required() string {
 		text = "must be applied, healthy and rolled out"
 	}
 	if d.For == resourcesv1alpha1.ForCreation {
-		text += "; changes after the creation do not wait"
+		text += "; changes after the creation do not wait for it"
 	}
 	return text
 }
 
-// String returns a dependency as ParseDependency reads it, without defaults.
+// String returns a dependency in the format of ParseDependency, without defaults.
 func (d Dependency) String() string {
 	text := d.Name
 	if d.Until != resourcesv1alpha1.UntilHealthy {
@@ -96,13 +98,13 @@ func (d Dependency) String() string {
 	return text
 }
 
-// ParseDependency reads [NAMESPACE/]NAME[:UNTIL][:FOR]. The namespace is that of a name without one.
+// ParseDependency parses [NAMESPACE/]NAME[:UNTIL][:FOR]. A name without a namespace is in the given namespace.
 func ParseDependency(text, namespace string) (resourcesv1alpha1.Dependency, error) {
 	parts := strings.Split(text, ":")
 	name := console.ParseName(parts[0], namespace)
 	dependency := resourcesv1alpha1.Dependency{Namespace: name.Namespace, Name: name.Name}
 	if name.Name == "" {
-		return dependency, fmt.Errorf("the dependency %q has no name: write [NAMESPACE/]NAME[:UNTIL][:FOR]", text)
+		return dependency, fmt.Errorf("the dependency %q has no name: use [NAMESPACE/]NAME[:UNTIL][:FOR]", text)
 	}
 	for _, part := range parts[1:] {
 		until, which := resourcesv1alpha1.DependencyUntil(part), resourcesv1alpha1.DependencyFor(part)
@@ -112,34 +114,38 @@ func ParseDependency(text, namespace string) (resourcesv1alpha1.Dependency, erro
 		case dependency.For == "" && slices.Contains(fors, which):
 			dependency.For = which
 		default:
-			return dependency, fmt.Errorf("the dependency %q has %q: after the name, write one of Applied, Healthy, RolledOut, and one of Creation, Changes", text, part)
+			return dependency, fmt.Errorf("the dependency %q has an invalid %q: after the name, use one of Applied, Healthy, RolledOut, "+
+				"and one of Creation, Changes", text, part)
 		}
 	}
 	return dependency, nil
 }
 
 var (
-	untils = []resourcesv1alpha1.DependencyUntil{resourcesv1alpha1.UntilApplied, resourcesv1alpha1.UntilHealthy, resourcesv1alpha1.UntilRolledOut}
-	fors   = []resourcesv1alpha1.DependencyFor{resourcesv1alpha1.ForCreation, resourcesv1alpha1.ForChanges}
+	untils = []resourcesv1alpha1.DependencyUntil{
+		resourcesv1alpha1.UntilApplied, resourcesv1alpha1.UntilHealthy, resourcesv1alpha1.UntilRolledOut,
+	}
+	fors = []resourcesv1alpha1.DependencyFor{resourcesv1alpha1.ForCreation, resourcesv1alpha1.ForChanges}
 )
 
-// ParseReference reads [NAMESPACE/]NAME. The namespace is that of a name without one.
+// ParseReference parses [NAMESPACE/]NAME. A name without a namespace is in the given namespace.
 func ParseReference(text, namespace string) (resourcesv1alpha1.ManagedResourceReference, error) {
 	name := console.ParseName(text, namespace)
 	if name.Name == "" || strings.Contains(name.Name, ":") {
-		return resourcesv1alpha1.ManagedResourceReference{}, fmt.Errorf("%q is not the name of a ManagedResource: write [NAMESPACE/]NAME", text)
+		return resourcesv1alpha1.ManagedResourceReference{}, fmt.Errorf("%q is not the name of a ManagedResource: use [NAMESPACE/]NAME", text)
 	}
 	return resourcesv1alpha1.ManagedResourceReference{Namespace: name.Namespace, Name: name.Name}, nil
 }
 
-// ParseRule reads [KIND[.GROUP][/NAME]:]PATH.
+// ParseRule parses [KIND[.GROUP][/NAME]:]PATH.
 func ParseRule(text string) (resourcesv1alpha1.IgnoreRule, error) {
 	selector, path, found := strings.Cut(text, ":")
 	if strings.HasPrefix(text, "/") {
 		selector, path, found = "", text, true
 	}
 	if !found || !strings.HasPrefix(path, "/") {
-		return resourcesv1alpha1.IgnoreRule{}, fmt.Errorf("%q does not name a field: write [KIND[.GROUP][/NAME]:]PATH, with a JSON pointer such as "+
+		return resourcesv1alpha1.IgnoreRule{}, fmt.Errorf("%q does not name a field: "+
+			"use [KIND[.GROUP][/NAME]:]PATH, with a JSON pointer such as "+
 			"/metadata/annotations/gardener.cloud~1operation", text)
 	}
 	rule := resourcesv1alpha1.IgnoreRule{Paths: []string{path}}
@@ -148,7 +154,7 @@ func ParseRule(text string) (resourcesv1alpha1.IgnoreRule, error) {
 	return rule, nil
 }
 
-// textOf returns a rule as ParseRule reads it, once for each path.
+// textOf returns a rule in the format of ParseRule, once for each path.
 func textOf(rule resourcesv1alpha1.IgnoreRule) []string {
 	selector := rule.Kind
 	if rule.Group != "" {
@@ -167,8 +173,9 @@ func textOf(rule resourcesv1alpha1.IgnoreRule) []string {
 	return texts
 }
 
-// Dependents returns the names of ManagedResources that the deletion of one waits for, among others: those in deleteAfter, or else those that
-// depend on it.
+// Dependents returns the names of the ManagedResources that the deletion of mr waits for: those in deleteAfter, or
+// else those among
+// the others that depend on it.
 func Dependents(mr *resourcesv1alpha1.ManagedResource, others []resourcesv1alpha1.ManagedResource) []types.NamespacedName {
 	named, set := mr.DeletedAfter()
 	own := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}

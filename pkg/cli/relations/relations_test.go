@@ -24,7 +24,7 @@ func managedResource(name string, dependsOn ...string) *resourcesv1alpha1.Manage
 	return mr
 }
 
-// TestDependencies: what is read is written in the same way.
+// TestDependencies checks that a parsed dependency is written in the same form.
 func TestDependencies(t *testing.T) {
 	for text, want := range map[string]string{
 		"base":                            "garden/base",
@@ -35,9 +35,9 @@ func TestDependencies(t *testing.T) {
 		"base:Creation":                   "garden/base:Creation",
 		"base:RolledOut:Creation":         "garden/base:RolledOut:Creation",
 		"base:Creation:RolledOut":         "garden/base:RolledOut:Creation",
-		"garden/base:RolledOut:Creation:": "has \"\"",
-		"base:applied":                    "has \"applied\": after the name, write one of Applied",
-		"base:Applied:Healthy":            "has \"Healthy\"",
+		"garden/base:RolledOut:Creation:": "has an invalid \"\"",
+		"base:applied":                    "has an invalid \"applied\": after the name, use one of Applied",
+		"base:Applied:Healthy":            "has an invalid \"Healthy\"",
 		":Applied":                        "has no name",
 		"seed/":                           "has no name",
 	} {
@@ -51,7 +51,7 @@ func TestDependencies(t *testing.T) {
 		mr := managedResource("shop")
 		mr.Spec.DependsOn = []resourcesv1alpha1.Dependency{dependency}
 		if got := Of(mr).DependsOn[0].String(); got != want {
-			t.Errorf("%s has become %s, not %s", text, got, want)
+			t.Errorf("%s is written as %s, want %s", text, got, want)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestRules(t *testing.T) {
 	} {
 		got, err := ParseRule(text)
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s has become %+v: %v", text, got, err)
+			t.Errorf("%s is parsed as %+v: %v", text, got, err)
 		}
 		if again := textOf(got); len(again) != 1 || again[0] != text {
 			t.Errorf("%s is written as %v", text, again)
@@ -93,7 +93,7 @@ func TestRelations(t *testing.T) {
 		`{}`:                  managedResource("plain"),
 	} {
 		if got, err := json.Marshal(Of(mr)); err != nil || string(got) != want {
-			t.Errorf("%s, not %s: %v", got, want, err)
+			t.Errorf("got %s, want %s: %v", got, want, err)
 		}
 	}
 	for _, text := range []string{"", "1", "-1h", "0s", "soon"} {
@@ -117,7 +117,7 @@ func TestDependents(t *testing.T) {
 		mr := managedResource("base")
 		mr.Spec.DeleteAfter = test.after
 		if got := Dependents(mr, others); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: %v, not %v", name, got, test.want)
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }

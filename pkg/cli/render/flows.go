@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/shoot"
 )
 
-// flows are all that can be rendered. A new flow is added here.
+// flows are all flows that can be rendered. Add a new flow here.
 func flows() []flow.Renderer {
 	return []flow.Renderer{sites.Renderer(), seed.Renderer(), shoot.Renderer(), etcd.Renderer()}
 }

@@ -1,4 +1,4 @@
-// Package render is the command that prints what a flow would emit, without a cluster.
+// Package render provides the command that prints what a flow would emit, without a cluster.
 package render
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// Settings are those of the flow's program.
+// Settings are settings of the flow's program.
 type Settings struct {
 	class, version string
 }
@@ -38,19 +38,19 @@ type options struct {
 	objects bool
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command render.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "render -f PATH...",
 		Short: "Show what a flow would emit, without a cluster",
-		Long: `Shows what a flow would emit for the objects that declare its owners: the ManagedResources with their Secrets, in the order in which
-the flow writes them, or the objects in them with --objects. It needs no cluster, and writes YAML that kubectl apply and Git take.
+		Long: `Shows what a flow would emit for the objects that declare its owners: the ManagedResources with their Secrets, in the order in
+which the flow writes them, or with --objects the objects in them. It needs no cluster, and prints YAML for kubectl apply and Git.
 
-The files contain the declarations, and optionally what the flow would observe in a cluster, such as extension objects with their status.
-What cannot be computed from the files is left out, and the reason is written to standard error.
+The files contain the declarations, and optionally objects that the flow would observe in a cluster, such as extension objects with
+their status. ManagedResources that cannot be computed from the files are omitted, and the reason is printed on standard error.
 
-A declaration that was read from a cluster has a UID. With it, the flow in that cluster takes what is rendered for its own.
+A declaration that was read from a cluster has a UID. With it, the flow in that cluster treats the rendered objects as its own.
 
 Flows: ` + described(),
 		Example: `  # the ManagedResources of a site
@@ -59,7 +59,7 @@ Flows: ` + described(),
   # the objects in them
   kubectl mr render -f site.yaml --objects
 
-  # what a flow emits in a cluster, with what it observes there
+  # render the output of a flow in a cluster, with objects that it observes there
   kubectl get configmap/site infrastructure/site -o yaml | kubectl mr render -f -
 
   # compare with a cluster
@@ -78,7 +78,7 @@ Flows: ` + described(),
 	return command
 }
 
-// described lists the flows with what declares their owners.
+// described lists the flows and their declarations.
 func described() string {
 	var texts []string
 	for _, f := range flows() {
@@ -112,7 +112,7 @@ func (o *options) run(c *console.Console) error {
 	return create.WriteObjects(c, o.output.Format, objects)
 }
 
-// Result is what flows would do.
+// Result contains the planned changes of flows.
 type Result struct {
 	Bundles []flow.Rendered
 	// Tombstones are the bundles that would be deleted.
@@ -122,10 +122,11 @@ type Result struct {
 // Emitted returns the bundles that a flow has emitted for the owner that an object declares.
 type Emitted func(flow string, declaration *unstructured.Unstructured) ([]flow.Key, error)
 
-// nothingEmitted is the answer without a cluster.
+// nothingEmitted is used without a cluster.
 func nothingEmitted(string, *unstructured.Unstructured) ([]flow.Key, error) { return nil, nil }
 
-// Read returns what flows would do for the declarations in files. It warns on standard error of what is held.
+// Read returns the planned changes of flows for the declarations in files. It warns on standard error about held
+// bundles.
 func Read(c *console.Console, paths []string, settings Settings, emitted Emitted) (*Result, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("specify the declarations with -f")
@@ -152,7 +153,9 @@ func Read(c *console.Console, paths []string, settings Settings, emitted Emitted
 			if object.GetNamespace() == "" && !renderer.ClusterScoped {
 				object.SetNamespace(namespace)
 			}
-			inputs := flow.RenderInputs{Declaration: object, Others: objects, Class: settings.class, Version: settings.version, Now: time.Now()}
+			inputs := flow.RenderInputs{
+				Declaration: object, Others: objects, Class: settings.class, Version: settings.version, Now: time.Now(),
+			}
 			if inputs.Emitted, err = emitted(renderer.Flow, object); err != nil {
 				return nil, err
 			}
@@ -167,7 +170,7 @@ func Read(c *console.Console, paths []string, settings Settings, emitted Emitted
 	return all, nil
 }
 
-// add adds what a flow would do for a declaration.
+// add adds the planned changes of a flow for a declaration.
 func (r *Result) add(c *console.Console, renderer flow.Renderer, inputs flow.RenderInputs) error {
 	declaration := inputs.Declaration
 	what := declaration.GetKind() + " " + declaration.GetName()
@@ -183,7 +186,7 @@ func (r *Result) add(c *console.Console, renderer flow.Renderer, inputs flow.Ren
 		return fmt.Errorf("render %s: %w", what, err)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(held), flow.Key.Compare) {
-		c.Warn("%s is left out: %s.", key, held[key])
+		c.Warn("%s is omitted: %s.", key, held[key])
 	}
 	r.Bundles = append(r.Bundles, rendered...)
 	r.Tombstones = append(r.Tombstones, plan.Deletions()...)

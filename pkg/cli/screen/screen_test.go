@@ -58,7 +58,7 @@ func TestPrintFits(t *testing.T) {
 		}
 		for _, line := range lines {
 			if count := utf8.RuneCountInString(line); width > 0 && count > width {
-				t.Errorf("width %d: a line has %d: %s", width, count, line)
+				t.Errorf("width %d: a line has %d characters: %s", width, count, line)
 			}
 			if strings.TrimRight(line, " ") != line {
 				t.Errorf("width %d: a line ends in spaces: %q", width, line)
@@ -70,7 +70,7 @@ func TestPrintFits(t *testing.T) {
 			}
 		}
 		if fits := width == 0 || width == 120; fits && strings.Contains(out.String(), ellipsis) {
-			t.Errorf("width %d: something is cut:\n%s", width, &out)
+			t.Errorf("width %d: text is truncated:\n%s", width, &out)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestColours(t *testing.T) {
 		t.Errorf("%q, want %q", &coloured, want)
 	}
 	if screen := Of(&plain); screen.Colours || screen.Width != 0 {
-		t.Errorf("a buffer is taken for a terminal: %+v", screen)
+		t.Errorf("a buffer counts as a terminal: %+v", screen)
 	}
 }
 

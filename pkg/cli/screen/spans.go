@@ -11,7 +11,8 @@ type Span struct {
 	Style Style
 }
 
-// Lines returns what a function writes to a screen of a width, line by line, for programs that put lines on the terminal themselves.
+// Lines returns the lines that a function writes to a screen of this width. It is for programs that control the
+// terminal themselves.
 func Lines(width int, write func(Screen) error) ([][]Span, error) {
 	var written bytes.Buffer
 	if err := write(Screen{Writer: &written, Width: width, Colours: true}); err != nil {
@@ -24,7 +25,7 @@ func Lines(width int, write func(Screen) error) ([][]Span, error) {
 	return lines, nil
 }
 
-// styles are the styles of the ANSI sequences.
+// styles are the styles by their ANSI codes.
 var styles = func() map[string]Style {
 	styles := make(map[string]Style, len(codes))
 	for style, code := range codes {
@@ -33,7 +34,8 @@ var styles = func() map[string]Style {
 	return styles
 }()
 
-// spans takes a line apart that consists of what Paint returned. Texts have no escape characters, which Harmless leaves out.
+// spans splits a line that consists of results of Paint. The texts contain no escape characters, because Harmless
+// removes them.
 func spans(line string) []Span {
 	var found []Span
 	add := func(text string, style Style) {

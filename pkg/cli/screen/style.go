@@ -1,4 +1,4 @@
-// Package screen lays texts out for people: tables and trees that fit the terminal, colours where there are any.
+// Package screen formats text: tables and trees that fit the terminal, and colours if the terminal has them.
 package screen
 
 import (
@@ -9,19 +9,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Style is what a text means, which its colour shows.
+// Style is the meaning of a text, which its colour shows.
 type Style int
 
 // The styles.
 const (
 	Plain Style = iota
-	// Good is for what is as it should be.
+	// Good is for the desired state.
 	Good
-	// Busy is for what is under way.
+	// Busy is for work in progress.
 	Busy
-	// Bad is for what is wrong.
+	// Bad is for problems.
 	Bad
-	// Faint is for what matters least.
+	// Faint is for less important text.
 	Faint
 	// Strong is for headings.
 	Strong
@@ -30,17 +30,18 @@ const (
 // codes are the ANSI sequences (ECMA-48, Select Graphic Rendition) of the styles.
 var codes = map[Style]string{Good: "32", Busy: "33", Bad: "31", Faint: "2", Strong: "1"}
 
-// Screen is what is written to.
+// Screen is the output of a command.
 type Screen struct {
 	io.Writer
-	// Width is how many characters a line may have; 0 for any number.
+	// Width is the maximum number of characters of a line. It is 0 for no limit.
 	Width int
-	// Colours says whether texts are coloured.
+	// Colours enables colours.
 	Colours bool
 }
 
-// Of returns the screen of a writer: lines are cut to the width of a terminal only, and colours are for terminals whose user
-// wants them (https://no-color.org).
+// Of returns the screen of a writer. Only terminals limit the width of lines. Only terminals have colours, unless the
+// user disables
+// them (https://no-color.org).
 func Of(writer io.Writer) Screen {
 	file, is := terminalOf(writer)
 	if !is {
@@ -61,13 +62,13 @@ func terminalOf(writer io.Writer) (file *os.File, is bool) {
 	return file, is && term.IsTerminal(int(file.Fd()))
 }
 
-// IsTerminal reports whether a person looks at the screen, whatever is known of its size.
+// IsTerminal reports whether the output is a terminal, even if its size is unknown.
 func (s Screen) IsTerminal() bool {
 	_, is := terminalOf(s.Writer)
 	return is
 }
 
-// Paint returns a text in the colour of a style, if there are colours.
+// Paint returns a text in the colour of a style, if the screen has colours.
 func (s Screen) Paint(style Style, text string) string {
 	code, coloured := codes[style]
 	if !s.Colours || !coloured || text == "" {

@@ -13,13 +13,14 @@ const gap = 2
 // Column is a column of a table.
 type Column struct {
 	Header string
-	// Least is how narrow the column may become on a narrow screen; 0 if it may not be narrowed.
+	// Least is the minimum width of the column on a narrow screen. It is 0 if the column must not be cut.
 	Least int
-	// Middle has the middle of longer texts left out, not the end.
+	// Middle cuts longer texts in the middle, not at the end.
 	Middle bool
-	// Spare says that the column may be left out on a narrow screen; of several the one with the greatest number goes first.
+	// Spare is greater than 0 if the column may be omitted on a narrow screen. The column with the greatest number is
+	// omitted first.
 	Spare int
-	// wide is how wide the column is at least, where there is room.
+	// wide is the minimum width of the column if the screen has enough space.
 	wide int
 }
 
@@ -38,15 +39,16 @@ func Text(texts ...string) []Cell {
 	return cells
 }
 
-// Table is a table, with a header unless all columns go without.
+// Table is a table with a header.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	// Bare leaves out the header.
+	// Bare omits the header.
 	Bare bool
 }
 
-// Print writes a table. What is too wide for the screen is narrowed: columns that may be are cut, then left out.
+// Print prints a table. If it is too wide for the screen, Print cuts columns, and then omits columns, as far as they
+// allow it.
 func (s Screen) Print(table Table) error {
 	for _, row := range table.Rows {
 		for i := range row {
@@ -99,10 +101,10 @@ func (s Screen) printRow(columns []Column, widths []int, row []Cell) error {
 	return err
 }
 
-// Width is how wide the table is if nothing is cut.
+// Width returns the width of the table if nothing is cut.
 func (t Table) Width() int { return total(t.fit(0)) }
 
-// fit returns how wide each column is; 0 for those that are left out.
+// fit returns the width of each column. It is 0 for omitted columns.
 func (t Table) fit(width int) []int {
 	widths := make([]int, len(t.Columns))
 	for i, column := range t.Columns {
@@ -130,7 +132,7 @@ func (t Table) fit(width int) []int {
 	return widths
 }
 
-// narrow cuts columns that may be cut, the widest first, until the table fits or none is left to cut.
+// narrow cuts the widest columns that may be cut, until the table fits or no column can be cut any further.
 func narrow(columns []Column, widths []int, width int) {
 	for total(widths) > width {
 		widest := -1
@@ -146,7 +148,7 @@ func narrow(columns []Column, widths []int, width int) {
 	}
 }
 
-// widen gives the room that columns left to those that were cut.
+// widen distributes the space of omitted columns to columns that were cut.
 func (t Table) widen(widths []int, width int) {
 	full := t.fit(0)
 	for total(widths) < width {
@@ -182,7 +184,8 @@ func total(widths []int) int {
 	return sum
 }
 
-// Steady returns the table with columns, by their headers, at least so wide that rows printed one by one are aligned.
+// Steady returns the table with minimum widths of columns, by their headers, so that rows that are printed one by one
+// are aligned.
 func (t Table) Steady(widths map[string]int) Table {
 	columns := slices.Clone(t.Columns)
 	for i := range columns {

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,12 +9,12 @@ import (
 
 const ellipsis = "…"
 
-// OneLine puts a text on one line, without characters that steer a terminal: what objects say comes from others.
+// OneLine puts a text on one line, without control characters, because texts of objects are not trusted.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(Harmless(text)), " ")
 }
 
-// Harmless returns a text without characters that steer a terminal, other than line ends and tabs.
+// Harmless removes control characters, except newlines and tabs, from a text.
 func Harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || !unicode.IsControl(r) && r != utf8.RuneError {
@@ -21,6 +22,14 @@ func Harmless(text string) string {
 		}
 		return -1
 	}, text)
+}
+
+// Count returns a number with a noun, such as "1 object" or "2 objects".
+func Count(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
 }
 
 // CutEnd shortens a text to a maximum of characters by removing its end.
@@ -31,7 +40,8 @@ func CutEnd(text string, width int) string {
 	return text
 }
 
-// CutMiddle shortens a text to a maximum of characters by removing its middle: names differ at both ends.
+// CutMiddle shortens a text to a maximum of characters by removing its middle, because names often differ at their
+// ends.
 func CutMiddle(text string, width int) string {
 	characters := []rune(text)
 	if len(characters) <= width || width <= 0 {
@@ -42,8 +52,9 @@ func CutMiddle(text string, width int) string {
 	return string(characters[:head]) + ellipsis + string(characters[len(characters)-tail:])
 }
 
-// Wrap breaks a text into lines of at most width characters, at spaces where there are any. Its own line ends are kept. A width
-// of 0 leaves lines as they are.
+// Wrap breaks a text into lines of at most width characters, at spaces if possible. It keeps the newlines of the
+// text. If the width
+// is 0, Wrap does not break lines.
 func Wrap(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimRight(Harmless(text), "\n"), "\n") {
@@ -69,7 +80,7 @@ func wrapLine(line string, width int) []string {
 	return append(lines, line)
 }
 
-// Paragraph writes lines, each after an indent, broken to the width of the screen.
+// Paragraph prints a text with an indent, wrapped to the width of the screen.
 func (s Screen) Paragraph(indent string, style Style, text string) error {
 	width := 0
 	if s.Width > 0 {

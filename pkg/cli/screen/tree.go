@@ -1,14 +1,13 @@
 package screen
 
-// Node is an object in a tree: its name, what is said of it in columns of its own, and what is below it.
+// Node is an object in a tree, with its name, additional columns and children.
 type Node struct {
 	Name     Cell
 	Cells    []Cell
 	Children []Node
 }
 
-// PrintTrees writes trees, with what is said of their objects aligned in columns. The first column is that of the names. Trees
-// after the first one follow an empty line.
+// PrintTrees prints trees as a table whose first column contains the names. It prints an empty line between trees.
 func (s Screen) PrintTrees(columns []Column, trees []Node) error {
 	table := Table{Columns: columns}
 	for i, tree := range trees {
@@ -20,7 +19,8 @@ func (s Screen) PrintTrees(columns []Column, trees []Node) error {
 	return s.Print(table)
 }
 
-// appendTree appends one row for every object of a tree. The prefix goes before its name, the indent before what is below it.
+// appendTree appends one row for every object of a tree. It puts the prefix before the name, and the indent before
+// its children.
 func appendTree(rows [][]Cell, prefix, indent string, tree Node) [][]Cell {
 	name := tree.Name
 	name.Text = prefix + name.Text

@@ -23,10 +23,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
-// maxDepth bounds trees, whatever the owner references say.
+// maxDepth limits the depth of trees, in case of cyclic owner references.
 const maxDepth = 8
 
-// The kinds that Kubernetes' controllers make.
+// The kinds that Kubernetes' controllers create.
 var (
 	replicaSets    = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 	jobs           = batchv1.SchemeGroupVersion.WithKind("Job")
@@ -34,7 +34,9 @@ var (
 	pods           = corev1.SchemeGroupVersion.WithKind("Pod")
 )
 
-// ownedBy returns the kinds of what objects of a kind own, directly or not. Controllers of custom resources mostly make workloads.
+// ownedBy returns the kinds that objects of a kind own, directly or indirectly. Controllers of custom resources
+// mostly create
+// workloads.
 func ownedBy(gk schema.GroupKind) []schema.GroupVersionKind {
 	switch gk {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
@@ -58,8 +60,9 @@ func ownedBy(gk schema.GroupKind) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Below reads what objects own and puts it below them. Only kinds that may be there are listed, in the namespaces of the objects.
-// ReplicaSets of former revisions, which have no Pods, are left out unless all are asked for.
+// Below reads the objects that the roots own and adds them as children. It lists only possible kinds, in the
+// namespaces of the
+// roots. It omits ReplicaSets of former revisions, which have no Pods, unless all is set.
 func (r *Reader) Below(ctx context.Context, roots []*Object, all bool) {
 	namespaces := map[schema.GroupVersionKind]map[string]bool{}
 	for _, root := range roots {
@@ -106,7 +109,7 @@ func (r *Reader) Below(ctx context.Context, roots []*Object, all bool) {
 	}
 }
 
-// placesFor returns where a kind is listed: in each namespace, or in all at once if there are many.
+// placesFor returns the namespaces in which to list a kind, or all namespaces at once if there are many.
 func (r *Reader) placesFor(gvk schema.GroupVersionKind, namespaces map[string]bool) []place {
 	if len(namespaces) >= everywhereFrom {
 		return []place{{gvk, ""}}
@@ -118,7 +121,8 @@ func (r *Reader) placesFor(gvk schema.GroupVersionKind, namespaces map[string]bo
 	return places
 }
 
-// listAll lists a kind. What may not be listed in all namespaces is listed in those that matter.
+// listAll lists a kind. If the user may not list it in all namespaces, listAll lists it in each of the given
+// namespaces.
 func (r *Reader) listAll(ctx context.Context, at place, namespaces map[string]bool) []*Object {
 	objects, err := r.list(ctx, at, "")
 	switch {
@@ -143,7 +147,8 @@ func isFormer(object *Object) bool {
 	return is && ptr.Deref(set.Spec.Replicas, 1) == 0 && set.Status.Replicas == 0
 }
 
-// adopt puts below an object what it owns. An object of the inventory is shown as such, and not below another one.
+// adopt adds the owned objects of an object as its children. It skips objects of the inventory, which are shown on
+// their own.
 func adopt(parent *Object, owned map[types.UID][]*Object, inventory map[types.UID]bool, depth int) {
 	if depth == 0 {
 		return
@@ -152,7 +157,7 @@ func adopt(parent *Object, owned map[types.UID][]*Object, inventory map[types.UI
 		if inventory[child.Meta.UID] {
 			continue
 		}
-		copied := *child // an object with several owners is below each of them
+		copied := *child // an object with several owners becomes a child of each of them
 		copied.Children = nil
 		adopt(&copied, owned, inventory, depth-1)
 		parent.Children = append(parent.Children, &copied)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// detailOf summarizes the state of an object in a few words; empty for kinds without a state.
+// detailOf summarizes the state of an object in a few words. It is empty for kinds without a state.
 func detailOf(obj runtime.Object) string {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
@@ -45,7 +45,7 @@ func detailOf(obj runtime.Object) string {
 
 func readiness(ready, wanted int32) string { return fmt.Sprintf("%d/%d ready", ready, wanted) }
 
-// podDetail says why a Pod does not run, or where it does and how often it was restarted.
+// podDetail returns why a Pod does not run, or its node and its number of restarts.
 func podDetail(pod *corev1.Pod) string {
 	if reason := stuckReason(pod); reason != "" {
 		return reason
@@ -64,7 +64,8 @@ func podDetail(pod *corev1.Pod) string {
 	return text
 }
 
-// stuckReason says why a Pod does not run; empty if it runs, or if its status does not say why.
+// stuckReason returns why a Pod does not run. It is empty if the Pod runs, or if its status does not contain a
+// reason.
 func stuckReason(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -73,11 +74,12 @@ func stuckReason(pod *corev1.Pod) string {
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		switch {
-		case status.State.Waiting != nil && status.State.Waiting.Reason != "ContainerCreating" && status.State.Waiting.Reason != "PodInitializing" &&
-			status.State.Waiting.Reason != "":
+		case status.State.Waiting != nil && status.State.Waiting.Reason != "ContainerCreating" &&
+			status.State.Waiting.Reason != "PodInitializing" && status.State.Waiting.Reason != "":
 			return fmt.Sprintf("container %s: %s: %s", status.Name, status.State.Waiting.Reason, status.State.Waiting.Message)
 		case status.State.Terminated != nil && status.State.Terminated.ExitCode != 0:
-			return fmt.Sprintf("container %s: ended with %s (exit code %d)", status.Name, status.State.Terminated.Reason, status.State.Terminated.ExitCode)
+			ended := status.State.Terminated
+			return fmt.Sprintf("container %s: ended with %s (exit code %d)", status.Name, ended.Reason, ended.ExitCode)
 		}
 	}
 	if pod.Status.Reason != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
-// Event is what was reported of an object.
+// Event is an Event about an object, for output.
 type Event struct {
 	Last     time.Time `json:"last"`
 	Type     string    `json:"type"`
@@ -29,7 +29,7 @@ type Event struct {
 	Reporter string    `json:"reporter,omitempty"`
 }
 
-// ListEvents reads the Events of a namespace, page by page, those that fields select or all.
+// ListEvents reads the Events of a namespace that match the field selector, page by page.
 func ListEvents(ctx context.Context, getter corev1client.EventsGetter, namespace string, selected fields.Set) ([]corev1.Event, error) {
 	var all []corev1.Event
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: fields.SelectorFromSet(selected).String()}
@@ -45,7 +45,8 @@ func ListEvents(ctx context.Context, getter corev1client.EventsGetter, namespace
 	}
 }
 
-// EventNamespaces returns the namespaces with the Events about objects: those of cluster-scoped ones are in namespace default.
+// EventNamespaces returns the namespaces of Events about objects. Events about cluster-scoped objects are in
+// namespace default.
 func EventNamespaces(objects []*Object) []string {
 	var namespaces []string
 	for _, object := range objects {
@@ -60,8 +61,9 @@ func EventNamespaces(objects []*Object) []string {
 	return namespaces
 }
 
-// EventsAbout returns those of the Events that are about objects, or what is below them, the latest one last. Events about Pods
-// and the like of a workload count, too, if these are gone: their names begin with the name of the workload.
+// EventsAbout returns the Events about objects and their children, the latest last. It includes Events about deleted
+// Pods and other
+// deleted children of a workload, whose names begin with the name of the workload.
 func EventsAbout(events []corev1.Event, objects []*Object) []corev1.Event {
 	uids := map[types.UID]bool{}
 	type name struct{ kind, namespace, name string }
@@ -93,7 +95,7 @@ func EventsAbout(events []corev1.Event, objects []*Object) []corev1.Event {
 	return about
 }
 
-// Describe returns an Event for people.
+// Describe converts an Event for output.
 func Describe(event corev1.Event) Event {
 	count := event.Count
 	if event.Series != nil {

@@ -14,18 +14,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 )
 
-// mostFields is how many fields of one manager are named.
-const mostFields = 5
+// maxFields is the maximum number of fields to name for a manager.
+const maxFields = 5
 
 // Taker is a field manager that changed fields of an object after the resource-manager applied it.
 type Taker struct {
 	Manager string    `json:"manager"`
 	When    time.Time `json:"when"`
-	// Fields are some of those that it owns.
+	// Fields are some of its fields.
 	Fields []string `json:"fields"`
 }
 
-// Changed reports whether an object is not as it was applied any more, by the digest in the inventory. It is not if that has none.
+// Changed reports whether an object differs from what was applied, by the digest in the inventory. It returns false
+// without a digest.
 func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 	_, owned, applied := strings.Cut(entry.Digest, ".")
 	if o.Presence != live.Present || !applied {
@@ -35,7 +36,7 @@ func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 	return observation.OwnedDigest != owned || observation.TakeOverCandidates != nil
 }
 
-// Takers returns who changed an object that is not as it was applied any more; none if it is.
+// Takers returns the field managers that changed an object after it was applied.
 func Takers(o *Object, entry resourcesv1alpha1.ObjectReference) []Taker {
 	if !Changed(o, entry) {
 		return nil
@@ -66,8 +67,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) []string {
 		paths = append(paths, strings.TrimPrefix(path.String(), "."))
 	})
 	slices.Sort(paths)
-	if len(paths) > mostFields {
-		paths = append(paths[:mostFields], "…")
+	if len(paths) > maxFields {
+		paths = append(paths[:maxFields], "…")
 	}
 	return paths
 }

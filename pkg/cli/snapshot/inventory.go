@@ -15,14 +15,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// RefOf returns what an entry of an inventory names.
+// RefOf returns the object of an inventory entry.
 func RefOf(entry resourcesv1alpha1.ObjectReference) object.Ref {
 	return object.Ref{
 		GroupVersionKind: schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), Namespace: entry.Namespace, Name: entry.Name,
 	}
 }
 
-// RefsOf returns what an inventory names.
+// RefsOf returns the objects of an inventory.
 func RefsOf(mr *resourcesv1alpha1.ManagedResource) []object.Ref {
 	refs := make([]object.Ref, 0, len(mr.Status.Resources))
 	for _, entry := range mr.Status.Resources {
@@ -31,8 +31,9 @@ func RefsOf(mr *resourcesv1alpha1.ManagedResource) []object.Ref {
 	return refs
 }
 
-// Inventories reads the objects of ManagedResources, each in the order of the inventory. It says on standard error what may not be
-// seen, and if it seems to be the wrong cluster.
+// Inventories reads the objects of ManagedResources, each in the order of the inventory. It warns on standard error
+// about objects
+// that the user may not read, and about a cluster that seems to be the wrong one.
 func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alpha1.ManagedResource, below, all bool) ([][]*Object, error) {
 	progress := c.Begin("Reading objects")
 	defer progress.End()
@@ -51,7 +52,9 @@ func Inventories(ctx context.Context, c *console.Console, items []resourcesv1alp
 	return objects, ctx.Err()
 }
 
-// group is ManagedResources whose objects are in the same cluster, with their places among all. err says why the cluster is not read.
+// group contains ManagedResources whose objects are in the same cluster, with their indexes. err is the reason why
+// the cluster is not
+// read.
 type group struct {
 	target *console.Target
 	err    error
@@ -65,7 +68,7 @@ func (g *group) fill(objects, of [][]*Object) {
 	}
 }
 
-// byTarget groups ManagedResources by the clusters with their objects.
+// byTarget groups ManagedResources by the cluster of their objects.
 func byTarget(c *console.Console, items []resourcesv1alpha1.ManagedResource) []*group {
 	var groups []*group
 	for i := range items {
@@ -109,7 +112,7 @@ func read(ctx context.Context, c *console.Console, progress *console.Progress, g
 	return objects
 }
 
-// unread returns objects with nothing but their names.
+// unread returns objects with only their names.
 func unread(items []resourcesv1alpha1.ManagedResource, why error) [][]*Object {
 	objects := make([][]*Object, len(items))
 	for i := range items {
@@ -120,12 +123,12 @@ func unread(items []resourcesv1alpha1.ManagedResource, why error) [][]*Object {
 	return objects
 }
 
-// isApplied reports whether the resource-manager says that it has applied the objects.
+// isApplied reports whether the conditions show that all objects are applied.
 func isApplied(mr resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Status == resourcesv1alpha1.ConditionTrue
 }
 
-// warnOfWrongCluster says that none of several objects exists, which mostly means that they are in another cluster.
+// warnOfWrongCluster warns if none of the objects exists, which usually means that they are in another cluster.
 func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*Object) {
 	present := slices.ContainsFunc(objects, func(o *Object) bool { return o.Presence == live.Present || o.Presence == live.Unknown })
 	if len(objects) == 0 || present {
@@ -139,8 +142,9 @@ func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*O
 		"specify it with --target-kubeconfig or --target-context.", len(objects), target.Host, which)
 }
 
-// Gravest returns objects with the worst first, otherwise in their order.
-func Gravest(objects []*Object) []*Object {
+// BySeverity returns objects sorted by severity, the most severe first. It keeps the order of objects of the same
+// severity.
+func BySeverity(objects []*Object) []*Object {
 	return slices.SortedStableFunc(slices.Values(objects), func(a, b *Object) int {
 		return cmp.Compare(slices.Index(Healths, a.Health()), slices.Index(Healths, b.Health()))
 	})

@@ -1,4 +1,5 @@
-// Package snapshot shows objects of the target cluster as they are at a moment: how they are, and what they own.
+// Package snapshot reads the current state of objects in the target cluster, with their health and the objects that
+// they own.
 package snapshot
 
 import (
@@ -16,26 +17,27 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// Object is what is known of an object.
+// Object is the known state of an object.
 type Object struct {
 	object.Ref
-	// Presence says whether it is there; Err why that, or its kind, is not known.
+	// Presence reports whether the object exists. Err is the reason why this, or its kind, is not known.
 	Presence live.Presence
 	Err      error
-	// Meta is the metadata of an object that is there.
+	// Meta is the metadata of an existing object.
 	Meta metav1.ObjectMeta
-	// Body is the object itself; nil if its metadata is all that is read of its kind.
+	// Body is the object itself. It is nil if only the metadata of its kind is read.
 	Body runtime.Object
-	// Verdict is how it is, as the resource-manager finds it. Checked says that there is a rule for it.
+	// Verdict is the health of the object, computed as in the resource-manager. Checked is set if there is a check for
+	// its kind.
 	Verdict health.Verdict
 	Checked bool
-	// Detail is a few words on how it is, empty if there is nothing to say.
+	// Detail describes the state in a few words. It may be empty.
 	Detail string
-	// Children are what it owns, by kind and name.
+	// Children are the objects that it owns, sorted by kind and name.
 	Children []*Object
 }
 
-// Health is how an object is, in a word.
+// Health is the health of an object in one word.
 type Health string
 
 // The words.
@@ -50,10 +52,10 @@ const (
 	Present     Health = "Present"
 )
 
-// Healths are all words, the gravest first.
+// Healths are all words, the most severe first.
 var Healths = []Health{Missing, Unhealthy, Unseen, Deleting, Progressing, Unchecked, Healthy, Present}
 
-// Health returns how an object is.
+// Health returns the health of an object.
 func (o *Object) Health() Health {
 	switch {
 	case o.Presence == live.Absent || o.Presence == live.KindNotServed:
@@ -76,7 +78,7 @@ func (o *Object) Health() Health {
 	return Present
 }
 
-// Why says what is wrong with an object, or what is under way; empty if nothing is.
+// Why returns the problem of an object, or its progress. It is empty if there is none.
 func (o *Object) Why() string {
 	switch o.Health() {
 	case Missing:
@@ -101,7 +103,7 @@ func (o *Object) Why() string {
 	return ""
 }
 
-// Style is how a word is shown.
+// Style returns the display style of a word.
 func (h Health) Style() screen.Style {
 	switch h {
 	case Missing, Unhealthy:
@@ -116,13 +118,13 @@ func (h Health) Style() screen.Style {
 	return screen.Plain
 }
 
-// IsWell reports whether nothing is wrong with an object, and nothing under way.
+// IsWell reports whether an object has no problem and no change in progress.
 func (h Health) IsWell() bool { return h == Healthy || h == Present || h == Unchecked }
 
-// Created returns when an object was created; zero if it is not there.
+// Created returns the creation time of an object. It is zero if the object does not exist.
 func (o *Object) Created() time.Time { return o.Meta.CreationTimestamp.Time }
 
-// Title returns kind and name for people, with the namespace if it is another one than that of what it is shown below.
+// Title returns kind and name, with the namespace if it differs from the given one.
 func (o *Object) Title(namespace string) string {
 	if o.Namespace == "" || o.Namespace == namespace {
 		return o.Kind + " " + o.Name
@@ -130,7 +132,7 @@ func (o *Object) Title(namespace string) string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Walk calls a function for an object and all below it.
+// Walk calls a function for an object and all its descendants.
 func (o *Object) Walk(visit func(*Object)) {
 	visit(o)
 	for _, child := range o.Children {

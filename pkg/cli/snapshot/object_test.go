@@ -45,10 +45,10 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestGravest(t *testing.T) {
+func TestBySeverity(t *testing.T) {
 	well, absent, bad := &Object{Presence: live.Present}, &Object{}, &Object{Presence: live.Present, Verdict: health.Verdict{Unhealthy: "bad"}}
 	absent.Presence = live.Absent
-	if got := Gravest([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
+	if got := BySeverity([]*Object{well, bad, absent}); !slices.Equal(got, []*Object{absent, bad, well}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestPodDetail(t *testing.T) {
 	}
 }
 
-// owned returns an object that is there and has owners.
+// owned returns an existing object with owners.
 func owned(kind, name string, owners ...types.UID) *Object {
 	o := &Object{Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Kind: kind}, Namespace: "shop", Name: name}, Presence: live.Present}
 	o.Meta.UID = types.UID(name)
@@ -112,10 +112,10 @@ func TestAdopt(t *testing.T) {
 		}
 	})
 	if want := []string{"deployment", "set", "pod-a", "pod-b"}; !slices.Equal(below, want) {
-		t.Errorf("%v are below it, want %v: sorted, without what is in the inventory itself", below, want)
+		t.Errorf("the children are %v, want %v: sorted, without objects of the inventory", below, want)
 	}
 	if len(other.Children) != 1 || other.Children[0].Name != "pod-a" {
-		t.Errorf("what has two owners is to be below each: %+v", other.Children)
+		t.Errorf("an object with two owners is not below both: %+v", other.Children)
 	}
 }
 
@@ -130,11 +130,12 @@ func TestIsFormer(t *testing.T) {
 		}
 	}
 	if isFormer(&Object{Body: &corev1.Pod{}}) {
-		t.Error("a Pod is taken for a former ReplicaSet")
+		t.Error("a Pod counts as an old ReplicaSet")
 	}
 }
 
-// TestEventsAbout finds the Events of a Deployment, of what is below it and of its Pods that are gone, and none of others.
+// TestEventsAbout checks that the Events of a Deployment, of the objects below it and of its deleted Pods are found, and no
+// Events of other objects.
 func TestEventsAbout(t *testing.T) {
 	event := func(name, kind, namespace, of string, uid types.UID, second int64) corev1.Event {
 		return corev1.Event{
@@ -162,7 +163,7 @@ func TestEventsAbout(t *testing.T) {
 
 func TestFieldsOf(t *testing.T) {
 	entry := metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{},"f:b":{},"f:c":{},"f:d":{},"f:e":{},"f:f":{}}}`)}
-	if got := fieldsOf(entry); len(got) != mostFields+1 || got[0] != "data.a" || got[mostFields] != "…" {
+	if got := fieldsOf(entry); len(got) != maxFields+1 || got[0] != "data.a" || got[maxFields] != "…" {
 		t.Errorf("%v", got)
 	}
 	entry.FieldsV1 = metav1.NewFieldsV1("nonsense")

@@ -25,23 +25,25 @@ import (
 )
 
 const (
-	// inFlight bounds requests at the same time, which is what an API server takes from one client without slowing down.
+	// inFlight is the maximum number of concurrent requests. An API server processes this many of one client without
+	// slowing down.
 	inFlight = 16
-	// listFrom is from how many objects of one kind and namespace on they are listed instead of read one by one.
+	// listFrom is the number of objects of one kind and namespace from which they are listed instead of read one by one.
 	listFrom = 8
-	// everywhereFrom is from how many namespaces on a kind is listed in all of them at once.
+	// everywhereFrom is the number of namespaces from which a kind is listed in all namespaces at once.
 	everywhereFrom = 8
-	// pageSize is how many whole objects are read at once, metadataPageSize of how many the metadata, which is small: of many objects,
-	// each page costs a round trip during which nothing is decoded.
+	// pageSize is the number of whole objects per list request. metadataPageSize is that for metadata, which is small:
+	// each page
+	// costs a round trip during which nothing is decoded.
 	pageSize         = 500
 	metadataPageSize = 2000
 )
 
-// Reader reads objects, and notes what it may not see. It is made for one command.
+// Reader reads objects, and records what the user may not read. It is used for one command.
 type Reader struct {
 	target   *console.Target
 	examiner *health.Examiner
-	// owners are the ManagedResources whose own checks count.
+	// owners are the ManagedResources whose own health checks apply.
 	owners map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 	// count is called with the number of objects that were read.
 	count func(int)
@@ -60,20 +62,21 @@ func NewReader(target *console.Target, owners []resourcesv1alpha1.ManagedResourc
 	for i := range owners {
 		name := types.NamespacedName{Namespace: owners[i].Namespace, Name: owners[i].Name}
 		r.owners[name] = &owners[i]
-		r.setOwn(name.String(), name) // so that the bodies of these kinds are read
+		r.setOwn(name.String(), name) // so that the bodies of the kinds in its health checks are read
 	}
 	return r
 }
 
-// setOwn has the checks of a ManagedResource hold for the objects of an origin. The resource-manager says in a condition which
-// cannot be used.
+// setOwn registers the health checks of a ManagedResource for the objects of an origin. It ignores invalid checks,
+// because the
+// resource-manager reports them in a condition.
 func (r *Reader) setOwn(origin string, owner types.NamespacedName) {
 	if mr := r.owners[owner]; mr != nil {
 		_, _ = r.examiner.SetOwn(origin, mr.Spec.HealthChecks)
 	}
 }
 
-// Unseen names what could not be read for lack of permission, sorted.
+// Unseen names the objects that could not be read, mostly because of missing permissions, sorted.
 func (r *Reader) Unseen() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,13 +97,13 @@ func (r *Reader) addRead(count int) {
 	r.count(total)
 }
 
-// place is a kind in a namespace; all namespaces if that is empty.
+// place is a kind in a namespace, or in all namespaces if the namespace is empty.
 type place struct {
 	schema.GroupVersionKind
 	namespace string
 }
 
-// Read returns what is known of every object named in refs. It never fails as a whole.
+// Read returns the state of all objects in refs. It never fails as a whole.
 func (r *Reader) Read(ctx context.Context, refs []object.Ref) map[object.Key]*Object {
 	found := map[object.Key]*Object{}
 	var mu sync.Mutex
@@ -108,11 +111,11 @@ func (r *Reader) Read(ctx context.Context, refs []object.Ref) map[object.Key]*Ob
 	group.SetLimit(inFlight)
 	for _, place := range placesOf(refs) {
 		group.Go(func() error {
-			// Objects that ask for it have no label: what is not found here is asked for.
+			// An object may have no label, if its manifest requests that. Objects that are not found here are read one by one.
 			objects, err := r.list(ctx, place, resourcesv1alpha1.LabelManagedBy)
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil { // otherwise they are asked for one by one
+			if err == nil { // otherwise they are read one by one
 				for _, object := range objects {
 					found[object.Key()] = object
 				}
@@ -170,7 +173,7 @@ func placesOf(refs []object.Ref) []place {
 	return slices.Collect(maps.Keys(chosen))
 }
 
-// collection returns what reads objects of a kind, and whether that is all of them or their metadata.
+// collection returns the client for a kind, and whether it reads whole objects or only their metadata.
 func (r *Reader) collection(gvk schema.GroupVersionKind) (target.Collection, bool, error) {
 	whole := r.needsBody(gvk.GroupKind())
 	open := r.target.Objects.Metadata
@@ -181,17 +184,19 @@ func (r *Reader) collection(gvk schema.GroupVersionKind) (target.Collection, boo
 	return collection, whole, err
 }
 
-// needsBody reports whether more than the metadata of a kind's objects is read: for kinds that have a health, or whose
-// state is shown. It is false for Secrets.
+// needsBody reports whether to read whole objects of a kind: kinds with a health, or whose state is shown. It returns
+// false for
+// Secrets.
 func (r *Reader) needsBody(gk schema.GroupKind) bool {
 	switch gk {
-	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"},
+		schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
 		return true
 	}
 	return r.examiner.NeedsBody(gk)
 }
 
-// list reads the objects of a kind, those with a label or all.
+// list reads the objects of a kind that have a label, or all objects if the label is empty.
 func (r *Reader) list(ctx context.Context, at place, label string) ([]*Object, error) {
 	collection, whole, err := r.collection(at.GroupVersionKind)
 	if err != nil {
@@ -270,7 +275,7 @@ func (r *Reader) get(ctx context.Context, ref object.Ref) *Object {
 	return seen
 }
 
-// seen returns what is to be known of an object.
+// seen returns the state of an object that was read.
 func (r *Reader) seen(gvk schema.GroupVersionKind, obj runtime.Object, whole bool) (*Object, error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -294,12 +299,13 @@ func (r *Reader) seen(gvk schema.GroupVersionKind, obj runtime.Object, whole boo
 	return result, nil
 }
 
-// metadataOf returns what is used of an object's metadata.
+// metadataOf returns the metadata that is used.
 func metadataOf(accessor metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: accessor.GetNamespace(), Name: accessor.GetName(), UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion(),
-		Generation: accessor.GetGeneration(), CreationTimestamp: accessor.GetCreationTimestamp(), DeletionTimestamp: accessor.GetDeletionTimestamp(),
-		Labels: accessor.GetLabels(), Annotations: accessor.GetAnnotations(), OwnerReferences: accessor.GetOwnerReferences(),
+		Generation: accessor.GetGeneration(), CreationTimestamp: accessor.GetCreationTimestamp(),
+		DeletionTimestamp: accessor.GetDeletionTimestamp(),
+		Labels:            accessor.GetLabels(), Annotations: accessor.GetAnnotations(), OwnerReferences: accessor.GetOwnerReferences(),
 		Finalizers: accessor.GetFinalizers(), ManagedFields: accessor.GetManagedFields(),
 	}
 }
@@ -311,7 +317,7 @@ func inNamespace(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// plural returns the plural of a kind for people.
+// plural returns the plural of a kind for messages.
 func plural(kind string) string {
 	switch {
 	case len(kind) > 1 && kind[len(kind)-1] == 'y' && kind[len(kind)-2] != 'a' && kind[len(kind)-2] != 'e':

@@ -42,19 +42,19 @@ const (
 // Words are all words, the most severe first.
 var Words = []Word{Failed, Unhealthy, Deleting, Pending, Waiting, Applying, Progressing, Unknown, Suspended, Ready}
 
-// Rank is the index of a word in Words: the more severe, the lower.
+// Rank returns the index of a word in Words. More severe words have a lower rank.
 func (w Word) Rank() int { return slices.Index(Words, w) }
 
 // State is the state of a ManagedResource.
 type State struct {
 	Word Word
-	// Since is when the state began; zero if unknown.
+	// Since is the time when the state began. It is zero if unknown.
 	Since time.Time
-	// Reason and Message are those of the decisive condition; empty without one.
+	// Reason and Message are from the condition that determines the state. They are empty without one.
 	Reason, Message string
 }
 
-// Headline returns the first line of the problem; empty without one.
+// Headline returns the first line of the problem. It is empty if there is none.
 func (s State) Headline() string {
 	if s.Word == Ready {
 		return ""
@@ -76,7 +76,7 @@ func Of(mr *resourcesv1alpha1.ManagedResource) State {
 	case mr.Status.ObservedGeneration != mr.Generation:
 		return pending(mr, applied)
 	case applied.Reason == resourcesv1alpha1.ReasonManagedResourceIgnored:
-		return State{Word: Pending, Message: "It was resumed, and no resource-manager has processed it since."}
+		return State{Word: Pending, Message: "It was resumed, and no resource-manager has processed it since then."}
 	case applied.Status == resourcesv1alpha1.ConditionFalse:
 		return from(Failed, applied)
 	case applied.Reason == resourcesv1alpha1.ReasonDependencyNotReady:
@@ -121,7 +121,7 @@ func deleting(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.C
 	return state
 }
 
-// pending returns the state for a change that was not processed, with the reason if processing failed.
+// pending returns the state after a change that was not processed yet, with the reason if processing failed.
 func pending(mr *resourcesv1alpha1.ManagedResource, applied resourcesv1alpha1.Condition) State {
 	if applied.Status == resourcesv1alpha1.ConditionFalse || applied.Status == resourcesv1alpha1.ConditionProgressing {
 		return State{Word: Pending, Since: applied.LastTransitionTime.Time, Reason: applied.Reason, Message: applied.Message}
@@ -153,10 +153,10 @@ func latest(conditions ...resourcesv1alpha1.Condition) time.Time {
 	return last
 }
 
-// IsWell reports whether nothing needs attention: it is ready, or was suspended on purpose.
+// IsWell reports whether no attention is needed: the ManagedResource is ready, or was suspended on purpose.
 func (w Word) IsWell() bool { return w == Ready || w == Suspended }
 
-// Style is the display style of a word.
+// Style returns the display style of a word.
 func (w Word) Style() screen.Style {
 	switch w {
 	case Ready:

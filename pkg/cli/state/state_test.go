@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 		"deleted":                   {deleted, Deleting, 9, ""},
 		"suspended":                 {suspended, Suspended, 0, "It is suspended until it is resumed."},
 		"waits for its state":       {waitsForState, Suspended, 0, "It is suspended until it is resumed."},
-		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has processed it since."},
+		"resumed":                   {resumed, Pending, 0, "It was resumed, and no resource-manager has processed it since then."},
 		"changed":                   {unseen, Pending, 0, "No resource-manager has processed its last change yet."},
 		"new":                       {newborn, Pending, 0, "No resource-manager has processed it yet."},
 	} {
@@ -91,7 +91,7 @@ func TestHeadline(t *testing.T) {
 func TestRank(t *testing.T) {
 	for i, word := range Words {
 		if word.Rank() != i || word.IsWell() != (i >= Suspended.Rank()) {
-			t.Errorf("%s has rank %d; those that are well are to be the last", word, word.Rank())
+			t.Errorf("%s has rank %d; healthy states must be last", word, word.Rank())
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestIsWell(t *testing.T) {
 	}
 	for _, word := range []Word{Failed, Unhealthy, Deleting, Pending, Waiting, Applying, Progressing, Unknown} {
 		if word.IsWell() {
-			t.Errorf("%s needs no attention", word)
+			t.Errorf("%s does not need attention", word)
 		}
 	}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
-// item is what is kept of a ManagedResource.
+// item is the summary of a ManagedResource.
 type item struct {
 	watch.Meta
 	is    state.State
 	class string
-	// message is the first line of what is wrong.
+	// message is the first line of the problem.
 	message string
-	// objects is how many are in the inventory.
+	// objects is the number of objects in the inventory.
 	objects int
-	// text is what a filter looks at, in lower case.
+	// text is the text that filters search, in lower case.
 	text string
 }
 
-// newItem sums a ManagedResource up.
+// newItem summarizes a ManagedResource.
 func newItem(mr *resourcesv1alpha1.ManagedResource) *item {
 	is := state.Of(mr)
 	class, message := state.ClassOf(mr), is.Headline()
@@ -36,21 +36,21 @@ func newItem(mr *resourcesv1alpha1.ManagedResource) *item {
 	}
 }
 
-// DeepCopyObject makes it an object for client-go. An item is never changed, so it is its own copy.
+// DeepCopyObject implements runtime.Object. Items are immutable, so that an item is its own copy.
 func (i *item) DeepCopyObject() runtime.Object { return i }
 
-// order is how items are sorted.
+// order is the sort order of items.
 type order int
 
 const (
-	// byState has the gravest first.
+	// byState sorts the most severe state first.
 	byState order = iota
-	// bySince has what changed last first.
+	// bySince sorts the last change first.
 	bySince
 	byName
 )
 
-// orderNames are what the orders are called.
+// orderNames are the names of the orders in messages.
 var orderNames = [...]string{byState: "state", bySince: "last change", byName: "name"}
 
 func (o order) compare(a, b *item) int {
@@ -64,11 +64,11 @@ func (o order) compare(a, b *item) int {
 	return cmp.Or(first, cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// filter says which items are shown.
+// filter selects the items to show.
 type filter struct {
-	// words must all occur in the text of an item.
+	// words must all be contained in the text of an item.
 	words string
-	// unwell leaves out what is ready or suspended.
+	// unwell omits items that are ready or suspended.
 	unwell bool
 }
 

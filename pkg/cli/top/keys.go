@@ -34,18 +34,19 @@ r              reconcile the selected ManagedResource
 ?              show this help
 Ctrl-C         quit`
 
-// action is a request of a key that the model cannot execute itself.
+// action is the action of a key that the model cannot execute itself.
 type action int
 
 const (
 	nothing action = iota
 	quit
-	// askReconcile checks the permission to reconcile a ManagedResource and asks for confirmation; reconcile does it.
+	// askReconcile checks the permission to reconcile a ManagedResource and prompts for confirmation. reconcile executes
+	// it.
 	askReconcile
 	reconcile
 )
 
-// press handles a key. It returns the action to execute, and on which ManagedResource.
+// press handles a key. It returns the action to execute, and its ManagedResource.
 func (m *model) press(key string) (action, types.NamespacedName) {
 	m.status = ""
 	switch {
@@ -67,7 +68,7 @@ func (m *model) press(key string) (action, types.NamespacedName) {
 	return nothing, types.NamespacedName{}
 }
 
-// answer handles the answer to the question whether to reconcile.
+// answer handles the answer to the confirmation of a reconciliation.
 func (m *model) answer(key string) (action, types.NamespacedName) {
 	name := *m.asked
 	m.asked = nil
@@ -155,7 +156,7 @@ func (m *model) pressOnList(key string) (action, types.NamespacedName) {
 // farAway is beyond the last line.
 const farAway = 1 << 30
 
-// move returns where a key leads from a place, which may be beyond the ends.
+// move returns the index to which a key moves from an index. It may be out of range.
 func move(key string, from, rows int) (to int, moves bool) {
 	switch key {
 	case keyUp, "k":

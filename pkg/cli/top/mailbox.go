@@ -10,26 +10,26 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// changes is what has changed.
+// changes are collected changes.
 type changes struct {
-	// replaced says that items are all that there are.
+	// replaced is set if items are all existing items.
 	replaced bool
-	// items are those that changed, or nil for those that are gone.
+	// items are the changed items. They are nil for deleted ManagedResources.
 	items map[types.NamespacedName]*item
-	// read is how many were read so far, before all were read once.
+	// read is the number of items read so far by the first list request.
 	read int
-	// lost is why the cluster cannot be reached; nil if it can be.
+	// lost is the error of the last request. It is nil if the cluster is reachable.
 	lost error
 }
 
-// mailbox keeps what has changed until it is taken.
+// mailbox collects changes until they are taken.
 type mailbox struct {
-	// news has something in it when there are changes.
+	// news contains an element if there are changes.
 	news chan struct{}
 
 	mu      sync.Mutex
 	changes changes
-	// works says that a watch was begun once. Before that, what the cluster refuses is refused for good, which fails says.
+	// works is set after a watch has started once. Before that, a refused request is final, and fails is its error.
 	works bool
 	fails error
 }
@@ -38,7 +38,7 @@ func newMailbox() *mailbox {
 	return &mailbox{news: make(chan struct{}, 1)}
 }
 
-// take returns what has changed since it was called last, or why there is nothing to follow.
+// take returns the changes since the last call, or the error if the ManagedResources cannot be watched.
 func (m *mailbox) take() (changes, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,28 +47,28 @@ func (m *mailbox) take() (changes, error) {
 	return taken, m.fails
 }
 
-// change notes something.
+// change records a change.
 func (m *mailbox) change(note func(*changes)) {
 	m.mu.Lock()
 	note(&m.changes)
 	m.mu.Unlock()
 	select {
 	case m.news <- struct{}{}:
-	default: // that there is news is known
+	default: // a signal is pending already
 	}
 }
 
-// OnSynced records that the cluster answers.
+// OnSynced records that the cluster is reachable.
 func (m *mailbox) OnSynced() {
 	m.change(func(c *changes) { c.lost, c.read, m.works = nil, 0, true })
 }
 
-// OnProgress records how many more were read.
+// OnProgress records that more items were read.
 func (m *mailbox) OnProgress(count int) {
 	m.change(func(c *changes) { c.read += count })
 }
 
-// OnError records that a request failed.
+// OnError records a failed request.
 func (m *mailbox) OnError(err error) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || console.HasNoKind(err)
 	m.change(func(c *changes) {
@@ -79,19 +79,19 @@ func (m *mailbox) OnError(err error) {
 	})
 }
 
-// Add stores an item. It implements cache.ReflectorStore, as do the methods below.
+// Add stores an item. It implements cache.ReflectorStore, like the methods below.
 func (m *mailbox) Add(object any) error { return m.put(object, false) }
 
-// Update takes in an item that has changed.
+// Update stores a changed item.
 func (m *mailbox) Update(object any) error { return m.put(object, false) }
 
-// Delete takes in that an item is gone.
+// Delete records the deletion of an item.
 func (m *mailbox) Delete(object any) error { return m.put(object, true) }
 
 func (m *mailbox) put(object any, gone bool) error {
 	is, isItem := object.(*item)
 	if !isItem {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	m.change(func(c *changes) {
 		if c.items == nil {
@@ -104,7 +104,7 @@ func (m *mailbox) put(object any, gone bool) error {
 	return nil
 }
 
-// Replace takes in all that there are.
+// Replace replaces all items.
 func (m *mailbox) Replace(objects []any, _ string) error {
 	all := make(map[types.NamespacedName]*item, len(objects))
 	for _, object := range objects {
@@ -116,5 +116,5 @@ func (m *mailbox) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: no caller needs it.
+// Resync does nothing, because no caller needs it.
 func (m *mailbox) Resync() error { return nil }

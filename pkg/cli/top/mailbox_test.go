@@ -24,14 +24,14 @@ func TestMailbox(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if got, _ = f.take(); got.replaced || got.items != nil {
-		t.Errorf("it is told twice: %+v", got)
+		t.Errorf("the second take returned the same changes: %+v", got)
 	}
 	if f.Add("text") == nil {
-		t.Error("a text is taken for a ManagedResource")
+		t.Error("a string is accepted as a ManagedResource")
 	}
 }
 
-// TestErrors tells what is refused for good from what may pass.
+// TestErrors checks that permanent errors are distinguished from temporary ones.
 func TestErrors(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no"))
 	for name, test := range map[string]struct {

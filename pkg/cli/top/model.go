@@ -11,25 +11,27 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// model is all that is shown. It decides alone: no client, no clock, no terminal.
+// model is the state of the user interface. It uses no client, clock or terminal.
 type model struct {
-	// scope says which ManagedResources are meant, such as "in all namespaces"; host is the address of the cluster.
+	// scope describes the watched ManagedResources, such as "in all namespaces". host is the address of the cluster.
 	scope, host string
-	// everywhere says that they are of several namespaces.
+	// everywhere is set if they are in several namespaces.
 	everywhere    bool
 	width, height int
 	now           time.Time
 
-	// items are all that there are; loaded says that all were read once, read how many have been until then.
+	// items are all existing items. loaded is set after they were read once. Until then, read is the number of items
+	// read so far.
 	items  map[types.NamespacedName]*item
 	loaded bool
 	read   int
-	// lost is why the cluster cannot be reached, since when; nil if it can be.
+	// lost is the error if the cluster is unreachable since lostSince. It is nil if the cluster is reachable.
 	lost      error
 	lostSince time.Time
 
-	// owner is the Shoot or Seed that they are behind, as it was read last; nil for none. ownerReading says that it is being read, ownerLost why it
-	// could not be read.
+	// owner is the Shoot or Seed of the ManagedResources when it was last read. It is nil for none. ownerReading is set
+	// while it is
+	// being read. ownerLost is the error of the last read.
 	owner        *fleet.Owner
 	ownerReadAt  time.Time
 	ownerReading bool
@@ -37,50 +39,51 @@ type model struct {
 
 	filter filter
 	order  order
-	// shown are the items that the filter includes, in order.
+	// shown are the items that match the filter, in order.
 	shown []*item
-	// cursor is the place of the chosen item in shown; chosen is its name. Until a person chooses, that is the first one.
+	// cursor is the index of the selected item in shown, and chosen is its name. Until the user moves, this is the first
+	// item.
 	cursor int
 	chosen types.NamespacedName
 	moved  bool
-	// offset is the place of the first item on the screen.
+	// offset is the index of the first item on the screen.
 	offset int
 
-	// page is what is opened; nil for the list.
+	// page is the opened ManagedResource. It is nil for the list.
 	page *page
 	help bool
-	// typing says that keys are for the filter.
+	// typing is set while keys edit the filter.
 	typing bool
-	// asked is what a person is asked whether to reconcile; nil for nothing.
+	// asked is the ManagedResource whose reconciliation the user must confirm. It is nil for none.
 	asked *types.NamespacedName
-	// status is what was said last.
+	// status is the last message.
 	status string
 }
 
-// details is what is read of one ManagedResource.
+// details are the details of one ManagedResource.
 type details interface {
-	// Print writes it for people.
+	// Print prints the details as text.
 	Print(to screen.Screen, now time.Time) error
 }
 
-// page is one ManagedResource in detail.
+// page shows the details of one ManagedResource.
 type page struct {
 	name    types.NamespacedName
 	details details
 	err     error
-	// reading says that it is being read, readAt when it was last.
+	// reading is set while the details are being read. readAt is the time of the last read.
 	reading bool
 	readAt  time.Time
-	// stale says that the ManagedResource changed after it was read.
+	// stale is set if the ManagedResource changed after the last read.
 	stale  bool
 	offset int
-	// lines are the details as they were laid out for a width at a time.
+	// lines are the formatted details for a width at a point in time.
 	lines [][]screen.Span
 	width int
 	at    time.Time
 }
 
-// layOut returns the lines of what is opened.
+// layOut returns the lines of the page.
 func (m *model) layOut() [][]screen.Span {
 	p := m.page
 	if p.details == nil || p.lines != nil && p.width == m.width && p.at.Equal(m.now) {
@@ -94,23 +97,24 @@ func (m *model) layOut() [][]screen.Span {
 	return lines
 }
 
-// scroll has the page begin at a line, or at the nearest one that leaves no room below the last line.
+// scroll moves the page to a line. It does not scroll beyond the last screen.
 func (m *model) scroll(to int) {
 	m.page.offset = max(min(to, len(m.layOut())-m.pageRows()), 0)
 }
 
-// pageRows is how many lines of an opened page are on the screen.
+// pageRows is the number of lines of a page on the screen.
 func (m *model) pageRows() int { return max(m.height-linesOfPage, 1) }
 
-// readAgain is how soon what is opened is read again that is not well: its Pods change without the ManagedResource.
-// readLeast is how soon it is at least, however often the ManagedResource changes.
+// readAgain is the interval at which details are read again if the ManagedResource is not well, because its Pods
+// change without
+// the ManagedResource. readLeast is the minimum interval for a ManagedResource that changes often.
 const (
 	readAgain = 5 * time.Second
 	readLeast = time.Second
 )
 
-// wantsRead returns what has to be read now.
-func (m *model) wantsRead() (types.NamespacedName, bool) {
+// needsRead returns the ManagedResource whose details must be read now.
+func (m *model) needsRead() (types.NamespacedName, bool) {
 	p := m.page
 	if p == nil || p.reading || m.lost != nil && !p.readAt.IsZero() || m.items[p.name] == nil && m.loaded {
 		return types.NamespacedName{}, false
@@ -120,11 +124,11 @@ func (m *model) wantsRead() (types.NamespacedName, bool) {
 	return p.name, p.readAt.IsZero() || p.stale && age >= readLeast || !well && age >= readAgain
 }
 
-// reads notes that what is opened is being read.
-func (m *model) reads() { m.page.reading, m.page.stale = true, false }
+// startRead records that the details are being read.
+func (m *model) startRead() { m.page.reading, m.page.stale = true, false }
 
-// hasRead takes in what was read, unless something else was opened meanwhile.
-func (m *model) hasRead(name types.NamespacedName, read details, err error) {
+// finishRead stores the details, unless another ManagedResource was opened in the meantime.
+func (m *model) finishRead(name types.NamespacedName, read details, err error) {
 	p := m.page
 	if p == nil || p.name != name {
 		return
@@ -136,11 +140,12 @@ func (m *model) hasRead(name types.NamespacedName, read details, err error) {
 	}
 }
 
-// ownerAgain is how often a Shoot or Seed is read.
+// ownerAgain is the interval at which a Shoot or Seed is read.
 const ownerAgain = 2 * time.Second
 
-// wantsOwner reports whether the Shoot or Seed has to be read now, and notes that it is being read.
-func (m *model) wantsOwner() bool {
+// startOwnerRead reports whether the Shoot or Seed must be read now. If so, it records that the Shoot or Seed is being
+// read.
+func (m *model) startOwnerRead() bool {
 	if m.owner == nil || m.ownerReading || m.now.Sub(m.ownerReadAt) < ownerAgain {
 		return false
 	}
@@ -148,15 +153,15 @@ func (m *model) wantsOwner() bool {
 	return true
 }
 
-// hasReadOwner takes in the Shoot or Seed, or why it could not be read.
-func (m *model) hasReadOwner(owner *fleet.Owner, err error) {
+// finishOwnerRead stores the Shoot or Seed, or the error.
+func (m *model) finishOwnerRead(owner *fleet.Owner, err error) {
 	m.ownerReading, m.ownerReadAt, m.ownerLost = false, m.now, err
 	if err == nil {
 		m.owner = owner
 	}
 }
 
-// take takes in what has changed.
+// take applies changes.
 func (m *model) take(changes changes) {
 	if changes.replaced || m.items == nil {
 		m.items = map[types.NamespacedName]*item{}
@@ -202,7 +207,7 @@ func (m *model) sort() {
 	m.choose(at)
 }
 
-// choose chooses the item at a place, or the nearest one, and has it on the screen.
+// choose selects the item at an index, or the nearest one, and scrolls to it.
 func (m *model) choose(at int) {
 	m.cursor = max(min(at, len(m.shown)-1), 0)
 	if len(m.shown) > 0 {
@@ -217,7 +222,7 @@ func scrollTo(offset, at, count, rows int) int {
 	return max(min(offset, count-rows), 0)
 }
 
-// resize takes in how large the terminal is.
+// resize sets the size of the terminal.
 func (m *model) resize(width, height int) {
 	m.width, m.height = width, height
 	m.choose(m.cursor)
@@ -226,16 +231,16 @@ func (m *model) resize(width, height int) {
 	}
 }
 
-// Lines around the rows of the list, and around an opened page.
+// Number of lines around the rows of the list, and around a page.
 const (
 	linesOfList = 4 // title, counts, header of the table, keys
 	linesOfPage = 2 // title, keys
 )
 
-// rows is how many items are on the screen.
+// rows is the number of items on the screen.
 func (m *model) rows() int { return max(m.height-linesOfList-len(m.viewOwner()), 1) }
 
-// counts returns how many items there are in each state.
+// counts returns the number of items in each state.
 func (m *model) counts() map[state.Word]int {
 	counts := map[state.Word]int{}
 	for _, is := range m.items {

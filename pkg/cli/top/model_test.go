@@ -19,7 +19,7 @@ import (
 
 var start0 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// of returns an item that is in a state since so many minutes.
+// of returns an item that has been in a state for the given number of minutes.
 func of(namespace, name string, word state.Word, minutes int, message string) *item {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	is := newItem(mr)
@@ -37,7 +37,7 @@ func all(items ...*item) changes {
 	return result
 }
 
-// shop is a model with some ManagedResources on a terminal of 80 columns and 10 rows, 6 of which are for items.
+// shop is a model with some ManagedResources on a terminal of 80 columns and 10 rows. Six rows show items.
 func shop() *model {
 	m := &model{scope: "in all namespaces", host: "127.0.0.1:6443", everywhere: true, now: start0}
 	m.resize(80, 10)
@@ -95,7 +95,7 @@ func TestOrderAndFilter(t *testing.T) {
 	}
 }
 
-// pressAll presses keys, which spaces are between, and returns what was asked for at last.
+// pressAll presses keys, which are separated by spaces, and returns the action that the last key requests.
 func (m *model) pressAll(keys string) (do action, name types.NamespacedName) {
 	for _, key := range strings.Fields(keys) {
 		if key == "Space" {
@@ -124,27 +124,28 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestChosenStays lets what is chosen stay chosen while others come and go, and has the first line be the gravest until a person chooses.
+// TestChosenStays checks that the selection does not move when other items appear or disappear. Until a person selects an item,
+// the first line, with the worst state, is selected.
 func TestChosenStays(t *testing.T) {
 	worse := of("aaa", "worse", state.Failed, 0, "")
 	m := shop()
 	m.take(changes{items: map[types.NamespacedName]*item{worse.FullName(): worse}})
 	if m.chosen.Name != "worse" {
-		t.Errorf("%s is on top, though worse is worse", m.chosen.Name)
+		t.Errorf("%s is selected, want worse", m.chosen.Name)
 	}
 	m = shop()
 	m.pressAll("Down Down")
 	m.take(changes{items: map[types.NamespacedName]*item{worse.FullName(): worse}})
 	if m.chosen.Name != "etcd" || m.cursor != 3 {
-		t.Errorf("%s is chosen at %d, and etcd was", m.chosen.Name, m.cursor)
+		t.Errorf("%s is selected at %d, want etcd", m.chosen.Name, m.cursor)
 	}
 	m.take(changes{items: map[types.NamespacedName]*item{{Namespace: "seed", Name: "etcd"}: nil}})
 	if m.chosen.Name != "base" || m.cursor != 3 || len(m.items) != 8 {
-		t.Errorf("%s is chosen at %d of %d after etcd is gone", m.chosen.Name, m.cursor, len(m.items))
+		t.Errorf("%s is selected at %d of %d after etcd was removed", m.chosen.Name, m.cursor, len(m.items))
 	}
 	m.take(all())
 	if do, _ := m.pressAll("Enter r Down"); do != nothing || m.page != nil || m.cursor != 0 {
-		t.Errorf("of nothing something is chosen: %+v", m)
+		t.Errorf("an item is selected in an empty list: %+v", m)
 	}
 }
 
@@ -172,16 +173,16 @@ func TestActions(t *testing.T) {
 		m := shop()
 		m.asked = &sale
 		if !strings.HasSuffix(m.text(), "\nReconcile garden/sale? y/n") {
-			t.Errorf("it does not ask:\n%s", m.text())
+			t.Errorf("no confirmation is requested:\n%s", m.text())
 		}
 		do, name := m.press(test.key)
 		if do != test.do || do == reconcile && name != sale || m.asked != nil || !strings.Contains(m.text(), test.says) {
-			t.Errorf("%s: %d of %s, and it says\n%s", test.key, do, name, m.text())
+			t.Errorf("%s: %d of %s, the screen is\n%s", test.key, do, name, m.text())
 		}
 	}
 }
 
-// leaflet is details of so many lines.
+// leaflet is a details page with the given number of lines.
 type leaflet int
 
 func (l leaflet) Print(to screen.Screen, _ time.Time) error {
@@ -200,16 +201,16 @@ func (broken) Print(screen.Screen, time.Time) error { return io.ErrShortWrite }
 func TestPage(t *testing.T) {
 	m := shop()
 	m.pressAll("Down Enter")
-	name, wanted := m.wantsRead()
+	name, wanted := m.needsRead()
 	if name.Name != "sale" || !wanted || !strings.HasPrefix(m.text(), "garden/sale: reading …\n") {
 		t.Errorf("%s %t\n%s", name, wanted, m.text())
 	}
-	m.reads()
-	if _, wanted := m.wantsRead(); wanted {
-		t.Error("it is read twice at once")
+	m.startRead()
+	if _, wanted := m.needsRead(); wanted {
+		t.Error("a second read is started during the first one")
 	}
-	m.hasRead(types.NamespacedName{Name: "another"}, leaflet(1), nil)
-	m.hasRead(name, leaflet(20), nil)
+	m.finishRead(types.NamespacedName{Name: "another"}, leaflet(1), nil)
+	m.finishRead(name, leaflet(20), nil)
 	for _, test := range []struct {
 		keys        string
 		first, last int
@@ -220,31 +221,32 @@ func TestPage(t *testing.T) {
 			t.Errorf("%q: want %d to %d\n%s", test.keys, test.first, test.last, m.text())
 		}
 	}
-	m.reads()
-	m.hasRead(name, leaflet(5), nil)
+	m.startRead()
+	m.finishRead(name, leaflet(5), nil)
 	if m.page.offset != 0 {
-		t.Errorf("it shows from line %d on of what has become shorter", m.page.offset)
+		t.Errorf("the page still starts at line %d although it has become shorter", m.page.offset)
 	}
-	m.hasRead(name, nil, errors.New("forbidden\nask"))
+	m.finishRead(name, nil, errors.New("forbidden\nask"))
 	if text := m.text(); !strings.HasPrefix(text, "garden/sale cannot be read: forbidden ask\nline 1\n") {
-		t.Errorf("an error is to be told above what was read before:\n%s", text)
+		t.Errorf("the error is not shown above the previous content:\n%s", text)
 	}
-	m.hasRead(name, broken{}, nil)
+	m.finishRead(name, broken{}, nil)
 	if text := m.text(); !strings.Contains(m.text()+text, "short write") {
-		t.Errorf("it does not say why there is nothing:\n%s", text)
+		t.Errorf("the reason for the empty page is missing:\n%s", text)
 	}
 	m.take(all())
 	if text := m.text(); !strings.HasPrefix(text, "garden/sale was deleted") {
-		t.Errorf("it does not say that it is gone:\n%s", text)
+		t.Errorf("the deletion is not shown:\n%s", text)
 	}
 	m.pressAll("Esc")
-	m.hasRead(name, leaflet(1), nil)
+	m.finishRead(name, leaflet(1), nil)
 	if m.page != nil {
-		t.Error("what was closed is open")
+		t.Error("the closed page is open again")
 	}
 }
 
-// TestReadAgain reads what is opened again when it changes, and now and then while it is not well.
+// TestReadAgain checks that an open page is read again when its object changes, and periodically while the object is not
+// healthy.
 func TestReadAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		at      string
@@ -270,7 +272,7 @@ func TestReadAgain(t *testing.T) {
 		if at >= 0 {
 			m.page.name = m.shown[at].FullName()
 		}
-		if _, got := m.wantsRead(); got != test.want {
+		if _, got := m.needsRead(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
-// parts shows what several watches follow as one: all is passed on when each of them has read its part.
+// parts combines several watches. It forwards items after each of the watches has read its part.
 type parts struct {
-	// Sink receives what the watches find, one call after the other.
+	// Sink receives the combined results. Calls are serialized.
 	watch.Sink
 
 	mu sync.Mutex
-	// items are those of each watch; nil until it has read them.
+	// items are the items of each watch. They are nil until the watch has read them.
 	items []map[types.NamespacedName]any
 }
 
@@ -39,44 +39,44 @@ type part struct {
 	index int
 }
 
-// locked runs a function while no other watch passes something on.
+// locked runs a function while no other watch calls the sink.
 func (p *part) locked(run func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return run()
 }
 
-// OnSynced implements watch.Sink, as do the methods below.
+// OnSynced implements watch.Sink, like the methods below.
 func (p *part) OnSynced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Sink.OnSynced()
 }
 
-// OnProgress passes on how many were read.
+// OnProgress forwards the number of items read.
 func (p *part) OnProgress(count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Sink.OnProgress(count)
 }
 
-// OnError passes on that a request failed.
+// OnError forwards a failed request.
 func (p *part) OnError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Sink.OnError(err)
 }
 
-// Add takes in an item.
+// Add forwards an item.
 func (p *part) Add(object any) error { return p.put(object, p.Sink.Add) }
 
-// Update takes in an item that has changed.
+// Update forwards a changed item.
 func (p *part) Update(object any) error { return p.put(object, p.Sink.Update) }
 
 func (p *part) put(object any, pass func(any) error) error {
 	is, isItem := object.(*item)
 	if !isItem {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	return p.locked(func() error {
 		if p.items[p.index] != nil {
@@ -89,11 +89,11 @@ func (p *part) put(object any, pass func(any) error) error {
 	})
 }
 
-// Delete takes in that an item is gone.
+// Delete forwards the deletion of an item.
 func (p *part) Delete(object any) error {
 	is, isItem := object.(*item)
 	if !isItem {
-		return fmt.Errorf("a %T was watched instead of a ManagedResource", object)
+		return fmt.Errorf("watch ManagedResources: received a %T", object)
 	}
 	return p.locked(func() error {
 		delete(p.items[p.index], is.FullName())
@@ -104,7 +104,7 @@ func (p *part) Delete(object any) error {
 	})
 }
 
-// Replace takes in all items of a watch.
+// Replace replaces all items of a watch.
 func (p *part) Replace(objects []any, version string) error {
 	items := make(map[types.NamespacedName]any, len(objects))
 	for _, object := range objects {

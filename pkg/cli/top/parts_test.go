@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestParts: two watches are shown as one, once both have read what there is.
+// TestParts checks that two watches are shown as one, after both have read their initial lists.
 func TestParts(t *testing.T) {
 	at := func(namespace, name string) *item {
 		is := &item{}
@@ -45,7 +45,7 @@ func TestParts(t *testing.T) {
 		}
 		slices.Sort(names)
 		if !slices.Equal(names, want) {
-			t.Errorf("shown are %v, want %v", names, want)
+			t.Errorf("got %v, want %v", names, want)
 		}
 	}
 	must(first.Replace([]any{at("garden", "one")}, "1"))
@@ -59,6 +59,6 @@ func TestParts(t *testing.T) {
 	must(second.Replace([]any{at("shoot", "b")}, "3"))
 	take("garden/two", "shoot/b")
 	if err := first.Add("text"); err == nil {
-		t.Error("a text is taken for a ManagedResource")
+		t.Error("a string is accepted as a ManagedResource")
 	}
 }

@@ -23,11 +23,13 @@ const (
 	tick = time.Second
 )
 
-// program executes what the model decides. One goroutine owns the model and the terminal; others send it changes of the model.
+// program executes the decisions of the model. One goroutine owns the model and the terminal. Other goroutines send
+// it changes of the
+// model.
 type program struct {
 	console  *console.Console
 	terminal tcell.Screen
-	// follow fills the mailbox until the context ends.
+	// follow fills the mailbox until the context is canceled.
 	follow   func(context.Context)
 	mailbox  *mailbox
 	model    *model
@@ -40,7 +42,8 @@ type program struct {
 
 func newProgram(c *console.Console, terminal tcell.Screen, follow func(context.Context), box *mailbox) *program {
 	return &program{
-		console: c, terminal: terminal, follow: follow, mailbox: box, model: &model{now: c.Clock.Now()}, messages: make(chan func(*model), 16), endRead: func() {},
+		console: c, terminal: terminal, follow: follow, mailbox: box, model: &model{now: c.Clock.Now()},
+		messages: make(chan func(*model), 16), endRead: func() {},
 	}
 }
 
@@ -49,18 +52,18 @@ func (p *program) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer p.others.Wait()
 	defer cancel()
-	defer p.terminal.Fini() // first, whatever the others do
+	defer p.terminal.Fini() // restore the terminal first, even if other goroutines are still running
 	colours := p.console.Screen.Colours
 	diverted, end := p.console.Divert(statusWriter(p.messages))
 	defer end()
 	p.console = diverted
-	_, _ = p.console.Target() // set up once; errors are reported where it is used
-	p.goOn(ctx, func() func(*model) {
+	_, _ = p.console.Target() // set it up once; errors are reported where it is used
+	p.runInBackground(ctx, func() func(*model) {
 		p.follow(ctx)
 		return nil
 	})
 	events := make(chan tcell.Event)
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		p.terminal.ChannelEvents(events, ctx.Done())
 		return nil
 	})
@@ -138,11 +141,11 @@ func (p *program) press(ctx context.Context, key string) bool {
 	return false
 }
 
-// goOn runs work in the background, and then the returned change of the model.
-func (p *program) goOn(ctx context.Context, work func() func(*model)) {
+// runInBackground runs work in the background, and then sends the change of the model that work returns.
+func (p *program) runInBackground(ctx context.Context, work func() func(*model)) {
 	p.others.Go(func() {
 		defer func() {
-			if problem := recover(); problem != nil { // in the goroutine that gives the terminal back
+			if problem := recover(); problem != nil { // panic in the goroutine that restores the terminal
 				stack := debug.Stack()
 				p.send(ctx, func(*model) { panic(fmt.Sprintf("%v\n%s", problem, stack)) })
 			}
@@ -160,42 +163,42 @@ func (p *program) send(ctx context.Context, message func(*model)) {
 	}
 }
 
-// readOpened reads the opened ManagedResource, if that is due.
+// readOpened reads the opened ManagedResource if it is due.
 func (p *program) readOpened(ctx context.Context) {
-	name, wanted := p.model.wantsRead()
+	name, wanted := p.model.needsRead()
 	if !wanted {
 		return
 	}
-	p.model.reads()
+	p.model.startRead()
 	ctx, p.endRead = context.WithCancel(ctx)
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		read, err := read(ctx, p.console, name)
 		if err != nil {
-			return func(m *model) { m.hasRead(name, nil, p.console.Explain(err)) }
+			return func(m *model) { m.finishRead(name, nil, p.console.Explain(err)) }
 		}
-		return func(m *model) { m.hasRead(name, read, nil) }
+		return func(m *model) { m.finishRead(name, read, nil) }
 	})
 }
 
-// readOwner reads the Shoot or Seed, if that is due.
+// readOwner reads the Shoot or Seed if it is due.
 func (p *program) readOwner(ctx context.Context) {
-	if !p.model.wantsOwner() {
+	if !p.model.startOwnerRead() {
 		return
 	}
 	name := p.model.owner.Name
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		owner, err := fleet.Read(ctx, p.console, name)
-		return func(m *model) { m.hasReadOwner(owner, err) }
+		return func(m *model) { m.finishOwnerRead(owner, err) }
 	})
 }
 
-// ask asks the user whether to reconcile, if that is permitted.
+// ask asks the user to confirm a reconciliation, if the user may reconcile.
 func (p *program) ask(ctx context.Context, name types.NamespacedName) {
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		source, err := p.console.Source()
 		allowed := true
 		if err == nil {
-			if may, err := source.May(ctx, "patch", name); err == nil { // otherwise the attempt fails
+			if may, err := source.May(ctx, "patch", name); err == nil { // on an error, the attempt reports the problem
 				allowed = may
 			}
 		}
@@ -210,7 +213,7 @@ func (p *program) ask(ctx context.Context, name types.NamespacedName) {
 }
 
 func (p *program) reconcile(ctx context.Context, name types.NamespacedName) {
-	p.goOn(ctx, func() func(*model) {
+	p.runInBackground(ctx, func() func(*model) {
 		result, err := act.Reconcile(ctx, p.console, name)
 		if err != nil {
 			result = fmt.Sprintf("not reconciled: %v", p.console.Explain(err))
@@ -219,7 +222,7 @@ func (p *program) reconcile(ctx context.Context, name types.NamespacedName) {
 	})
 }
 
-// statusWriter shows the output to standard error in the status line.
+// statusWriter shows messages for standard error in the status line.
 type statusWriter chan<- func(*model)
 
 // Write shows a text in one line. It does not block, because the goroutine that draws may call it.

@@ -14,11 +14,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/tree"
 )
 
-// found is what was read of one ManagedResource: what why and tree say.
+// found contains the details of one ManagedResource, which are the results of why and tree.
 type found struct {
 	mr          *resourcesv1alpha1.ManagedResource
 	explanation *explain.Explanation
-	// notes are what was said on standard error, such as what may not be read.
+	// notes are the messages for standard error, such as those about missing permissions.
 	notes []string
 }
 
@@ -32,15 +32,15 @@ func read(ctx context.Context, c *console.Console, name types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	listening, said := c.Listening()
-	explanation, err := explain.Explain(ctx, listening, mr, true)
+	captured, notes := c.Capture()
+	explanation, err := explain.Explain(ctx, captured, mr, true)
 	if err != nil {
 		return nil, err
 	}
-	return &found{mr: mr, explanation: explanation, notes: said.Lines()}, nil
+	return &found{mr: mr, explanation: explanation, notes: notes.Lines()}, nil
 }
 
-// Print writes what was found.
+// Print prints the details.
 func (f *found) Print(to screen.Screen, now time.Time) error {
 	for _, note := range f.notes {
 		if err := errors.Join(to.Paragraph("", screen.Busy, note), to.Paragraph("", screen.Plain, "")); err != nil {

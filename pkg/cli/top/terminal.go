@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/screen"
 )
 
-// instead recommends an alternative without a terminal.
+// instead recommends an alternative that needs no terminal.
 const instead = "use `kubectl mr get -w`, which prints each change on its own line"
 
 var errNoTerminal = errors.New("top needs a terminal: " + instead)
@@ -47,7 +47,7 @@ func start(terminal tcell.Screen) error {
 	return nil
 }
 
-// draw shows lines on the terminal. Only differences are sent.
+// draw shows lines on the terminal. The terminal library sends only the differences.
 func draw(terminal tcell.Screen, lines []line, colours bool) {
 	width, _ := terminal.Size()
 	terminal.Clear()
@@ -101,8 +101,9 @@ var keyNames = map[tcell.Key]string{
 	tcell.KeyBackspace2: keyBackspace, tcell.KeyCtrlC: keyInterrupt,
 }
 
-// keysOf returns the name of a key, or its character; nil for unsupported keys. Escape and another key that arrive together, as over
-// a slow connection, look like that key with Alt.
+// keysOf returns the name of a key, or its character. It returns nil for unsupported keys. If Escape and another key
+// arrive together,
+// as over a slow connection, the terminal library reports the other key with Alt.
 func keysOf(event *tcell.EventKey) []string {
 	key := keyNames[event.Key()]
 	if event.Key() == tcell.KeyRune {

@@ -1,11 +1,11 @@
-// Package top is the command that shows ManagedResources live, full screen, those that need attention first.
+// Package top provides the command that shows ManagedResources live and full screen. Those that need attention come
+// first.
 package top
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -19,34 +19,34 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/watch"
 )
 
-// Options specify what is shown initially.
+// Options select the ManagedResources.
 type Options struct {
 	console.Choice
-	// Unhealthy omits those that are ready or suspended.
+	// Unhealthy omits ManagedResources that are ready or suspended.
 	Unhealthy bool
-	// Of is the Shoot or Seed whose ManagedResources are shown; nil for those of the choice.
+	// Of is the Shoot or Seed whose ManagedResources are shown. It is nil for those of the choice.
 	Of *fleet.Name
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command top.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := Options{}
 	command := &cobra.Command{
 		Use:   "top [shoot/NAMESPACE/NAME | seed/NAME]",
 		Short: "Watch ManagedResources live, full screen",
-		Long: `Shows the states of ManagedResources live and full screen, those that need attention first. Open one to see why it is not ready,
-and its objects down to Pods. The help of get and tree explains the states.
+		Long: `Shows the states of ManagedResources live and full screen. Those that need attention come first. Open one to see why it is not
+ready, and its objects down to Pods. The help of get and tree explains the states.
 
-For a Shoot or a Seed of a garden, it shows the ManagedResources behind it, and above them how far its operation is.
+For a Shoot or a Seed of a garden, it shows its ManagedResources, and above them the progress of its operation.
 
 ` + keys,
 		Example: `  # all namespaces
   kubectl mr top -A
 
-  # only what needs attention
+  # only those that need attention
   kubectl mr top -A --unhealthy
 
-  # a Shoot while it comes up
+  # a Shoot during its creation
   kubectl mr top shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: fleet.Complete(c, cobra.NoFileCompletions),
@@ -56,7 +56,8 @@ For a Shoot or a Seed of a garden, it shows the ManagedResources behind it, and 
 				return err
 			}
 			if o.Of == nil && len(names) > 0 {
-				return fmt.Errorf("top shows all ManagedResources of a namespace, or those of shoot/NAMESPACE/NAME or seed/NAME. To follow %s: kubectl mr get %s -w", names[0], names[0])
+				return fmt.Errorf("top shows all ManagedResources of a namespace, or those of shoot/NAMESPACE/NAME or seed/NAME. "+
+					"To follow %s: kubectl mr get %s -w", names[0], names[0])
 			}
 			terminal, err := openTerminal(c)
 			if err != nil {
@@ -70,8 +71,9 @@ For a Shoot or a Seed of a garden, it shows the ManagedResources behind it, and 
 	return command
 }
 
-// Run shows ManagedResources on a terminal until the user quits or the context ends. The terminal is initialised only if
-// ManagedResources can be read, so that errors are printed as by other commands, and is always restored.
+// Run shows ManagedResources on a terminal until the user quits or the context is canceled. It initializes the
+// terminal only if
+// ManagedResources can be read, so that errors are printed as by other commands. It always restores the terminal.
 func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Screen) error {
 	source, err := c.Source()
 	if err != nil {
@@ -96,18 +98,21 @@ func Run(ctx context.Context, c *console.Console, o Options, terminal tcell.Scre
 	joined := newParts(box, len(shown.lists))
 	var watchers []func(context.Context)
 	for i, options := range shown.lists {
-		watcher := watch.Watcher[*item]{Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: joined.part(i)}
+		watcher := watch.Watcher[*item]{
+			Name: "top", Source: source, Choice: o.Choice, Options: options, Summarize: newItem, Sink: joined.part(i),
+		}
 		watchers = append(watchers, watcher.Run)
 	}
 	follow := func(ctx context.Context) { runAll(ctx, watchers) }
 	p := newProgram(c, terminal, follow, box)
-	p.model.scope, p.model.host, p.model.everywhere = shown.scope, hostOf(source), shown.everywhere
+	p.model.scope, p.model.host, p.model.everywhere = shown.scope, console.HostOf(source.Host), shown.everywhere
 	p.model.filter.unwell, p.model.owner = o.Unhealthy, shown.owner
 	return p.run(ctx)
 }
 
-// runAll runs functions at the same time, and returns when all have ended. A panic in one of them ends the others, and is passed on to the caller, which
-// gives the terminal back.
+// runAll runs functions concurrently, and returns after all have ended. If one of them panics, runAll cancels the
+// others and repeats
+// the panic in the goroutine of the caller, which restores the terminal.
 func runAll(ctx context.Context, all []func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,18 +137,18 @@ func runAll(ctx context.Context, all []func(context.Context)) {
 	}
 }
 
-// selection is what is shown.
+// selection contains the selected ManagedResources.
 type selection struct {
-	// scope says what for people, and lists are the options of lists that have it.
+	// scope describes them in messages. lists are the options of the list requests that return them.
 	scope string
 	lists [][]client.ListOption
-	// everywhere says that it is in several namespaces.
+	// everywhere is set if they are in several namespaces.
 	everywhere bool
-	// owner is the Shoot or Seed that it is behind; nil for none.
+	// owner is their Shoot or Seed. It is nil for none.
 	owner *fleet.Owner
 }
 
-// find returns what the options select.
+// find returns the selection of the options.
 func (o Options) find(ctx context.Context, c *console.Console) (selection, error) {
 	if o.Of != nil {
 		owner, err := fleet.Read(ctx, c, *o.Of)
@@ -164,7 +169,7 @@ func (o Options) find(ctx context.Context, c *console.Console) (selection, error
 	return selection{scope: scope(o.Choice, namespace), lists: [][]client.ListOption{options}, everywhere: o.AllNamespaces}, err
 }
 
-// scope describes which ManagedResources are shown.
+// scope describes the selected ManagedResources.
 func scope(choice console.Choice, namespace string) string {
 	text := "in namespace " + namespace
 	if choice.AllNamespaces {
@@ -177,11 +182,4 @@ func scope(choice console.Choice, namespace string) string {
 		text += fmt.Sprintf(", labels %s", choice.Selector)
 	}
 	return text
-}
-
-func hostOf(source *console.Source) string {
-	if parsed, err := url.Parse(source.Host); err == nil && parsed.Host != "" {
-		return parsed.Host
-	}
-	return source.Host
 }

@@ -82,15 +82,15 @@ func (m *model) viewHelp() []line {
 	return lines
 }
 
-// title describes what is shown, or since when the connection has been lost.
+// title describes the selection, or the lost connection.
 func (m *model) title() line {
 	if m.lost != nil {
-		return painted(screen.Bad, fmt.Sprintf("NO CONNECTION to %s since %s, retrying: %v", m.host, console.Age(m.lostSince, m.now), m.lost))
+		return painted(screen.Bad, fmt.Sprintf("NO CONNECTION to %s for %s, retrying: %v", m.host, console.Age(m.lostSince, m.now), m.lost))
 	}
 	return painted(screen.Strong, fmt.Sprintf("ManagedResources %s at %s", m.scope, m.host))
 }
 
-// viewOwner returns the line about the Shoot or Seed; none without one.
+// viewOwner returns the line about the Shoot or Seed. It returns none without one.
 func (m *model) viewOwner() []line {
 	switch {
 	case m.owner == nil:
@@ -119,7 +119,8 @@ func (m *model) summary() line {
 	counts := m.counts()
 	for _, word := range state.Words {
 		if counts[word] > 0 {
-			result.spans = append(result.spans, screen.Span{Text: fmt.Sprintf("%d %s", counts[word], word), Style: word.Style()}, screen.Span{Text: "  "})
+			result.spans = append(result.spans, screen.Span{Text: fmt.Sprintf("%d %s", counts[word], word), Style: word.Style()},
+				screen.Span{Text: "  "})
 		}
 	}
 	return result
@@ -168,7 +169,7 @@ func (m *model) nothingShown() line {
 	return plain("All %d ManagedResources are ready or suspended. Press u to show them.", len(m.items))
 }
 
-// Headers of the columns that are as wide as all items need, so that they do not jump when the list is scrolled.
+// Headers of columns whose width is computed from all items, so that it does not change while the list is scrolled.
 const (
 	headerNamespace = "NAMESPACE"
 	headerName      = "NAME"
@@ -215,7 +216,7 @@ func (m *model) table(items []*item) screen.Table {
 	return table.Steady(widths)
 }
 
-// widths returns the column widths for all items, and whether any item has a class other than the default one.
+// widths returns the column widths for all items, and whether any item has a class other than the default class.
 func (m *model) widths() (widths map[string]int, hasClasses bool) {
 	namespace, name, class, word := 0, 0, 0, 0
 	for _, is := range m.items {
@@ -257,7 +258,7 @@ func (m *model) pageTitle() line {
 	return painted(screen.Strong, fmt.Sprintf("%s, read %s ago", p.name, console.Age(p.readAt, m.now)))
 }
 
-// bottom returns the last line: a question or a message, or else some of the keys.
+// bottom returns the last line: a question, a message, or else some of the keys.
 func (m *model) bottom() line {
 	switch {
 	case m.asked != nil:
@@ -272,5 +273,6 @@ func (m *model) bottom() line {
 		last := min(m.page.offset+m.pageRows(), len(m.page.lines))
 		return painted(screen.Faint, fmt.Sprintf("%d of %d lines · Esc back · r reconcile · ? help", last, len(m.page.lines)))
 	}
-	return painted(screen.Faint, fmt.Sprintf("%d of %d · Enter open · / filter · u unhealthy · ? help", min(m.cursor+1, len(m.shown)), len(m.shown)))
+	return painted(screen.Faint, fmt.Sprintf("%d of %d · Enter open · / filter · u unhealthy · ? help",
+		min(m.cursor+1, len(m.shown)), len(m.shown)))
 }

@@ -37,7 +37,7 @@ func TestList(t *testing.T) {
 	lines := m.view()
 	for i, each := range lines {
 		if each.chosen != (i == 4) {
-			t.Errorf("line %d is chosen: %t", i, each.chosen)
+			t.Errorf("line %d is selected: %t", i, each.chosen)
 		}
 	}
 	if state := lines[4].spans[1]; state != (screen.Span{Text: "Unhealthy", Style: screen.Bad}) {
@@ -66,7 +66,7 @@ func TestFirstLines(t *testing.T) {
 			m.take(changes{lost: errors.New("dial tcp:\nconnection refused")})
 			m.now = m.now.Add(12 * time.Second)
 			m.take(changes{lost: errors.New("dial tcp: timeout")})
-		}, "NO CONNECTION to 127.0.0.1:6443 since 12s, retrying: dial tcp: timeout\n1 Failed"},
+		}, "NO CONNECTION to 127.0.0.1:6443 for 12s, retrying: dial tcp: timeout\n1 Failed"},
 		"connection again": {func(m *model) {
 			m.take(changes{lost: errors.New("connection refused")})
 			m.take(changes{})
@@ -87,7 +87,7 @@ func TestFirstLines(t *testing.T) {
 	}
 }
 
-// TestFits checks that all views fill the terminal and that tables are no wider than it, whatever its size.
+// TestFits checks that all views fill the terminal and that no table is wider than it, for terminals of any size.
 func TestFits(t *testing.T) {
 	for _, width := range []int{1, 20, 60, 80, 200} {
 		for _, height := range []int{1, 2, 3, 5, 20, 60} {
@@ -96,7 +96,7 @@ func TestFits(t *testing.T) {
 				m.resize(width, height)
 				m.pressAll(keys)
 				if m.page != nil {
-					m.hasRead(m.page.name, leaflet(100), nil)
+					m.finishRead(m.page.name, leaflet(100), nil)
 				}
 				lines := m.view()
 				if len(lines) != height {
@@ -112,7 +112,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestHarmless checks that nothing that objects say steers the terminal.
+// TestHarmless checks that texts of objects cannot control the terminal.
 func TestHarmless(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
 	mr.Status.Conditions = []resourcesv1alpha1.Condition{{
@@ -132,7 +132,7 @@ func TestHarmless(t *testing.T) {
 	m.filter.words = ""
 	m.sort()
 	if text := m.text(); !strings.Contains(text, "[2Jcleared31mover") || strings.Contains(text, "next") {
-		t.Errorf("its message is not shown:\n%s", text)
+		t.Errorf("the message is not shown:\n%s", text)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// BenchmarkChange has one of 10,000 ManagedResources change, and draws what there is then.
+// BenchmarkChange changes one of 10,000 ManagedResources and draws the screen.
 func BenchmarkChange(b *testing.B) {
 	var items []*item
 	for i := range 10_000 {
@@ -162,7 +162,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// TestOwner: the operation of a Shoot is above the list, and leaves the list a line less.
+// TestOwner checks that the operation of a Shoot is shown above the list, which then has one line less.
 func TestOwner(t *testing.T) {
 	m := shop()
 	rows := m.rows()
@@ -176,14 +176,14 @@ func TestOwner(t *testing.T) {
 		t.Errorf("%q is not in\n%s", want, m.text())
 	}
 	m.ownerReadAt = m.now
-	if m.wantsOwner() {
-		t.Error("it is read again at once")
+	if m.startOwnerRead() {
+		t.Error("the owner is read again immediately")
 	}
 	m.now = m.now.Add(ownerAgain)
-	if !m.wantsOwner() || m.wantsOwner() {
-		t.Error("it is not read again, or twice at a time")
+	if !m.startOwnerRead() || m.startOwnerRead() {
+		t.Error("the owner is not read again, or it is read twice at the same time")
 	}
-	m.hasReadOwner(nil, errors.New("no answer"))
+	m.finishOwnerRead(nil, errors.New("no answer"))
 	if want := "\nShoot garden-dev/one cannot be read: no answer\n"; !strings.Contains(m.text(), want) {
 		t.Errorf("%q is not in\n%s", want, m.text())
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// ownerReport is the tree of a Shoot or Seed for the JSON and YAML output.
+// ownerReport is the JSON and YAML output for a Shoot or Seed.
 type ownerReport struct {
 	fleet.Report
 	ManagedResources []report `json:"managedResources"`
 }
 
-// runOf shows the ManagedResources behind a Shoot or Seed in steps: what comes up first, and what waits for that.
+// runOf prints the ManagedResources of a Shoot or Seed in the steps in which they are deployed.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	owner, err := fleet.Read(ctx, c, name)
 	if err != nil {
@@ -44,8 +44,11 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 	return c.Screen.PrintTrees(columns(o.output.Format == console.FormatWide), []screen.Node{o.ownerTree(owner, items, objects, c)})
 }
 
-// ownerTree returns the tree of an owner. Items are in the order of fleet.Steps, and objects in that of the items.
-func (o *options) ownerTree(owner *fleet.Owner, items []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, c *console.Console) screen.Node {
+// ownerTree returns the tree of an owner. The items are in the order of fleet.Steps, and the objects in that of the
+// items.
+func (o *options) ownerTree(
+	owner *fleet.Owner, items []resourcesv1alpha1.ManagedResource, objects [][]*snapshot.Object, c *console.Console,
+) screen.Node {
 	now, known := c.Clock.Now(), map[string]state.Word{}
 	for i := range items {
 		known[state.NameOf(&items[i]).String()] = state.Of(&items[i]).Word
@@ -60,7 +63,8 @@ func (o *options) ownerTree(owner *fleet.Owner, items []resourcesv1alpha1.Manage
 	for n, step := range fleet.Steps(items) {
 		node := screen.Node{Name: screen.Cell{Text: fmt.Sprintf("step %d", n+1), Style: screen.Faint}, Cells: screen.Text("", "", "")}
 		for i := range step {
-			if tree := o.treeOf(&step[i], objects[at], known, now); !o.unhealthy || len(tree.Children) > 0 || !state.Of(&step[i]).Word.IsWell() {
+			tree := o.treeOf(&step[i], objects[at], known, now)
+			if !o.unhealthy || len(tree.Children) > 0 || !state.Of(&step[i]).Word.IsWell() {
 				node.Children = append(node.Children, tree)
 			}
 			at++

@@ -1,4 +1,4 @@
-// Package tree is the command that shows what ManagedResources own, down to Pods.
+// Package tree provides the command that shows the objects of ManagedResources, down to Pods.
 package tree
 
 import (
@@ -25,12 +25,12 @@ type options struct {
 	unhealthy bool
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command tree.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "tree [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
-		Short: "Show what ManagedResources own, down to Pods",
+		Short: "Show the objects of ManagedResources, down to Pods",
 		Long: `Shows the objects of ManagedResources and the objects that they own (by owner references), with their health and age.
 Health is determined by the built-in health checks of the resource-manager and by those of the ManagedResource.
 
@@ -43,23 +43,23 @@ Health is determined by the built-in health checks of the resource-manager and b
   Unchecked    health checks are disabled for it, or failed with an error
   Unseen       you may not read it
 
-What a ManagedResource depends on, and what has to be deleted before it, is listed before its objects. With -o wide, so are the fields of
-objects that are sent only with changes, and the time after which finalizers are removed.
+The dependencies of a ManagedResource, and the ManagedResources that must be deleted before it, are listed before its objects. With
+-o wide, so are the fields of objects that are sent only when their object changes, and the time after which finalizers are removed.
 
-For a Shoot or a Seed of a garden, it shows the ManagedResources behind it in steps: those of a step wait for some of the step before. Objects in
-the cluster of a Shoot are read if --target-kubeconfig or --target-context names it.`,
+For a Shoot or a Seed of a garden, it shows its ManagedResources in the steps in which they are deployed. Objects in the cluster of a
+Shoot are read if --target-kubeconfig or --target-context specifies it.`,
 		Example: `  kubectl mr tree webshop-app -n garden
 
-  # show only unhealthy objects, of all ManagedResources
+  # show only unhealthy objects of all ManagedResources
   kubectl mr tree -A --unhealthy
 
-  # also show which fields are sent only with changes, and when finalizers are removed
+  # also show fields that are sent only on changes, and when finalizers are removed
   kubectl mr tree webshop-app -n garden -o wide
 
-  # the objects are in another cluster
+  # show objects that are in another cluster
   kubectl mr tree -n shoot--dev --target-kubeconfig shoot.kubeconfig
 
-  # what a Shoot consists of, in its seed and in its own cluster
+  # show all objects of a Shoot, in its seed and in its own cluster
   kubectl mr tree shoot/garden-dev/one --garden-context garden --target-kubeconfig shoot.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -99,7 +99,8 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	}
 	var trees []screen.Node
 	for i := range items {
-		if tree := o.treeOf(&items[i], objects[i], known, now); !o.unhealthy || len(tree.Children) > 0 || !state.Of(&items[i]).Word.IsWell() {
+		tree := o.treeOf(&items[i], objects[i], known, now)
+		if !o.unhealthy || len(tree.Children) > 0 || !state.Of(&items[i]).Word.IsWell() {
 			trees = append(trees, tree)
 		}
 	}
@@ -110,7 +111,7 @@ func (o *options) run(ctx context.Context, c *console.Console, names []string) e
 	return c.Screen.PrintTrees(columns(o.output.Format == console.FormatWide), trees)
 }
 
-// Print prints the objects of a ManagedResource that snapshot.Inventories read.
+// Print prints the objects of a ManagedResource that snapshot.Inventories returned.
 func Print(to screen.Screen, mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, now time.Time) error {
 	return to.PrintTrees(columns(false), []screen.Node{(&options{output: &console.Output{}}).treeOf(mr, objects, nil, now)})
 }
@@ -123,15 +124,14 @@ func columns(wide bool) []screen.Column {
 	return []screen.Column{{Header: "OBJECT", Least: 26, Middle: true}, {Header: "HEALTH"}, {Header: "AGE", Spare: 1}, detail}
 }
 
-// treeOf returns the tree of a ManagedResource. The states are those of ManagedResources that are known.
-func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, known map[string]state.Word, now time.Time) screen.Node {
+// treeOf returns the tree of a ManagedResource. known are the states of other ManagedResources, by name.
+func (o *options) treeOf(
+	mr *resourcesv1alpha1.ManagedResource, objects []*snapshot.Object, known map[string]state.Word, now time.Time,
+) screen.Node {
 	is := state.Of(mr)
 	first, _, _ := strings.Cut(is.Message, "\n")
 	if is.Word == state.Ready {
-		first = fmt.Sprintf("%d objects", len(objects))
-		if len(objects) == 1 {
-			first = "1 object"
-		}
+		first = screen.Count(len(objects), "object")
 	}
 	return screen.Node{
 		Name:     screen.Cell{Text: fmt.Sprintf("ManagedResource %s/%s", mr.Namespace, mr.Name), Style: screen.Strong},
@@ -140,7 +140,8 @@ func (o *options) treeOf(mr *resourcesv1alpha1.ManagedResource, objects []*snaps
 	}
 }
 
-// relationsOf returns what a ManagedResource waits for as nodes, and in the wide output more of what it does with its objects.
+// relationsOf returns nodes for the dependencies of a ManagedResource, and in the wide output also for its other
+// relations.
 func (o *options) relationsOf(mr *resourcesv1alpha1.ManagedResource, known map[string]state.Word) []screen.Node {
 	if o.unhealthy {
 		return nil
@@ -160,21 +161,21 @@ func (o *options) relationsOf(mr *resourcesv1alpha1.ManagedResource, known map[s
 		add("is deleted after "+name, known[name], "")
 	}
 	if its.DeletedAfter != nil && len(its.DeletedAfter) == 0 {
-		add("is deleted at once", "", "waits for nothing that depends on it")
+		add("is deleted at once", "", "does not wait for its dependents")
 	}
 	if o.output.Format != console.FormatWide {
 		return nodes
 	}
 	for _, rule := range its.OnlyOnChange {
-		add("sends only with changes", "", rule)
+		add("sends only on changes", "", rule)
 	}
 	if its.FinalizeDeletionAfter != "" {
-		add("removes finalizers", "", its.FinalizeDeletionAfter+" after its deletion has begun")
+		add("removes finalizers", "", its.FinalizeDeletionAfter+" after its deletion begins")
 	}
 	return nodes
 }
 
-// nodesOf returns the objects as nodes. The namespace is that of their parent.
+// nodesOf returns nodes for objects. The namespace is that of their parent.
 func (o *options) nodesOf(objects []*snapshot.Object, namespace string, now time.Time) []screen.Node {
 	var nodes []screen.Node
 	for _, object := range objects {
@@ -200,7 +201,7 @@ func cells(word string, style screen.Style, created time.Time, detail string, no
 	return []screen.Cell{{Text: word, Style: style}, {Text: console.Age(created, now)}, {Text: screen.OneLine(detail)}}
 }
 
-// printNames prints all objects as kubectl accepts them, with their namespaces.
+// printNames prints all objects with their namespaces, as arguments for kubectl.
 func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) error {
 	for _, roots := range objects {
 		for _, root := range roots {
@@ -219,7 +220,7 @@ func (o *options) printNames(c *console.Console, objects [][]*snapshot.Object) e
 	return nil
 }
 
-// report is a tree for the JSON and YAML output.
+// report is the JSON and YAML output for a ManagedResource.
 type report struct {
 	Name      string        `json:"name"`
 	Namespace string        `json:"namespace"`

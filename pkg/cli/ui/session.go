@@ -13,16 +13,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ui"
 )
 
-// tokenParameter is where the address of the page has what opens it.
+// tokenParameter is the query parameter with the one-time token.
 const tokenParameter = "token"
 
-// session lets in who has the address that was printed. An address opens the page once; then the browser has a cookie, and another
+// session admits users who have the printed address. An address opens the page once. The browser then has a cookie,
+// and another
 // address is printed for another browser.
 type session struct {
 	port int
-	// cookie is the value of the cookie, which lives as long as the program.
+	// cookie is the value of the cookie. It is valid as long as the program runs.
 	cookie string
-	// used is called when an address was used.
+	// used is called after an address was used.
 	used func()
 
 	mu    sync.Mutex
@@ -40,27 +41,28 @@ func (s *session) url() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/?%s=%s", s.port, tokenParameter, s.token)
 }
 
-// cookieName has the port, as cookies of a host are for all its ports.
+// cookieName contains the port, because browsers send the cookies of a host to all of its ports.
 func (s *session) cookieName() string { return "kubectl-mr-" + strconv.Itoa(s.port) }
 
-// guard refuses requests that came by another name, which is how pages of others would get at a local server (DNS rebinding), and
-// those for data without the cookie or from pages of others.
+// guard rejects requests to another host name, by which pages of other servers could access a local server (DNS
+// rebinding). It also
+// rejects requests for data without the cookie or from pages of other servers.
 func (s *session) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.isOurs(r.Host) {
-			http.Error(w, "this server is 127.0.0.1 alone", http.StatusMisdirectedRequest)
+			http.Error(w, "this server is only available as 127.0.0.1", http.StatusMisdirectedRequest)
 			return
 		}
 		if s.redeem(r.URL.Query().Get(tokenParameter)) {
-			http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is served by plain HTTP, on the loopback interface alone
+			http.SetCookie(w, &http.Cookie{ //nolint:gosec // the page is served over HTTP, only on the loopback interface
 				Name: s.cookieName(), Value: s.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 			})
 			s.used()
 		}
-		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.FromElsewhere(r)) {
+		if strings.HasPrefix(r.URL.Path, "/api/") && (!s.knows(r) || ui.IsCrossSite(r)) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"error":"open the address that kubectl mr ui printed last"}`)
+			fmt.Fprint(w, `{"error":"open the last address that kubectl mr ui printed"}`)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -72,7 +74,7 @@ func (s *session) isOurs(host string) bool {
 	return err == nil && port == strconv.Itoa(s.port) && (name == "127.0.0.1" || name == "localhost")
 }
 
-// redeem reports whether a token is the present one, which is good for once.
+// redeem reports whether a token is the current one, and replaces it, so that it can be used only once.
 func (s *session) redeem(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package ui is the command that shows ManagedResources on a page in the browser.
+// Package ui provides the command that shows ManagedResources on a page in the browser.
 package ui
 
 import (
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a request may take to arrive; none has a body.
+	// headerTimeout limits how long a request may take to arrive. Requests have no body.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// headerLimit is more than the page needs: cookies of all local servers come along.
+	// headerLimit is larger than the page needs, because browsers send the cookies of all local servers.
 	headerLimit = 64 << 10
-	// farewell bounds the wait for pending responses at the end.
-	farewell = time.Second
+	// shutdownTimeout limits how long pending responses may take after the program was stopped.
+	shutdownTimeout = time.Second
 )
 
 type options struct {
@@ -37,19 +37,19 @@ type options struct {
 	open            bool
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command ui.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "ui",
 		Short: "Show ManagedResources live in the browser",
-		Long: `Serves a web page that shows ManagedResources live: those that need attention first, the objects of each down to Pods, why it is not
-ready, what applying would change, Events, and changes since the page is served. It reads with the permissions of your kubeconfig and
-never writes.
+		Long: `Serves a web page that shows ManagedResources live. Those that need attention come first. For each, it shows the objects down to
+Pods, why it is not ready, what applying would change, Events, and changes since the command was started. It uses the permissions of your
+kubeconfig and never writes.
 
-The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser; then a new
+The page is served only on 127.0.0.1, until you press Ctrl-C. Each printed address opens the page once, in one browser. Then a new
 address is printed.`,
-		Example: `  # show all namespaces, or that of the kubeconfig if you may not read all
+		Example: `  # show all namespaces, or that of the kubeconfig if you may not list all
   kubectl mr ui --open
 
   # show one namespace, on a fixed port
@@ -95,7 +95,8 @@ func (o *options) run(ctx context.Context, c *console.Console, oneNamespace bool
 	return serve(ctx, listener, admitted.guard(server.Handler()))
 }
 
-// scope returns what is shown: all namespaces, unless one is named or they may not be listed.
+// scope returns the scope of the page: all namespaces, unless a namespace is specified or the user may not list all
+// of them.
 func (o *options) scope(ctx context.Context, c *console.Console, oneNamespace bool) (ui.Options, error) {
 	shown := ui.Options{Console: c, Choice: console.Choice{AllNamespaces: true, Selector: o.selector, Class: o.class}, Scope: "all namespaces"}
 	source, err := c.Source()
@@ -117,7 +118,7 @@ func (o *options) scope(ctx context.Context, c *console.Console, oneNamespace bo
 	return shown, source.List(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.Limit(1), client.InNamespace(namespace))
 }
 
-// serve serves until the context ends.
+// serve serves until the context is canceled.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerLimit,
@@ -130,7 +131,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("end the page: %w", err)
@@ -138,7 +139,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// openBrowser opens the page in a browser. If that fails, the user can open it by hand.
+// openBrowser opens the page in a browser. If that fails, the user can open it manually.
 func (o *options) openBrowser(ctx context.Context, c *console.Console, url string) {
 	program, args := "xdg-open", []string{url}
 	switch runtime.GOOS {
@@ -152,5 +153,5 @@ func (o *options) openBrowser(ctx context.Context, c *console.Console, url strin
 		c.Warn("Could not open the browser (%v): open the address manually.", err)
 		return
 	}
-	go func() { _ = command.Wait() }() // the result shows in the browser
+	go func() { _ = command.Wait() }() // the user sees whether it worked
 }

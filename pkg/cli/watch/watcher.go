@@ -1,4 +1,5 @@
-// Package watch follows ManagedResources with one watch, which is restarted when it ends, and keeps only a summary of each: complete
+// Package watch watches ManagedResources, restarts the watch when it ends, and keeps only a summary of each
+// ManagedResource. Complete
 // objects would take too much memory in a large fleet.
 package watch
 
@@ -36,10 +37,10 @@ func (m *Meta) FullName() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
 
-// Sink receives the summaries. Its methods are called by one goroutine, one after the other.
+// Sink receives the summaries. One goroutine calls its methods sequentially.
 type Sink interface {
 	cache.ReflectorStore
-	// OnSynced is called when a watch starts: from then on, changes arrive immediately.
+	// OnSynced is called when a watch starts. From then on, changes arrive immediately.
 	OnSynced()
 	// OnProgress is called with the number of ManagedResources just read, before they are passed to the sink.
 	OnProgress(count int)
@@ -60,10 +61,10 @@ type Watcher[T runtime.Object] struct {
 	Sink      Sink
 }
 
-// backoff is the delay before a retry. It is short because a person is waiting.
+// backoff is the delay before a retry. It is short because a user is waiting.
 var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 5 * time.Second}
 
-// Run follows ManagedResources until the context ends.
+// Run watches ManagedResources until the context is canceled.
 func (w *Watcher[T]) Run(ctx context.Context) {
 	listerWatcher := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}
 	cache.NewReflectorWithOptions(listerWatcher, nil, w.Sink, cache.ReflectorOptions{Name: w.Name, Backoff: &backoff}).RunWithContext(ctx)
@@ -119,7 +120,7 @@ func (w *Watcher[T]) reduce(event watch.Event) (watch.Event, bool) {
 		return event, true
 	}
 	event.Object = w.Summarize(mr)
-	if !w.Choice.Includes(mr) { // it was selected before
+	if !w.Choice.Includes(mr) { // it was included before
 		event.Type = watch.Deleted
 	}
 	w.Sink.OnProgress(1)

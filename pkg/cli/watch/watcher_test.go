@@ -58,7 +58,7 @@ func TestOtherClass(t *testing.T) {
 		t.Errorf("%+v", event)
 	}
 	if s.read != 2 {
-		t.Errorf("%d were read", s.read)
+		t.Errorf("%d objects were read", s.read)
 	}
 }
 

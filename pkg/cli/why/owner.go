@@ -16,15 +16,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
-// ownerReport is the result for a Shoot or Seed in the JSON and YAML output.
+// ownerReport is the JSON and YAML output for a Shoot or Seed.
 type ownerReport struct {
 	fleet.Report
-	// Waiting are ManagedResources that wait for others alone.
+	// Waiting are the ManagedResources that only wait for others.
 	Waiting          []string             `json:"waiting,omitempty"`
 	ManagedResources *explain.Explanation `json:"managedResources"`
 }
 
-// runOf explains what a Shoot or Seed waits for, or fails with: its errors, the ManagedResources behind them, and their objects.
+// runOf explains the state of a Shoot or Seed: its errors, its ManagedResources that are not ready, and their
+// objects.
 func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name) error {
 	owner, err := fleet.Read(ctx, c, name)
 	if err != nil {
@@ -51,7 +52,7 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 		c.Warn("%s", owner.WhyNone(c))
 		return nil
 	case len(causes) == 0:
-		c.Warn("All ManagedResources behind %s are ready or suspended (%d).", name, len(items))
+		c.Warn("All ManagedResources of %s are ready or suspended (%d).", name, len(items))
 		return nil
 	}
 	if err := explanation.PrintNext(c.Screen, now); err != nil || len(waiting) == 0 {
@@ -60,8 +61,9 @@ func (o *options) runOf(ctx context.Context, c *console.Console, name fleet.Name
 	return c.Screen.Paragraph("", screen.Plain, fmt.Sprintf("\n%d more wait for these: %s", len(waiting), strings.Join(waiting, ", ")))
 }
 
-// split returns the ManagedResources that are not well, those first that the errors of the owner name, and the names of those that only wait for
-// others of them.
+// split returns the ManagedResources that are not well, and the names of those that only wait for others of them.
+// ManagedResources
+// that the errors of the owner name come first.
 func split(items []resourcesv1alpha1.ManagedResource, owner *fleet.Owner) (causes []resourcesv1alpha1.ManagedResource, waiting []string) {
 	named := func(mr *resourcesv1alpha1.ManagedResource) bool {
 		for _, each := range owner.LastErrors {
@@ -78,7 +80,8 @@ func split(items []resourcesv1alpha1.ManagedResource, owner *fleet.Owner) (cause
 	var others []resourcesv1alpha1.ManagedResource
 	for i := range items {
 		mr := &items[i]
-		waits := state.Of(mr).Word == state.Waiting && slices.ContainsFunc(mr.Dependencies(), func(on types.NamespacedName) bool { return unwell[on.String()] })
+		waits := state.Of(mr).Word == state.Waiting &&
+			slices.ContainsFunc(mr.Dependencies(), func(on types.NamespacedName) bool { return unwell[on.String()] })
 		switch {
 		case !unwell[state.NameOf(mr).String()]:
 		case named(mr):

@@ -1,4 +1,6 @@
-// Package why is the command that explains why a ManagedResource is not ready: it names the objects, their problems and their Events.
+// Package why provides the command that explains why ManagedResources are not ready: it names the objects, their
+// problems and their
+// Events.
 package why
 
 import (
@@ -18,34 +20,34 @@ type options struct {
 	output *console.Output
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command why.
 func NewCommand(c *console.Console) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "why [NAME... | shoot/NAMESPACE/NAME | seed/NAME]",
-		Short: "Explain why ManagedResources are not ready, and since when",
-		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and since when, their conditions,
-the objects that they own, their latest Events, who changed their fields, and the conditions of the ManagedResource. If it waits for
-another ManagedResource, to be applied or to be deleted, that one is explained, too.
+		Short: "Explain why ManagedResources are not ready, and for how long",
+		Long: `Explains why ManagedResources are not ready: which objects are missing, unhealthy or stuck and for how long, their conditions, the
+objects that they own, their latest Events, which field managers changed them, and the conditions of the ManagedResource. If it waits
+for another ManagedResource to be applied or deleted, that one is explained, too.
 
-It also names what the ManagedResource depends on and what each dependency must have reached, what is deleted before it, which fields
-are sent only with changes, and when finalizers are removed.
+It also shows the dependencies of the ManagedResource and their required states, the ManagedResources that must be deleted before it,
+fields that are sent only when their object changes, and when finalizers are removed.
 
 Without a name, it explains all ManagedResources that are neither ready nor suspended.
 
-For a Shoot or a Seed of a garden, it explains what that waits for or fails with: its last operation, errors and conditions, and the
-ManagedResources behind it that are not ready, those first that the errors name. The garden is the cluster of --garden-kubeconfig or
---garden-context; by default, the cluster with the ManagedResources.`,
+For a Shoot or a Seed of a garden, it shows the last operation, errors and conditions, and explains its ManagedResources that are not
+ready. Those that the errors name come first. The garden is the cluster of --garden-kubeconfig or --garden-context. The default is the
+cluster with the ManagedResources.`,
 		Example: `  # explain what is wrong in this namespace
   kubectl mr why -n garden
 
   # explain what is wrong in all namespaces
   kubectl mr why -A
 
-  # explain the state of one ManagedResource, which may be suspended, be deleted, or wait for others
+  # explain the state of one ManagedResource, even if it is suspended, being deleted, or waiting for others
   kubectl mr why webshop-app -n garden
 
-  # explain why a Shoot does not come up
+  # explain why a Shoot is not ready
   kubectl mr why shoot/garden-dev/one --garden-kubeconfig garden.kubeconfig`,
 		ValidArgsFunction: fleet.Complete(c, c.CompleteNames(0)),
 		RunE: func(command *cobra.Command, names []string) error {

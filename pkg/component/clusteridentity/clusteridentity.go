@@ -1,4 +1,4 @@
-// Package clusteridentity has the ConfigMap from which components learn the identity of their cluster.
+// Package clusteridentity contains the ConfigMap with the identity of a cluster.
 package clusteridentity
 
 import (
@@ -12,21 +12,22 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// OriginSeed is the origin of the identity of a seed. A ConfigMap of another origin, such as a shoot's, must be left alone.
+// OriginSeed is the origin of the identity of a seed. A ConfigMap with another origin, such as a shoot's, must not be
+// changed.
 const OriginSeed = "seed"
 
 // OriginShoot is the origin of the identity of a shoot.
 const OriginShoot = "shoot"
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Identity of the cluster. It never changes.
 	Identity string
-	// Origin is who gave it.
+	// Origin is the component that assigned the identity.
 	Origin string
 }
 
-// Objects returns the objects of the component. It fails if the identity or its origin is not known.
+// Objects returns the objects of the component. It returns an error if the identity or its origin is empty.
 func Objects(values Values) ([]client.Object, error) {
 	if values.Identity == "" || values.Origin == "" {
 		return nil, errors.New("the identity of the cluster and its origin must be known")

@@ -1,4 +1,4 @@
-// Package crds has the CustomResourceDefinitions of a seed.
+// Package crds contains the CustomResourceDefinitions of a seed.
 package crds
 
 import (
@@ -19,12 +19,13 @@ import (
 // Group is a group of definitions that are installed together.
 type Group string
 
-// The groups of definitions. Those of Istio, of machines (machine.sapcloud.io) and of the observability stack would be further ones: add their
-// files below config/crd, and a row to the table in this package.
+// The groups of definitions. Groups for Istio, machines (machine.sapcloud.io) and the observability stack can be added
+// with files below config/crd and a row in the table of this package.
 const (
-	// ManagedResources is what the resource-manager applies.
+	// ManagedResources is the definition of ManagedResources.
 	ManagedResources Group = "ManagedResources"
-	// Extensions are the kinds of extensions that a garden cluster needs, too: BackupBucket, BackupEntry, DNSRecord, Extension.
+	// Extensions are the kinds of extensions that a garden cluster needs too: BackupBucket, BackupEntry, DNSRecord,
+	// Extension.
 	Extensions Group = "Extensions"
 	// ShootExtensions are the other kinds of extensions, and Cluster.
 	ShootExtensions Group = "ShootExtensions"
@@ -34,16 +35,16 @@ const (
 	VerticalPodAutoscaler Group = "VerticalPodAutoscaler"
 )
 
-// group is where the definitions of a group are.
+// group describes the definitions of a group.
 type group struct {
 	directory string
-	// has reports whether a definition in the directory belongs to the group; nil if all do.
+	// has reports whether the group contains a definition in the directory; nil if it contains all.
 	has func(plural string) bool
-	// protected definitions can only be deleted with a confirmation.
+	// protected definitions can be deleted only with a confirmation.
 	protected bool
 }
 
-// generalExtensions are the kinds of extensions in each cluster with extensions.
+// generalExtensions are the kinds that each cluster with extensions needs.
 var generalExtensions = []string{"backupbuckets", "backupentries", "dnsrecords", "extensions"}
 
 var groups = map[Group]group{
@@ -56,19 +57,20 @@ var groups = map[Group]group{
 
 func isGeneral(plural string) bool { return slices.Contains(generalExtensions, plural) }
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
-	// Groups are those whose definitions are wanted.
+	// Groups are the groups to install.
 	Groups []Group
 }
 
-// Objects returns the definitions. They are kept when the component is deleted: with a definition, all objects of its kind are deleted.
+// Objects returns the definitions. They are kept when the component is deleted, because deleting a definition deletes
+// all objects of its kind.
 func Objects(values Values) ([]client.Object, error) {
 	var objects []client.Object
 	for _, name := range values.Groups {
 		group, known := groups[name]
 		if !known {
-			return nil, fmt.Errorf("the group %q of definitions is not known", name)
+			return nil, fmt.Errorf("the group %q of definitions is unknown", name)
 		}
 		definitions, err := group.read()
 		if err != nil {
@@ -81,7 +83,7 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// read returns the definitions of a group, by the names of their files.
+// read returns the definitions of a group, sorted by file name.
 func (g group) read() ([]*unstructured.Unstructured, error) {
 	files, err := fs.Glob(crd.Files, path.Join(g.directory, "*.yaml"))
 	if err != nil {

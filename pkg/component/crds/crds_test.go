@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/build"
 )
 
-// namesOf returns the names of the definitions in some groups, and checks what they have in common.
+// namesOf returns the names of the definitions in some groups, and checks their common properties.
 func namesOf(t *testing.T, groups ...Group) []string {
 	t.Helper()
 	objects, err := Objects(Values{Groups: groups})
@@ -56,14 +56,14 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	if len(groups) != 5 {
-		t.Errorf("there are %d groups, this test knows 5", len(groups))
+		t.Errorf("found %d groups, but this test covers 5", len(groups))
 	}
 	if _, err := Objects(Values{Groups: []Group{"Nothing"}}); err == nil || !strings.Contains(err.Error(), `"Nothing"`) {
 		t.Errorf("an unknown group: got the error %v", err)
 	}
 }
 
-// TestCopiedDefinitions: they are those of the version that the programs are built from.
+// TestCopiedDefinitions checks that the copied definitions are from the version of the module that the programs are built with.
 func TestCopiedDefinitions(t *testing.T) {
 	const module = "k8s.io/autoscaler/vertical-pod-autoscaler"
 	version, err := build.Version("../../..", "test/landscape/binaries/vpa", module)

@@ -1,5 +1,5 @@
-// Package etcd has one of the two etcd clusters of a control plane: the one for all objects, or the one for Events. The operator of etcd in the
-// seed makes it from an Etcd resource. Names and settings are those of Gardener.
+// Package etcd contains one of the two etcd clusters of a control plane: the main cluster or the cluster for Events.
+// The etcd operator in the seed creates it from an Etcd resource. Names and settings are the same as in Gardener.
 package etcd
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// Role is which of the clusters it is.
+// Role is the role of an etcd cluster in a control plane.
 type Role string
 
 // The roles.
@@ -32,7 +32,7 @@ const (
 	RoleEvents Role = "events"
 )
 
-// SecretClient is the name of the config of the client certificate, which both clusters have.
+// SecretClient is the name of the config of the client certificate, which both clusters share.
 const SecretClient = "etcd-client"
 
 const (
@@ -42,37 +42,38 @@ const (
 	quota      = "8Gi"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the control plane, and Role of the cluster.
 	Namespace string
 	Role      Role
-	// Replicas are 1, or 3 for a highly available cluster, or 0 while the shoot hibernates.
+	// Replicas is 1, 3 for a highly available cluster, or 0 while the shoot is hibernated.
 	Replicas int32
-	// HighlyAvailable has members speak TLS with each other. It is set as soon as the cluster is to have several members.
+	// HighlyAvailable enables TLS between members. It is set as soon as the cluster is supposed to have several members.
 	HighlyAvailable bool
-	// Storage is the size of a volume. It must not change later.
+	// Storage is the size of a volume. It is immutable.
 	Storage resource.Quantity
-	// Defragmentation is when members are defragmented, as a cron expression.
+	// Defragmentation is the schedule of defragmentations, as a cron expression.
 	Defragmentation string
-	// Autoscaling are the least requests that the Shoot names; nil for none.
+	// Autoscaling contains the minimum requests of the Shoot; nil for none.
 	Autoscaling *corev1beta1.ControlPlaneAutoscaling
-	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
-	// CA is the bundle of the authority, Server and Client are certificates; PeerCA and Peer are those for members of a highly available cluster.
+	// CA is the CA bundle, Server and Client are certificates. PeerCA and Peer are their counterparts for the members of a
+	// highly available cluster.
 	CA, Server, Client, PeerCA, Peer string
 }
 
 // Name returns the name of an Etcd.
 func Name(role Role) string { return "etcd-" + string(role) }
 
-// SecretServer and SecretPeer return the names of the configs of the certificates of members.
+// SecretServer returns the name of the config of the members' server certificate.
 func SecretServer(role Role) string { return "etcd-server-" + string(role) }
 
-// SecretPeer returns the name of the config of the certificate with which members speak to each other.
+// SecretPeer returns the name of the config of the members' peer certificate.
 func SecretPeer(role Role) string { return "etcd-peer-server-" + string(role) }
 
-// Storage returns the size of a volume: at least the size that the Seed has for volumes.
+// Storage returns the size of a volume. It is at least the minimum volume size of the Seed.
 func Storage(role Role, seed *corev1beta1.SeedVolume) resource.Quantity {
 	size := resource.MustParse("25Gi")
 	if role == RoleEvents {
@@ -84,12 +85,12 @@ func Storage(role Role, seed *corev1beta1.SeedVolume) resource.Quantity {
 	return size
 }
 
-// ClientSecret is the certificate with which clients reach both clusters.
+// ClientSecret returns the config of the client certificate for both clusters.
 func ClientSecret() secrets.Config {
 	return secrets.Config{Name: SecretClient, Kind: secrets.KindClient, CommonName: SecretClient, SignedBy: constants.SecretNameCAETCD}
 }
 
-// Secrets are the certificates of members.
+// Secrets returns the configs of the certificates of members.
 func Secrets(values Values) []secrets.Config {
 	name := Name(values.Role)
 	local := []string{name + "-local", "localhost"}
@@ -100,7 +101,8 @@ func Secrets(values Values) []secrets.Config {
 	}
 	addresses := []string{"127.0.0.1", "::1"}
 	configs := []secrets.Config{{
-		Name: SecretServer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server", DNSNames: names, IPAddresses: addresses, SignedBy: constants.SecretNameCAETCD,
+		Name: SecretServer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server",
+		DNSNames: names, IPAddresses: addresses, SignedBy: constants.SecretNameCAETCD,
 	}}
 	if values.HighlyAvailable {
 		peerNames := parts.ServiceNames(values.Namespace, peers)
@@ -108,7 +110,8 @@ func Secrets(values Values) []secrets.Config {
 			peerNames = append(peerNames, "*."+service)
 		}
 		configs = append(configs, secrets.Config{
-			Name: SecretPeer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server", DNSNames: append(peerNames, local...), IPAddresses: addresses,
+			Name: SecretPeer(values.Role), Kind: secrets.KindServerClient, CommonName: "etcd-server",
+			DNSNames: append(peerNames, local...), IPAddresses: addresses,
 			SignedBy: constants.SecretNameCAETCDPeer, ByOther: true,
 		})
 	}
@@ -118,7 +121,7 @@ func Secrets(values Values) []secrets.Config {
 // Objects returns the objects of the component.
 func Objects(values Values) ([]client.Object, error) {
 	if values.Replicas > 1 && !values.HighlyAvailable {
-		return nil, fmt.Errorf("%s has %d members, which must speak TLS with each other", Name(values.Role), values.Replicas)
+		return nil, fmt.Errorf("%s has %d members, which requires TLS between members", Name(values.Role), values.Replicas)
 	}
 	etcd := values.etcd()
 	content, err := toUnstructured(etcd)
@@ -132,20 +135,25 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// Health returns how far an Etcd is. It is healthy when a majority of its members is ready, and rolled out when all members have the present spec and
-// all are ready: Gardener waits for status.ready, too.
+// Health returns the health check of an Etcd. It is healthy if a majority of its members is ready, and rolled out if
+// all members have the current spec and are ready. Gardener also waits for status.ready.
 func Health() resourcesv1alpha1.HealthCheck {
 	const (
 		observed = "has(status.observedGeneration) && status.observedGeneration == metadata.generation && " +
-			"(!has(metadata.annotations) || !('gardener.cloud/operation' in metadata.annotations)) && (!has(status.lastErrors) || size(status.lastErrors) == 0)"
+			"(!has(metadata.annotations) || !('gardener.cloud/operation' in metadata.annotations)) && " +
+			"(!has(status.lastErrors) || size(status.lastErrors) == 0)"
 		updated = "has(status.conditions) && status.conditions.exists(c, c.type == 'AllMembersUpdated' && c.status == 'True')"
 		all     = "has(status.ready) && status.ready"
-		ready   = "(spec.replicas == 0 || (has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')))"
+		ready   = "(spec.replicas == 0 || " +
+			"(has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')))"
 	)
 	return resourcesv1alpha1.HealthCheck{
-		Group: druidv1alpha1.GroupName, Kind: "Etcd", Healthy: observed + " && " + ready, Progressing: "!(" + observed + " && " + updated + " && " + all + ")",
-		Failed:  "has(status.lastErrors) && size(status.lastErrors) > 0",
-		Message: "has(status.lastErrors) && size(status.lastErrors) > 0 ? status.lastErrors[0].description : 'members are not ready, or not updated'",
+		Group: druidv1alpha1.GroupName, Kind: "Etcd",
+		Healthy:     observed + " && " + ready,
+		Progressing: "!(" + observed + " && " + updated + " && " + all + ")",
+		Failed:      "has(status.lastErrors) && size(status.lastErrors) > 0",
+		Message: "has(status.lastErrors) && size(status.lastErrors) > 0 ? status.lastErrors[0].description : " +
+			"'members are not ready, or not updated'",
 	}
 }
 
@@ -172,11 +180,15 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		TypeMeta:   metav1.TypeMeta{APIVersion: druidv1alpha1.SchemeGroupVersion.String(), Kind: "Etcd"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: name, Labels: labels, Annotations: annotations},
 		Spec: druidv1alpha1.EtcdSpec{
-			Replicas: v.Replicas, Selector: metav1.LabelSelector{MatchLabels: v.selector()}, Labels: v.podLabels(name), Annotations: podAnnotations,
-			PriorityClassName: ptr.To(constants.PriorityClassSystem500), StorageCapacity: ptr.To(v.Storage), VolumeClaimTemplate: ptr.To(claim),
+			Replicas: v.Replicas, Selector: metav1.LabelSelector{MatchLabels: v.selector()},
+			Labels: v.podLabels(name), Annotations: podAnnotations,
+			PriorityClassName: ptr.To(constants.PriorityClassSystem500),
+			StorageCapacity:   ptr.To(v.Storage), VolumeClaimTemplate: ptr.To(claim),
 			ETCD: druidv1alpha1.EtcdConfig{
-				ClientPort: ptr.To[int32](portClient), ServerPort: ptr.To[int32](portPeer), Quota: ptr.To(resource.MustParse(quota)), Metrics: &metrics,
-				DefragmentationSchedule: ptr.To(v.Defragmentation), ClientURLTLS: v.tls(v.CA, v.Server, v.Client), PeerURLTLS: v.peerTLS(),
+				ClientPort: ptr.To[int32](portClient), ServerPort: ptr.To[int32](portPeer),
+				Quota: ptr.To(resource.MustParse(quota)), Metrics: &metrics,
+				DefragmentationSchedule: ptr.To(v.Defragmentation),
+				ClientURLTLS:            v.tls(v.CA, v.Server, v.Client), PeerURLTLS: v.peerTLS(),
 				Resources: &corev1.ResourceRequirements{Requests: v.requests(least)},
 			},
 			Backup: druidv1alpha1.BackupSpec{Port: ptr.To[int32](portBackup), TLS: v.tls(v.CA, v.Server, v.Client)},
@@ -233,7 +245,7 @@ func (v Values) ref(name string) corev1.SecretReference {
 	return corev1.SecretReference{Namespace: v.Namespace, Name: name}
 }
 
-// autoscaler adapts the requests of the members, and not those of what makes backups.
+// autoscaler adapts the requests of the members, but not those of the backup sidecar.
 func (v Values) autoscaler() *unstructured.Unstructured {
 	memory := "300M"
 	if v.Role == RoleEvents {
@@ -251,7 +263,7 @@ func (v Values) autoscaler() *unstructured.Unstructured {
 		map[string]any{"containerName": "*", "mode": "Off"})
 }
 
-// toUnstructured leaves the status out, and fields that the API server would take for values.
+// toUnstructured omits the status and empty fields that the API server would interpret as values.
 func toUnstructured(etcd *druidv1alpha1.Etcd) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(etcd)
 	if err != nil {

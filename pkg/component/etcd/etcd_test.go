@@ -58,7 +58,8 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// TestHealth: a cluster that grows serves with a majority, and its change is over when all members are ready.
+// TestHealth checks that a growing cluster is healthy as long as it has a majority, and that the change is complete when all
+// members are ready.
 func TestHealth(t *testing.T) {
 	checks, err := expression.Compile([]resourcesv1alpha1.HealthCheck{Health()})
 	if err != nil {
@@ -101,7 +102,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestMembersWithoutTLS: members speak TLS with each other.
+// TestMembersWithoutTLS checks that several members require TLS between each other.
 func TestMembersWithoutTLS(t *testing.T) {
 	if _, err := Objects(Values{Role: RoleMain, Replicas: 3}); err == nil {
 		t.Error("three members without TLS are accepted")

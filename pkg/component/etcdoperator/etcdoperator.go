@@ -1,5 +1,5 @@
-// Package etcdoperator has the operator of etcd clusters in a seed. Its names are those of etcd-druid, so that each of both takes the place
-// of the other one.
+// Package etcdoperator contains the operator of etcd clusters in a seed. Its names are those of etcd-druid, so that
+// each of the two can replace the other.
 package etcdoperator
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// The names of the images: that of the operator, and the one that it runs as members of etcd clusters.
+// The names of the images of the operator and of the members that it creates.
 const (
 	Image       = "etcd-operator"
 	ImageMember = "etcd-member"
@@ -38,29 +38,29 @@ const (
 	portMetrics = 8080
 	portHealth  = 8081
 
-	// resourceClass is that of the seed's resource-manager, which applies what the operator emits.
+	// resourceClass is the class of the seed's resource-manager, which applies the objects that the operator emits.
 	resourceClass = "seed"
-	// defaultWorkers is how many Etcds are worked on at a time.
+	// defaultWorkers is the default number of Etcds that are reconciled concurrently.
 	defaultWorkers = 50
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the operator: garden.
 	Namespace string
-	// Image and MemberImage are the images with the names of the constants Image and ImageMember.
+	// Image and MemberImage are the references of the images named by the constants Image and ImageMember.
 	Image, MemberImage string
-	// PriorityClass of the operator; empty for that of a seed.
+	// PriorityClass of the operator; empty for the one of a seed.
 	PriorityClass string
-	// Workers is how many Etcds are worked on at a time; 0 for 50.
+	// Workers is the number of Etcds that are reconciled concurrently; 0 for 50.
 	Workers int64
 	// LogLevel and LogFormat; empty for the operator's defaults.
 	LogLevel, LogFormat string
-	// VerticalPodAutoscaler has the requests adapted. The cluster must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The cluster must define the kind.
 	VerticalPodAutoscaler bool
 }
 
-// selector are the labels that select the Pods: those of etcd-druid.
+// selector selects the Pods. It is the same as for etcd-druid.
 var selector = map[string]string{constants.LabelGardenRole: name}
 
 // Objects returns the objects of the component.
@@ -116,7 +116,8 @@ func configuration(values Values) (string, error) {
 	return string(text), nil
 }
 
-// rules are what the operator may do: it emits ManagedResources, which the resource-manager applies, and writes the status of Etcds.
+// rules are the permissions of the operator. It emits ManagedResources, which the resource-manager applies, and writes
+// the status of Etcds.
 func rules() []rbacv1.PolicyRule {
 	write := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
 	return []rbacv1.PolicyRule{
@@ -136,11 +137,15 @@ func service(namespace string, labels map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: labels,
-			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllSeedScrapeTargets): parts.PortsAllowed(portMetrics)},
+			Annotations: map[string]string{
+				netpol.AliasAnnotation(constants.NetworkPolicyAllSeedScrapeTargets): parts.PortsAllowed(portMetrics),
+			},
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: selector,
-			Ports: []corev1.ServicePort{{Name: "metrics", Port: portMetrics, TargetPort: intstr.FromInt32(portMetrics), Protocol: corev1.ProtocolTCP}},
+			Ports: []corev1.ServicePort{{
+				Name: "metrics", Port: portMetrics, TargetPort: intstr.FromInt32(portMetrics), Protocol: corev1.ProtocolTCP,
+			}},
 		},
 	}
 }

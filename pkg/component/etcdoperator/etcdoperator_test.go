@@ -33,7 +33,7 @@ func TestUnknownImage(t *testing.T) {
 	}
 }
 
-// TestConfiguration: the program accepts the file, and reads from it what was written.
+// TestConfiguration checks that the program accepts the file and reads the values that were written.
 func TestConfiguration(t *testing.T) {
 	text, err := configuration(Values{Namespace: "garden", MemberImage: "etcd-member:v1", Workers: 7, LogLevel: "debug", LogFormat: "text"})
 	if err != nil {
@@ -50,6 +50,6 @@ func TestConfiguration(t *testing.T) {
 	if got.MemberImage != "etcd-member:v1" || got.LogLevel != "debug" || got.LogFormat != "text" || got.LeaderElection.ResourceNamespace != "garden" ||
 		got.Controllers.Etcd.ConcurrentSyncs != 7 || got.Controllers.Etcd.ResourceClass != resourceClass ||
 		got.Server.HealthProbes.Port != portHealth || got.Server.Metrics.Port != portMetrics {
-		t.Errorf("the program reads %+v", got)
+		t.Errorf("the program read %+v", got)
 	}
 }

@@ -1,4 +1,5 @@
-// Package gardenletvpa has the VerticalPodAutoscaler of gardenlet, whose chart has none, since a new seed has no such kind yet.
+// Package gardenletvpa contains the VerticalPodAutoscaler of gardenlet. It is not part of gardenlet's chart, because a
+// new seed does not define the kind yet.
 package gardenletvpa
 
 import (
@@ -13,7 +14,7 @@ const (
 	deployment = "gardenlet"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of gardenlet: garden.
 	Namespace string

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 )
 
-// Where the files are mounted.
+// Mount paths and names of the files.
 const (
 	pathAdmission             = "/etc/kubernetes/admission"
 	pathAdmissionKubeconfigs  = "/etc/kubernetes/admission-kubeconfigs"
@@ -31,16 +31,17 @@ const (
 	fileConfig    = "config.yaml"
 )
 
-// configVersion is that of the files about authentication and authorization: all versions of Kubernetes that are supported know it.
+// configVersion is the version of the authentication and authorization files. All supported versions of Kubernetes
+// accept it.
 const configVersion = "apiserver.config.k8s.io/v1beta1"
 
-// noAudit is the policy of a shoot without one: nothing is recorded.
+// noAudit is the audit policy of a shoot without one. It records nothing.
 const noAudit = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n"
 
-// tree is a file in YAML as it was read.
+// tree is a decoded YAML file.
 type tree = map[string]any
 
-// configurations returns all files.
+// configurations returns the objects with all configuration files.
 func configurations(values Values) (configured, error) {
 	var c configured
 	var errs []error
@@ -92,7 +93,7 @@ func configurations(values Values) (configured, error) {
 	return c, nil
 }
 
-// renamed gives kubeconfigs the names of their files.
+// renamed maps kubeconfigs to their file names.
 func renamed(kubeconfigs map[string][]byte) map[string][]byte {
 	files := map[string][]byte{}
 	for name, text := range kubeconfigs {
@@ -103,7 +104,7 @@ func renamed(kubeconfigs map[string][]byte) map[string][]byte {
 
 func kubeconfigFile(name string) string { return strings.ToLower(name) + "-kubeconfig.yaml" }
 
-// auditPolicy returns the file of a policy that a user gave, or of none.
+// auditPolicy returns the audit policy of the user, or one that records nothing.
 func auditPolicy(text string) (string, error) {
 	if text == "" {
 		return noAudit, nil
@@ -118,8 +119,8 @@ func auditPolicy(text string) (string, error) {
 	return text, nil
 }
 
-// authentication returns the file of how users are authenticated beside certificates and tokens of ServiceAccounts. Anonymous requests are refused,
-// unless the Shoot allows them.
+// authentication returns the file that configures authentication in addition to certificates and ServiceAccount tokens.
+// Anonymous requests are rejected unless the Shoot allows them.
 func authentication(values Values) (string, error) {
 	config := tree{}
 	if text := values.Given.Authentication; text != "" {
@@ -138,7 +139,7 @@ func authentication(values Values) (string, error) {
 	return writeTree(config)
 }
 
-// authorization returns the file of who decides on requests: first RBAC, then the webhooks of the user.
+// authorization returns the file that lists the authorizers: RBAC, followed by the webhooks of the user.
 func authorization(values Values) (string, error) {
 	authorizers := []any{tree{"type": "RBAC", "name": "rbac"}}
 	if text := values.Given.Authorization; text != "" {
@@ -151,7 +152,7 @@ func authorization(values Values) (string, error) {
 	return writeTree(tree{"apiVersion": configVersion, "kind": "AuthorizationConfiguration", "authorizers": authorizers})
 }
 
-// webhooksOf returns the authorizers in a file of the user, with the paths of their kubeconfigs.
+// webhooksOf returns the authorizers in the user's file, with the paths of their kubeconfigs.
 func webhooksOf(text string, values Values) ([]any, error) {
 	config, err := readTree(text)
 	if err != nil {
@@ -167,16 +168,17 @@ func webhooksOf(text string, values Values) ([]any, error) {
 		webhook, _ := authorizer["webhook"].(tree)
 		switch {
 		case authorizer["type"] != "Webhook" || webhook == nil:
-			return nil, fmt.Errorf("authorizers[%d] is not of type Webhook: no other type can be added", i)
+			return nil, fmt.Errorf("authorizers[%d] is not of type Webhook: only webhooks can be added", i)
 		case values.Given.AuthorizerKubeconfigs[name] == nil:
-			return nil, fmt.Errorf("authorizers[%d]: no entry of structuredAuthorization.kubeconfigs is for %q", i, name)
+			return nil, fmt.Errorf("authorizers[%d]: structuredAuthorization.kubeconfigs has no entry for %q", i, name)
 		}
 		webhook["connectionInfo"] = tree{"type": "KubeConfigFile", "kubeConfigFile": pathAuthorizerKubeconfigs + "/" + kubeconfigFile(name)}
 	}
 	return given, nil
 }
 
-// admissionFiles returns the configuration of admission plugins: a file that names one for each plugin with a configuration.
+// admissionFiles returns the configuration of admission plugins: the main file and a file for each plugin with a
+// configuration.
 func admissionFiles(values Values) (map[string]string, error) {
 	files, plugins := map[string]string{}, []any{}
 	for i, plugin := range enabledPlugins(values.Config) {
@@ -198,13 +200,14 @@ func admissionFiles(values Values) (map[string]string, error) {
 
 // enabledPlugins returns the plugins of the Shoot that are not disabled, sorted by name.
 func enabledPlugins(config corev1beta1.KubeAPIServerConfig) []corev1beta1.AdmissionPlugin {
-	plugins := slices.DeleteFunc(slices.Clone(config.AdmissionPlugins), func(plugin corev1beta1.AdmissionPlugin) bool { return ptr.Deref(plugin.Disabled, false) })
+	disabled := func(plugin corev1beta1.AdmissionPlugin) bool { return ptr.Deref(plugin.Disabled, false) }
+	plugins := slices.DeleteFunc(slices.Clone(config.AdmissionPlugins), disabled)
 	slices.SortFunc(plugins, func(a, b corev1beta1.AdmissionPlugin) int { return cmp.Compare(a.Name, b.Name) })
 	return plugins
 }
 
-// pluginFile returns the configuration of a plugin; empty if it has none. The namespace kube-system is exempt from Pod security, as it was before
-// users could configure that.
+// pluginFile returns the configuration of a plugin; empty if it has none. The namespace kube-system is always exempt
+// from PodSecurity, as it was before users could configure the plugin.
 func pluginFile(plugin corev1beta1.AdmissionPlugin, values Values) (string, error) {
 	config := tree{}
 	if text := raw(plugin.Config); len(text) > 0 {
@@ -226,7 +229,8 @@ func pluginFile(plugin corev1beta1.AdmissionPlugin, values Values) (string, erro
 		policy["kubeConfigFile"] = file
 		config["imagePolicy"] = policy
 	case hasKubeconfig && (plugin.Name == "ValidatingAdmissionWebhook" || plugin.Name == "MutatingAdmissionWebhook"):
-		config["apiVersion"], config["kind"], config["kubeConfigFile"] = "apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration", file
+		config["apiVersion"], config["kind"] = "apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"
+		config["kubeConfigFile"] = file
 	}
 	if len(config) == 0 {
 		return "", nil
@@ -249,7 +253,7 @@ func exempt(config tree) {
 func readTree(text string) (tree, error) {
 	read := tree{}
 	if err := yaml.Unmarshal([]byte(text), &read); err != nil {
-		return nil, fmt.Errorf("it is not YAML: %w", err)
+		return nil, fmt.Errorf("invalid YAML: %w", err)
 	}
 	return read, nil
 }

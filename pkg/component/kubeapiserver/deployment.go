@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// Where certificates and keys are mounted.
+// Mount paths of certificates and keys.
 const (
 	pathCA                 = "/srv/kubernetes/ca"
 	pathClientCA           = "/srv/kubernetes/ca-client"
@@ -29,10 +29,10 @@ const (
 	pathEtcdClient         = "/srv/kubernetes/etcd/client"
 )
 
-// readySeconds is how long a Pod has to be ready before another one is stopped.
+// readySeconds is how long a Pod must be ready before another one is stopped.
 const readySeconds = 30
 
-// startSeconds is how long the start of a Pod may take, on a node that does much else.
+// startSeconds is the startup timeout of a Pod on a busy node.
 const startSeconds = 300
 
 func deployment(values Values, files configured) (*appsv1.Deployment, error) {
@@ -73,7 +73,7 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	return deployment, nil
 }
 
-// probe asks as a user without rights: anonymous requests are refused.
+// probe authenticates as a user without permissions, because anonymous requests are rejected.
 func probe(values Values, path string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
@@ -84,8 +84,8 @@ func probe(values Values, path string) *corev1.Probe {
 	}
 }
 
-// startupProbe finds within a second that the API server serves, so that what waits for it does not wait for the other probes. The kubelet asks these
-// only afterwards. A start that takes longer than startSeconds has failed.
+// startupProbe detects within a second that the API server is ready, so that its clients need not wait for the other
+// probes. The kubelet runs those only afterwards. A start that takes longer than startSeconds has failed.
 func startupProbe(values Values) *corev1.Probe {
 	startup := probe(values, "/readyz")
 	startup.PeriodSeconds, startup.TimeoutSeconds, startup.FailureThreshold = 1, 5, startSeconds
@@ -102,7 +102,7 @@ func requests(values Values) corev1.ResourceList {
 	return requests
 }
 
-// volumes returns all volumes and where they are mounted.
+// volumes returns all volumes and their mounts.
 func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeMount) {
 	var volumes []corev1.Volume
 	var mounts []corev1.VolumeMount
@@ -149,7 +149,8 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 	return volumes, mounts
 }
 
-// firstAddress returns the first address of a network that a Service can have, which is that of the API server; empty if the network is not valid.
+// firstAddress returns the first Service address of a network, which is that of the API server; empty if the network is
+// invalid.
 func firstAddress(network string) string {
 	prefix, err := netip.ParsePrefix(network)
 	if err != nil {
@@ -158,8 +159,8 @@ func firstAddress(network string) string {
 	return prefix.Masked().Addr().Next().String()
 }
 
-// Health returns how far the Deployment is. The API server counts as healthy as soon as one Pod answers. Kubernetes would only call it available
-// after it has done so for some time, for which a new control plane need not wait.
+// Health returns the health check of the Deployment. The API server is healthy as soon as one Pod is ready. Kubernetes
+// reports it as available only after MinReadySeconds, for which a new control plane need not wait.
 func Health() resourcesv1alpha1.HealthCheck {
 	const (
 		replicas = "(has(status.replicas) ? status.replicas : 0)"
@@ -170,9 +171,10 @@ func Health() resourcesv1alpha1.HealthCheck {
 	)
 	return resourcesv1alpha1.HealthCheck{
 		Group: appsv1.GroupName, Kind: "Deployment",
-		Healthy:     observed + " && (spec.replicas == 0 || " + ready + " > 0)",
-		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " + ready + " == spec.replicas && " + going + " == 0)",
-		Failed:      "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
-		Message:     "'no Pod is ready, or not all Pods are updated'",
+		Healthy: observed + " && (spec.replicas == 0 || " + ready + " > 0)",
+		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " +
+			ready + " == spec.replicas && " + going + " == 0)",
+		Failed:  "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
+		Message: "'no Pod is ready, or not all Pods are updated'",
 	}
 }

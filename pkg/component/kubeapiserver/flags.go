@@ -16,16 +16,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// audience is accepted in all tokens of ServiceAccounts, beside those that the Shoot names.
+// audience is accepted in all ServiceAccount tokens, in addition to the audiences of the Shoot.
 const audience = "gardener"
 
-// withoutWorkers are the APIs that a cluster without nodes does not have unless the Shoot asks for them (Gardener, which leaves autoscaling/v2 out, too:
-// the resource-manager of this project watches its HorizontalPodAutoscalers).
+// withoutWorkers are the APIs that are disabled in a cluster without nodes unless the Shoot enables them. Gardener also
+// disables autoscaling/v2, but the resource-manager of this project watches HorizontalPodAutoscalers.
 var withoutWorkers = []string{
 	"apps/v1", "batch/v1", "policy/v1/poddisruptionbudgets", "storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1/csinodes",
 }
 
-// RuntimeConfig returns the APIs that are switched on or off.
+// RuntimeConfig returns the APIs that are enabled or disabled.
 func RuntimeConfig(config corev1beta1.KubeAPIServerConfig) map[string]bool {
 	apis := map[string]bool{}
 	for _, api := range withoutWorkers {
@@ -35,7 +35,7 @@ func RuntimeConfig(config corev1beta1.KubeAPIServerConfig) map[string]bool {
 	return apis
 }
 
-// flags returns the arguments of the program, in groups.
+// flags returns the arguments of the program, by group.
 func flags(values Values) []string {
 	return slices.Concat(
 		access(values), admissionFlags(values.Config), storage(), serviceAccounts(values), frontProxy(),
@@ -59,8 +59,9 @@ func access(values Values) []string {
 	return all
 }
 
-// admissionFlags have the plugins of the Shoot run beside those that run by default. NodeRestriction does not: it restricts kubelets, which
-// do not exist here, and it waits for CSIDrivers, which the API server does not have then: it would never become ready.
+// admissionFlags enables the plugins of the Shoot in addition to the default ones. NodeRestriction is not enabled: it
+// restricts kubelets, which do not exist here, and it waits for CSIDrivers, an API that is disabled here, so it would
+// never become ready.
 func admissionFlags(config corev1beta1.KubeAPIServerConfig) []string {
 	enabled, disabled := []string{}, []string{}
 	for _, plugin := range config.AdmissionPlugins {
@@ -85,12 +86,13 @@ func storage() []string {
 	const events = "https://etcd-events-client:2379"
 	return []string{
 		"--etcd-servers=https://etcd-main-client:2379", "--etcd-servers-overrides=/events#" + events + ",events.k8s.io/events#" + events,
-		"--etcd-cafile=" + pathEtcdCA + "/" + secrets.KeyBundleCert, "--etcd-certfile=" + pathEtcdClient + "/tls.crt", "--etcd-keyfile=" + pathEtcdClient + "/tls.key",
+		"--etcd-cafile=" + pathEtcdCA + "/" + secrets.KeyBundleCert,
+		"--etcd-certfile=" + pathEtcdClient + "/tls.crt", "--etcd-keyfile=" + pathEtcdClient + "/tls.key",
 		"--encryption-provider-config=" + pathEncryption + "/" + secrets.KeyEncryptionConfiguration,
 	}
 }
 
-// Issuer returns the issuer of the tokens of ServiceAccounts, and all issuers that are accepted.
+// Issuer returns the issuer of ServiceAccount tokens, and the other accepted issuers.
 func Issuer(config corev1beta1.KubeAPIServerConfig, hostname string) (issuer string, accepted []string) {
 	own := "https://" + hostname
 	issuer = own
@@ -100,7 +102,7 @@ func Issuer(config corev1beta1.KubeAPIServerConfig, hostname string) (issuer str
 		}
 		accepted = append(accepted, given.AcceptedIssuers...)
 	}
-	// Tokens of the time before the Shoot had an issuer stay valid.
+	// Tokens issued before the Shoot configured an issuer stay valid.
 	for _, each := range append(accepted, own) {
 		if each != issuer && !slices.Contains(accepted, each) {
 			accepted = append(accepted, each)
@@ -116,7 +118,8 @@ func serviceAccounts(values Values) []string {
 		all = append(all, "--service-account-issuer="+each)
 	}
 	all = append(all,
-		"--service-account-signing-key-file="+pathServiceAccountKey+"/"+secrets.KeyRSA, "--service-account-key-file="+pathServiceAccountKeys+"/"+secrets.KeyBundleKey,
+		"--service-account-signing-key-file="+pathServiceAccountKey+"/"+secrets.KeyRSA,
+		"--service-account-key-file="+pathServiceAccountKeys+"/"+secrets.KeyBundleKey,
 	)
 	audiences := slices.Clone(values.Config.APIAudiences)
 	if len(audiences) == 0 {
@@ -151,7 +154,10 @@ func tuning(config corev1beta1.KubeAPIServerConfig) []string {
 		"--event-ttl=" + ptr.Deref(config.EventTTL, metav1.Duration{Duration: time.Hour}).Duration.String(),
 	}
 	if requests := config.Requests; requests != nil {
-		for flag, limit := range map[string]*int32{"--max-requests-inflight=": requests.MaxNonMutatingInflight, "--max-mutating-requests-inflight=": requests.MaxMutatingInflight} {
+		for flag, limit := range map[string]*int32{
+			"--max-requests-inflight=":          requests.MaxNonMutatingInflight,
+			"--max-mutating-requests-inflight=": requests.MaxMutatingInflight,
+		} {
 			if limit != nil {
 				all = append(all, flag+strconv.Itoa(int(*limit)))
 			}

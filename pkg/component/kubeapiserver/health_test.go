@@ -13,8 +13,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health/expression"
 )
 
-// TestReadyBeforeAvailable: what waits for the API server goes on as soon as one Pod is ready, though the Deployment counts as available only when it has been so
-// for minReadySeconds. What waits for the rollout waits until all Pods are ready and of the new revision.
+// TestReadyBeforeAvailable checks that a step that waits for the API server continues as soon as one Pod is ready. The
+// Deployment counts as available only after the Pod has been ready for minReadySeconds. A step that waits for the rollout waits
+// until all Pods are ready and of the new revision.
 func TestReadyBeforeAvailable(t *testing.T) {
 	checks, err := expression.Compile([]resourcesv1alpha1.HealthCheck{kubeapiserver.Health()})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kubeapiserver has the API server of a shoot without workers: its Deployment with all flags and files, its Service, and what scales
-// it. Names, labels, ports and flags are those of Gardener.
+// Package kubeapiserver contains the API server of a shoot without workers: its Deployment with all flags and files,
+// its Service, and its autoscalers. Names, labels, ports and flags are the same as in Gardener.
 package kubeapiserver
 
 import (
@@ -18,7 +18,7 @@ import (
 // Image is the name of the image.
 const Image = "kube-apiserver"
 
-// Name is that of the Deployment, the Service and the Secret with the certificate of the server.
+// Name is the name of the Deployment, the Service and the Secret with the server certificate.
 const Name = "kube-apiserver"
 
 // The names of the configs of Secrets.
@@ -26,52 +26,53 @@ const (
 	SecretServer       = Name
 	SecretAggregator   = "kube-aggregator"             //nolint:gosec // a name
 	SecretStaticTokens = "kube-apiserver-static-token" //nolint:gosec // a name
-	// HealthCheckUser is the user of the probes: it has a static token and no rights beyond those of all users.
+	// HealthCheckUser is the user of the probes. It has a static token and only the default permissions of all users.
 	HealthCheckUser = "health-check"
 )
 
-// port is that of the Pods and of the Service.
+// port is the port of the Pods and of the Service.
 const port = 443
 
 // Mounted are the names of the Secrets that the Pods mount.
 type Mounted struct {
-	// CA, ClientCA, FrontProxyCA and EtcdCA are bundles.
+	// CA, ClientCA, FrontProxyCA and EtcdCA are CA bundles.
 	CA, ClientCA, FrontProxyCA, EtcdCA string
-	// Server and Aggregator are certificates, EtcdClient is that for etcd.
+	// Server and Aggregator are certificates, EtcdClient is the client certificate for etcd.
 	Server, Aggregator, EtcdClient string
-	// ServiceAccountKey signs tokens, ServiceAccountKeys has all keys whose tokens are accepted.
+	// ServiceAccountKey is the signing key of tokens, ServiceAccountKeys contains all keys whose tokens are accepted.
 	ServiceAccountKey, ServiceAccountKeys string
 	// StaticTokens is the Secret of the config SecretStaticTokens.
 	StaticTokens string
 }
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the control plane.
 	Namespace string
-	// Image is the image with the name of the constant Image.
+	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Config is spec.kubernetes.kubeAPIServer of the Shoot, with its defaults.
+	// Config is spec.kubernetes.kubeAPIServer of the Shoot, with defaults.
 	Config corev1beta1.KubeAPIServerConfig
-	// Replicas are 0 while the shoot hibernates; otherwise those of a new Deployment, which an autoscaler changes later.
+	// Replicas is 0 while the shoot is hibernated. Otherwise it is the number of replicas of a new Deployment, which an
+	// autoscaler changes later.
 	Replicas int32
-	// Scaling says between how many replicas the autoscaler chooses.
+	// Scaling contains the limits of the horizontal autoscaler.
 	Scaling Scaling
-	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
-	// ExternalHostname is the name in URLs that clients get from the server, such as that of its issuer of tokens.
+	// ExternalHostname is the host name in URLs that the server returns to clients, such as the issuer of tokens.
 	ExternalHostname string
-	// DNSNames are those that clients reach the server by from outside.
+	// DNSNames are the host names at which external clients reach the server.
 	DNSNames []string
-	// ServiceNetworks are the ranges of Services, in CIDR notation.
+	// ServiceNetworks are the Service ranges in CIDR notation.
 	ServiceNetworks []string
 	// Mounted are the Secrets with certificates and keys.
 	Mounted Mounted
-	// Encryption is the Secret with the configuration of what is encrypted in etcd: see secrets.Encryption.
+	// Encryption is the Secret with the encryption configuration of etcd data: see secrets.Encryption.
 	Encryption *corev1.Secret
 	// HealthCheckToken is the token of HealthCheckUser.
 	HealthCheckToken string
-	// Given are the contents of the objects of the garden that Config names.
+	// Given are the contents of garden objects that Config references.
 	Given Given
 }
 
@@ -82,20 +83,21 @@ type Scaling struct {
 	NeverDown bool
 }
 
-// Given are contents of objects that users have in the garden.
+// Given are the contents of user objects in the garden.
 type Given struct {
 	// AuditPolicy, Authentication and Authorization are files; empty for none.
 	AuditPolicy, Authentication, Authorization string
-	// AuthorizerKubeconfigs by the names of the authorizers, and AdmissionKubeconfigs by those of the plugins.
+	// AuthorizerKubeconfigs by authorizer name, and AdmissionKubeconfigs by plugin name.
 	AuthorizerKubeconfigs, AdmissionKubeconfigs map[string][]byte
 }
 
-// selector are the labels that select the Pods.
+// selector selects the Pods.
 var selector = parts.ControlPlane("apiserver")
 
-// Secrets are the certificates, keys and tokens that the API server needs beside its authorities.
+// Secrets returns the configs of the certificates, keys and tokens of the API server, except its CAs.
 func Secrets(values Values) []secrets.Config {
-	names := append(parts.ServiceNames(values.Namespace, Name), "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost")
+	names := append(parts.ServiceNames(values.Namespace, Name),
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost")
 	addresses := []string{"127.0.0.1", "::1"}
 	for _, network := range values.ServiceNetworks {
 		if first := firstAddress(network); first != "" {
@@ -107,13 +109,16 @@ func Secrets(values Values) []secrets.Config {
 			Name: SecretServer, Kind: secrets.KindServer, CommonName: Name, DNSNames: append(names, values.DNSNames...), IPAddresses: addresses,
 			SignedBy: constants.SecretNameCACluster,
 		},
-		// Extensions' API servers learn a new authority after this server, from a ConfigMap in the cluster.
-		{Name: SecretAggregator, Kind: secrets.KindClient, CommonName: "system:kube-aggregator", SignedBy: constants.SecretNameCAFrontProxy, ByOther: true},
+		// API servers of extensions read a new CA later than this server, from a ConfigMap in the cluster.
+		{
+			Name: SecretAggregator, Kind: secrets.KindClient, CommonName: "system:kube-aggregator",
+			SignedBy: constants.SecretNameCAFrontProxy, ByOther: true,
+		},
 		{Name: SecretStaticTokens, Kind: secrets.KindStaticToken, Users: []secrets.User{{Name: HealthCheckUser}}, Persist: true},
 	}
 }
 
-// Objects returns the Deployment and what it uses. The error names the field of the Shoot that is not valid.
+// Objects returns the Deployment and the objects that it uses. The error names the invalid field of the Shoot.
 func Objects(values Values) ([]client.Object, error) {
 	configured, err := configurations(values)
 	if err != nil {
@@ -132,7 +137,7 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// minAllowed returns the least requests: those that the Shoot names in place of the ones that fit any shoot.
+// minAllowed returns the minimum requests of the autoscaler. Values of the Shoot replace the defaults.
 func minAllowed(config corev1beta1.KubeAPIServerConfig) map[string]any {
 	least := map[string]any{"cpu": "20m", "memory": "200M"}
 	if config.Autoscaling != nil {
@@ -143,7 +148,7 @@ func minAllowed(config corev1beta1.KubeAPIServerConfig) map[string]any {
 	return least
 }
 
-// configured are the objects with the files of the API server; nil for one that is not needed.
+// configured are the objects with the configuration files; nil for an object that is not needed.
 type configured struct {
 	admission, audit, authentication, authorization *corev1.ConfigMap
 	admissionKubeconfigs, authorizerKubeconfigs     *corev1.Secret
@@ -162,12 +167,12 @@ func (c configured) objects() []client.Object {
 	return objects
 }
 
-// invalid says which field of the Shoot is not valid.
+// invalid adds the path of the invalid field of the Shoot to an error.
 func invalid(field string, err error) error {
 	return fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: %w", field, err)
 }
 
-// raw returns the text of a field that has any content.
+// raw returns the content of an optional field.
 func raw(extension *runtime.RawExtension) []byte {
 	if extension == nil {
 		return nil

@@ -35,7 +35,7 @@ func values(change ...func(*Values)) Values {
 	return v
 }
 
-// withEverything sets each setting of the API server.
+// withEverything sets every setting of the API server.
 func withEverything(v *Values) {
 	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 	v.Config = corev1beta1.KubeAPIServerConfig{
@@ -101,7 +101,7 @@ func TestServiceAndAutoscaler(t *testing.T) {
 	}
 }
 
-// TestRefused: what users give and the API server would not start with is named with its field.
+// TestRefused checks that values from users with which the API server would not start are refused with the name of their field.
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(*Values){
 		"spec.kubernetes.kubeAPIServer.auditConfig.auditPolicy.configMapRef": func(v *Values) { v.Given.AuditPolicy = "kind: Deployment\n" },
@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 		"authorizers[0] is not of type Webhook": func(v *Values) {
 			v.Given.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: n}]\n"
 		},
-		`is for "Policy"`: func(v *Values) { v.Given.AuthorizerKubeconfigs = nil },
+		`has no entry for "Policy"`:                                func(v *Values) { v.Given.AuthorizerKubeconfigs = nil },
 		"spec.kubernetes.kubeAPIServer.admissionPlugins[1].config": func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[") },
 	} {
 		if _, err := Objects(values(withEverything, change)); err == nil || !strings.Contains(err.Error(), want) {
@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIssuers: tokens of the time before the Shoot had an issuer stay valid.
+// TestIssuers checks that tokens that were issued before the Shoot had its own issuer remain valid.
 func TestIssuers(t *testing.T) {
 	config := corev1beta1.KubeAPIServerConfig{ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{Issuer: ptr.To("https://a"), AcceptedIssuers: []string{"https://b"}}}
 	issuer, accepted := Issuer(config, "own")
@@ -130,7 +130,7 @@ func TestIssuers(t *testing.T) {
 	}
 }
 
-// TestCertificate: the certificate has the first address of the range of Services, and the names from outside.
+// TestCertificate checks that the certificate has the first address of the Service range, and the external names.
 func TestCertificate(t *testing.T) {
 	v := values()
 	v.DNSNames = []string{"api.example.org"}

@@ -19,10 +19,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// Labels returns those of the Service, and of all that belongs to the API server.
+// Labels returns the labels of the Service and of all objects of the API server.
 func Labels() map[string]string { return maps.Clone(selector) }
 
-// Service returns the Service by which clients in the seed reach the API server. It lasts as long as the control plane.
+// Service returns the Service through which clients in the seed reach the API server. It exists as long as the control
+// plane.
 func Service(namespace string) ([]client.Object, error) {
 	selectors, err := json.Marshal([]metav1.LabelSelector{
 		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
@@ -48,11 +49,14 @@ func Service(namespace string) ([]client.Object, error) {
 	}}, nil
 }
 
-// Autoscaler returns what scales the Deployment. It is applied after the Deployment: it does nothing about one with 0 replicas.
+// Autoscaler returns the HorizontalPodAutoscaler of the Deployment. It is applied after the Deployment, because it
+// ignores a Deployment with 0 replicas.
 func Autoscaler(namespace string, scaling Scaling) ([]client.Object, error) {
 	metric := func(name corev1.ResourceName, average string) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(average))},
+			Name: name, Target: autoscalingv2.MetricTarget{
+				Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(average)),
+			},
 		}}
 	}
 	down := &autoscalingv2.HPAScalingRules{

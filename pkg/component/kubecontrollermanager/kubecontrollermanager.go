@@ -1,5 +1,5 @@
-// Package kubecontrollermanager has the controllers of a shoot without workers: those of Kubernetes that need no nodes. Names, labels, ports and
-// flags are those of Gardener.
+// Package kubecontrollermanager contains the kube-controller-manager of a shoot without workers: the controllers of
+// Kubernetes that need no nodes. Names, labels, ports and flags are the same as in Gardener.
 package kubecontrollermanager
 
 import (
@@ -24,7 +24,7 @@ import (
 // Image is the name of the image.
 const Image = "kube-controller-manager"
 
-// Name is that of the Deployment, of the Service and of the ServiceAccount in the shoot.
+// Name is the name of the Deployment, the Service and the ServiceAccount in the shoot.
 const Name = "kube-controller-manager"
 
 // SecretServer is the name of the config of the server's certificate.
@@ -32,7 +32,7 @@ const SecretServer = "kube-controller-manager-server"
 
 const port = 10257
 
-// Where certificates and keys are mounted.
+// Mount paths of certificates and keys.
 const (
 	pathCA                = "/srv/kubernetes/ca"
 	pathClientCA          = "/srv/kubernetes/ca-client"
@@ -42,37 +42,37 @@ const (
 
 // Mounted are the names of the Secrets that the Pods mount.
 type Mounted struct {
-	// CA is the bundle of the cluster's authority, ClientCA the authority that signs certificates of clients.
+	// CA is the bundle of the cluster CA, ClientCA the CA that signs client certificates.
 	CA, ClientCA string
-	// ServiceAccountKey signs tokens.
+	// ServiceAccountKey is the signing key of tokens.
 	ServiceAccountKey string
-	// Server is the certificate of the config SecretServer, Kubeconfig that of the config generic-token-kubeconfig.
+	// Server is the certificate of the config SecretServer, Kubeconfig the Secret of the config generic-token-kubeconfig.
 	Server, Kubeconfig string
 }
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the control plane.
 	Namespace string
-	// Image is the image with the name of the constant Image.
+	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Config is spec.kubernetes.kubeControllerManager of the Shoot, with its defaults.
+	// Config is spec.kubernetes.kubeControllerManager of the Shoot, with defaults.
 	Config corev1beta1.KubeControllerManagerConfig
-	// RuntimeConfig says which APIs are switched on or off in the API server.
+	// RuntimeConfig lists the APIs that are enabled or disabled in the API server.
 	RuntimeConfig map[string]bool
-	// Replicas are 0 while the shoot hibernates.
+	// Replicas is 0 while the shoot is hibernated.
 	Replicas int32
-	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
-	// ServiceNetworks are the ranges of Services, in CIDR notation.
+	// ServiceNetworks are the Service ranges in CIDR notation.
 	ServiceNetworks []string
 	Mounted         Mounted
 }
 
-// selector are the labels that select the Pods.
+// selector selects the Pods.
 var selector = parts.ControlPlane("controller-manager")
 
-// needNodes are the controllers that do nothing without nodes.
+// needNodes are the controllers that are useless without nodes.
 var needNodes = []string{
 	"device-taint-eviction-controller", "endpoints-controller", "ephemeral-volume-controller", "horizontal-pod-autoscaler-controller",
 	"node-ipam-controller", "node-lifecycle-controller",
@@ -80,21 +80,22 @@ var needNodes = []string{
 	"persistentvolume-protection-controller", "ttl-controller",
 }
 
-// ofAPI are the controllers of APIs that can be switched off.
+// ofAPI are the controllers of APIs that can be disabled.
 var ofAPI = map[string][]string{
 	"apps/v1":                        {"daemonset-controller", "deployment-controller", "replicaset-controller", "statefulset-controller"},
 	"batch/v1":                       {"cronjob-controller", "job-controller", "ttl-after-finished-controller"},
 	"policy/v1/poddisruptionbudgets": {"disruption-controller"},
 }
 
-// Secrets are the certificates that the component needs.
+// Secrets returns the configs of the certificates of the component.
 func Secrets(values Values) []secrets.Config {
 	return []secrets.Config{{
-		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name, DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: constants.SecretNameCACluster,
+		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name,
+		DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: constants.SecretNameCACluster,
 	}}
 }
 
-// AccessSecret returns the Secret with the token of the component. It is there before the Deployment, which mounts the token.
+// AccessSecret returns the Secret with the token of the component. It must exist before the Deployment that mounts it.
 func AccessSecret(namespace string) *corev1.Secret { return parts.AccessSecret(namespace, Name) }
 
 // Objects returns the objects in the seed.
@@ -111,7 +112,8 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// ShootObjects returns the objects in the shoot: the rights of the component beyond those of its controllers, which have accounts of their own.
+// ShootObjects returns the objects in the shoot: the permissions of the component itself. Its controllers have their
+// own ServiceAccounts.
 func ShootObjects() []client.Object {
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}}
 	return []client.Object{
@@ -129,7 +131,8 @@ func ShootObjects() []client.Object {
 		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "gardener.cloud:target:kube-controller-manager:leader-election"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "system::leader-locking-kube-controller-manager"}, Subjects: subject,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "system::leader-locking-kube-controller-manager"},
+			Subjects:   subject,
 		},
 	}
 }
@@ -138,7 +141,9 @@ func service(namespace string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: Name, Labels: selector,
-			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port)},
+			Annotations: map[string]string{
+				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
+			},
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, Selector: selector,
@@ -175,7 +180,9 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 			Name: Name, Image: values.Image, Args: flags(values),
 			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: &corev1.Probe{
-				ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS}},
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+					Path: "/healthz", Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS,
+				}},
 				InitialDelaySeconds: 15, PeriodSeconds: 10, TimeoutSeconds: 15, FailureThreshold: 2, SuccessThreshold: 1,
 			},
 			Resources: corev1.ResourceRequirements{Requests: parts.Requests("100m", "128Mi")}, VolumeMounts: mounts,
@@ -183,7 +190,7 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 	}.Deployment()
 }
 
-// controllers returns which controllers run: all but those whose API is switched off, and those that need nodes.
+// controllers returns the enabled controllers: all except those of disabled APIs and those that need nodes.
 func controllers(runtimeConfig map[string]bool) string {
 	off := slices.Clone(needNodes)
 	for api, names := range ofAPI {
@@ -206,10 +213,12 @@ func flags(values Values) []string {
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--kubeconfig=" + kubeconfig,
 		"--kube-api-qps=100", "--kube-api-burst=200", "--cluster-name=" + values.Namespace,
 		"--cluster-signing-kube-apiserver-client-cert-file=" + certificate, "--cluster-signing-kube-apiserver-client-key-file=" + key,
-		"--cluster-signing-legacy-unknown-cert-file=" + certificate, "--cluster-signing-legacy-unknown-key-file=" + key, "--cluster-signing-duration=720h",
-		"--root-ca-file=" + pathCA + "/" + secrets.KeyBundleCert, "--service-account-private-key-file=" + pathServiceAccountKey + "/" + secrets.KeyRSA,
+		"--cluster-signing-legacy-unknown-cert-file=" + certificate, "--cluster-signing-legacy-unknown-key-file=" + key,
+		"--cluster-signing-duration=720h", "--root-ca-file=" + pathCA + "/" + secrets.KeyBundleCert,
+		"--service-account-private-key-file=" + pathServiceAccountKey + "/" + secrets.KeyRSA,
 		"--use-service-account-credentials=true", "--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ","),
-		"--secure-port=10257", "--tls-cert-file=" + pathServer + "/tls.crt", "--tls-private-key-file=" + pathServer + "/tls.key", "--profiling=false", "--leader-elect=true",
+		"--secure-port=10257", "--tls-cert-file=" + pathServer + "/tls.crt", "--tls-private-key-file=" + pathServer + "/tls.key",
+		"--profiling=false", "--leader-elect=true",
 		"--concurrent-endpoint-syncs=15", "--concurrent-service-endpoint-syncs=15", "--concurrent-gc-syncs=30", "--concurrent-namespace-syncs=30",
 		"--concurrent-resource-quota-syncs=15", "--concurrent-serviceaccount-token-syncs=15",
 		"--controllers=" + controllers(values.RuntimeConfig),

@@ -26,7 +26,7 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "shoot", ShootObjects())
 }
 
-// TestControllers: controllers of APIs that are switched off do not run.
+// TestControllers checks that the controllers of disabled APIs do not run.
 func TestControllers(t *testing.T) {
 	list := controllers(map[string]bool{"apps/v1": false, "batch/v1": true})
 	if !strings.Contains(list, "-deployment-controller") || strings.Contains(list, "-job-controller") || !strings.Contains(list, "-node-lifecycle-controller") {

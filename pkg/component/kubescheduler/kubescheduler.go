@@ -1,4 +1,5 @@
-// Package kubescheduler has the scheduler of a shoot with workers. Names, labels, ports and flags are those of Gardener.
+// Package kubescheduler contains the scheduler of a shoot with workers. Names, labels, ports and flags are the same as
+// in Gardener.
 package kubescheduler
 
 import (
@@ -24,18 +25,18 @@ import (
 // Image is the name of the image.
 const Image = "kube-scheduler"
 
-// Name is that of the Deployment, of the Service and of the ServiceAccount in the shoot.
+// Name is the name of the Deployment, the Service and the ServiceAccount in the shoot.
 const Name = "kube-scheduler"
 
 // SecretServer is the name of the config of the server's certificate.
 const SecretServer = "kube-scheduler-server" //nolint:gosec // the name of a Secret
 
-// BinPacking is the name of the scheduler that fills nodes, which the profile bin-packing has beside the usual one.
+// BinPacking is the name of the additional scheduler of the profile bin-packing, which fills nodes one after the other.
 const BinPacking = "bin-packing-scheduler"
 
 const port = 10259
 
-// Where files are mounted.
+// Mount paths of files.
 const (
 	pathClientCA = "/srv/kubernetes/ca-client"
 	pathServer   = "/var/lib/kube-scheduler-server"
@@ -45,38 +46,39 @@ const (
 
 // Mounted are the names of the Secrets that the Pods mount.
 type Mounted struct {
-	// ClientCA is the bundle of the authorities that sign certificates of clients.
+	// ClientCA is the bundle of the CAs that sign client certificates.
 	ClientCA string
-	// Server is the certificate of the config SecretServer, Kubeconfig that of the config generic-token-kubeconfig.
+	// Server is the certificate of the config SecretServer, Kubeconfig the Secret of the config generic-token-kubeconfig.
 	Server, Kubeconfig string
 }
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the control plane.
 	Namespace string
-	// Image is the image with the name of the constant Image.
+	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Config is spec.kubernetes.kubeScheduler of the Shoot, with its defaults.
+	// Config is spec.kubernetes.kubeScheduler of the Shoot, with defaults.
 	Config corev1beta1.KubeSchedulerConfig
-	// Replicas are 0 while the shoot hibernates.
+	// Replicas is 0 while the shoot is hibernated.
 	Replicas int32
-	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
 	Mounted               Mounted
 }
 
-// selector are the labels that select the Pods.
+// selector selects the Pods.
 var selector = parts.ControlPlane("scheduler")
 
-// Secrets are the certificates that the component needs.
+// Secrets returns the configs of the certificates of the component.
 func Secrets(values Values) []secrets.Config {
 	return []secrets.Config{{
-		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name, DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: constants.SecretNameCACluster,
+		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name,
+		DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: constants.SecretNameCACluster,
 	}}
 }
 
-// AccessSecret returns the Secret with the token of the component. It is there before the Deployment, which mounts the token.
+// AccessSecret returns the Secret with the token of the component. It must exist before the Deployment that mounts it.
 func AccessSecret(namespace string) *corev1.Secret { return parts.AccessSecret(namespace, Name) }
 
 // Objects returns the objects in the seed.
@@ -101,7 +103,7 @@ func Objects(values Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// ShootObjects returns the objects in the shoot: the rights of the component.
+// ShootObjects returns the objects in the shoot: the permissions of the component.
 func ShootObjects() []client.Object {
 	var objects []client.Object
 	for _, role := range []string{"kube-scheduler", "volume-scheduler"} {
@@ -114,8 +116,9 @@ func ShootObjects() []client.Object {
 	return objects
 }
 
-// configuration returns the KubeSchedulerConfiguration. Without profiles, Kubernetes has the usual one alone, which spreads Pods over nodes. With
-// bin-packing, a second scheduler fills one node after the other, for the Pods that name it.
+// configuration returns the KubeSchedulerConfiguration. Without profiles, Kubernetes has only the default scheduler,
+// which spreads Pods over nodes. With the profile bin-packing, a second scheduler fills one node after the other for
+// Pods that name it.
 func configuration(config corev1beta1.KubeSchedulerConfig) (string, error) {
 	file := map[string]any{
 		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
@@ -130,7 +133,7 @@ func configuration(config corev1beta1.KubeSchedulerConfig) (string, error) {
 				"pluginConfig": []any{map[string]any{
 					"name": "NodeResourcesFit", "args": map[string]any{"scoringStrategy": map[string]any{"type": "MostAllocated"}},
 				}},
-				// It prefers nodes that are used evenly, against the other one.
+				// This plugin prefers evenly used nodes, which conflicts with MostAllocated.
 				"plugins": map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "NodeResourcesBalancedAllocation"}}}},
 			},
 		}
@@ -146,7 +149,9 @@ func service(namespace string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: Name, Labels: selector,
-			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port)},
+			Annotations: map[string]string{
+				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
+			},
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: selector,
@@ -171,13 +176,16 @@ func deployment(values Values, config string) (*appsv1.Deployment, error) {
 		},
 		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem300,
 		Volumes: []corev1.Volume{
-			access, parts.SecretVolume("ca-client", values.Mounted.ClientCA), parts.SecretVolume("server", values.Mounted.Server), parts.ConfigVolume("config", config),
+			access, parts.SecretVolume("ca-client", values.Mounted.ClientCA), parts.SecretVolume("server", values.Mounted.Server),
+			parts.ConfigVolume("config", config),
 		},
 		Container: corev1.Container{
 			Name: Name, Image: values.Image, Args: flags(values),
 			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: &corev1.Probe{
-				ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS}},
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+					Path: "/healthz", Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTPS,
+				}},
 				InitialDelaySeconds: 15, PeriodSeconds: 10, TimeoutSeconds: 15, FailureThreshold: 2, SuccessThreshold: 1,
 			},
 			Resources: corev1.ResourceRequirements{Requests: parts.Requests("10m", "64Mi")},

@@ -26,7 +26,7 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "shoot", ShootObjects())
 }
 
-// TestBinPacking: the profile adds a scheduler, and keeps the usual one.
+// TestBinPacking checks that the profile adds a scheduler and keeps the default one.
 func TestBinPacking(t *testing.T) {
 	packing := values()
 	packing.VerticalPodAutoscaler = false

@@ -14,17 +14,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// kind says which policies a namespace has.
+// kind determines the policies of a namespace.
 type kind int
 
 const (
 	// kindOther is a namespace without policies.
 	kindOther kind = iota
-	// kindWorkload is the namespace garden, or one of a shoot, an extension, or one that was configured.
+	// kindWorkload is the namespace garden, and namespaces of shoots, extensions, or the configured selectors.
 	kindWorkload
-	// kindIstio is one of Istio itself or an ingress gateway.
+	// kindIstio is a namespace of Istio or of an ingress gateway.
 	kindIstio
-	// kindHandler is one of the ingress gateway of an ExposureClass.
+	// kindHandler is a namespace of the ingress gateway of an ExposureClass.
 	kindHandler
 )
 
@@ -53,13 +53,13 @@ func kindOf(name string, of map[string]string, additional []metav1.LabelSelector
 	return kindOther, nil
 }
 
-// Handles reports whether a namespace has policies. It fails if a selector is not valid.
+// Handles reports whether a namespace has policies. It returns an error if a selector is invalid.
 func Handles(name string, of map[string]string, additional []metav1.LabelSelector) (bool, error) {
 	kind, err := kindOf(name, of, additional)
 	return kind != kindOther, err
 }
 
-// NamespaceSelectors select the namespaces that have policies.
+// NamespaceSelectors returns selectors of all namespaces that have policies.
 func NamespaceSelectors(additional []metav1.LabelSelector) []metav1.LabelSelector {
 	var selectors []metav1.LabelSelector
 	for _, role := range []string{constants.RoleShoot, constants.RoleExtension, constants.RoleIstioSystem, constants.RoleIstioIngress} {
@@ -74,7 +74,7 @@ func NamespaceSelectors(additional []metav1.LabelSelector) []metav1.LabelSelecto
 	return append(selectors, additional...)
 }
 
-// ShootNetworks returns the networks of a Shoot, declared and observed ones, in CIDR notation.
+// ShootNetworks returns the declared and observed networks of a Shoot in CIDR notation.
 func ShootNetworks(shoot *corev1beta1.Shoot) []string {
 	var networks []string
 	if declared := shoot.Spec.Networking; declared != nil {
@@ -92,8 +92,8 @@ func ShootNetworks(shoot *corev1beta1.Shoot) []string {
 	return networks
 }
 
-// APIServers returns the addresses in EndpointSlices of the Service kubernetes in the namespace default. Those that are not IP addresses are
-// left out.
+// APIServers returns the addresses in EndpointSlices of the Service default/kubernetes. Addresses that are not IP
+// addresses are skipped.
 func APIServers(endpointSlices []discoveryv1.EndpointSlice) []netip.AddrPort {
 	var servers []netip.AddrPort
 	for _, slice := range endpointSlices {

@@ -1,6 +1,6 @@
-// Package networkpolicies has the general network policies of a namespace in a seed: they deny everything, and allow Pods with certain labels
-// what many of them need: DNS, the API server of the seed, and networks outside of it. What Pods need of each other is allowed by the
-// policies that the resource-manager makes for Services.
+// Package networkpolicies contains the general network policies of a namespace in a seed. They deny all traffic by
+// default, and allow Pods with certain labels common egress: DNS, the API server of the seed, and networks outside of
+// it. Policies that the resource-manager creates for Services allow traffic between Pods.
 package networkpolicies
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace and Labels are the name and the labels of the namespace.
 	Namespace string
 	Labels    map[string]string
-	// AdditionalSelectors select further namespaces that have the policies of extensions.
+	// AdditionalSelectors select additional namespaces that get the same policies as extensions.
 	AdditionalSelectors []metav1.LabelSelector
 	// Networks of the Seed.
 	Networks corev1beta1.SeedNetworks
@@ -36,8 +36,9 @@ type Values struct {
 	APIServers []netip.AddrPort
 }
 
-// Objects returns the policies of a namespace; none if it is not one that has any. It fails if a network is not in CIDR notation, or if the
-// addresses of the API server are not known: Pods would lose their connections to it.
+// Objects returns the policies of a namespace, none if the namespace has no policies. It returns an error if a network
+// is not in CIDR notation, or if the addresses of the API server are unknown, because Pods would otherwise lose their
+// connections to it.
 func Objects(values Values) ([]client.Object, error) {
 	kind, err := kindOf(values.Namespace, values.Labels, values.AdditionalSelectors)
 	if err != nil || kind == kindOther {
@@ -61,7 +62,8 @@ func Objects(values Values) ([]client.Object, error) {
 			allowTo(values.Namespace, "allow-to-public-networks", constants.LabelNetworkPolicyToPublicNetworks,
 				"Allows egress to public networks, except for those that are blocked.", networks.public()),
 			allowTo(values.Namespace, "allow-to-private-networks", constants.LabelNetworkPolicyToPrivateNetworks,
-				"Allows egress to private networks, except for those of the seed and the shoot, and those that are blocked.", networks.private()),
+				"Allows egress to private networks, except for those of the seed and the shoot, and those that are blocked.",
+				networks.private()),
 		)
 	}
 	return objects, nil
@@ -76,10 +78,10 @@ func denyAll(namespace string) *networkingv1.NetworkPolicy {
 	}
 }
 
-// dnsPods are the values of the label k8s-app on the Pods that answer for the cluster.
+// dnsPods are the values of the label k8s-app on the Pods that serve cluster DNS.
 var dnsPods = []string{"kube-dns", "coredns", "node-local-dns"}
 
-// dnsPorts are those of DNS servers, and of CoreDNS in shoots, which must not listen on privileged ports.
+// dnsPorts are the port of DNS servers and the unprivileged port of CoreDNS in shoots.
 var dnsPorts = []int32{53, 8053}
 
 func allowToDNS(namespace string, networks *networks) *networkingv1.NetworkPolicy {
@@ -89,7 +91,8 @@ func allowToDNS(namespace string, networks *networks) *networkingv1.NetworkPolic
 			{Key: "k8s-app", Operator: metav1.LabelSelectorOpIn, Values: dnsPods},
 		}},
 	})
-	policy := allowTo(namespace, "allow-to-dns", constants.LabelNetworkPolicyToDNS, "Allows egress to the DNS servers of the cluster.", peers)
+	policy := allowTo(namespace, "allow-to-dns", constants.LabelNetworkPolicyToDNS,
+		"Allows egress to the DNS servers of the cluster.", peers)
 	for _, port := range dnsPorts {
 		for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 			policy.Spec.Egress[0].Ports = append(policy.Spec.Egress[0].Ports, networkingv1.NetworkPolicyPort{
@@ -100,7 +103,7 @@ func allowToDNS(namespace string, networks *networks) *networkingv1.NetworkPolic
 	return policy
 }
 
-// allowToAPIServer has a rule for each port that API servers listen on.
+// allowToAPIServer has one rule for each port of the API servers.
 func allowToAPIServer(values Values) *networkingv1.NetworkPolicy {
 	addresses := map[uint16][]netip.Prefix{}
 	for _, server := range values.APIServers {
@@ -119,7 +122,8 @@ func allowToAPIServer(values Values) *networkingv1.NetworkPolicy {
 	return policy
 }
 
-// allowTo returns a policy by which Pods with a label may talk to peers. Without peers it has no rule: a rule without peers allows all.
+// allowTo returns a policy that allows Pods with a label egress to peers. Without peers it has no rule, because a rule
+// without peers allows all traffic.
 func allowTo(namespace, name, label, description string, peers []networkingv1.NetworkPolicyPeer) *networkingv1.NetworkPolicy {
 	policy := &networkingv1.NetworkPolicy{
 		ObjectMeta: metaOf(namespace, name, description+" The Pods need the label "+label+"="+constants.NetworkPolicyAllowed+"."),
@@ -148,7 +152,7 @@ func toAll(prefixes []netip.Prefix) []networkingv1.NetworkPolicyPeer {
 	return peers
 }
 
-// parse returns networks in CIDR notation, which a field has.
+// parse parses networks in CIDR notation. field is the name of their field in errors.
 func parse(field string, texts ...string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range texts {

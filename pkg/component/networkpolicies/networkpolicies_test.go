@@ -41,7 +41,7 @@ func TestObjects(t *testing.T) {
 		},
 		"shoot": func(v *Values) {
 			inRole("shoot--foo--bar", "shoot")(v)
-			v.ShootNetworks = []string{"192.168.0.0/17", "100.64.0.0/12", "100.64.0.0/12", "172.16.0.0/12"} // the last one is a whole range
+			v.ShootNetworks = []string{"192.168.0.0/17", "100.64.0.0/12", "100.64.0.0/12", "172.16.0.0/12"} // the last one covers a whole private range
 		},
 		"ipv6": func(v *Values) {
 			v.Networks = corev1beta1.SeedNetworks{Pods: "2001:db8:1::/48", Services: "fd00:10:20::/112"}
@@ -95,7 +95,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNamespaceSelectors: they select exactly the namespaces that have policies.
+// TestNamespaceSelectors checks that they select exactly the namespaces that have policies.
 func TestNamespaceSelectors(t *testing.T) {
 	additional := []metav1.LabelSelector{{MatchLabels: map[string]string{"team": "a"}}}
 	for _, test := range []struct {
@@ -127,7 +127,7 @@ func TestNamespaceSelectors(t *testing.T) {
 			selected = selected || compiled.Matches(all)
 		}
 		if handled != selected {
-			t.Errorf("namespace %s with labels %v: has policies: %t, is selected: %t", test.name, test.labels, handled, selected)
+			t.Errorf("namespace %s with labels %v: has policies: %t, selected: %t", test.name, test.labels, handled, selected)
 		}
 	}
 }

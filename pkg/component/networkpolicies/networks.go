@@ -8,29 +8,31 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// everywhere are all addresses, by IP family.
+// everywhere contains all addresses by IP family.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// privateRanges are the addresses that are not routed in the Internet: those of RFC 1918 and RFC 6598, link-local ones and those of RFC 4193.
+// privateRanges are the address ranges that are not routed on the Internet: RFC 1918, RFC 6598, link-local addresses
+// and RFC 4193.
 var privateRanges = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("fc00::/7"),
 }
 
-// dnsOffset is the place of the DNS server's address in the range of Services.
+// dnsOffset is the offset of the DNS server's address in the Service range.
 const dnsOffset = 10
 
-// The addresses on which a DNS cache on each node listens, by IP family.
+// The listen addresses of the node-local DNS cache, by IP family.
 var (
 	nodeLocalDNSv4 = netip.MustParseAddr("169.254.20.10")
 	nodeLocalDNSv6 = netip.MustParseAddr("fd30:1319:f1e:230b::1")
 )
 
-// networks are those that policies are made of.
+// networks are the inputs of the policies.
 type networks struct {
-	// services is the range of the seed's Services.
+	// services is the Service range of the seed.
 	services netip.Prefix
-	// cluster are the networks of the seed and the shoot, blocked those that only Pods with their label may reach.
+	// cluster are the networks of the seed and the shoot. blocked are networks that only Pods with a special label may
+	// reach.
 	cluster, blocked []netip.Prefix
 }
 
@@ -65,7 +67,7 @@ func parseNetworks(values Values) (*networks, error) {
 	return result, nil
 }
 
-// dnsServers are the addresses of the cluster's DNS server and of the cache on each node.
+// dnsServers returns the addresses of the cluster's DNS server and of the node-local cache.
 func (n *networks) dnsServers() []netip.Prefix {
 	address := n.services.Addr()
 	for range dnsOffset {
@@ -78,8 +80,8 @@ func (n *networks) dnsServers() []netip.Prefix {
 	return []netip.Prefix{only(address), only(local)}
 }
 
-// public are all addresses but private and blocked ones. Networks of the cluster with public addresses are left out for IPv6, where Pods
-// have such addresses.
+// public returns all addresses except private and blocked ones. For IPv6 it also excludes the networks of the cluster,
+// because Pods have public IPv6 addresses.
 func (n *networks) public() []networkingv1.NetworkPolicyPeer {
 	except := slices.Concat(privateRanges, n.blocked)
 	for _, prefix := range n.cluster {
@@ -90,12 +92,12 @@ func (n *networks) public() []networkingv1.NetworkPolicyPeer {
 	return toRanges(everywhere, except)
 }
 
-// private are all private addresses but those of the cluster and blocked ones.
+// private returns all private addresses except those of the cluster and blocked ones.
 func (n *networks) private() []networkingv1.NetworkPolicyPeer {
 	return toRanges(privateRanges, slices.Concat(n.cluster, n.blocked))
 }
 
-// toRanges returns ranges as peers, without the exceptions in them.
+// toRanges returns peers for the ranges without the exceptions they contain.
 func toRanges(ranges, exceptions []netip.Prefix) []networkingv1.NetworkPolicyPeer {
 	var peers []networkingv1.NetworkPolicyPeer
 	for _, all := range ranges {
@@ -113,10 +115,10 @@ func toRanges(ranges, exceptions []netip.Prefix) []networkingv1.NetworkPolicyPee
 	return peers
 }
 
-// outermost returns the prefixes that are not in another one, sorted.
+// outermost returns the prefixes that no other prefix contains, sorted.
 func outermost(prefixes []netip.Prefix) []netip.Prefix {
 	var outer []netip.Prefix
-	for _, prefix := range sorted(prefixes) { // what covers another one comes before it
+	for _, prefix := range sorted(prefixes) { // a prefix comes before the prefixes that it contains
 		if !slices.ContainsFunc(outer, func(other netip.Prefix) bool { return covers(other, prefix) }) {
 			outer = append(outer, prefix)
 		}
@@ -124,12 +126,12 @@ func outermost(prefixes []netip.Prefix) []netip.Prefix {
 	return outer
 }
 
-// covers reports whether all addresses of the second prefix are in the first one.
+// covers reports whether all contains part.
 func covers(all, part netip.Prefix) bool {
 	return all.Bits() <= part.Bits() && all.Contains(part.Addr())
 }
 
-// sorted returns the prefixes without duplicates, by address and then from large to small ones.
+// sorted returns the prefixes without duplicates, by address and then from large to small.
 func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	result := slices.Clone(prefixes)
 	slices.SortFunc(result, func(a, b netip.Prefix) int {
@@ -141,7 +143,7 @@ func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return slices.Compact(result)
 }
 
-// only is the range of one address.
+// only returns the prefix of a single address.
 func only(address netip.Addr) netip.Prefix {
 	address = address.Unmap()
 	return netip.PrefixFrom(address, address.BitLen())

@@ -13,8 +13,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestAllowedAddresses: for any networks and addresses, Pods with a label reach what the label stands for and nothing else. Kubernetes accepts
-// the policies.
+// TestAllowedAddresses checks, for random networks and addresses, that Pods with a label reach exactly the addresses that the
+// label stands for, and that Kubernetes accepts the policies.
 func TestAllowedAddresses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -60,7 +60,7 @@ func anyNetwork(random *rand.Rand) netip.Prefix {
 	return netip.PrefixFrom(address, 4+random.IntN(address.BitLen()-3)).Masked()
 }
 
-// anyAddress returns an address at or in the neighbourhood of an interesting network, or anywhere.
+// anyAddress returns an address in or near one of the networks, or a random one.
 func anyAddress(random *rand.Rand, networks []netip.Prefix) netip.Addr {
 	if len(networks) == 0 || random.IntN(4) == 0 {
 		var bytes [16]byte
@@ -75,7 +75,7 @@ func anyAddress(random *rand.Rand, networks []netip.Prefix) netip.Addr {
 	network := networks[random.IntN(len(networks))]
 	bytes := network.Addr().AsSlice()
 	if at := network.Bits() / 8; at < len(bytes) {
-		bytes[at] ^= byte(random.UintN(256)) >> (network.Bits() % 8) // an address in the network
+		bytes[at] ^= byte(random.UintN(256)) >> (network.Bits() % 8) // still an address in the network
 	}
 	address, _ := netip.AddrFromSlice(bytes)
 	switch random.IntN(4) {
@@ -89,7 +89,8 @@ func anyAddress(random *rand.Rand, networks []netip.Prefix) netip.Addr {
 	return address
 }
 
-// allows reports whether a policy allows connections to an address, and checks its ranges as Kubernetes does.
+// allows reports whether a policy allows connections to an address. It also validates the ranges of the policy as Kubernetes
+// does.
 func allows(t *testing.T, objects []client.Object, name string, address netip.Addr) bool {
 	t.Helper()
 	for _, object := range objects {
@@ -107,7 +108,7 @@ func allows(t *testing.T, objects []client.Object, name string, address netip.Ad
 		}
 		return false
 	}
-	t.Fatalf("there is no policy %s", name)
+	t.Fatalf("policy %s does not exist", name)
 	return false
 }
 
@@ -118,7 +119,7 @@ func contains(t *testing.T, block *networkingv1.IPBlock, address netip.Addr) boo
 	for _, text := range block.Except {
 		exception := netip.MustParsePrefix(text)
 		if exception.Bits() <= all.Bits() || !all.Contains(exception.Addr()) {
-			t.Fatalf("the exception %s is no strict part of %s", exception, all)
+			t.Fatalf("the exception %s is not a strict subset of %s", exception, all)
 		}
 		inside = inside && !exception.Contains(address)
 	}

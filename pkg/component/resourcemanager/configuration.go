@@ -18,7 +18,7 @@ import (
 // ResourceClass is the class of the ManagedResources of a seed.
 const ResourceClass = "seed"
 
-// The periods and the concurrency of a seed's resource-manager (gardener-resource-manager).
+// The sync periods and concurrency of a seed's gardener-resource-manager.
 const (
 	collectPeriod = 12 * time.Hour
 	applyPeriod   = time.Hour
@@ -26,15 +26,17 @@ const (
 	workers       = 20
 )
 
-// SeedSettings are what is configured of a seed's resource-manager.
+// SeedSettings is the configurable part of a seed's resource-manager.
 type SeedSettings struct {
-	// LogLevel and LogFormat are those of gardenlet.
+	// LogLevel and LogFormat are the settings of gardenlet.
 	LogLevel, LogFormat string
-	// NodeToleration are gardenlet's default tolerations of Pods for nodes that are not ready or unreachable; nil for none.
+	// NodeToleration contains gardenlet's default tolerations of Pods for nodes that are not ready or unreachable; nil for
+	// none.
 	NodeToleration *gardenletv1alpha1.NodeToleration
-	// NetworkPolicies are gardenlet's further namespaces with network policies: controllers.networkPolicy.additionalNamespaceSelectors.
+	// NetworkPolicies selects gardenlet's additional namespaces with network policies:
+	// controllers.networkPolicy.additionalNamespaceSelectors.
 	NetworkPolicies []metav1.LabelSelector
-	// SeccompProfile sets a default profile in Pods: the feature gate DefaultSeccompProfile.
+	// SeccompProfile enables a default profile in Pods: the feature gate DefaultSeccompProfile.
 	SeccompProfile bool
 }
 
@@ -75,8 +77,8 @@ func seedConfiguration(values Values) *configv1alpha1.ResourceManagerConfigurati
 
 func period(duration time.Duration) *metav1.Duration { return &metav1.Duration{Duration: duration} }
 
-// configurationText returns the file of a configuration, with the fields that are not as they would be by default. It fails if the program
-// would not accept it.
+// configurationText returns the file of a configuration without fields that equal the defaults. It returns an error if
+// the program would reject the file.
 func configurationText(config *configv1alpha1.ResourceManagerConfiguration) (string, error) {
 	defaults := &configv1alpha1.ResourceManagerConfiguration{}
 	configv1alpha1.SetDefaults(defaults)
@@ -95,7 +97,7 @@ func configurationText(config *configv1alpha1.ResourceManagerConfiguration) (str
 		return "", fmt.Errorf("encode the configuration of the resource-manager: %w", err)
 	}
 	if _, err := configv1alpha1.Parse(text); err != nil {
-		return "", fmt.Errorf("the configuration of the resource-manager: %w", err)
+		return "", fmt.Errorf("validate the configuration of the resource-manager: %w", err)
 	}
 	return string(text), nil
 }
@@ -112,7 +114,7 @@ func treeOf(config *configv1alpha1.ResourceManagerConfiguration) (map[string]any
 	return tree, nil
 }
 
-// differing returns the fields of a tree that are not the same in another one.
+// differing returns the fields of tree that differ from other.
 func differing(tree, other map[string]any) map[string]any {
 	result := map[string]any{}
 	for key, value := range tree {

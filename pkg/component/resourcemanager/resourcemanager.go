@@ -1,5 +1,5 @@
-// Package resourcemanager has the resource-manager of a seed: the program, its configuration and rights, and the registration of its
-// webhooks.
+// Package resourcemanager contains the resource-manager of a seed: the program, its configuration and permissions, and
+// the registration of its webhooks.
 package resourcemanager
 
 import (
@@ -27,14 +27,14 @@ const Image = "resource-manager"
 // SecretServer is the name of the config of the webhooks' certificate.
 const SecretServer = "gardener-resource-manager-server"
 
-// Name is that of all objects in the namespace. The chart uses the same one, so that the flow takes over what the chart has installed. The
-// Lease of the leader has it, too: it is the default of the configuration.
+// Name is the name of all objects in the namespace. The chart uses the same name, so that the flow takes over the
+// objects that the chart has installed. It is also the default name of the leader election Lease.
 const Name = "gardener-resource-manager"
 
-// clusterRole is the name of the rights in a seed.
+// clusterRole is the name of the ClusterRole in a seed.
 const clusterRole = "gardener-resource-manager-seed"
 
-// The ports of the Pods, and that of the Service for the webhooks.
+// The ports of the Pods, and the port of the Service for webhooks.
 const (
 	portWebhooks = 10250
 	portHealth   = 8081
@@ -48,27 +48,28 @@ const (
 	serverCertPath = "/etc/resource-manager/tls"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the resource-manager: garden.
 	Namespace string
-	// Image is the image with the name of the constant Image.
+	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Replicas are 2, or 1 while the cluster has one node only.
+	// Replicas is 2, or 1 if the cluster has only one node.
 	Replicas int32
-	// VerticalPodAutoscaler has the requests adapted. The cluster must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The cluster must define the kind.
 	VerticalPodAutoscaler bool
-	// ServerCertificate is the Secret of the config SecretServer. CABundle is what API servers trust, in PEM.
+	// ServerCertificate is the Secret of the config SecretServer. CABundle is the PEM bundle with which API servers verify
+	// it.
 	ServerCertificate string
 	CABundle          []byte
 	// Seed are the settings of a seed's resource-manager.
 	Seed SeedSettings
 }
 
-// selector are the labels that select the Pods: those of the chart.
+// selector selects the Pods. It is the same as in the chart.
 var selector = map[string]string{"app": Name}
 
-// Secrets are the certificates that the component needs, signed by an authority of this name.
+// Secrets returns the configs of the certificates of the component, signed by the named authority.
 func Secrets(values Values, authority string) []secrets.Config {
 	return []secrets.Config{{
 		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name,
@@ -76,7 +77,7 @@ func Secrets(values Values, authority string) []secrets.Config {
 	}}
 }
 
-// Objects returns the objects of the component. It fails if its configuration is not valid.
+// Objects returns the objects of the component. It returns an error if the configuration is invalid.
 func Objects(values Values) ([]client.Object, error) {
 	config := seedConfiguration(values)
 	text, err := configurationText(config)
@@ -93,7 +94,10 @@ func Objects(values Values) ([]client.Object, error) {
 		return nil, err
 	}
 	account := parts.Account{Namespace: values.Namespace, Name: Name}
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment)}
+	objects := []client.Object{
+		parts.ServiceAccount(values.Namespace, Name, labels), configMap, service(values.Namespace, labels), deployment,
+		parts.Budget(deployment),
+	}
 	objects = append(objects, parts.ClusterRights(clusterRole, labels, parts.Everything(), account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
@@ -101,7 +105,7 @@ func Objects(values Values) ([]client.Object, error) {
 	return append(objects, registrations(values, config, labels)...), nil
 }
 
-// registrations have the API server call the webhooks that the configuration enables.
+// registrations returns the webhook configurations for the enabled webhooks.
 func registrations(values Values, config *configv1alpha1.ResourceManagerConfiguration, labels map[string]string) []client.Object {
 	enabled := webhooks.Enabled(webhooks.Table(), &config.Webhooks)
 	reach := webhooks.AtService(values.Namespace, Name, values.CABundle)

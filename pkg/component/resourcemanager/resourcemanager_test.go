@@ -47,7 +47,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestConfiguration: the program reads from the file what was written, though the file lacks what is so by default.
+// TestConfiguration checks that the program reads the values that were written, although the file omits defaults.
 func TestConfiguration(t *testing.T) {
 	for name, change := range map[string]func(*Values){"defaults": func(*Values) {}, "settings": withSettings} {
 		v := values()
@@ -63,16 +63,16 @@ func TestConfiguration(t *testing.T) {
 		}
 		got.TypeMeta = metav1.TypeMeta{}
 		if !reflect.DeepEqual(got, config) {
-			t.Errorf("%s: the program reads\n%+v\nwant\n%+v", name, got, config)
+			t.Errorf("%s: the program read\n%+v\nwant\n%+v", name, got, config)
 		}
 	}
 }
 
-// TestLease: a flow watches the Lease by the name of the component.
+// TestLease checks the name of the Lease, because a flow watches it by the name of the component.
 func TestLease(t *testing.T) {
 	lease := seedConfiguration(values()).LeaderElection
 	if lease.ResourceName != Name || lease.ResourceNamespace != "garden" {
-		t.Errorf("the leader has the Lease %s/%s", lease.ResourceNamespace, lease.ResourceName)
+		t.Errorf("the leader election uses the Lease %s/%s", lease.ResourceNamespace, lease.ResourceName)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestInvalidConfiguration(t *testing.T) {
 	}
 }
 
-// TestRegisteredWebhooks: the webhooks of a seed are those that gardener-resource-manager has there.
+// TestRegisteredWebhooks checks that the webhooks of a seed are the same as those of gardener-resource-manager.
 func TestRegisteredWebhooks(t *testing.T) {
 	objects, err := Objects(values())
 	if err != nil {
@@ -123,7 +123,8 @@ func TestRegisteredWebhooks(t *testing.T) {
 	}
 }
 
-// TestChangedConfiguration: a changed setting replaces the Pods, since it has another ConfigMap.
+// TestChangedConfiguration checks that a changed setting replaces the Pods, because it results in a ConfigMap with another
+// name.
 func TestChangedConfiguration(t *testing.T) {
 	names := map[string]bool{}
 	for _, level := range []string{"info", "debug"} {
@@ -142,18 +143,18 @@ func TestChangedConfiguration(t *testing.T) {
 		for _, object := range objects {
 			if deployment, isDeployment := object.(*appsv1.Deployment); isDeployment {
 				if got := deployment.Spec.Template.Spec.Volumes[0].ConfigMap.Name; got != configMap || configMap == "" {
-					t.Errorf("the Pods mount the ConfigMap %q, the component has %q", got, configMap)
+					t.Errorf("the Pods mount the ConfigMap %q, but the component has %q", got, configMap)
 				}
 			}
 		}
 		names[configMap] = true
 	}
 	if len(names) != 2 {
-		t.Errorf("two settings have the ConfigMaps %v", names)
+		t.Errorf("two different settings result in the ConfigMaps %v", names)
 	}
 }
 
-// TestShootObjects: the resource-manager of a shoot without workers.
+// TestShootObjects tests the resource-manager of a shoot without workers.
 func TestShootObjects(t *testing.T) {
 	v := ShootValues{
 		Namespace: "shoot--dev--one", Image: "resource-manager:v1", Replicas: 2, ClusterID: "seed-1", LogLevel: "info", LogFormat: "json",

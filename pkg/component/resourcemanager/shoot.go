@@ -21,35 +21,36 @@ import (
 // Account is the ServiceAccount of a shoot's resource-manager in the namespace kube-system of the shoot.
 const Account = Name
 
-// clusterRoleBinding is the name of what gives it all rights there.
+// clusterRoleBinding is the name of the binding that makes it a cluster admin there.
 const clusterRoleBinding = "gardener.cloud:target:resource-manager"
 
-// tokenRequestWorkers is how many tokens are requested at a time.
+// tokenRequestWorkers is the number of concurrent token requests.
 const tokenRequestWorkers = 5
 
-// tokenValidity is how long the token of the resource-manager itself is valid: it renews it itself, and cannot if it was stopped for longer.
+// tokenValidity is the validity of the resource-manager's own token. It renews the token itself, so it must not be
+// stopped for longer.
 const tokenValidity = 24 * time.Hour
 
-// ShootValues are what the objects of a shoot's resource-manager depend on, which runs in the namespace of the control plane.
+// ShootValues are the inputs of a shoot's resource-manager, which runs in the namespace of the control plane.
 type ShootValues struct {
 	// Namespace of the control plane.
 	Namespace string
-	// Image is the image with the name of the constant Image.
+	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Replicas are 0 while the shoot hibernates.
+	// Replicas is 0 while the shoot is hibernated.
 	Replicas int32
-	// ClusterID is the identity of the seed, which distinguishes ManagedResources of equal names.
+	// ClusterID is the identity of the seed. It distinguishes ManagedResources of the same name.
 	ClusterID string
-	// LogLevel and LogFormat are those of gardenlet.
+	// LogLevel and LogFormat are the settings of gardenlet.
 	LogLevel, LogFormat string
 	// Kubeconfig is the Secret of the config generic-token-kubeconfig.
 	Kubeconfig string
-	// VerticalPodAutoscaler has the requests adapted. The seed must know the kind.
+	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
 }
 
-// shootConfiguration returns the configuration of the resource-manager of a shoot without workers: it applies, collects garbage and requests
-// tokens. Webhooks about Pods and nodes are not needed.
+// shootConfiguration returns the configuration of the resource-manager of a shoot without workers: it applies
+// manifests, collects garbage and requests tokens. It needs no webhooks for Pods and nodes.
 func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfiguration {
 	config := &configv1alpha1.ResourceManagerConfiguration{LogLevel: values.LogLevel, LogFormat: values.LogFormat}
 	config.SourceClientConnection.Namespaces = []string{values.Namespace}
@@ -69,15 +70,17 @@ func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfi
 	return config
 }
 
-// ShootAccessSecret returns the Secret with the token of the shoot's resource-manager. The first token comes from gardenlet: see [ShootRights].
+// ShootAccessSecret returns the Secret with the token of the shoot's resource-manager. gardenlet issues the first
+// token: see [ShootRights].
 func ShootAccessSecret(namespace string) *corev1.Secret {
 	secret := parts.AccessSecret(namespace, Account)
 	secret.Annotations[resourcesv1alpha1.AnnotationTokenExpirationDuration] = tokenValidity.String()
 	return secret
 }
 
-// ShootRights returns what the resource-manager needs in the shoot before it can do anything: its account, and all rights. They must be kept when
-// their ManagedResource is deleted: the resource-manager deletes others after it.
+// ShootRights returns the prerequisites of the resource-manager in the shoot: its ServiceAccount and its cluster-admin
+// binding. They must be kept when their ManagedResource is deleted, because the resource-manager still has to delete
+// others.
 func ShootRights() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{
@@ -91,7 +94,8 @@ func ShootRights() []client.Object {
 	}
 }
 
-// ShootObjects returns the objects of the shoot's resource-manager in the seed. It fails if its configuration is not valid.
+// ShootObjects returns the objects of the shoot's resource-manager in the seed. It returns an error if the
+// configuration is invalid.
 func ShootObjects(values ShootValues) ([]client.Object, error) {
 	text, err := configurationText(shootConfiguration(values))
 	if err != nil {
@@ -107,21 +111,27 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 		return nil, err
 	}
 	service := service(values.Namespace, labels)
-	service.Annotations = map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics)}
+	service.Annotations = map[string]string{
+		netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics),
+	}
 	service.Spec.Ports = service.Spec.Ports[:2] // it serves no webhooks
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, labels), configMap, service, deployment, parts.Budget(deployment)}
-	objects = append(objects, parts.Rights(values.Namespace, Name, labels, shootRules(), parts.Account{Namespace: values.Namespace, Name: Name})...)
+	account := parts.Account{Namespace: values.Namespace, Name: Name}
+	objects := []client.Object{
+		parts.ServiceAccount(values.Namespace, Name, labels), configMap, service, deployment, parts.Budget(deployment),
+	}
+	objects = append(objects, parts.Rights(values.Namespace, Name, labels, shootRules(), account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
 	}
 	return objects, nil
 }
 
-// shootRules are what it may do in the namespace of the control plane.
+// shootRules are the permissions in the namespace of the control plane.
 func shootRules() []rbacv1.PolicyRule {
 	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return []rbacv1.PolicyRule{
-		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources", "managedresources/status"}, "get", "list", "watch", "update", "patch"),
+		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources", "managedresources/status"},
+			"get", "list", "watch", "update", "patch"),
 		parts.Rule("", []string{"secrets", "configmaps"}, write...),
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
@@ -134,7 +144,8 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 	container := corev1.Container{
 		Name: Name, Image: values.Image, Args: []string{"--config=" + configPath + "/" + configFile},
 		Ports: []corev1.ContainerPort{
-			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP}, {Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
+			{Name: "metrics", ContainerPort: portMetrics, Protocol: corev1.ProtocolTCP},
+			{Name: health, ContainerPort: portHealth, Protocol: corev1.ProtocolTCP},
 		},
 		LivenessProbe: parts.Probe("/healthz", health), ReadinessProbe: parts.Probe("/readyz", health),
 		Resources:    corev1.ResourceRequirements{Requests: parts.Requests("20m", "64Mi")},

@@ -1,4 +1,4 @@
-// Package seednamespaces has the namespaces of a seed that other components share.
+// Package seednamespaces contains the namespaces of a seed that other components share.
 package seednamespaces
 
 import (
@@ -14,21 +14,22 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// labelRole is a label of the namespaces garden and kube-system, whose values are their names.
+// labelRole is a label of the namespaces garden and kube-system. Its value is the name of the namespace.
 const labelRole = "role"
 
-// labelPodSecurity is read by the admission of Pods in Kubernetes.
+// labelPodSecurity configures Pod Security admission in Kubernetes.
 const labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
-	// SeedIsGarden leaves the labels of the namespace garden that the operator of the garden sets to the operator.
+	// SeedIsGarden omits the labels of the namespace garden that the garden operator manages.
 	SeedIsGarden bool
-	// Zones of the seed, over which components in the namespace garden are distributed.
+	// Zones of the seed across which components in the namespace garden are spread.
 	Zones []string
 }
 
-// Objects returns the objects of the component. They are kept when the component is deleted: other objects live in them.
+// Objects returns the objects of the component. They are kept when the component is deleted, because other objects are
+// in these namespaces.
 func Objects(values Values) ([]client.Object, error) {
 	garden := namespace(constants.GardenNamespace)
 	if !values.SeedIsGarden {

@@ -1,5 +1,5 @@
-// Package seedsystem has what all other components of a seed rely on: the PriorityClasses of seeds and control planes, and the Pods that
-// reserve capacity for new control planes.
+// Package seedsystem contains the prerequisites of all other components of a seed: the PriorityClasses of seeds and
+// control planes, and the Pods that reserve capacity for new control planes.
 package seedsystem
 
 import (
@@ -17,26 +17,27 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 )
 
-// ImagePause is the name of the image of the Pods that reserve capacity.
+// ImagePause is the name of the image of the reservation Pods.
 const ImagePause = "pause"
 
-// reservationName is the name of the first Deployment that reserves capacity.
+// reservationName is the name of the first reservation Deployment.
 const reservationName = "reserve-excess-capacity"
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the Deployments: garden.
 	Namespace string
-	// Reservations are the capacities that are reserved: settings.excessCapacityReservation.configs of the Seed, or none if that is disabled.
+	// Reservations are the reserved capacities: settings.excessCapacityReservation.configs of the Seed, or none if that is
+	// disabled.
 	Reservations []corev1beta1.SeedSettingExcessCapacityReservationConfig
-	// Zones of the seed. Each reservation has a Pod in each zone if there are several, two Pods otherwise.
+	// Zones of the seed. Each reservation has one Pod per zone if there are several zones, two Pods otherwise.
 	Zones []string
-	// PauseImage is the image with the name ImagePause.
+	// PauseImage is the reference of the image named by ImagePause.
 	PauseImage string
 }
 
-// priorityClasses are the PriorityClasses for components of seeds (from 600) and of control planes. The one for what is critical,
-// gardener-system-critical, comes with gardenlet itself.
+// priorityClasses are the PriorityClasses for components of seeds (from 600) and of control planes.
+// gardener-system-critical is part of the gardenlet chart.
 var priorityClasses = []struct {
 	name        string
 	value       int32
@@ -59,7 +60,7 @@ const (
 	controlPlanes  = "For components of the control planes of shoots."
 )
 
-// Objects returns the objects of the component. It fails for a reservation of nothing.
+// Objects returns the objects of the component. It returns an error for a reservation without resources.
 func Objects(values Values) ([]client.Object, error) {
 	var objects []client.Object
 	for _, class := range priorityClasses {
@@ -105,6 +106,6 @@ func reserve(values Values, name string, reservation corev1beta1.SeedSettingExce
 	}
 	spec := &deployment.Spec.Template.Spec
 	spec.NodeSelector, spec.Tolerations = reservation.NodeSelector, reservation.Tolerations
-	spec.TerminationGracePeriodSeconds = ptr.To[int64](5) // it makes room at once
+	spec.TerminationGracePeriodSeconds = ptr.To[int64](5) // makes room quickly
 	return deployment, nil
 }

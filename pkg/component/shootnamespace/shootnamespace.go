@@ -1,4 +1,5 @@
-// Package shootnamespace has the namespace of a control plane, and the Cluster by which extensions learn of the Shoot.
+// Package shootnamespace contains the namespace of a control plane, and the Cluster resource through which extensions
+// read the Shoot.
 package shootnamespace
 
 import (
@@ -20,19 +21,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Name of the namespace and of the Cluster: the Shoot's technical ID.
 	Name string
-	// Shoot, Seed and CloudProfile as the garden has them. What changes while the control plane works is left out: see project.
+	// Shoot, Seed and CloudProfile as read from the garden. Fields that change during operation are dropped: see
+	// projected.
 	Shoot        *corev1beta1.Shoot
 	Seed         *corev1beta1.Seed
 	CloudProfile *corev1beta1.CloudProfile
-	// Zones that the Pods may run in.
+	// Zones in which the Pods may run.
 	Zones []string
-	// Extensions are the types of the Extensions that the Shoot has.
+	// Extensions are the types of the Shoot's Extensions.
 	Extensions []string
-	// Kubeconfig is the name of the Secret of the config generic-token-kubeconfig; empty if it is not known yet.
+	// Kubeconfig is the name of the Secret of the config generic-token-kubeconfig; empty if unknown.
 	Kubeconfig string
 }
 
@@ -44,8 +46,9 @@ func Namespace(values Values) *corev1.Namespace {
 		backup = seed.Spec.Backup.Provider
 	}
 	labels := map[string]string{
-		constants.LabelGardenRole: constants.RoleShoot, constants.LabelSeedProvider: seed.Spec.Provider.Type, constants.LabelShootProvider: shoot.Spec.Provider.Type,
-		constants.LabelBackupProvider: backup, "pod-security.kubernetes.io/enforce": "privileged", highavailability.LabelConsider: "true",
+		constants.LabelGardenRole: constants.RoleShoot, constants.LabelBackupProvider: backup,
+		constants.LabelSeedProvider: seed.Spec.Provider.Type, constants.LabelShootProvider: shoot.Spec.Provider.Type,
+		"pod-security.kubernetes.io/enforce": "privileged", highavailability.LabelConsider: "true",
 	}
 	if shoot.Spec.Networking != nil {
 		if typ := ptr.Deref(shoot.Spec.Networking.Type, ""); typ != "" {
@@ -77,6 +80,7 @@ func Cluster(values Values) (*extensionsv1alpha1.Cluster, error) {
 		cluster.Annotations = map[string]string{constants.AnnotationGenericTokenKubeconfigSecretName: values.Kubeconfig}
 	}
 	seed := runtime.RawExtension{}
+	shoot := &corev1beta1.Shoot{ObjectMeta: values.Shoot.ObjectMeta, Spec: values.Shoot.Spec, Status: stableStatus(values)}
 	for _, each := range []struct {
 		into   *runtime.RawExtension
 		kind   string
@@ -84,7 +88,7 @@ func Cluster(values Values) (*extensionsv1alpha1.Cluster, error) {
 	}{
 		{&cluster.Spec.CloudProfile, "CloudProfile", projected(values.CloudProfile.DeepCopy())},
 		{&seed, "Seed", projected(&corev1beta1.Seed{ObjectMeta: values.Seed.ObjectMeta, Spec: values.Seed.Spec})},
-		{&cluster.Spec.Shoot, "Shoot", projected(&corev1beta1.Shoot{ObjectMeta: values.Shoot.ObjectMeta, Spec: values.Shoot.Spec, Status: lasting(values)})},
+		{&cluster.Spec.Shoot, "Shoot", projected(shoot)},
 	} {
 		each.object.GetObjectKind().SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(each.kind))
 		text, err := json.Marshal(each.object)
@@ -97,8 +101,8 @@ func Cluster(values Values) (*extensionsv1alpha1.Cluster, error) {
 	return cluster, nil
 }
 
-// projected leaves out of an object's metadata what changes though its content does not: else each report about the Shoot would be a change of
-// the Cluster, which is reported on again.
+// projected drops metadata that changes independently of the content. Otherwise each status report of the Shoot would
+// change the Cluster, which would trigger another report.
 func projected[T client.Object](object T) T {
 	labels, annotations := parts.Merge(object.GetLabels()), parts.Merge(object.GetAnnotations())
 	delete(labels, constants.LabelShootStatus)
@@ -113,11 +117,12 @@ func projected[T client.Object](object T) T {
 	return object
 }
 
-// lasting is what extensions read of the status, without what changes on the way.
-func lasting(values Values) corev1beta1.ShootStatus {
+// stableStatus returns the part of the status that extensions read and that does not change during operations.
+func stableStatus(values Values) corev1beta1.ShootStatus {
 	status := values.Shoot.Status
 	return corev1beta1.ShootStatus{
 		TechnicalID: values.Name, UID: values.Shoot.UID, IsHibernated: status.IsHibernated, SeedName: ptr.To(values.Seed.Name),
-		ClusterIdentity: status.ClusterIdentity, AdvertisedAddresses: status.AdvertisedAddresses, Networking: status.Networking, Credentials: status.Credentials,
+		ClusterIdentity: status.ClusterIdentity, AdvertisedAddresses: status.AdvertisedAddresses,
+		Networking: status.Networking, Credentials: status.Credentials,
 	}
 }

@@ -44,7 +44,8 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "namespace", []client.Object{Namespace(values()), cluster})
 }
 
-// TestReportsDoNotChangeTheCluster: reports about a Shoot, and what is written beside its specification, leave the Cluster as it is.
+// TestReportsDoNotChangeTheCluster checks that the status and other fields outside the specification of a Shoot do not change
+// the Cluster.
 func TestReportsDoNotChangeTheCluster(t *testing.T) {
 	text := func(change ...func(*Values)) string {
 		cluster, err := Cluster(values(change...))

@@ -13,16 +13,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 )
 
-// AccessValues say how extensions reach the cluster.
+// AccessValues are the addresses with which extensions reach the cluster.
 type AccessValues struct {
 	// Namespace of the control plane.
 	Namespace string
-	// Inside and Outside are the URLs of the API server for clients in the seed and elsewhere.
+	// Inside and Outside are the URLs of the API server for clients in the seed and outside of it.
 	Inside, Outside string
 }
 
-// AccessSecrets returns the Secrets with kubeconfigs of administrators, for extensions: the one for clients in the seed, and the one for all. The
-// shoot's resource-manager fills in tokens and the authority.
+// AccessSecrets returns the Secrets with administrator kubeconfigs for extensions: one for clients in the seed, and one
+// for all others. The shoot's resource-manager adds the tokens and the CA.
 func AccessSecrets(values AccessValues) ([]client.Object, error) {
 	var objects []client.Object
 	for _, each := range []struct{ account, server string }{
@@ -46,7 +46,7 @@ func AccessSecrets(values AccessValues) ([]client.Object, error) {
 	return objects, nil
 }
 
-// Access returns the rights of these administrators in the cluster.
+// Access returns the permissions of these administrators in the cluster.
 func Access() []client.Object {
 	var subjects []rbacv1.Subject
 	for _, account := range []string{constants.SecretNameGardener, constants.SecretNameGardenerInternal} {

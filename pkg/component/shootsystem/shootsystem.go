@@ -1,5 +1,5 @@
-// Package shootsystem has what a shoot's own cluster has from its beginning: PriorityClasses, the rights of administrators and viewers, and
-// what the cluster says about itself.
+// Package shootsystem contains the initial objects of a shoot cluster: PriorityClasses, the permissions of
+// administrators and viewers, and information about the cluster.
 package shootsystem
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
-	// Shoot with its defaults, and the name of its Project.
+	// Shoot with defaults, and the name of its Project.
 	Shoot   *corev1beta1.Shoot
 	Project string
-	// ServiceNetworks are the ranges of Services, in CIDR notation.
+	// ServiceNetworks are the Service ranges in CIDR notation.
 	ServiceNetworks []string
-	// Extensions are the types of the Extensions that the Shoot has.
+	// Extensions are the types of the Shoot's Extensions.
 	Extensions []string
 }
 
-// priorityClasses are those of system components.
+// priorityClasses are the PriorityClasses of system components.
 var priorityClasses = []struct {
 	name  string
 	value int32
@@ -48,14 +48,14 @@ func Objects(values Values) []client.Object {
 	return append(append(objects, info(values)), rights()...)
 }
 
-// Namespaces returns the namespaces of the cluster's own components. They are kept when the component is deleted.
+// Namespaces returns the namespaces of system components. They are kept when the component is deleted.
 func Namespaces() []client.Object {
 	return []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: metav1.NamespaceSystem, Labels: map[string]string{constants.LabelGardenPurpose: metav1.NamespaceSystem},
 	}}}
 }
 
-// info is the ConfigMap by which the cluster's users and components learn what it is.
+// info returns the ConfigMap that describes the cluster to its users and components.
 func info(values Values) *corev1.ConfigMap {
 	spec := values.Shoot.Spec
 	data := map[string]string{
@@ -71,20 +71,20 @@ func info(values Values) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ShootInfoName}, Data: data}
 }
 
-// readable are the kinds of the core group that viewers read: all but Secrets.
+// readable are the resources of the core group that viewers may read: all except Secrets.
 var readable = []string{
 	"configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "pods/log",
 	"replicationcontrollers", "resourcequotas", "serviceaccounts", "services",
 }
 
-// otherGroups are those of Kubernetes that viewers read.
+// otherGroups are the other API groups of Kubernetes that viewers may read.
 var otherGroups = []string{
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io",
-	"discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io",
-	"scheduling.k8s.io", "storage.k8s.io",
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling", "batch",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
 }
 
-// rights are those of the groups in the kubeconfigs that the garden's API server issues.
+// rights returns the permissions of the groups in kubeconfigs that the garden's API server issues.
 func rights() []client.Object {
 	objects := []client.Object{&rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: constants.ClusterRoleReadOnly},
@@ -100,7 +100,8 @@ func rights() []client.Object {
 		{"gardener.cloud:system:viewers", constants.ClusterRoleReadOnly, constants.ShootSystemViewersGroup},
 		{"gardener.cloud:project:viewers", constants.ClusterRoleReadOnly, constants.ShootProjectViewersGroup},
 	} {
-		objects = append(objects, bind(each.name, each.role, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: each.group}))
+		group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: each.group}
+		objects = append(objects, bind(each.name, each.role, group))
 	}
 	return objects
 }

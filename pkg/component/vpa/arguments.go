@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// leaderElection has one replica work, by a Lease in a namespace.
+// leaderElection enables leader election with a Lease in a namespace.
 func leaderElection(namespace string) []string {
 	return []string{"--leader-elect=true", "--leader-elect-resource-namespace=" + namespace}
 }
 
-// rates are how many requests a program sends per second, in the long run and at once.
+// rates limits the request rate of a program, sustained and in bursts.
 var rates = []string{"--kube-api-qps=100", "--kube-api-burst=120"}
 
 func admissionControllerArgs() []string {
@@ -28,7 +28,7 @@ func admissionControllerArgs() []string {
 	}, rates...)
 }
 
-// recommenderArgs has small Pods get small requests: by default, none is below 25m and 250Mi.
+// recommenderArgs allows small requests for small Pods. The default minimum is 25m and 250Mi.
 func recommenderArgs(namespace string) []string {
 	return slices.Concat([]string{
 		"--v=2",
@@ -42,7 +42,7 @@ func recommenderArgs(namespace string) []string {
 	}, rates, leaderElection(namespace))
 }
 
-// updaterArgs has the updater act on workloads with one replica, too.
+// updaterArgs makes the updater also act on workloads with one replica.
 func updaterArgs(namespace string) []string {
 	return slices.Concat([]string{
 		"--v=2",
@@ -57,7 +57,7 @@ func updaterArgs(namespace string) []string {
 	}, rates, leaderElection(namespace))
 }
 
-// maxAllowed returns the arguments of the recommender for the most that is recommended.
+// maxAllowed returns the arguments of the recommender for the maximum recommendation.
 func maxAllowed(resources corev1.ResourceList) ([]string, error) {
 	var arguments []string
 	for _, name := range slices.Sorted(maps.Keys(resources)) {

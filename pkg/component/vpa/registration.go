@@ -13,12 +13,14 @@ import (
 // webhookConfiguration is the name of the registration in a seed.
 const webhookConfiguration = "vpa-webhook-config-seed"
 
-// registration has the API server call the admission controller for new Pods, and for autoscalers, which it validates. Pods are admitted
-// without it, too: with the requests of their manifests.
+// registration returns the webhook configuration of the admission controller, which mutates new Pods and validates
+// autoscalers. If it is unavailable, Pods are admitted with the requests of their manifests.
 func registration(values Values) *admissionregistrationv1.MutatingWebhookConfiguration {
-	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType,
+	) admissionregistrationv1.RuleWithOperations {
 		return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.AllScopes),
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+			Scope: ptr.To(admissionregistrationv1.AllScopes),
 		}}
 	}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -30,11 +32,13 @@ func registration(values Values) *admissionregistrationv1.MutatingWebhookConfigu
 				rule("autoscaling.k8s.io", "*", "verticalpodautoscalers", admissionregistrationv1.Create, admissionregistrationv1.Update),
 			},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				Service:  &admissionregistrationv1.ServiceReference{Namespace: values.Namespace, Name: webhookService, Port: ptr.To[int32](443)},
+				Service: &admissionregistrationv1.ServiceReference{
+					Namespace: values.Namespace, Name: webhookService, Port: ptr.To[int32](443),
+				},
 				CABundle: values.CABundle,
 			},
 			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), // others may add containers
+			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), // other webhooks may add containers
 			SideEffects:        ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](10),
 			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 			AdmissionReviewVersions: []string{"v1"},
@@ -42,16 +46,17 @@ func registration(values Values) *admissionregistrationv1.MutatingWebhookConfigu
 	}
 }
 
-// rolePrefix begins the names of the ClusterRoles.
+// rolePrefix is the name prefix of the ClusterRoles.
 const rolePrefix = "gardener.cloud:vpa:source:"
 
 // autoscalers is the API group of autoscalers and checkpoints.
 const autoscalers = "autoscaling.k8s.io"
 
-// read are the verbs of who reads objects.
+// read are the verbs for read access.
 var read = []string{"get", "list", "watch"}
 
-// rights are those of the programs' own manifests (deploy/vpa-rbac.yaml of their module), without those to register the webhook.
+// rights returns the permissions in the programs' own manifests (deploy/vpa-rbac.yaml of their module), except those to
+// register the webhook.
 func rights(namespace string) []client.Object {
 	account := func(name string) parts.Account { return parts.Account{Namespace: namespace, Name: name} }
 	labels := map[string]string{"gardener.cloud/role": role}
@@ -67,12 +72,14 @@ func rights(namespace string) []client.Object {
 		{"checkpoint-actor", []rbacv1.PolicyRule{
 			parts.Rule(autoscalers, []string{"verticalpodautoscalercheckpoints"}, append(read[:3:3], "create", "patch", "delete")...),
 		}, []parts.Account{account(recommender)}},
-		{"metrics-reader", []rbacv1.PolicyRule{parts.Rule("metrics.k8s.io", []string{"pods"}, "get", "list")}, []parts.Account{account(recommender)}},
+		{"metrics-reader", []rbacv1.PolicyRule{parts.Rule("metrics.k8s.io", []string{"pods"}, "get", "list")},
+			[]parts.Account{account(recommender)}},
 		{"target-reader", targetReader(), []parts.Account{account(admissionController), account(recommender), account(updater)}},
 		{"evictioner", []rbacv1.PolicyRule{
 			parts.Rule("apps", []string{"replicasets"}, "get"), parts.Rule("", []string{"pods/eviction"}, "create"),
 		}, []parts.Account{account(updater)}},
-		{"updater-in-place", []rbacv1.PolicyRule{parts.Rule("", []string{"pods", "pods/resize"}, "patch")}, []parts.Account{account(updater)}},
+		{"updater-in-place", []rbacv1.PolicyRule{parts.Rule("", []string{"pods", "pods/resize"}, "patch")},
+			[]parts.Account{account(updater)}},
 		{"admission-controller", []rbacv1.PolicyRule{
 			parts.Rule("", []string{"pods", "configmaps", "nodes", "limitranges"}, read...),
 			parts.Rule(autoscalers, []string{"verticalpodautoscalers"}, read...),
@@ -83,7 +90,7 @@ func rights(namespace string) []client.Object {
 	return append(objects, leases(namespace, labels, account)...)
 }
 
-// actor are the rights of who looks at Pods and autoscalers.
+// actor returns the permissions to read Pods and autoscalers.
 func actor() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		parts.Rule("", []string{"pods", "nodes", "limitranges"}, read...),
@@ -92,7 +99,7 @@ func actor() []rbacv1.PolicyRule {
 	}
 }
 
-// targetReader are the rights of who finds the Pods of a workload.
+// targetReader returns the permissions to find the Pods of a workload.
 func targetReader() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		parts.Rule("*", []string{"*/scale"}, "get", "watch"),
@@ -102,7 +109,8 @@ func targetReader() []rbacv1.PolicyRule {
 	}
 }
 
-// leases are the rights for leader elections, and for the Lease by which the updater sees that the admission controller works.
+// leases returns the permissions for leader election, and for the Lease through which the updater monitors the
+// admission controller.
 func leases(namespace string, labels map[string]string, account func(string) parts.Account) []client.Object {
 	group := "coordination.k8s.io"
 	own := func(verbs []string, names ...string) []rbacv1.PolicyRule {
@@ -119,7 +127,8 @@ func leases(namespace string, labels map[string]string, account func(string) par
 		{recommender, own([]string{"get", "watch", "update"}, recommender, recommender+"-lease")},
 		{updater, append(own([]string{"get", "watch", "update"}, updater), parts.Rule(group, []string{"leases"}, read...))},
 	} {
-		objects = append(objects, parts.Rights(namespace, "gardener.cloud:vpa:leases:"+one.account, labels, one.rules, account(one.account))...)
+		name := "gardener.cloud:vpa:leases:" + one.account
+		objects = append(objects, parts.Rights(namespace, name, labels, one.rules, account(one.account))...)
 	}
 	return objects
 }

@@ -1,5 +1,5 @@
-// Package vpa has the Vertical Pod Autoscaler of a seed: the recommender, the updater and the admission controller of Kubernetes, with the
-// names and settings of Gardener.
+// Package vpa contains the Vertical Pod Autoscaler of a seed: the recommender, the updater and the admission controller
+// of Kubernetes. Names and settings are the same as in Gardener.
 package vpa
 
 import (
@@ -28,10 +28,10 @@ const (
 	ImageUpdater             = "vpa-updater"
 )
 
-// SecretServer is the name of the config of the certificate of the admission controller's webhook.
+// SecretServer is the name of the config of the admission controller's webhook certificate.
 const SecretServer = "vpa-admission-controller-server" //nolint:gosec // a name
 
-// The programs, whose names are those of their objects, too.
+// The names of the programs and of their objects.
 const (
 	admissionController = "vpa-admission-controller"
 	recommender         = "vpa-recommender"
@@ -49,21 +49,22 @@ const (
 	tlsPath     = "/etc/tls-certs"
 )
 
-// Values are what the objects depend on.
+// Values are the inputs of the component.
 type Values struct {
 	// Namespace of the programs: garden.
 	Namespace string
-	// AdmissionControllerImage, RecommenderImage and UpdaterImage are the images with the names of the constants.
+	// AdmissionControllerImage, RecommenderImage and UpdaterImage are the references of the images named by the constants.
 	AdmissionControllerImage, RecommenderImage, UpdaterImage string
-	// FeatureGates and MaxAllowed are those of settings.verticalPodAutoscaler of the Seed.
+	// FeatureGates and MaxAllowed are fields of settings.verticalPodAutoscaler of the Seed.
 	FeatureGates map[string]bool
 	MaxAllowed   corev1.ResourceList
-	// ServerCertificate is the Secret of the config SecretServer. CABundle is what API servers trust, in PEM.
+	// ServerCertificate is the Secret of the config SecretServer. CABundle is the PEM bundle with which API servers verify
+	// it.
 	ServerCertificate string
 	CABundle          []byte
 }
 
-// Secrets are the certificates that the component needs, signed by an authority of this name.
+// Secrets returns the configs of the certificates of the component, signed by the named authority.
 func Secrets(values Values, authority string) []secrets.Config {
 	return []secrets.Config{{
 		Name: SecretServer, Kind: secrets.KindServer, CommonName: "vpa-webhook." + values.Namespace + ".svc",
@@ -71,7 +72,7 @@ func Secrets(values Values, authority string) []secrets.Config {
 	}}
 }
 
-// Objects returns the objects of the component. It fails for resources that no maximum can be set for.
+// Objects returns the objects of the component. It returns an error for a resource that cannot have a maximum.
 func Objects(values Values) ([]client.Object, error) {
 	limits, err := maxAllowed(values.MaxAllowed)
 	if err != nil {
@@ -106,7 +107,7 @@ func Objects(values Values) ([]client.Object, error) {
 // program is one of the three programs.
 type program struct {
 	name, image, priority string
-	// typ is the type of the component, which decides on the number of replicas in a highly available seed.
+	// typ is the component type, which determines the number of replicas in a highly available seed.
 	typ         string
 	args        []string
 	port        int32
@@ -128,15 +129,18 @@ func (p program) objects(values Values) ([]client.Object, error) {
 func (p program) deployment(values Values, labels map[string]string) (*appsv1.Deployment, error) {
 	container := corev1.Container{
 		Name: strings.TrimPrefix(p.name, "vpa-"), Image: p.image, Args: append(p.args, featureGates(values.FeatureGates)...),
-		// It says where the Lease is by which the updater sees that the admission controller works.
-		Env:           []corev1.EnvVar{{Name: "NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
+		// The namespace of the Lease through which the updater monitors the admission controller.
+		Env: []corev1.EnvVar{{Name: "NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"},
+		}}},
 		Ports:         []corev1.ContainerPort{{Name: portMetrics, ContainerPort: p.port, Protocol: corev1.ProtocolTCP}},
 		LivenessProbe: parts.Probe("/health-check", portMetrics), ReadinessProbe: parts.Probe("/health-check", portMetrics),
 		Resources: corev1.ResourceRequirements{Requests: p.requests},
 	}
 	var volumes []corev1.Volume
 	if p.certificate != "" {
-		container.Ports = append(container.Ports, corev1.ContainerPort{Name: "server", ContainerPort: portServer, Protocol: corev1.ProtocolTCP})
+		server := corev1.ContainerPort{Name: "server", ContainerPort: portServer, Protocol: corev1.ProtocolTCP}
+		container.Ports = append(container.Ports, server)
 		container.VolumeMounts = []corev1.VolumeMount{parts.Mount("tls", tlsPath)}
 		volumes = []corev1.Volume{parts.SecretVolume("tls", p.certificate)}
 	}
@@ -155,7 +159,7 @@ func labelsOf(app string) map[string]string {
 	return map[string]string{"app": app, constants.LabelGardenRole: role}
 }
 
-// service leads to the webhook. API servers are not Pods in every cluster, so that all may connect.
+// service returns the Service of the webhook. API servers are not Pods in every cluster, so all clients may connect.
 func service(namespace string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -169,7 +173,8 @@ func service(namespace string) *corev1.Service {
 	}
 }
 
-// featureGates are set for all three programs: each knows all of them, and one that it does not know keeps it from starting.
+// featureGates returns the same feature gates for all three programs. Each program knows all of them. It does not start
+// with an unknown one.
 func featureGates(gates map[string]bool) []string {
 	if len(gates) == 0 {
 		return nil

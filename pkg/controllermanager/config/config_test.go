@@ -60,7 +60,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestExample: the example is complete and accepted.
+// TestExample checks that the example is complete and accepted.
 func TestExample(t *testing.T) {
 	c, err := Load(filepath.Join("..", "..", "..", "examples", "config", "controller-manager.yaml"))
 	if err != nil {

@@ -23,35 +23,36 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Options of the controllers.
+// Options are the options of the controllers.
 type Options struct {
 	// Recorder writes Events.
 	Recorder events.EventRecorder
-	// RegistrationSyncs and DeploymentSyncs are how many objects are worked on at once.
+	// RegistrationSyncs, DeploymentSyncs and ReadySyncs are the numbers of objects that are reconciled concurrently.
 	RegistrationSyncs, DeploymentSyncs, ReadySyncs int
-	// ReadyThreshold is how long extensions that fail are Progressing in the condition of their Seed, before it is False; 0 for not at all.
+	// ReadyThreshold is how long failing extensions are reported as Progressing in the condition of their Seed before it
+	// becomes False. 0 disables this.
 	ReadyThreshold time.Duration
 }
 
-// AddToManager adds the controllers to the manager of the garden, whose cache has CacheOptions. It is called before the manager starts.
+// AddToManager adds the controllers to the manager of the garden, whose cache must have CacheOptions. Call it before the manager starts.
 func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c := controllers{cached: mgr.GetClient(), uncached: mgr.GetAPIReader(), recorder: o.Recorder}
-	return errors.Join(c.addSeeds(mgr, o.RegistrationSyncs), c.addRegistrations(mgr, o.RegistrationSyncs), c.addDeployments(mgr, o.DeploymentSyncs),
-		c.addReferences(mgr, o.DeploymentSyncs), c.addReady(mgr, o.ReadySyncs, o.ReadyThreshold))
+	return errors.Join(c.addSeeds(mgr, o.RegistrationSyncs), c.addRegistrations(mgr, o.RegistrationSyncs),
+		c.addDeployments(mgr, o.DeploymentSyncs), c.addReferences(mgr, o.DeploymentSyncs), c.addReady(mgr, o.ReadySyncs, o.ReadyThreshold))
 }
 
-// controllers are what all of them use.
+// controllers contains the clients of all controllers.
 type controllers struct {
-	// cached reads from the cache of the garden and writes to its API server, from which uncached reads.
+	// cached reads from the cache of the garden and writes to its API server. uncached reads from the API server.
 	cached   client.Client
 	uncached client.Reader
 	recorder events.EventRecorder
 }
 
-// watch is a kind whose objects a controller looks at.
+// watch is a watch of one kind, with its handler and filter.
 type watch struct {
 	object  client.Object
 	handler handler.EventHandler
@@ -61,7 +62,8 @@ type watch struct {
 // add adds a controller with its watches.
 func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, syncs int, watches ...watch) error {
 	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: reconciler, MaxConcurrentReconciles: max(syncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler: reconciler, MaxConcurrentReconciles: max(syncs, 1),
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller %s: %w", name, err)
@@ -74,9 +76,11 @@ func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sync
 	return nil
 }
 
-// addSeeds adds the controller that decides about the installations in each Seed. All that the decision reads is watched.
+// addSeeds adds the controller of the installations in each Seed. It watches everything that the decision depends on.
 func (c controllers) addSeeds(mgr manager.Manager, syncs int) error {
-	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return requests(seedsOf(object)...) })
+	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return requests(seedsOf(object)...)
+	})
 	toAll := handler.EnqueueRequestsFromMapFunc(c.allSeeds)
 	generation := predicate.GenerationChangedPredicate{}
 	return add(mgr, "controllerregistration-seed", &seedReconciler{controllers: c}, syncs,
@@ -99,7 +103,9 @@ func (c controllers) addSeeds(mgr manager.Manager, syncs int) error {
 			return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Status.SeedName, after.Status.SeedName)
 		})},
 		watch{&corev1beta1.Shoot{}, toSeeds, changes(func(before, after *corev1beta1.Shoot) bool {
-			return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status.SeedName, after.Status.SeedName)
+			return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(
+				before.Status.SeedName, after.Status.SeedName,
+			)
 		})},
 		watch{metadataOf(kindSecret), toAll, predicate.ResourceVersionChangedPredicate{}},
 		watch{metadataOf(kindConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}},
@@ -116,7 +122,7 @@ func required(installation *corev1beta1.ControllerInstallation) corev1beta1.Cond
 	return ""
 }
 
-// changes lets updates pass that change what is compared, or that begin a deletion.
+// changes passes updates that change the compared fields, or that start a deletion.
 func changes[T client.Object](differ func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)
@@ -130,7 +136,7 @@ func changes[T client.Object](differ func(before, after T) bool) predicate.Predi
 func (c controllers) allSeeds(ctx context.Context, _ client.Object) []reconcile.Request {
 	var seeds corev1beta1.SeedList
 	if err := c.cached.List(ctx, &seeds, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the process ends; a Seed that the cache does not have yet is looked at when it has
+		return nil // the process ends, or the cache has not synced and its watch reports all Seeds once it has
 	}
 	names := make([]string, 0, len(seeds.Items))
 	for i := range seeds.Items {
@@ -139,6 +145,7 @@ func (c controllers) allSeeds(ctx context.Context, _ client.Object) []reconcile.
 	return requests(names...)
 }
 
+// requests returns requests for cluster-scoped objects.
 func requests(names ...string) []reconcile.Request {
 	all := make([]reconcile.Request, 0, len(names))
 	for _, name := range names {

@@ -22,14 +22,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
-// The indexes of the cache: objects by the names of the Seeds that they are in, and installations by their registrations, which the API server
-// can select by the same name.
+// Indexes of the cache: objects by the names of their Seeds, and installations by their registrations. The API server
+// supports the latter as a field selector with the same name.
 const (
 	indexSeed         = "seed"
 	indexRegistration = "spec.registrationRef.name"
 )
 
-// CacheOptions are those of the cache that the controllers read from: what the decision needs of each object.
+// CacheOptions returns the options of the controllers' cache, which only contains the fields that decisions depend on.
 func CacheOptions() (map[client.Object]cache.ByObject, error) {
 	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, []string{
 		constants.RoleDefaultDomain, constants.RoleResourceReference, constants.RoleHelmPullSecret, constants.RoleOCICABundle,
@@ -38,7 +38,8 @@ func CacheOptions() (map[client.Object]cache.ByObject, error) {
 		return nil, fmt.Errorf("select the Secrets of the garden: %w", err)
 	}
 	inGarden := cache.ByObject{
-		Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: labels.NewSelector().Add(*roles)}}, Transform: reduceMetadata,
+		Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: labels.NewSelector().Add(*roles)}},
+		Transform:  reduceMetadata,
 	}
 	return map[client.Object]cache.ByObject{
 		&corev1beta1.Shoot{}:                 {Transform: reduceShoot},
@@ -48,15 +49,15 @@ func CacheOptions() (map[client.Object]cache.ByObject, error) {
 	}, nil
 }
 
-// metadataOf returns the metadata of an object of a kind of the core group.
+// metadataOf returns empty metadata of a kind of the core group.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return object
 }
 
-// reduceShoot keeps what the decision reads of a Shoot, and what the controllers of the status label and of named Secrets do: a process has one cache of
-// Shoots.
+// reduceShoot returns the fields of a Shoot that the controllers of this package, of the status label and of Shoots'
+// Secrets read, because a process has one cache of Shoots.
 func reduceShoot(object any) (any, error) {
 	shoot, ok := object.(*corev1beta1.Shoot)
 	if !ok {
@@ -83,17 +84,17 @@ func reduceShoot(object any) (any, error) {
 	return kept, nil
 }
 
-// reduceDeployment drops charts, which are large.
+// reduceDeployment replaces charts, which are large, by their digests.
 func reduceDeployment(object any) (any, error) {
 	if deployment, ok := object.(*gardencorev1.ControllerDeployment); ok {
 		deployment.ManagedFields = nil
-		delete(deployment.Annotations, corev1.LastAppliedConfigAnnotation) // it repeats the chart
+		delete(deployment.Annotations, corev1.LastAppliedConfigAnnotation) // contains the chart
 		installation.Reduce(deployment)
 	}
 	return object, nil
 }
 
-// reduceMetadata drops what client-side "kubectl apply" repeats of a Secret's data.
+// reduceMetadata removes the annotation of client-side "kubectl apply", which contains a Secret's data.
 func reduceMetadata(object any) (any, error) {
 	if meta, ok := object.(*metav1.PartialObjectMetadata); ok {
 		meta.ManagedFields = nil
@@ -121,7 +122,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// seedsOf returns the names of the Seeds that an object is in, or moves to or away from.
+// seedsOf returns the names of the Seeds of an object. During a migration there are two.
 func seedsOf(object client.Object) []string {
 	var names []string
 	add := func(name *string) {

@@ -1,4 +1,4 @@
-// Package controllerregistration has the controllers of the garden that have extensions installed in Seeds: the ControllerInstallations that
-// package installation decides on, the finalizers of what these refer to, and the condition of
-// Seeds that sums up how the installations are.
+// Package controllerregistration contains the garden's controllers that install extensions in Seeds. They create the
+// ControllerInstallations that package installation decides on, manage finalizers of referenced objects, and set the
+// condition of Seeds that summarizes the installations.
 package controllerregistration

@@ -30,16 +30,17 @@ const (
 // actionDelete is the action of these Events.
 const actionDelete = "Delete"
 
-// addFinalizer adds a finalizer to an object, unless it has it.
+// addFinalizer adds a finalizer to an object if it is missing.
 func (c controllers) addFinalizer(ctx context.Context, object client.Object, finalizer string) error {
 	return c.patchFinalizers(ctx, object, func() bool { return controllerutil.AddFinalizer(object, finalizer) })
 }
 
-// removeFinalizer removes a finalizer from an object, if it has it.
+// removeFinalizer removes a finalizer from an object if it exists.
 func (c controllers) removeFinalizer(ctx context.Context, object client.Object, finalizer string) error {
 	return c.patchFinalizers(ctx, object, func() bool { return controllerutil.RemoveFinalizer(object, finalizer) })
 }
 
+// patchFinalizers patches an object if change changed its finalizers.
 func (c controllers) patchFinalizers(ctx context.Context, object client.Object, change func() bool) error {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok || !change() {
@@ -52,17 +53,17 @@ func (c controllers) patchFinalizers(ctx context.Context, object client.Object, 
 	return nil
 }
 
-// protector keeps objects that others refer to.
+// protector protects objects from deletion while others refer to them.
 type protector struct {
 	controllers
 
 	finalizer string
-	// object returns an empty object of the kind, and users what refers to one, for people, as a reader knows it.
+	// object returns an empty object of the kind. users describes the objects that refer to the object with the given name.
 	object func() client.Object
 	users  func(context.Context, client.Reader, string) ([]string, error)
 }
 
-// Reconcile adds the finalizer, or removes it from an object that is being deleted when nothing refers to it.
+// Reconcile adds the finalizer. It removes it from an object that is being deleted once nothing refers to it.
 func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := p.object()
 	if err := p.cached.Get(ctx, request.NamespacedName, object); err != nil {
@@ -82,17 +83,17 @@ func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (r
 		if len(users) > 0 {
 			slices.Sort(users)
 			p.recorder.Eventf(object, nil, corev1.EventTypeWarning, eventReferenced, actionDelete,
-				"It is deleted when nothing refers to it any more: %s", strings.Join(users[:min(len(users), mostUsers)], ", "))
-			return reconcile.Result{}, nil // the watch shows when they are gone
+				"It is deleted once nothing refers to it: %s", strings.Join(users[:min(len(users), mostUsers)], ", "))
+			return reconcile.Result{}, nil // the watch reports their deletion
 		}
 	}
 	return reconcile.Result{}, p.removeFinalizer(ctx, object, p.finalizer)
 }
 
-// mostUsers is how many objects an Event names.
+// mostUsers limits the number of objects that an Event names.
 const mostUsers = 10
 
-// addRegistrations adds the controller that keeps registrations that are installed.
+// addRegistrations adds the controller that protects registrations with installations.
 func (c controllers) addRegistrations(mgr manager.Manager, syncs int) error {
 	toRegistration := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		if found, ok := object.(*corev1beta1.ControllerInstallation); ok {
@@ -106,10 +107,10 @@ func (c controllers) addRegistrations(mgr manager.Manager, syncs int) error {
 	}
 	return add(mgr, "controllerregistration-finalizer", p, syncs,
 		watch{&corev1beta1.ControllerRegistration{}, &handler.EnqueueRequestForObject{}, ofFinalizers},
-		watch{&corev1beta1.ControllerInstallation{}, toRegistration, goes})
+		watch{&corev1beta1.ControllerInstallation{}, toRegistration, deletions})
 }
 
-// addDeployments adds the controller that keeps deployments that registrations name.
+// addDeployments adds the controller that protects deployments to which registrations refer.
 func (c controllers) addDeployments(mgr manager.Manager, syncs int) error {
 	toDeployments := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		registration, ok := object.(*corev1beta1.ControllerRegistration)
@@ -129,17 +130,18 @@ func (c controllers) addDeployments(mgr manager.Manager, syncs int) error {
 		})})
 }
 
-// ofFinalizers lets new objects pass, those whose deletion begins, and those whose finalizers change.
+// ofFinalizers passes creations, starts of deletions, and changes of finalizers.
 var ofFinalizers = changes(func(before, after client.Object) bool {
 	return !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 })
 
-// goes lets deletions pass.
-var goes = predicate.Funcs{
+// deletions passes deletions.
+var deletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
+// deploymentsOf returns the names of the deployments of a registration.
 func deploymentsOf(registration *corev1beta1.ControllerRegistration) []string {
 	var names []string
 	if registration.Spec.Deployment != nil {
@@ -150,7 +152,7 @@ func deploymentsOf(registration *corev1beta1.ControllerRegistration) []string {
 	return names
 }
 
-// installationsOf returns the installations of a registration. The API server selects them by the field that the index stands for.
+// installationsOf returns the installations of a registration. The API server supports the field of the index as a selector.
 func installationsOf(ctx context.Context, reader client.Reader, registration string) ([]string, error) {
 	var list corev1beta1.ControllerInstallationList
 	if err := reader.List(ctx, &list, client.MatchingFields{indexRegistration: registration}); err != nil {
@@ -163,7 +165,7 @@ func installationsOf(ctx context.Context, reader client.Reader, registration str
 	return names, nil
 }
 
-// registrationsOf returns the registrations that name a deployment.
+// registrationsOf returns the registrations that refer to a deployment.
 func registrationsOf(ctx context.Context, reader client.Reader, deployment string) ([]string, error) {
 	var list corev1beta1.ControllerRegistrationList
 	if err := reader.List(ctx, &list); err != nil {

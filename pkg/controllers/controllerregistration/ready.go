@@ -20,34 +20,37 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// readyReconciler keeps the condition ExtensionsReady of Seeds, which sums up the conditions of their installations.
+// readyReconciler maintains the condition ExtensionsReady of Seeds, which summarizes the conditions of their installations.
 type readyReconciler struct {
 	controllers
 
-	// threshold is how long a failure is Progressing.
+	// threshold is how long a failure is reported as Progressing.
 	threshold time.Duration
 	clock     clock.PassiveClock
 }
 
-// addReady adds the controller. Seeds are watched, since gardenlets have their conditions checked again after each operation.
+// addReady adds the controller. It watches Seeds, because gardenlets request a new check of the condition after each operation.
 func (c controllers) addReady(mgr manager.Manager, syncs int, threshold time.Duration) error {
-	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return requests(seedsOf(object)...) })
+	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return requests(seedsOf(object)...)
+	})
 	return add(mgr, "seed-extensions-check", &readyReconciler{controllers: c, threshold: threshold, clock: clock.RealClock{}}, syncs,
 		watch{&corev1beta1.Seed{}, &handler.EnqueueRequestForObject{}, changes(func(before, after *corev1beta1.Seed) bool {
 			return !equality.Semantic.DeepEqual(readyOf(before), readyOf(after))
 		})},
 		watch{&corev1beta1.ControllerInstallation{}, toSeeds, changes(func(before, after *corev1beta1.ControllerInstallation) bool {
-			return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) || !equality.Semantic.DeepEqual(before.Spec.SeedRef, after.Spec.SeedRef)
+			return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) ||
+				!equality.Semantic.DeepEqual(before.Spec.SeedRef, after.Spec.SeedRef)
 		})},
 	)
 }
 
-// readyOf returns the condition of a Seed; nil if it has none.
+// readyOf returns the condition of a Seed, or nil if it has none.
 func readyOf(seed *corev1beta1.Seed) *corev1beta1.Condition {
 	return corev1beta1.FindCondition(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 }
 
-// Reconcile writes the condition of a Seed if it has changed. At rest it sends nothing.
+// Reconcile writes the condition of a Seed if it has changed.
 func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.cached.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -67,7 +70,7 @@ func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return requeue.At(next, now), nil
 }
 
-// write sends the condition alone: others write the conditions that are theirs.
+// write sends only this condition, so that conditions of other writers remain unchanged.
 func (r *readyReconciler) write(ctx context.Context, seed *corev1beta1.Seed, condition corev1beta1.Condition) error {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1beta1.Condition{condition}}})
 	if err != nil {

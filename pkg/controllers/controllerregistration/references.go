@@ -25,10 +25,10 @@ const (
 	kindConfigMap = "ConfigMap"
 )
 
-// reference is how a ControllerDeployment refers to an object of the namespace garden: the object needs the role to be used.
+// reference is a reference of a ControllerDeployment to an object in namespace garden. The object must have the role.
 type reference struct{ kind, name, role string }
 
-// referencesOf returns the Secrets and ConfigMaps that a deployment names: for its chart, and for the values of the chart.
+// referencesOf returns the references of a deployment to Secrets and ConfigMaps, for its chart and the chart's values.
 func referencesOf(deployment *gardencorev1.ControllerDeployment) []reference {
 	var found []reference
 	if deployment.Helm != nil && deployment.Helm.OCIRepository != nil {
@@ -45,22 +45,24 @@ func referencesOf(deployment *gardencorev1.ControllerDeployment) []reference {
 	return found
 }
 
-// referenceProtector keeps the objects of a kind that deployments name: without them, extensions could not be installed or updated.
+// referenceProtector protects the objects of a kind to which deployments refer, because extensions cannot be installed or
+// updated without them.
 type referenceProtector struct {
 	controllers
 
 	kind string
 }
 
-// addReferences adds the controllers that keep Secrets and ConfigMaps.
+// addReferences adds the controllers that protect Secrets and ConfigMaps.
 func (c controllers) addReferences(mgr manager.Manager, syncs int) error {
 	for _, kind := range []string{kindSecret, kindConfigMap} {
 		p := &referenceProtector{controllers: c, kind: kind}
 		err := add(mgr, "controllerdeployment-reference-"+strings.ToLower(kind), p, syncs,
 			watch{metadataOf(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{}},
-			watch{&gardencorev1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(p.named), changes(func(before, after *gardencorev1.ControllerDeployment) bool {
-				return !slices.Equal(referencesOf(before), referencesOf(after))
-			})})
+			watch{&gardencorev1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(p.named),
+				changes(func(before, after *gardencorev1.ControllerDeployment) bool {
+					return !slices.Equal(referencesOf(before), referencesOf(after))
+				})})
 		if err != nil {
 			return err
 		}
@@ -68,7 +70,7 @@ func (c controllers) addReferences(mgr manager.Manager, syncs int) error {
 	return nil
 }
 
-// named returns requests for the objects that a deployment names.
+// named returns requests for the objects to which a deployment refers.
 func (p *referenceProtector) named(_ context.Context, object client.Object) []reconcile.Request {
 	deployment, ok := object.(*gardencorev1.ControllerDeployment)
 	if !ok {
@@ -83,7 +85,7 @@ func (p *referenceProtector) named(_ context.Context, object client.Object) []re
 	return found
 }
 
-// Reconcile adds the finalizer to an object that is named, and removes it from one that is not.
+// Reconcile adds the finalizer to an object to which a deployment refers, and otherwise removes it.
 func (p *referenceProtector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, err := p.read(ctx, request.NamespacedName)
 	if err != nil || object == nil {
@@ -100,12 +102,13 @@ func (p *referenceProtector) Reconcile(ctx context.Context, request reconcile.Re
 		return reconcile.Result{}, p.addFinalizer(ctx, object, constants.FinalizerReferenceProtection)
 	case controllerutil.ContainsFinalizer(object, constants.FinalizerReferenceProtection):
 		p.recorder.Eventf(object, nil, corev1.EventTypeWarning, eventReferenced, actionDelete,
-			"It is deleted when nothing refers to it any more: %s", strings.Join(users[:min(len(users), mostUsers)], ", "))
+			"It is deleted once nothing refers to it: %s", strings.Join(users[:min(len(users), mostUsers)], ", "))
 	}
 	return reconcile.Result{}, nil
 }
 
-// read returns the metadata of an object; nil if it does not exist. The cache does not have an object that has lost its role: it is released.
+// read returns the metadata of an object, or nil if it does not exist. It reads objects without their role from the API
+// server, so that the finalizer is removed.
 func (p *referenceProtector) read(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	for _, reader := range []client.Reader{p.cached, p.uncached} {
 		object := metadataOf(p.kind)
@@ -120,7 +123,7 @@ func (p *referenceProtector) read(ctx context.Context, key types.NamespacedName)
 	return nil, nil
 }
 
-// usersOf returns the deployments that name an object and can use it, for people, sorted.
+// usersOf returns the deployments that refer to an object and can use it, sorted.
 func (p *referenceProtector) usersOf(ctx context.Context, object *metav1.PartialObjectMetadata) ([]string, error) {
 	var list gardencorev1.ControllerDeploymentList
 	if err := p.cached.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -24,7 +24,7 @@ import (
 
 const (
 	fieldManager = "controller-manager"
-	// retryAfter is when a decision is made again that was made on what had changed meanwhile.
+	// retryAfter is the delay of the next decision if an object changed during the last one.
 	retryAfter = time.Second
 )
 
@@ -32,25 +32,25 @@ const (
 //
 // +events:on=Seed
 const (
-	eventProblem = "ExtensionsNotInstalled" // Warning: extensions that the Seed needs cannot be installed, or those that it does not need are kept
+	eventProblem = "ExtensionsNotInstalled" // Warning: extensions that the Seed needs cannot be installed, or unneeded ones are kept
 )
 
 // actionInstall is the action of these Events.
 const actionInstall = "Install"
 
-// seedReconciler has the extensions installed that Seeds need.
+// seedReconciler creates the ControllerInstallations that Seeds need.
 type seedReconciler struct {
 	controllers
 
-	// said are the problems that were reported last, by the names of the Seeds: they are not repeated.
-	said sync.Map
+	// reported are the last reported problems, by the names of Seeds. They are not reported again.
+	reported sync.Map
 }
 
-// Reconcile writes and deletes the installations in a Seed. At rest it sends nothing.
+// Reconcile creates, updates and deletes the installations in a Seed. It sends no requests if nothing has to be done.
 func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.cached.Get(ctx, request.NamespacedName, seed); err != nil {
-		r.said.Delete(request.Name)
+		r.reported.Delete(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if seed.DeletionTimestamp == nil {
@@ -77,17 +77,17 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	return reconcile.Result{}, r.release(ctx, seed)
 }
 
-// report reports problems, unless they are those that were reported last.
+// report logs problems and emits an Event, unless the same problems were reported last.
 func (r *seedReconciler) report(ctx context.Context, seed *corev1beta1.Seed, problems []string) {
 	text := strings.Join(problems, "; ")
-	if before, known := r.said.Swap(seed.Name, text); known && before == text || text == "" {
+	if before, known := r.reported.Swap(seed.Name, text); known && before == text || text == "" {
 		return
 	}
 	log.FromContext(ctx).Info("Not all extensions can be installed", "problems", text)
 	r.recorder.Eventf(seed, nil, corev1.EventTypeWarning, eventProblem, actionInstall, "%s", text)
 }
 
-// release lets a Seed go that no installation refers to.
+// release removes the finalizer from a Seed without installations.
 func (r *seedReconciler) release(ctx context.Context, seed *corev1beta1.Seed) error {
 	if !controllerutil.ContainsFinalizer(seed, constants.FinalizerControllerRegistration) {
 		return nil
@@ -97,12 +97,12 @@ func (r *seedReconciler) release(ctx context.Context, seed *corev1beta1.Seed) er
 		return fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
 	}
 	if len(left.Items) > 0 {
-		return nil // the watch shows it soon
+		return nil // the watch reports it soon
 	}
 	return r.removeFinalizer(ctx, seed, constants.FinalizerControllerRegistration)
 }
 
-// inputs reads what the decision is made from, all from the cache. The objects are read only.
+// inputs reads the inputs of the decision from the cache. They must not be modified.
 func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (installation.Inputs, error) {
 	in := installation.Inputs{Seed: seed, ResourceVersions: map[installation.Resource]string{}}
 	var registrations corev1beta1.ControllerRegistrationList
@@ -121,9 +121,10 @@ func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (in
 		r.cached.List(ctx, &entries, client.UnsafeDisableDeepCopy, inSeed),
 	)
 	if err != nil {
-		return in, fmt.Errorf("read what Seed %s needs: %w", seed.Name, err)
+		return in, fmt.Errorf("read the requirements of Seed %s: %w", seed.Name, err)
 	}
-	in.Registrations, in.Deployments, in.Installations = pointers(registrations.Items), pointers(deployments.Items), pointers(installations.Items)
+	in.Registrations, in.Deployments = pointers(registrations.Items), pointers(deployments.Items)
+	in.Installations = pointers(installations.Items)
 	in.Shoots, in.Buckets, in.Entries = pointers(shoots.Items), pointers(buckets.Items), pointers(entries.Items)
 	for _, kind := range []string{kindSecret, kindConfigMap} {
 		if err := r.addMetadata(ctx, &in, kind); err != nil {
@@ -133,7 +134,7 @@ func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (in
 	return in, nil
 }
 
-// addMetadata adds what the Secrets or ConfigMaps of the garden say: default domains, and versions of what deployments name.
+// addMetadata adds default domains and the versions of referenced objects, from the metadata of the garden's Secrets or ConfigMaps.
 func (r *seedReconciler) addMetadata(ctx context.Context, in *installation.Inputs, kind string) error {
 	var objects metav1.PartialObjectMetadataList
 	objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -147,12 +148,15 @@ func (r *seedReconciler) addMetadata(ctx context.Context, in *installation.Input
 		case object.Labels[constants.LabelGardenRole] == constants.RoleResourceReference:
 			in.ResourceVersions[installation.Resource{Kind: kind, Name: object.Name}] = object.ResourceVersion
 		case kind == kindSecret && object.Labels[constants.LabelGardenRole] == constants.RoleDefaultDomain && domain != "":
-			in.DefaultDomains = append(in.DefaultDomains, installation.Domain{Name: domain, Type: object.Annotations[constants.AnnotationDNSProvider]})
+			in.DefaultDomains = append(in.DefaultDomains, installation.Domain{
+				Name: domain, Type: object.Annotations[constants.AnnotationDNSProvider],
+			})
 		}
 	}
 	return nil
 }
 
+// pointers returns pointers to the items.
 func pointers[T any](items []T) []*T {
 	all := make([]*T, 0, len(items))
 	for i := range items {
@@ -161,7 +165,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// carryOut takes the steps of a decision. What another client has changed meanwhile is left as it is, and the decision has to be made again.
+// carryOut executes the steps of a decision. again is set if another client changed an installation, so that the decision must be repeated.
 func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, decision installation.Decision) (again bool, err error) {
 	seen := map[string]*corev1beta1.ControllerInstallation{}
 	for _, installation := range in.Installations {
@@ -182,16 +186,17 @@ func (r *seedReconciler) carryOut(ctx context.Context, in installation.Inputs, d
 	return again, errors.Join(errs...)
 }
 
+// take executes one step.
 func (r *seedReconciler) take(ctx context.Context, step installation.Step, before *corev1beta1.ControllerInstallation) error {
 	switch step.Action {
 	case installation.ActionCreate:
-		// If it exists, the cache does not show yet what was created a moment ago.
+		// If it already exists, it was just created and the cache does not contain it yet.
 		return client.IgnoreAlreadyExists(r.cached.Create(ctx, step.Installation.DeepCopy(), client.FieldOwner(fieldManager)))
 	case installation.ActionUpdate:
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		return client.IgnoreNotFound(r.cached.Patch(ctx, step.Installation.DeepCopy(), patch, client.FieldOwner(fieldManager)))
 	default:
-		version := before.ResourceVersion // Required may have become True meanwhile
+		version := before.ResourceVersion // fail if the condition Required has become True
 		return client.IgnoreNotFound(r.cached.Delete(ctx, before.DeepCopy(), client.Preconditions{UID: &before.UID, ResourceVersion: &version}))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
-// refusing is an API server at which each object has another version than the cache shows.
+// refusing is a fake API server that has a newer version of each object than the cache.
 type refusing struct{ client.Client }
 
 func (refusing) Delete(context.Context, client.Object, ...client.DeleteOption) error {
@@ -24,8 +24,8 @@ func (r refusing) Patch(ctx context.Context, object client.Object, _ client.Patc
 	return r.Delete(ctx, object)
 }
 
-// TestChangedMeanwhile: a step that the API server refuses, because the object has changed, is taken again soon. The watch alone does not lead to
-// that: most changes of an installation do not concern the decision.
+// TestChangedMeanwhile checks that a step is retried soon if the API server refuses it because the object has changed. The
+// watch alone does not cause a retry, because most changes of an installation do not affect the decision.
 func TestChangedMeanwhile(t *testing.T) {
 	seen := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "1"}}
 	in := installation.Inputs{Installations: []*corev1beta1.ControllerInstallation{seen}}

@@ -32,21 +32,22 @@ import (
 const (
 	name         = "shoot-secrets"
 	fieldManager = "controller-manager"
-	// syncs is how many namespaces are worked on at once.
+	// syncs is the number of namespaces that are reconciled concurrently.
 	syncs = 5
 )
 
-// CacheOptions are those of the cache that the controller reads from, beside that of Shoots: its own Roles and RoleBindings.
+// CacheOptions returns the options of the controller's cache in addition to those for Shoots: its own Roles and RoleBindings.
 func CacheOptions() map[client.Object]cache.ByObject {
 	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: roleShootSecrets})}
 	return map[client.Object]cache.ByObject{&rbacv1.Role{}: own, &rbacv1.RoleBinding{}: own}
 }
 
-// AddToManager adds the controller to the manager of the garden, whose cache has CacheOptions, and of Shoots what Reduce keeps.
+// AddToManager adds the controller to the manager of the garden. Its cache must have CacheOptions, and contain the fields
+// of Shoots that Reduce returns.
 func AddToManager(mgr manager.Manager) error {
 	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: &reconciler{garden: mgr.GetClient()}, MaxConcurrentReconciles: syncs, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-		RecoverPanic: ptr.To(true),
+		Reconciler: &reconciler{garden: mgr.GetClient()}, MaxConcurrentReconciles: syncs,
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller %s: %w", name, err)
@@ -55,7 +56,8 @@ func AddToManager(mgr manager.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
 	})
 	for object, changed := range map[client.Object]predicate.Predicate{
-		&corev1beta1.Shoot{}: concerns(), &rbacv1.Role{}: predicate.ResourceVersionChangedPredicate{}, &rbacv1.RoleBinding{}: predicate.ResourceVersionChangedPredicate{},
+		&corev1beta1.Shoot{}: concerns(), &rbacv1.Role{}: predicate.ResourceVersionChangedPredicate{},
+		&rbacv1.RoleBinding{}: predicate.ResourceVersionChangedPredicate{},
 	} {
 		if err := built.Watch(source.Kind(mgr.GetCache(), object, toNamespace, changed)); err != nil {
 			return fmt.Errorf("add a watch of the controller %s: %w", name, err)
@@ -64,7 +66,7 @@ func AddToManager(mgr manager.Manager) error {
 	return nil
 }
 
-// concerns lets changes of Shoots pass that change which Secrets they name, or where they are.
+// concerns passes changes of Shoots that affect their Secrets or their Seeds.
 func concerns() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*corev1beta1.Shoot)
@@ -73,19 +75,21 @@ func concerns() predicate.Predicate {
 	}}
 }
 
-// reconciler has the gardenlets of Seeds be allowed what Shoots name.
+// reconciler permits gardenlets to read the Secrets of their Shoots.
 type reconciler struct{ garden client.Client }
 
-// Reconcile writes and deletes the Roles and RoleBindings of a namespace. All is read from the cache; at rest nothing is sent.
+// Reconcile writes and deletes the Roles and RoleBindings in a namespace. It reads from the cache, and sends no requests
+// if nothing has to be done.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := client.InNamespace(request.Name)
 	var shoots corev1beta1.ShootList
 	var roles rbacv1.RoleList
 	var bindings rbacv1.RoleBindingList
 	if err := errors.Join(
-		r.garden.List(ctx, &shoots, namespace, client.UnsafeDisableDeepCopy), r.garden.List(ctx, &roles, namespace), r.garden.List(ctx, &bindings, namespace),
+		r.garden.List(ctx, &shoots, namespace, client.UnsafeDisableDeepCopy),
+		r.garden.List(ctx, &roles, namespace), r.garden.List(ctx, &bindings, namespace),
 	); err != nil {
-		return reconcile.Result{}, fmt.Errorf("read what Shoots of namespace %s name: %w", request.Name, err)
+		return reconcile.Result{}, fmt.Errorf("read the Shoots, Roles and RoleBindings of namespace %s: %w", request.Name, err)
 	}
 	allowed := wanted(shoots.Items)
 	var errs []error
@@ -93,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, seed := range slices.Sorted(maps.Keys(allowed)) {
 		role, binding := role(request.Name, seed, allowed[seed]), binding(request.Name, seed)
 		kept[role.Name] = true
-		// The Role comes first: a RoleBinding without it allows nothing, and the other way round nothing is missing.
+		// Write the Role first, so that the RoleBinding is effective as soon as it exists.
 		errs = append(errs, r.ensureRole(ctx, role, roles.Items), r.ensureBinding(ctx, binding, bindings.Items))
 	}
 	for i := range bindings.Items {
@@ -109,6 +113,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
+// ensureRole writes a Role if it differs from the existing one.
 func (r *reconciler) ensureRole(ctx context.Context, role *rbacv1.Role, present []rbacv1.Role) error {
 	at := slices.IndexFunc(present, func(each rbacv1.Role) bool { return each.Name == role.Name })
 	if at >= 0 && equality.Semantic.DeepEqual(present[at].Rules, role.Rules) {
@@ -117,19 +122,20 @@ func (r *reconciler) ensureRole(ctx context.Context, role *rbacv1.Role, present 
 	return r.write(ctx, role, "Role")
 }
 
+// ensureBinding writes a RoleBinding if it differs from the existing one.
 func (r *reconciler) ensureBinding(ctx context.Context, binding *rbacv1.RoleBinding, present []rbacv1.RoleBinding) error {
 	at := slices.IndexFunc(present, func(each rbacv1.RoleBinding) bool { return each.Name == binding.Name })
 	switch {
 	case at < 0:
-	case present[at].RoleRef != binding.RoleRef: // which cannot be changed
-		return r.delete(ctx, &present[at], "RoleBinding") // the watch leads here again
+	case present[at].RoleRef != binding.RoleRef: // roleRef is immutable
+		return r.delete(ctx, &present[at], "RoleBinding") // the watch triggers its creation
 	case equality.Semantic.DeepEqual(present[at].Subjects, binding.Subjects):
 		return nil
 	}
 	return r.write(ctx, binding, "RoleBinding")
 }
 
-// write creates an object, or replaces what it allows: no other writer adds to it.
+// write creates or replaces an object, because no other writer adds to it.
 func (r *reconciler) write(ctx context.Context, object client.Object, kind string) error {
 	wanted, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -141,14 +147,15 @@ func (r *reconciler) write(ctx context.Context, object client.Object, kind strin
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // its Shoots are gone
+		return nil // its Shoots are deleted
 	case err != nil:
 		return fmt.Errorf("write %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	}
-	log.FromContext(ctx).Info("Changed what the gardenlet of a Seed may read", "kind", kind, "name", object.GetName())
+	log.FromContext(ctx).Info("Changed the permissions of the gardenlet of a Seed", "kind", kind, "name", object.GetName())
 	return nil
 }
 
+// delete deletes an object.
 func (r *reconciler) delete(ctx context.Context, object client.Object, kind string) error {
 	uid := object.GetUID()
 	if err := client.IgnoreNotFound(r.garden.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// roleShootSecrets is the value of constants.LabelGardenRole on what the controller writes.
+	// roleShootSecrets is the value of constants.LabelGardenRole on the objects that the controller writes.
 	roleShootSecrets = "shoot-secrets"
-	// suffix distinguishes the Roles from those that the chart of gardenlet has for a Seed.
+	// suffix distinguishes the Roles from those of gardenlet's chart.
 	suffix = ":shoot-secrets"
 )
 
-// Named returns the names of the Secrets that a Shoot names in its own namespace, sorted. Credentials of its provider are not among them: they are named
-// by bindings, and can be in other namespaces.
+// Named returns the names of the Secrets in its own namespace to which a Shoot refers, sorted. It excludes credentials of
+// its provider. Bindings refer to those, and they can be in other namespaces.
 func Named(shoot *corev1beta1.Shoot) []string {
 	var names []string
 	add := func(name *string) {
@@ -65,7 +65,9 @@ func Reduce(spec *corev1beta1.ShootSpec) corev1beta1.ShootSpec {
 	reduced := &corev1beta1.KubeAPIServerConfig{}
 	for _, plugin := range server.AdmissionPlugins {
 		if plugin.KubeconfigSecretName != nil {
-			reduced.AdmissionPlugins = append(reduced.AdmissionPlugins, corev1beta1.AdmissionPlugin{Name: plugin.Name, KubeconfigSecretName: plugin.KubeconfigSecretName})
+			reduced.AdmissionPlugins = append(reduced.AdmissionPlugins, corev1beta1.AdmissionPlugin{
+				Name: plugin.Name, KubeconfigSecretName: plugin.KubeconfigSecretName,
+			})
 		}
 	}
 	if structured := server.StructuredAuthorization; structured != nil {
@@ -75,8 +77,8 @@ func Reduce(spec *corev1beta1.ShootSpec) corev1beta1.ShootSpec {
 	return kept
 }
 
-// wanted returns the names of the Secrets that the gardenlets of Seeds may read in a namespace, by the names of the Seeds, sorted. While a control plane
-// moves, both Seeds may.
+// wanted returns the names of the Secrets that the gardenlets of Seeds may read in a namespace, by the names of the
+// Seeds, sorted. During a migration, both Seeds may read them.
 func wanted(shoots []corev1beta1.Shoot) map[string][]string {
 	all := map[string][]string{}
 	for i := range shoots {
@@ -94,7 +96,7 @@ func wanted(shoots []corev1beta1.Shoot) map[string][]string {
 	return all
 }
 
-// seedsOf returns the names of the Seeds that a Shoot is on, or moves to.
+// seedsOf returns the names of the Seeds of a Shoot. During a migration there are two.
 func seedsOf(shoot *corev1beta1.Shoot) []string {
 	var names []string
 	for _, name := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
@@ -105,14 +107,15 @@ func seedsOf(shoot *corev1beta1.Shoot) []string {
 	return names
 }
 
-// meta returns the metadata of a Role and of its RoleBinding.
+// meta returns the metadata of a Role and its RoleBinding.
 func meta(namespace, seed string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: namespace, Name: constants.PrefixSeedUser + seed + suffix, Labels: map[string]string{constants.LabelGardenRole: roleShootSecrets},
+		Namespace: namespace, Name: constants.PrefixSeedUser + seed + suffix,
+		Labels: map[string]string{constants.LabelGardenRole: roleShootSecrets},
 	}
 }
 
-// role returns the Role for a Seed: lists and watches are allowed of each of these objects, by its name.
+// role returns the Role for a Seed. Its names also permit lists and watches of single objects by name.
 func role(namespace, seed string, secrets []string) *rbacv1.Role {
 	return &rbacv1.Role{ObjectMeta: meta(namespace, seed), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get", "list", "watch"},

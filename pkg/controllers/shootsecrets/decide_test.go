@@ -12,7 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// everything returns a Shoot with all fields that name Secrets of its namespace, and others.
+// everything returns a Shoot with all fields that name Secrets of its namespace, and some other fields.
 func everything() *corev1beta1.Shoot {
 	reference := func(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReference {
 		return autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}
@@ -45,11 +45,11 @@ func TestNamed(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := Named(&corev1beta1.Shoot{}); len(got) > 0 {
-		t.Errorf("a Shoot that names nothing names %q", got)
+		t.Errorf("an empty Shoot names %q", got)
 	}
 }
 
-// TestReduce: what the cache keeps of a Shoot names the same Secrets.
+// TestReduce checks that the reduced Shoot in the cache names the same Secrets.
 func TestReduce(t *testing.T) {
 	shoot := everything()
 	reduced := &corev1beta1.Shoot{Spec: Reduce(&shoot.Spec)}
@@ -61,7 +61,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestWanted: each Seed gets what its own Shoots name, and both Seeds of a Shoot that moves.
+// TestWanted checks that each Seed may read the Secrets that its own Shoots name. A Shoot that moves counts for both Seeds.
 func TestWanted(t *testing.T) {
 	shoot := func(spec, status string, secrets ...string) corev1beta1.Shoot {
 		var made corev1beta1.Shoot
@@ -83,7 +83,7 @@ func TestWanted(t *testing.T) {
 	})
 	want := map[string]string{"one": "a b c moves", "two": "moves"}
 	if len(got) != len(want) {
-		t.Errorf("rights are for %q", slices.Sorted(maps.Keys(got)))
+		t.Errorf("permissions are granted to %q", slices.Sorted(maps.Keys(got)))
 	}
 	for seed, names := range want {
 		if text := strings.Join(got[seed], " "); text != names {

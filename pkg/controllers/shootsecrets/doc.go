@@ -1,3 +1,4 @@
-// Package shootsecrets has the controller of the garden that lets the gardenlet of a Seed read the Secrets that the Shoots of that Seed name, and no
-// others: in each namespace with Shoots, a Role and a RoleBinding for each Seed.
+// Package shootsecrets contains the garden's controller that permits the gardenlet of a Seed to read the Secrets to which
+// Shoots of that Seed refer, and no others. It maintains a Role and a RoleBinding for each Seed in each namespace with
+// Shoots.
 package shootsecrets

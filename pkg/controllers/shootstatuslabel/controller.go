@@ -27,21 +27,24 @@ const (
 	fieldManager = "gardener-controller-manager"
 )
 
-// AddToManager adds the controller to the manager of the garden. Of Shoots its cache has to have the label, and what [Keep] keeps of the status.
+// AddToManager adds the controller to the manager of the garden. Its cache must contain the label of Shoots and the
+// fields of the status that [Keep] copies.
 func AddToManager(mgr manager.Manager, syncs int) error {
 	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: &reconciler{mgr.GetClient()}, MaxConcurrentReconciles: max(syncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler: &reconciler{mgr.GetClient()}, MaxConcurrentReconciles: max(syncs, 1),
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller %s: %w", name, err)
 	}
-	if err := built.Watch(source.Kind[client.Object](mgr.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, changed())); err != nil {
+	shoots := source.Kind[client.Object](mgr.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, changed())
+	if err := built.Watch(shoots); err != nil {
 		return fmt.Errorf("add a watch of the controller %s: %w", name, err)
 	}
 	return nil
 }
 
-// Keep copies what the label depends on into the status of a Shoot that is cached.
+// Keep copies the fields on which the label depends into the status of a cached Shoot.
 func Keep(into *corev1beta1.ShootStatus, status corev1beta1.ShootStatus) {
 	if last := status.LastOperation; last != nil {
 		into.LastOperation = &corev1beta1.LastOperation{Type: last.Type, State: last.State}
@@ -54,7 +57,7 @@ func Keep(into *corev1beta1.ShootStatus, status corev1beta1.ShootStatus) {
 	}
 }
 
-// changed lets changes pass of what the label depends on, and of the label.
+// changed passes changes of the label, and of the fields on which it depends.
 func changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -72,9 +75,10 @@ func changed() predicate.Predicate {
 	}
 }
 
+// reconciler maintains the label of Shoots.
 type reconciler struct{ client client.Client }
 
-// Reconcile writes the label of a Shoot if it is not what it should be.
+// Reconcile writes the label of a Shoot if it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -84,8 +88,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if shoot.Labels[constants.LabelShootStatus] == wanted {
 		return reconcile.Result{}, nil
 	}
-	// The UID has the API server refuse the change of another Shoot of this name.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": shoot.UID, "labels": map[string]string{constants.LabelShootStatus: wanted}}})
+	// With the UID, the API server rejects the change if another Shoot has this name now.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": shoot.UID, "labels": map[string]string{constants.LabelShootStatus: wanted},
+	}})
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encode the label of Shoot %s: %w", request, err)
 	}

@@ -1,4 +1,4 @@
-// Package shootstatuslabel keeps the label shoot.gardener.cloud/status of Shoots, by which their health is selected.
+// Package shootstatuslabel maintains the label shoot.gardener.cloud/status of Shoots, which clients use to select Shoots by health.
 package shootstatuslabel
 
 import (
@@ -7,7 +7,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// The values of the label, from good to bad.
+// Values of the label, from best to worst.
 const (
 	healthy     = "healthy"
 	progressing = "progressing"
@@ -15,8 +15,9 @@ const (
 	unhealthy   = "unhealthy"
 )
 
-// Of returns the value of the label: the worst of what the conditions and the last operation say. Before the first operation has begun a Shoot is healthy;
-// while it is created or deleted its conditions do not count. Constraints never do. The rules are Gardener's.
+// Of returns the value of the label: the worst value of the conditions and the last operation. A Shoot without an
+// operation is healthy. While a Shoot is being created or deleted, its conditions are ignored. Constraints are always
+// ignored. The rules are Gardener's.
 func Of(status corev1beta1.ShootStatus) string {
 	last := status.LastOperation
 	if last == nil {
@@ -24,7 +25,8 @@ func Of(status corev1beta1.ShootStatus) string {
 	}
 	value := healthy
 	switch {
-	case last.Type == corev1beta1.LastOperationTypeCreate && last.State != corev1beta1.LastOperationStateSucceeded, last.Type == corev1beta1.LastOperationTypeDelete:
+	case last.Type == corev1beta1.LastOperationTypeCreate && last.State != corev1beta1.LastOperationStateSucceeded,
+		last.Type == corev1beta1.LastOperationTypeDelete:
 		return ofErrors(status)
 	case last.State == corev1beta1.LastOperationStateProcessing:
 		value = ofErrors(status)
@@ -37,6 +39,7 @@ func Of(status corev1beta1.ShootStatus) string {
 	return value
 }
 
+// ofErrors returns the value for the last errors.
 func ofErrors(status corev1beta1.ShootStatus) string {
 	if len(status.LastErrors) > 0 {
 		return unhealthy
@@ -44,6 +47,7 @@ func ofErrors(status corev1beta1.ShootStatus) string {
 	return healthy
 }
 
+// ofCondition returns the value for the status of a condition.
 func ofCondition(status corev1beta1.ConditionStatus) string {
 	switch status {
 	case corev1beta1.ConditionTrue:
@@ -56,6 +60,7 @@ func ofCondition(status corev1beta1.ConditionStatus) string {
 	return unhealthy
 }
 
+// worse returns the worse of two values.
 func worse(a, b string) string {
 	order := []string{healthy, progressing, unknown, unhealthy}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]

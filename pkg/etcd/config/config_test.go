@@ -48,7 +48,7 @@ func TestOperator(t *testing.T) {
 		}
 	}
 	if _, err := LoadOperator(write(t, strings.Repeat("#", configfile.MaxBytes+1))); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Errorf("a large file: %v", err)
+		t.Errorf("for a large file: %v", err)
 	}
 }
 

@@ -14,57 +14,59 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
-// KindMember is the kind of a member's file.
+// KindMember is the kind of a member's configuration file.
 const KindMember = "EtcdMemberConfiguration"
 
 // Placeholder stands for the name of the member in its URLs.
 const Placeholder = "{member}"
 
-// Member is the configuration of the program etcd-member, which runs one member. It is the same for all members of an Etcd.
+// Member is the configuration of the program etcd-member, which runs one member. All members of an Etcd have the same
+// configuration.
 type Member struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Namespace and Etcd are those of the Etcd that the member belongs to. Required.
+	// Namespace and Etcd are the namespace and name of the Etcd that the member belongs to. Required.
 	Namespace string `json:"namespace"`
 	Etcd      string `json:"etcd"`
-	// Kubeconfig is the path of a file. Default: empty, for the cluster in which the process runs.
+	// Kubeconfig is the path of a kubeconfig. Default: empty, for the cluster in which the process runs.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Program is the path of etcd. Default: /etcd.
 	Program string `json:"program,omitempty"`
-	// EtcdConfigFile is a configuration file of etcd, without what differs between members. Required.
+	// EtcdConfigFile is a configuration file of etcd without the settings that differ between members. Required.
 	EtcdConfigFile string `json:"etcdConfigFile"`
-	// Directory is on the volume of the member. Default: /var/etcd/data.
+	// Directory is the data directory on the volume of the member. Default: /var/etcd/data.
 	Directory string `json:"directory,omitempty"`
 	// ListenAddress is the address that etcd listens on. Default: 0.0.0.0.
 	ListenAddress string `json:"listenAddress,omitempty"`
-	// ClientURL and PeerURL are where clients and other members reach this one, with Placeholder for its name. Required.
+	// ClientURL and PeerURL are the URLs at which clients and other members reach this member, with Placeholder for its
+	// name. Required.
 	ClientURL string `json:"clientURL"`
 	PeerURL   string `json:"peerURL"`
-	// StatusPort serves /readyz and /healthz; with the certificate of ClientTLS, if that is set. Default: 9095.
+	// StatusPort serves /readyz and /healthz, with the certificate of ClientTLS if that is set. Default: 9095.
 	StatusPort int `json:"statusPort,omitempty"`
 	// ClientTLS are the files for connections with clients. Required if ClientURL begins with https.
 	ClientTLS *ClientTLS `json:"clientTLS,omitempty"`
-	// Heartbeat is the time between two renewals of the Lease. Default: 10s.
+	// Heartbeat is the interval between renewals of the Lease. Default: 10s.
 	Heartbeat metav1.Duration `json:"heartbeat,omitempty"`
-	// DefragmentTimeout is the time in which the database must be defragmented. Default: 15m.
+	// DefragmentTimeout is the timeout of a defragmentation. Default: 15m.
 	DefragmentTimeout metav1.Duration `json:"defragmentTimeout,omitempty"`
 }
 
 // ClientTLS are the files for connections with clients.
 type ClientTLS struct {
-	// CAFile has the certificates of the authority.
+	// CAFile contains the CA certificates.
 	CAFile string `json:"caFile"`
-	// ServerCertFile and ServerKeyFile are those of the server.
+	// ServerCertFile and ServerKeyFile are the certificate and key of the server.
 	ServerCertFile string `json:"serverCertFile"`
 	ServerKeyFile  string `json:"serverKeyFile"`
-	// CertFile and KeyFile are those of the program as a client.
+	// CertFile and KeyFile are the client certificate and key of the program.
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// ServerName is the name in the server's certificate by which the program knows its own etcd.
+	// ServerName is the host name in the server certificate with which the program verifies its own etcd.
 	ServerName string `json:"serverName"`
 }
 
-// LoadMember reads, defaults and validates the file at path. The error lists everything that is wrong.
+// LoadMember reads, defaults and validates the file at path. The error lists all violations.
 func LoadMember(path string) (*Member, error) {
 	return configfile.Format[Member]{Kind: KindMember, SetDefaults: (*Member).setDefaults, Validate: (*Member).validate}.Load(path)
 }
@@ -91,10 +93,12 @@ func (c *Member) validate() field.ErrorList {
 		}
 	}
 	if strings.HasPrefix(c.ClientURL, "https:") != (c.ClientTLS != nil) {
-		errs = append(errs, field.Invalid(field.NewPath("clientTLS"), c.ClientTLS != nil, "must be set if and only if clientURL begins with https"))
+		errs = append(errs, field.Invalid(field.NewPath("clientTLS"), c.ClientTLS != nil,
+			"must be set if and only if clientURL begins with https"))
 	}
 	if c.Heartbeat.Duration < 0 || c.DefragmentTimeout.Duration < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), c.Heartbeat.Duration.String(), "heartbeat and defragmentTimeout must be above 0"))
+		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), c.Heartbeat.Duration.String(),
+			"heartbeat and defragmentTimeout must be above 0"))
 	}
 	return append(errs, validatePort(field.NewPath("statusPort"), c.StatusPort)...)
 }

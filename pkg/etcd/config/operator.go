@@ -1,5 +1,5 @@
-// Package config has the configuration files of the operator of etcd and of its members. Decoding is strict: unknown fields and keys that are
-// set twice are errors.
+// Package config contains the configuration files of the etcd operator and of its members. Decoding is strict: unknown
+// fields and duplicate keys are errors.
 package config
 
 import (
@@ -18,37 +18,38 @@ import (
 // APIVersion of both files.
 const APIVersion = "etcdoperator.config.gardener.cloud/v1alpha1"
 
-// KindOperator is the kind of the operator's file.
+// KindOperator is the kind of the operator's configuration file.
 const KindOperator = "EtcdOperatorConfiguration"
 
 // Operator is the configuration of the operator.
 type Operator struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// ClientConnection says how to reach the cluster with the Etcds.
+	// ClientConnection configures the connection to the cluster with the Etcds.
 	ClientConnection ClientConnection `json:"clientConnection"`
-	// LeaderElection decides which replica works. Defaults: leaderElect true, the Lease etcd-operator in the namespace garden, and the times 15s,
-	// 10s and 2s of client-go.
+	// LeaderElection configures the election of the active replica. Defaults: leaderElect true, the Lease etcd-operator in
+	// the namespace garden, and the timings 15s, 10s and 2s of client-go.
 	LeaderElection componentbaseconfigv1alpha1.LeaderElectionConfiguration `json:"leaderElection"`
 	// Server holds the addresses on which the process listens.
 	Server Server `json:"server"`
 	// LogLevel is the least severe level that is logged: debug, info or error. Default: info.
 	LogLevel string `json:"logLevel"`
-	// LogFormat is the form of a log line: json or text. Default: json.
+	// LogFormat is the format of a log line: json or text. Default: json.
 	LogFormat string `json:"logFormat"`
-	// MemberImage is the image of members, with the programs etcd-member and etcd. An Etcd with spec.etcd.image has that one instead. Required.
+	// MemberImage is the image of members, with the programs etcd-member and etcd. An Etcd with spec.etcd.image uses that
+	// image instead. Required.
 	MemberImage string `json:"memberImage"`
 	// Controllers configures the controllers.
 	Controllers Controllers `json:"controllers"`
 }
 
-// ClientConnection says how to reach a cluster.
+// ClientConnection configures the connection to a cluster.
 type ClientConnection struct {
-	// Kubeconfig is the path of a file. Default: empty, for the cluster in which the process runs.
+	// Kubeconfig is the path of a kubeconfig. Default: empty, for the cluster in which the process runs.
 	Kubeconfig string `json:"kubeconfig"`
-	// QPS is the number of requests per second; negative for no limit. Default: 100.
+	// QPS is the allowed number of requests per second; negative for no limit. Default: 100.
 	QPS float32 `json:"qps"`
-	// Burst is the number of requests that may exceed it. Default: 130.
+	// Burst is the allowed burst of requests above QPS. Default: 130.
 	Burst int `json:"burst"`
 }
 
@@ -60,31 +61,31 @@ type Server struct {
 	Metrics Address `json:"metrics"`
 }
 
-// Address is where a server listens.
+// Address is a listen address.
 type Address struct {
-	// BindAddress is an IP address. Default: empty, for all.
+	// BindAddress is an IP address. Default: empty, for all addresses.
 	BindAddress string `json:"bindAddress"`
 	Port        int    `json:"port"`
 }
 
 // Controllers configures the controllers.
 type Controllers struct {
-	// Etcd is that of Etcds.
+	// Etcd configures the controller of Etcds.
 	Etcd EtcdController `json:"etcd"`
 }
 
 // EtcdController configures the controller of Etcds.
 type EtcdController struct {
-	// ConcurrentSyncs is how many Etcds are looked at at a time. Default: 5.
+	// ConcurrentSyncs is the number of Etcds that are reconciled concurrently. Default: 5.
 	ConcurrentSyncs int `json:"concurrentSyncs"`
-	// EnableEtcdSpecAutoReconcile has each change of a spec carried out at once. Default: false: it waits for the annotation
+	// EnableEtcdSpecAutoReconcile applies each change of a spec immediately. Default: false, which requires the annotation
 	// gardener.cloud/operation=reconcile.
 	EnableEtcdSpecAutoReconcile bool `json:"enableEtcdSpecAutoReconcile"`
-	// ResourceClass is the class of the ManagedResources that are emitted. Default: seed.
+	// ResourceClass is the class of the emitted ManagedResources. Default: seed.
 	ResourceClass string `json:"resourceClass"`
 }
 
-// LoadOperator reads, defaults and validates the file at path. The error lists everything that is wrong.
+// LoadOperator reads, defaults and validates the file at path. The error lists all violations.
 func LoadOperator(path string) (*Operator, error) {
 	return configfile.Format[Operator]{Kind: KindOperator, SetDefaults: (*Operator).setDefaults, Validate: (*Operator).validate}.Load(path)
 }
@@ -112,12 +113,13 @@ func (c *Operator) setDefaults() {
 func (c *Operator) validate() field.ErrorList {
 	errs := validateKind(c.TypeMeta, KindOperator)
 	if c.MemberImage == "" {
-		errs = append(errs, field.Required(field.NewPath("memberImage"), "name the image of members"))
+		errs = append(errs, field.Required(field.NewPath("memberImage"), "must be set to the image of members"))
 	}
 	errs = append(errs, oneOf(field.NewPath("logLevel"), c.LogLevel, "debug", "info", "error")...)
 	errs = append(errs, oneOf(field.NewPath("logFormat"), c.LogFormat, "json", "text")...)
 	if c.Controllers.Etcd.ConcurrentSyncs < 1 {
-		errs = append(errs, field.Invalid(field.NewPath("controllers", "etcd", "concurrentSyncs"), c.Controllers.Etcd.ConcurrentSyncs, "must be at least 1"))
+		path := field.NewPath("controllers", "etcd", "concurrentSyncs")
+		errs = append(errs, field.Invalid(path, c.Controllers.Etcd.ConcurrentSyncs, "must be at least 1"))
 	}
 	if c.ClientConnection.Burst < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("clientConnection", "burst"), c.ClientConnection.Burst, "must be at least 0"))
@@ -127,10 +129,12 @@ func (c *Operator) validate() field.ErrorList {
 	election, path := c.LeaderElection, field.NewPath("leaderElection")
 	errs = append(errs, oneOf(path.Child("resourceLock"), election.ResourceLock, resourcelock.LeasesResourceLock)...)
 	if *election.LeaderElect && election.LeaseDuration.Duration <= election.RenewDeadline.Duration {
-		errs = append(errs, field.Invalid(path.Child("leaseDuration"), election.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"), election.LeaseDuration.Duration.String(),
+			"must be longer than renewDeadline"))
 	}
 	if *election.LeaderElect && (election.RetryPeriod.Duration <= 0 || election.RenewDeadline.Duration <= election.RetryPeriod.Duration) {
-		errs = append(errs, field.Invalid(path.Child("renewDeadline"), election.RenewDeadline.Duration.String(), "must be longer than retryPeriod, which must be above 0"))
+		errs = append(errs, field.Invalid(path.Child("renewDeadline"), election.RenewDeadline.Duration.String(),
+			"must be longer than retryPeriod, which must be above 0"))
 	}
 	return errs
 }

@@ -1,6 +1,6 @@
-// Package lease is how members of etcd and the operator exchange what they know: by the Leases of the members. A member renews its Lease while
-// it is healthy, so that the operator has to ask no member. Name, labels and holder are those of etcd-druid; the annotations below that it does
-// not have carry the rest.
+// Package lease defines how etcd members and the operator exchange state in the Leases of the members. A member renews
+// its Lease while it is healthy, so that the operator need not contact members. Name, labels and holder are compatible
+// with etcd-druid. Additional annotations contain the rest.
 package lease
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Labels of all that belongs to an Etcd, and values of them.
+// Labels of all objects of an Etcd, and their values.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	LabelPartOf    = "app.kubernetes.io/part-of"
@@ -23,37 +23,38 @@ const (
 
 // Annotations that a member writes on its Lease.
 const (
-	// AnnotationTLS says whether the member uses TLS for its peers: "true" or "false".
+	// AnnotationTLS is whether the member uses TLS for its peers: "true" or "false".
 	AnnotationTLS = "member.etcd.gardener.cloud/tls-enabled"
-	// AnnotationClientURL is where the member listens for clients. Members that join ask there.
+	// AnnotationClientURL is the client URL of the member. Joining members send requests to it.
 	AnnotationClientURL = "member.etcd.gardener.cloud/client-url"
-	// AnnotationState is "<reason>: <message>" while the member cannot serve for a reason that it knows; absent otherwise.
+	// AnnotationState is "<reason>: <message>" while the member knows why it cannot serve; absent otherwise.
 	AnnotationState = "member.etcd.gardener.cloud/state"
-	// AnnotationDefragmented is the value of AnnotationDefragment that the member has carried out last.
+	// AnnotationDefragmented is the last value of AnnotationDefragment that the member has processed.
 	AnnotationDefragmented = "member.etcd.gardener.cloud/defragmented"
-	// AnnotationDefragmentError is why that failed; absent if it did not.
+	// AnnotationDefragmentError is the error of that defragmentation; absent if it succeeded.
 	AnnotationDefragmentError = "member.etcd.gardener.cloud/defragment-error"
 )
 
 // Annotations that the operator writes on the Lease of a member.
 const (
-	// AnnotationClusterID is the identifier of the cluster that has been formed. As long as it is there, no member forms another one.
+	// AnnotationClusterID is the ID of the existing cluster. While it is set, no member creates another one.
 	AnnotationClusterID = "member.etcd.gardener.cloud/cluster-id"
-	// AnnotationAcceptedLoss is the identifier of the cluster whose loss a person has accepted: another one may be formed instead.
+	// AnnotationAcceptedLoss is the ID of the cluster whose data loss a user has accepted. A new one may be created
+	// instead.
 	AnnotationAcceptedLoss = "member.etcd.gardener.cloud/accepted-data-loss"
-	// AnnotationDefragment asks the member to defragment its database, once for each value.
+	// AnnotationDefragment requests the member to defragment its database, once for each value.
 	AnnotationDefragment = "member.etcd.gardener.cloud/defragment"
 )
 
 // Reasons in AnnotationState.
 const (
-	// ReasonDataLost: the member has lost its data, and cannot join the cluster that it belonged to.
+	// ReasonDataLost: the member has lost its data and cannot join its previous cluster.
 	ReasonDataLost = "DataLost"
 	// ReasonJoining: the member has no data yet and joins, or is not a voter yet.
 	ReasonJoining = "Joining"
-	// ReasonStarting: etcd was started, and has not answered yet.
+	// ReasonStarting: etcd was started but does not respond yet.
 	ReasonStarting = "Starting"
-	// ReasonUnhealthy: etcd answers nothing, or no majority of the members does.
+	// ReasonUnhealthy: etcd does not respond or has no quorum.
 	ReasonUnhealthy = "Unhealthy"
 )
 
@@ -66,7 +67,7 @@ const (
 type Holder struct {
 	// ID of the member, and of its cluster, as etcd prints them.
 	ID, ClusterID string
-	// Leader is set if the member leads the others.
+	// Leader is set if the member is the leader.
 	Leader bool
 }
 
@@ -79,7 +80,8 @@ func (h Holder) String() string {
 	return h.ID + ":" + h.ClusterID + ":" + role
 }
 
-// ParseHolder reads the holder of a Lease: "<id>:<cluster ID>:<role>", or "<id>:<role>" as older versions of etcd-druid write it.
+// ParseHolder parses the holder of a Lease: "<id>:<cluster ID>:<role>", or "<id>:<role>" from older versions of
+// etcd-druid.
 func ParseHolder(text string) (Holder, bool) {
 	switch parts := strings.Split(text, ":"); len(parts) {
 	case 2:
@@ -90,14 +92,14 @@ func ParseHolder(text string) (Holder, bool) {
 	return Holder{}, false
 }
 
-// State is what a member says of itself while it cannot serve.
+// State is why a member cannot serve, as reported by itself.
 type State struct {
-	// Reason is one of the reasons above; empty while the member serves, or cannot say anything.
+	// Reason is one of the reasons above; empty while the member serves or has not reported.
 	Reason  string
 	Message string
 }
 
-// String returns "<reason>: <message>", or nothing.
+// String returns "<reason>: <message>", or an empty string.
 func (s State) String() string {
 	if s.Reason == "" {
 		return ""
@@ -105,19 +107,19 @@ func (s State) String() string {
 	return s.Reason + ": " + s.Message
 }
 
-// ParseState reads AnnotationState.
+// ParseState parses AnnotationState.
 func ParseState(text string) State {
 	reason, message, _ := strings.Cut(text, ": ")
 	return State{Reason: reason, Message: message}
 }
 
-// Member is what the Lease of a member says.
+// Member is the content of a member's Lease.
 type Member struct {
 	// Name of the member, of its Lease, and of its Pod.
 	Name string
-	// Holder is the member as it served last; nil if it never did.
+	// Holder is the identity with which the member served last; nil if it never did.
 	Holder *Holder
-	// Renewed is when it last was healthy; zero for never.
+	// Renewed is when the member was last healthy; zero for never.
 	Renewed time.Time
 	State   State
 	// TLS is set if the member uses TLS for its peers.
@@ -128,7 +130,7 @@ type Member struct {
 	Defragment, Defragmented, DefragmentError string
 }
 
-// Read returns what a Lease says.
+// Read returns the content of a Lease.
 func Read(lease *coordinationv1.Lease) Member {
 	annotations := lease.Annotations
 	member := Member{
@@ -146,8 +148,8 @@ func Read(lease *coordinationv1.Lease) Member {
 	return member
 }
 
-// Formed returns the identifier of the cluster that has been formed as far as this Lease says, and whose loss was not accepted; empty if
-// there is none.
+// Formed returns the ID of the existing cluster according to this Lease. It is empty if there is none, or if its data
+// loss was accepted.
 func (m Member) Formed() string {
 	if m.Holder != nil && m.Holder.ClusterID != "" && m.Holder.ClusterID != m.AcceptedLoss {
 		return m.Holder.ClusterID

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// requestTimeout is how long an answer of etcd may take.
+	// requestTimeout is the timeout of a request to etcd.
 	requestTimeout = 5 * time.Second
-	// staleTimeout is how long a member that has data asks the others whether it still belongs to them. They may be about to start, too.
+	// staleTimeout limits how long a member with data asks the other members whether it still belongs to the cluster. They
+	// might be starting, too.
 	staleTimeout = 2 * time.Second
 )
 
-// connect returns a client of etcd. Its caller closes it.
+// connect returns an etcd client. The caller must close it.
 func connect(files *config.ClientTLS, serverName string, endpoints ...string) (*clientv3.Client, error) {
 	settings := clientv3.Config{Endpoints: endpoints, DialTimeout: requestTimeout, Logger: zap.NewNop()}
 	if files != nil {
@@ -34,23 +35,27 @@ func connect(files *config.ClientTLS, serverName string, endpoints ...string) (*
 		}
 		authority, err := os.ReadFile(files.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the authority of etcd: %w", err)
+			return nil, fmt.Errorf("read the CA of etcd: %w", err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(authority) {
-			return nil, fmt.Errorf("the file %s with the authority of etcd has no certificate", files.CAFile)
+			return nil, fmt.Errorf("the CA file %s of etcd contains no certificate", files.CAFile)
 		}
-		settings.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12}
+		settings.TLS = &tls.Config{
+			Certificates: []tls.Certificate{certificate}, RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12,
+		}
 	}
 	client, err := clientv3.New(settings)
 	if err != nil {
-		return nil, fmt.Errorf("connect with etcd: %w", err)
+		return nil, fmt.Errorf("connect to etcd: %w", err)
 	}
 	return client, nil
 }
 
-// others calls a function with a client of other members. Their certificate is that of all members.
-func (m *Member) others(ctx context.Context, timeout time.Duration, endpoints []string, do func(context.Context, *clientv3.Client) error) error {
+// others calls do with a client of other members. All members use the same server certificate.
+func (m *Member) others(ctx context.Context, timeout time.Duration, endpoints []string,
+	do func(context.Context, *clientv3.Client) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	client, err := connect(m.config.ClientTLS, m.serverName(), endpoints...)
@@ -61,27 +66,29 @@ func (m *Member) others(ctx context.Context, timeout time.Duration, endpoints []
 	return do(ctx, client)
 }
 
-// join adds the member to the cluster, as a learner, after it has removed its earlier lives. The error says why that is not possible now.
+// join adds the member to the cluster as a learner, after it has removed its previous instances. The error describes
+// why this is not possible now.
 func (m *Member) join(ctx context.Context, clusters, endpoints []string) (start, error) {
 	var how start
 	err := m.others(ctx, 2*requestTimeout, endpoints, func(ctx context.Context, client *clientv3.Client) error {
-		// A majority answers this. It goes on without this member, so that removing what it was loses nothing.
+		// This request needs a quorum. The quorum does not include this member, so that removing its previous instances loses
+		// nothing.
 		list, err := client.MemberList(ctx)
 		if err != nil {
-			return fmt.Errorf("no majority of its members answers: %w", err)
+			return fmt.Errorf("the cluster has no quorum: %w", err)
 		}
 		if id := hex(list.Header.ClusterId); !slices.Contains(clusters, id) {
-			return fmt.Errorf("the members that answer form the cluster %s", id)
+			return fmt.Errorf("the responding members belong to the cluster %s", id)
 		}
 		for _, id := range outdated(peersOf(list.Members), m.name, m.peerURL) {
-			m.log.Info("Removing the member that this one was before it lost its data", "id", hex(id))
+			m.log.Info("Removing the previous instance of this member, which lost its data", "id", hex(id))
 			if _, err := client.MemberRemove(ctx, id); err != nil {
-				return fmt.Errorf("its members do not remove %s: %w", hex(id), err)
+				return fmt.Errorf("the cluster does not remove member %s: %w", hex(id), err)
 			}
 		}
 		added, err := client.MemberAddAsLearner(ctx, []string{m.peerURL})
 		if err != nil {
-			return fmt.Errorf("its members do not add this one: %w", err)
+			return fmt.Errorf("the cluster does not add this member: %w", err)
 		}
 		how = start{state: "existing", token: "etcd-cluster"}
 		how.initialCluster, err = initialCluster(peersOf(added.Members), added.Member.ID, m.name)
@@ -90,7 +97,8 @@ func (m *Member) join(ctx context.Context, clusters, endpoints []string) (start,
 	return how, err
 }
 
-// stale reports whether a majority of the other members says that this one does not belong to them any more: then its data are of no use.
+// stale reports whether a majority of the other members has removed this one from the cluster. Its data are then
+// useless.
 func (m *Member) stale(ctx context.Context, known identity) bool {
 	if known.MemberID == "" || len(known.Endpoints) == 0 {
 		return false
@@ -109,10 +117,10 @@ func (m *Member) stale(ctx context.Context, known identity) bool {
 	return err == nil && removed
 }
 
-// promote makes the member a voter once it has what the leader has.
+// promote makes the member a voter if it has caught up with the leader.
 func (m *Member) promote(ctx context.Context, id uint64, endpoints []string) error {
 	if len(endpoints) == 0 {
-		return errors.New("it knows no other member")
+		return errors.New("no other member is known")
 	}
 	return m.others(ctx, requestTimeout, endpoints, func(ctx context.Context, client *clientv3.Client) error {
 		_, err := client.MemberPromote(ctx, id)
@@ -120,7 +128,7 @@ func (m *Member) promote(ctx context.Context, id uint64, endpoints []string) err
 	})
 }
 
-// listed is a member as etcd lists it.
+// listed is a member in a response of etcd.
 type listed interface {
 	GetID() uint64
 	GetName() string
@@ -135,5 +143,5 @@ func peersOf[M listed](members []M) []peer {
 	return peers
 }
 
-// hex writes an identifier as etcd prints it.
+// hex formats an ID as etcd does.
 func hex(id uint64) string { return strconv.FormatUint(id, 16) }

@@ -10,31 +10,33 @@ import (
 	"slices"
 )
 
-// data is what a member has on its volume.
+// data is the content of the volume of a member.
 type data struct{ directory string }
 
-// identity is what a member remembers of itself.
+// identity is the persisted identity of a member.
 type identity struct {
-	// MemberID and ClusterID are written as etcd prints them.
+	// MemberID and ClusterID are formatted as etcd prints them.
 	MemberID  string `json:"memberID"`
 	ClusterID string `json:"clusterID"`
-	// Endpoints are where other members listen for clients.
+	// Endpoints are the client URLs of the other members.
 	Endpoints []string `json:"endpoints,omitempty"`
-	// Recorded is set once the Lease of the member has said that the cluster was formed.
+	// Recorded is set once the Lease of the member has recorded the creation of the cluster.
 	Recorded bool `json:"recorded"`
 }
 
 func (i identity) equal(other identity) bool {
-	return i.MemberID == other.MemberID && i.ClusterID == other.ClusterID && i.Recorded == other.Recorded && slices.Equal(i.Endpoints, other.Endpoints)
+	return i.MemberID == other.MemberID && i.ClusterID == other.ClusterID && i.Recorded == other.Recorded &&
+		slices.Equal(i.Endpoints, other.Endpoints)
 }
 
-// etcdDirectory is where etcd has its data. The name is that of etcd-druid.
+// etcdDirectory is the data directory of etcd. Its name is that of etcd-druid.
 func (d data) etcdDirectory() string { return filepath.Join(d.directory, "new.etcd") }
 
 func (d data) configFile() string   { return filepath.Join(d.directory, "etcd.conf.yaml") }
 func (d data) identityFile() string { return filepath.Join(d.directory, "member.json") }
 
-// exist reports whether etcd has data: etcd makes its log in a directory beside, and renames it when it is complete.
+// exist reports whether etcd has data. Etcd creates its log in a temporary directory and renames it when it is
+// complete.
 func (d data) exist() (bool, error) {
 	logs, err := filepath.Glob(filepath.Join(d.etcdDirectory(), "member", "wal", "*.wal"))
 	if err != nil {
@@ -43,7 +45,7 @@ func (d data) exist() (bool, error) {
 	return len(logs) > 0, nil
 }
 
-// remove deletes what there is of etcd, and what the member remembers of itself.
+// remove deletes the data of etcd and the identity of the member.
 func (d data) remove() error {
 	for _, path := range []string{d.identityFile(), d.etcdDirectory()} {
 		if err := os.RemoveAll(path); err != nil {
@@ -53,7 +55,7 @@ func (d data) remove() error {
 	return nil
 }
 
-// identity returns what the member remembers of itself; nothing if there is no file, or one that cannot be read.
+// identity returns the persisted identity of the member. It is empty if the file does not exist or is not valid JSON.
 func (d data) identity() (identity, error) {
 	content, err := os.ReadFile(d.identityFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +74,7 @@ func (d data) identity() (identity, error) {
 	return read, nil
 }
 
-// remember writes the identity in one step.
+// remember writes the identity atomically.
 func (d data) remember(i identity) error {
 	content, err := json.Marshal(i)
 	if err != nil {
@@ -83,7 +85,7 @@ func (d data) remember(i identity) error {
 
 func (d data) write(path string, content []byte) error {
 	if err := os.MkdirAll(d.directory, 0o700); err != nil {
-		return fmt.Errorf("make the directory of the member: %w", err)
+		return fmt.Errorf("create the directory of the member: %w", err)
 	}
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return fmt.Errorf("write a file of the member: %w", err)

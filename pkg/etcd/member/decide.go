@@ -1,5 +1,5 @@
-// Package member runs one member of an etcd cluster: it decides how etcd starts, starts it, and reports on it by the Lease of the member. The
-// operator of pkg/etcd reads these Leases. See docs/etcd.md.
+// Package member runs one member of an etcd cluster. It decides how etcd starts, starts it, and reports its state in
+// the Lease of the member. The operator in pkg/etcd reads these Leases. See docs/etcd.md.
 package member
 
 import (
@@ -15,27 +15,28 @@ import (
 type action string
 
 const (
-	// actionWait: it does not start yet.
+	// actionWait: it waits.
 	actionWait action = "wait"
-	// actionForm: it forms a new cluster of itself alone. Others join it.
+	// actionForm: it creates a new cluster with itself as the only member. Others join it.
 	actionForm action = "form"
-	// actionJoin: it joins the cluster that has been formed.
+	// actionJoin: it joins the existing cluster.
 	actionJoin action = "join"
 )
 
-// decision is what a member without data does.
+// decision is the next action of a member without data.
 type decision struct {
 	action action
-	// why says what it waits for.
+	// why describes what it waits for.
 	why lease.State
-	// clusters are those that it may join, and endpoints where members of them may answer.
+	// clusters are the IDs of clusters that it may join, and endpoints the client URLs of their possible members.
 	clusters, endpoints []string
-	// served is set if the member has served before: then it has lost its data.
+	// served is set if the member has served before and has therefore lost its data.
 	served bool
 }
 
-// decide returns what a member without data does. It is pure. Only the first member forms a cluster, and only if no Lease says that one has
-// been formed: an acknowledged write is recorded by that, since no member serves before its Lease says so.
+// decide returns the next action of a member without data. It is pure. Only the first member creates a cluster, and
+// only if no Lease records an existing one. This protects acknowledged writes, because no member serves clients before
+// its Lease records the cluster.
 func decide(name, first string, members []lease.Member) decision {
 	clusters := map[string]bool{}
 	var endpoints []string
@@ -53,11 +54,13 @@ func decide(name, first string, members []lease.Member) decision {
 	}
 	switch {
 	case !known:
-		return decision{action: actionWait, why: lease.State{Reason: lease.ReasonJoining, Message: "the operator has not created the Lease " + name}}
+		message := "the operator has not created the Lease " + name
+		return decision{action: actionWait, why: lease.State{Reason: lease.ReasonJoining, Message: message}}
 	case len(clusters) == 0 && name == first:
 		return decision{action: actionForm}
 	case len(clusters) == 0:
-		return decision{action: actionWait, why: lease.State{Reason: lease.ReasonJoining, Message: "the member " + first + " has not formed the cluster"}}
+		message := "the member " + first + " has not created the cluster yet"
+		return decision{action: actionWait, why: lease.State{Reason: lease.ReasonJoining, Message: message}}
 	}
 	d := decision{action: actionJoin, clusters: slices.Sorted(maps.Keys(clusters)), endpoints: endpoints, served: served}
 	if len(endpoints) == 0 {
@@ -67,13 +70,13 @@ func decide(name, first string, members []lease.Member) decision {
 	return d
 }
 
-// notJoined is the state of a member that has no data and cannot join the cluster.
+// notJoined returns the state of a member that has no data and cannot join the cluster.
 func (d decision) notJoined(why string) lease.State {
 	state := lease.State{Reason: lease.ReasonJoining}
 	if d.served {
 		state.Reason = lease.ReasonDataLost
 	}
-	state.Message = fmt.Sprintf("the volume has no data, the cluster %s has been formed, and %s", strings.Join(d.clusters, ", "), why)
+	state.Message = fmt.Sprintf("the volume has no data, but the cluster %s exists: %s", strings.Join(d.clusters, ", "), why)
 	return state
 }
 
@@ -84,8 +87,8 @@ type peer struct {
 	peerURLs []string
 }
 
-// outdated returns the members of a list that are earlier lives of a member: what etcd knows of it must not come back with an empty volume,
-// since it may have acknowledged what it does not know any more.
+// outdated returns the previous instances of a member in a list. A member with an empty volume must not reuse its old
+// ID, because it might have acknowledged writes that it no longer knows.
 func outdated(peers []peer, name, peerURL string) []uint64 {
 	var ids []uint64
 	for _, p := range peers {
@@ -96,7 +99,7 @@ func outdated(peers []peer, name, peerURL string) []uint64 {
 	return ids
 }
 
-// initialCluster returns the setting of this name for a member that was added with an identifier. It must have all members.
+// initialCluster returns the etcd setting initial-cluster for a newly added member. It must list all members.
 func initialCluster(peers []peer, id uint64, name string) (string, error) {
 	var entries []string
 	for _, p := range peers {
@@ -105,7 +108,7 @@ func initialCluster(peers []peer, id uint64, name string) (string, error) {
 			called = name
 		}
 		if called == "" {
-			return "", fmt.Errorf("another member, %x, joins at the same time", p.id)
+			return "", fmt.Errorf("another member, %x, is joining at the same time", p.id)
 		}
 		for _, url := range p.peerURLs {
 			entries = append(entries, called+"="+url)

@@ -42,7 +42,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A member that never served has lost nothing when it cannot join.
+// TestNotJoined checks that a member that never served has lost no data when it cannot join.
 func TestNotJoined(t *testing.T) {
 	for served, want := range map[bool]string{true: lease.ReasonDataLost, false: lease.ReasonJoining} {
 		if got := (decision{served: served, clusters: []string{"c1"}}).notJoined("no majority answers"); got.Reason != want || !strings.Contains(got.Message, "c1") {
@@ -64,6 +64,6 @@ func TestOutdatedAndInitialCluster(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := initialCluster(peers, 2, "e-1"); err == nil {
-		t.Error("another member that is not started has no name, and no error says so")
+		t.Error("no error although another member has not started and has no name")
 	}
 }

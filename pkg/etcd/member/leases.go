@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// fieldManager owns what a member writes.
+	// fieldManager is the field manager of members.
 	fieldManager = "etcd-member"
-	// maxAnswer is the size, in bytes, of the largest answer of the API server that is read.
-	maxAnswer = 4 << 20
+	// maxResponse limits the size in bytes of a response of the API server.
+	maxResponse = 4 << 20
 )
 
-// leases are those of the members of an Etcd. They are read and written without client-go's clients, whose types of all APIs would take more
-// memory than the rest of the program.
+// leases accesses the Leases of the members of an Etcd. It does not use the clients of client-go, because the types of
+// all APIs would need more memory than the rest of the program.
 type leases struct {
 	client    *http.Client
 	base      string
@@ -51,9 +51,11 @@ func newLeases(access *rest.Config, namespace, etcd, own string) (*leases, error
 	return &leases{client, base, etcd, own}, nil
 }
 
-// list reads what the Leases say, from the API server.
+// list reads the Leases from the API server.
 func (l *leases) list(ctx context.Context) ([]lease.Member, error) {
-	selector := labels.SelectorFromSet(labels.Set{lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: l.etcd, lease.LabelComponent: lease.Component})
+	selector := labels.SelectorFromSet(labels.Set{
+		lease.LabelManagedBy: lease.ManagedBy, lease.LabelPartOf: l.etcd, lease.LabelComponent: lease.Component,
+	})
 	var list coordinationv1.LeaseList
 	if err := l.send(ctx, http.MethodGet, "?labelSelector="+url.QueryEscape(selector.String()), nil, &list); err != nil {
 		return nil, fmt.Errorf("list the Leases of %s: %w", l.etcd, err)
@@ -65,7 +67,7 @@ func (l *leases) list(ctx context.Context) ([]lease.Member, error) {
 	return members, nil
 }
 
-// send sends a request and decodes its answer.
+// send sends a request and decodes the response.
 func (l *leases) send(ctx context.Context, method, path string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, l.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -80,26 +82,26 @@ func (l *leases) send(ctx context.Context, method, path string, body []byte, int
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
 		var status metav1.Status
-		_ = json.Unmarshal(content, &status) // the code alone says enough
+		_ = json.Unmarshal(content, &status) // without a message, the status code is reported alone
 		return fmt.Errorf("the API server answers %s: %s", response.Status, status.Message)
 	}
 	return json.Unmarshal(content, into)
 }
 
-// report is what a member writes on its Lease. What is nil is left as it is; an empty text removes an annotation.
+// report is an update of a member's own Lease. Nil fields are unchanged, and an empty value removes an annotation.
 type report struct {
 	holder      *lease.Holder
 	renewed     *time.Time
 	annotations map[string]string
 }
 
-// write writes a report, and returns what the Lease says then.
+// write applies a report and returns the content of the updated Lease.
 func (l *leases) write(ctx context.Context, r report) (lease.Member, error) {
 	annotations := map[string]any{}
 	for key, value := range r.annotations {

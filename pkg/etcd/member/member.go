@@ -14,10 +14,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
-// retry is the time between two attempts of what is not possible yet.
+// retry is the delay between two attempts.
 const retry = time.Second
 
-// startRetry is the time between two looks at an etcd that is starting.
+// startRetry is the delay between two health checks while etcd is starting.
 const startRetry = 200 * time.Millisecond
 
 // Member runs one member.
@@ -31,22 +31,22 @@ type Member struct {
 	now                func() time.Time
 
 	mu sync.Mutex
-	// etcd is a client of the member's own etcd; nil before that was started.
+	// etcd is a client of the member's own etcd, nil before it is started.
 	etcd *clientv3.Client
-	// recorded is set once the Lease has said that the cluster was formed.
+	// recorded is set once the Lease has recorded the creation of the cluster.
 	recorded bool
-	// state is what the Lease says of why the member does not serve, and unwritten is set if it may say something else.
+	// state is the reported reason why the member does not serve. unwritten is set if the Lease might contain another one.
 	state     lease.State
 	unwritten bool
-	// defragmenting is the value of the annotation that is carried out, and defragmented the result that is not reported yet.
+	// defragmenting is the annotation value that is being processed, and defragmented the result that is not reported yet.
 	defragmenting string
 	defragmented  *result
 }
 
-// result is how a defragmentation ended.
+// result is the outcome of a defragmentation.
 type result struct{ value, err string }
 
-// New returns a member. Access is that to the API server with its Lease.
+// New returns a member. access is the connection to the API server that stores its Lease.
 func New(settings *config.Member, name string, access *rest.Config, log *slog.Logger, now func() time.Time) (*Member, error) {
 	leases, err := newLeases(access, settings.Namespace, settings.Etcd, name)
 	if err != nil {
@@ -59,7 +59,7 @@ func New(settings *config.Member, name string, access *rest.Config, log *slog.Lo
 	}, nil
 }
 
-// serverName is the name in the certificate of all members.
+// serverName is the host name in the certificate of all members.
 func (m *Member) serverName() string {
 	if m.config.ClientTLS == nil {
 		return ""
@@ -67,10 +67,10 @@ func (m *Member) serverName() string {
 	return m.config.ClientTLS.ServerName
 }
 
-// first is the name of the member that forms a cluster.
+// first is the name of the member that creates the cluster.
 func (m *Member) first() string { return m.config.Etcd + "-0" }
 
-// Run runs the member until the context or etcd ends. The error says why etcd has ended or cannot be started.
+// Run runs the member until the context or etcd ends. The error describes why etcd terminated or cannot be started.
 func (m *Member) Run(ctx context.Context) error {
 	how, err := m.prepare(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -101,7 +101,7 @@ func (m *Member) Run(ctx context.Context) error {
 	return err
 }
 
-// prepare returns how etcd starts. It returns when that is known, or with the context.
+// prepare returns how etcd starts. It blocks until this is known or the context ends.
 func (m *Member) prepare(ctx context.Context) (start, error) {
 	exist, err := m.data.exist()
 	if err != nil {
@@ -112,14 +112,14 @@ func (m *Member) prepare(ctx context.Context) (start, error) {
 		return start{}, err
 	}
 	if exist && !m.stale(ctx, known) {
-		// The members start without the API server: it may be the one that they serve.
+		// Members with data start without the API server, because it might be the one that they serve.
 		m.mu.Lock()
 		m.recorded = known.Recorded
 		m.mu.Unlock()
 		return m.resume(), nil
 	}
 	if exist {
-		m.log.Info("Removing the data: the other members have removed this one", "id", known.MemberID, "cluster", known.ClusterID)
+		m.log.Info("Removing the data, because the other members have removed this one", "id", known.MemberID, "cluster", known.ClusterID)
 	}
 	if err := m.data.remove(); err != nil {
 		return start{}, err
@@ -136,7 +136,7 @@ func (m *Member) prepare(ctx context.Context) (start, error) {
 	}
 }
 
-// begin returns how etcd starts without data, or why it does not.
+// begin returns how etcd starts without data, or why it does not start.
 func (m *Member) begin(ctx context.Context) (start, lease.State) {
 	members, err := m.leases.list(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *Member) begin(ctx context.Context) (start, lease.State) {
 	return start{}, decision.why
 }
 
-// explain writes why the member does not serve, if its Lease does not say so.
+// explain reports why the member does not serve, unless its Lease already does.
 func (m *Member) explain(ctx context.Context, why lease.State) {
 	m.mu.Lock()
 	same := m.state == why && !m.unwritten

@@ -16,7 +16,7 @@ type process struct {
 	ended   chan error
 }
 
-// startProcess starts etcd. What it writes goes where this process writes.
+// startProcess starts etcd. It inherits stdout and stderr.
 func startProcess(program, configFile string) (*process, error) {
 	p := &process{
 		command: exec.Command(program, "--config-file="+configFile), //nolint:gosec,noctx // the program of the configuration; it is stopped by a signal
@@ -26,7 +26,7 @@ func startProcess(program, configFile string) (*process, error) {
 	p.command.SysProcAttr = endsWithParent()
 	started := make(chan error)
 	go func() {
-		// The kernel ends the process with the thread that has started it.
+		// The parent death signal is sent when the thread that started the process ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.command.Start()
@@ -41,20 +41,21 @@ func startProcess(program, configFile string) (*process, error) {
 	return p, nil
 }
 
-// wait returns when etcd has ended. When the context ends, etcd is asked to end, and has as long for that as the kubelet allows.
+// wait blocks until etcd has terminated. When the context ends, it sends SIGTERM and waits without a timeout, because
+// the kubelet limits the time.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case err := <-p.ended:
 		if err == nil {
-			err = errors.New("it has ended without an error")
+			err = errors.New("it exited without an error")
 		}
-		return fmt.Errorf("etcd does not run any more: %w", err)
+		return fmt.Errorf("etcd terminated: %w", err)
 	case <-ctx.Done():
 	}
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop etcd: %w", err)
 	}
-	// Whatever it ended with: it was asked to.
+	// The exit code does not matter after SIGTERM.
 	if err := <-p.ended; err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return fmt.Errorf("stop etcd: %w", err)
 	}

@@ -2,5 +2,5 @@ package member
 
 import "syscall"
 
-// endsWithParent has a process end when this one is killed: two etcds with the same data must not run.
+// endsWithParent kills a process when its parent is killed: two etcd processes must not share data.
 func endsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

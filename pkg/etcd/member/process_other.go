@@ -4,5 +4,5 @@ package member
 
 import "syscall"
 
-// endsWithParent is for Linux, on which members run.
+// endsWithParent is implemented only on Linux, the platform of members.
 func endsWithParent() *syscall.SysProcAttr { return nil }

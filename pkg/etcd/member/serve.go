@@ -12,11 +12,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
-// readyTimeout is how long the answer of a majority may take. It is shorter than that of the probe.
+// readyTimeout is the timeout of the quorum check. It is shorter than the timeout of the probe.
 const readyTimeout = 3 * time.Second
 
-// Ready returns why clients cannot use the member: its etcd does not run or is a learner, no majority answers it, or the Lease has never said
-// that the cluster was formed. Before that, the loss of the volume would not be noticed, so no write may be acknowledged.
+// Ready returns why clients cannot use the member: its etcd does not run or is a learner, it has no quorum, or the
+// Lease has never recorded the creation of the cluster. Without this record, the loss of the volume would go unnoticed,
+// so no write may be acknowledged.
 func (m *Member) Ready(ctx context.Context) error {
 	m.mu.Lock()
 	etcd, state, recorded := m.etcd, m.state, m.recorded
@@ -25,14 +26,14 @@ func (m *Member) Ready(ctx context.Context) error {
 	case etcd == nil && state.Reason != "":
 		return errors.New(state.String())
 	case etcd == nil:
-		return errors.New(starting("etcd is not started yet"))
+		return errors.New(starting("etcd has not been started yet"))
 	case !recorded:
-		return errors.New(starting("the Lease does not say yet that the cluster has been formed"))
+		return errors.New(starting("the Lease does not record the creation of the cluster yet"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := m.quorate(ctx); err != nil {
-		return fmt.Errorf("%s: no majority answers: %w", lease.ReasonUnhealthy, err)
+		return fmt.Errorf("%s: the member has no quorum: %w", lease.ReasonUnhealthy, err)
 	}
 	return nil
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 )
 
-// start is what differs between the starts of etcd.
+// start contains the settings that differ between starts of etcd.
 type start struct {
-	// state is "new" to form a cluster, and "existing" otherwise.
+	// state is "new" to create a cluster, and "existing" otherwise.
 	state string
-	// token distinguishes clusters, and initialCluster lists the members. Both count only without data.
+	// token distinguishes clusters, and initialCluster lists the members. Both are used only without data.
 	token, initialCluster string
 }
 
-// resume starts etcd with the data that it has.
+// resume starts etcd with its existing data.
 func (m *Member) resume() start {
 	return start{state: "existing", token: "etcd-cluster", initialCluster: m.name + "=" + m.peerURL}
 }
 
-// form starts etcd as the only member of a new cluster. The random token gives the cluster an identifier that no earlier one has.
+// form starts etcd as the only member of a new cluster. The random token gives the cluster a unique ID.
 func (m *Member) form() start {
 	return start{state: "new", token: "etcd-cluster-" + rand.Text(), initialCluster: m.name + "=" + m.peerURL}
 }
 
-// writeSettings writes the configuration file of etcd: the common one, with what belongs to this member and this start.
+// writeSettings writes the configuration file of etcd: the common settings, and those of this member and this start.
 func (m *Member) writeSettings(how start) error {
 	content, err := os.ReadFile(m.config.EtcdConfigFile)
 	if err != nil {
@@ -57,13 +57,13 @@ func (m *Member) writeSettings(how start) error {
 	return m.data.write(m.data.configFile(), content)
 }
 
-// listenURL is where etcd listens, to be reached under a URL, which the configuration has checked.
+// listenURL is the listen address of etcd for an advertised URL. The URL was validated with the configuration.
 func (m *Member) listenURL(url string) string {
 	scheme, port, _ := config.SplitURL(url)
 	return scheme + "://" + net.JoinHostPort(m.config.ListenAddress, strconv.Itoa(port))
 }
 
-// localURL is where the member reaches its own etcd.
+// localURL is the URL at which the member reaches its own etcd.
 func (m *Member) localURL() string {
 	scheme, port, _ := config.SplitURL(m.clientURL)
 	host := "127.0.0.1"

@@ -11,14 +11,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
-// healthKey is read to see whether a majority answers. It need not exist.
+// healthKey is read to check the quorum. It need not exist.
 const healthKey = "health"
 
-// supervise reports on etcd until the context ends.
+// supervise checks etcd and reports its state until the context ends.
 func (m *Member) supervise(ctx context.Context) {
 	for {
 		pause := m.config.Heartbeat.Duration
-		if why := m.look(ctx); why.Reason != "" {
+		if why := m.check(ctx); why.Reason != "" {
 			m.explain(ctx, why)
 			pause = retry
 			if why.Reason == lease.ReasonStarting {
@@ -33,20 +33,20 @@ func (m *Member) supervise(ctx context.Context) {
 	}
 }
 
-// look looks at etcd, completes its membership, and renews the Lease. It returns why the member does not serve.
-func (m *Member) look(ctx context.Context) lease.State {
+// check checks etcd, completes its membership, and renews the Lease. It returns why the member does not serve.
+func (m *Member) check(ctx context.Context) lease.State {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	status, err := m.etcd.Status(ctx, m.localURL())
 	if err != nil {
-		return lease.State{Reason: lease.ReasonStarting, Message: "etcd does not answer"}
+		return lease.State{Reason: lease.ReasonStarting, Message: "etcd does not respond"}
 	}
 	id := status.Header.MemberId
 	if status.IsLearner {
 		return m.learn(ctx, id)
 	}
 	if err := m.quorate(ctx); err != nil {
-		return lease.State{Reason: lease.ReasonUnhealthy, Message: "no majority of the members answers"}
+		return lease.State{Reason: lease.ReasonUnhealthy, Message: "the member has no quorum"}
 	}
 	list, err := m.etcd.MemberList(ctx)
 	if err != nil {
@@ -58,21 +58,21 @@ func (m *Member) look(ctx context.Context) lease.State {
 			now.Endpoints = append(now.Endpoints, member.ClientURLs...)
 			continue
 		}
-		// The scheme changes when the certificates for peers come.
+		// The scheme changes when peer certificates are added.
 		if !slices.Equal(member.PeerURLs, []string{m.peerURL}) {
 			if _, err := m.etcd.MemberUpdate(ctx, id, []string{m.peerURL}); err != nil {
-				return lease.State{Reason: lease.ReasonUnhealthy, Message: "etcd does not take the URL for peers: " + err.Error()}
+				return lease.State{Reason: lease.ReasonUnhealthy, Message: "etcd rejects the peer URL: " + err.Error()}
 			}
 		}
 	}
 	slices.Sort(now.Endpoints)
 	if err := m.renew(ctx, now, status.Leader == id); err != nil {
-		m.log.Warn("The Lease is not renewed", "error", err.Error())
+		m.log.Warn("Cannot renew the Lease", "error", err.Error())
 	}
 	return lease.State{}
 }
 
-// learn asks the others to make the member a voter.
+// learn requests the promotion of the member to a voter.
 func (m *Member) learn(ctx context.Context, id uint64) lease.State {
 	members, err := m.leases.list(ctx)
 	if err != nil {
@@ -85,13 +85,14 @@ func (m *Member) learn(ctx context.Context, id uint64) lease.State {
 	return lease.State{Reason: lease.ReasonJoining, Message: "the member has become a voter"}
 }
 
-// quorate returns an error unless a majority answers this member.
+// quorate returns an error unless this member has a quorum.
 func (m *Member) quorate(ctx context.Context) error {
 	_, err := m.etcd.Get(ctx, healthKey, clientv3.WithKeysOnly())
 	return err
 }
 
-// renew writes what etcd is to the Lease and to the volume, and begins what the operator asks for.
+// renew writes the state of etcd to the Lease and to the volume, and starts a defragmentation if the operator requests
+// one.
 func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 	m.mu.Lock()
 	finished := m.defragmented
@@ -107,11 +108,11 @@ func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 		r.annotations[lease.AnnotationDefragmented], r.annotations[lease.AnnotationDefragmentError] = finished.value, finished.err
 	}
 	now.Recorded = m.isRecorded()
-	said, err := m.leases.write(ctx, r)
+	updated, err := m.leases.write(ctx, r)
 	if err == nil {
 		now.Recorded = true
 		m.written(finished)
-		m.defragment(ctx, said)
+		m.defragment(ctx, updated)
 	}
 	if before, readErr := m.data.identity(); readErr != nil || !before.equal(now) {
 		err = errors.Join(err, m.data.remember(now))
@@ -122,7 +123,7 @@ func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 	return err
 }
 
-// written notes that the Lease says that the member serves.
+// written records that the Lease reports the member as serving.
 func (m *Member) written(reported *result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,24 +141,24 @@ func (m *Member) isRecorded() bool {
 
 func (m *Member) peerTLS() bool { return len(m.peerURL) > 6 && m.peerURL[:6] == "https:" }
 
-// defragment begins a defragmentation that the operator asks for, and that was not carried out. Etcd answers little meanwhile, so the Lease
-// is renewed beside it.
-func (m *Member) defragment(ctx context.Context, said lease.Member) {
+// defragment starts a defragmentation that the operator requests and that was not executed yet. Etcd answers few
+// requests during a defragmentation, so the Lease is renewed concurrently.
+func (m *Member) defragment(ctx context.Context, own lease.Member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if said.Defragment == "" || said.Defragment == said.Defragmented || m.defragmenting == said.Defragment {
+	if own.Defragment == "" || own.Defragment == own.Defragmented || m.defragmenting == own.Defragment {
 		return
 	}
-	m.defragmenting = said.Defragment
+	m.defragmenting = own.Defragment
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.DefragmentTimeout.Duration)
 		defer cancel()
-		m.log.Info("Defragmenting the database", "asked", said.Defragment)
-		done := &result{value: said.Defragment}
+		m.log.Info("Defragmenting the database", "requested", own.Defragment)
+		done := &result{value: own.Defragment}
 		if _, err := m.etcd.Defragment(ctx, m.localURL()); err != nil {
 			done.err = err.Error()
 		}
-		m.log.Info("Defragmented the database", "asked", said.Defragment, "error", done.err)
+		m.log.Info("Defragmented the database", "requested", own.Defragment, "error", done.err)
 		m.mu.Lock()
 		m.defragmented = done
 		m.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// emit writes a plan, and returns how far it is.
+// emit emits a plan and returns its progress.
 func (a *Actuator[T]) emit(ctx context.Context, object T, plan flow.Plan) (extension.Result, error) {
 	owner, now := a.owner(object), a.deployer.options.Clock.Now()
 	emitted, err := a.deployer.emitter.Emit(ctx, owner, plan)
@@ -32,7 +32,7 @@ func (a *Actuator[T]) emit(ctx context.Context, object T, plan flow.Plan) (exten
 	return resultOf(flow.Progress(operation, owner, emitted, now), emitted.Plan.NextAt(now), now)
 }
 
-// resultOf returns what a report says to an extension. Next is when the plan has to be made again; zero for never.
+// resultOf converts a report to a result. next is when the plan must be made again, or zero for never.
 func resultOf(report flow.Report, next, now time.Time) (extension.Result, error) {
 	again := time.Duration(0)
 	if !next.IsZero() {
@@ -66,8 +66,10 @@ func errorOf(all []corev1beta1.LastError) error {
 	return extension.WithCodes(err, codes...)
 }
 
-// remove deletes all ManagedResources of an object. Those of the Shoot are prepared for that by a function, if one is given.
-func (a *Actuator[T]) remove(ctx context.Context, object T, prepare func(context.Context, *resourcesv1alpha1.ManagedResource) error) (extension.Result, error) {
+// remove deletes all ManagedResources of an object. It calls prepare, unless it is nil, for those of the Shoot before.
+func (a *Actuator[T]) remove(
+	ctx context.Context, object T, prepare func(context.Context, *resourcesv1alpha1.ManagedResource) error,
+) (extension.Result, error) {
 	owner := a.owner(object)
 	plan := flow.Plan{Deleting: true}
 	live, err := flow.Observe(ctx, a.deployer.emitter.Reader, owner, plan)
@@ -90,7 +92,7 @@ func (a *Actuator[T]) remove(ctx context.Context, object T, prepare func(context
 		}
 		return deletionOf(emitted)
 	}
-	// A cache may not show yet what was emitted a moment ago.
+	// The cache may not contain objects that were just emitted.
 	left, err := flow.Remaining(ctx, a.deployer.uncached, owner)
 	if err != nil || len(left) == 0 {
 		return extension.Result{}, err
@@ -98,7 +100,7 @@ func (a *Actuator[T]) remove(ctx context.Context, object T, prepare func(context
 	return extension.Wait(time.Second, "%d ManagedResources are left", len(left)), nil
 }
 
-// deletionOf returns how far a deletion is. Whether what is deleted later is healthy does not matter.
+// deletionOf returns the progress of a deletion. It ignores the health of objects that are deleted later.
 func deletionOf(emitted flow.Result) (extension.Result, error) {
 	var failed []corev1beta1.LastError
 	names := make([]string, 0, len(emitted.Live.ManagedResources))
@@ -116,7 +118,7 @@ func deletionOf(emitted flow.Result) (extension.Result, error) {
 	return extension.Wait(0, "ManagedResources are being deleted: %s", strings.Join(names, ", ")), nil
 }
 
-// keepObjects has the objects of a ManagedResource stay when it is deleted. The API server has that before the deletion.
+// keepObjects retains the objects of a ManagedResource when it is deleted. The API server stores this before the deletion.
 func (a *Actuator[T]) keepObjects(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	if mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects {
 		return nil
@@ -124,7 +126,8 @@ func (a *Actuator[T]) keepObjects(ctx context.Context, mr *resourcesv1alpha1.Man
 	return a.patch(ctx, mr, `{"spec":{"keepObjects":true}}`)
 }
 
-// giveUp releases a ManagedResource that is being deleted: the resource-manager that would do so reaches no API server.
+// giveUp removes the finalizers of a ManagedResource that is being deleted, because its resource-manager can no longer
+// access an API server.
 func (a *Actuator[T]) giveUp(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	if mr.DeletionTimestamp == nil || len(mr.Finalizers) == 0 {
 		return a.keepObjects(ctx, mr)
@@ -132,11 +135,12 @@ func (a *Actuator[T]) giveUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return a.patch(ctx, mr, `{"metadata":{"finalizers":null}}`)
 }
 
-// patch writes to a ManagedResource that a cache has shown, which is not changed.
+// patch patches a ManagedResource without modifying the cached object.
 func (a *Actuator[T]) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, patch string) error {
 	target := &resourcesv1alpha1.ManagedResource{}
 	target.Namespace, target.Name = mr.Namespace, mr.Name
-	err := a.deployer.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(a.deployer.options.Name))
+	apply := client.RawPatch(types.MergePatchType, []byte(patch))
+	err := a.deployer.client.Patch(ctx, target, apply, client.FieldOwner(a.deployer.options.Name))
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("prepare the deletion of ManagedResource %s: %w", client.ObjectKeyFromObject(mr), err)
 	}

@@ -14,45 +14,46 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// ClassSeed is the class of the resource-manager that applies to the seed. That of a Shoot has none.
+// ClassSeed is the class of ManagedResources with objects in the seed. Those with objects in a Shoot have no class.
 const ClassSeed = "seed"
 
-// PlanFunc computes what has to exist for an object, and may write into the status of the object what the kind reports. It is called for
-// every pass, and has to be pure otherwise: what it reads from clusters is read from caches. [Seed] and [Shoot] return bundles. A bundle that
-// is not in the plan any more is kept, unless the plan has a tombstone for it: see [Actuator.Emitted]. A plan has no tasks.
+// PlanFunc returns the wanted bundles for an object, and may write results of the kind to the status of the object. It is
+// called for each reconcile. Apart from the status it must be a pure function, and read from caches. [Seed] and [Shoot]
+// return empty bundles. A bundle that is no longer in the plan is retained, unless the plan contains a tombstone for it,
+// see [Actuator.Emitted]. A plan must not have tasks.
 type PlanFunc[T extensionsv1alpha1.Object] func(ctx context.Context, object T, cluster *extension.Cluster) (flow.Plan, error)
 
 // Actuator is an [extension.Actuator] that deploys a plan:
 //
-//   - Reconcile and Restore emit the plan, and are done when all bundles are applied, healthy and rolled out.
-//   - Delete deletes all that was emitted, in the reverse order, and is done when it is gone.
-//   - ForceDelete does the same, but the ManagedResources of the Shoot give up their objects: its API server may be gone.
-//   - Migrate deletes the ManagedResources, too. Those of the Shoot keep their objects.
+//   - Reconcile and Restore emit the plan. They are done when all bundles are applied, healthy and rolled out.
+//   - Delete deletes all emitted bundles in the reverse order. It is done when they no longer exist.
+//   - ForceDelete does the same, but abandons the objects in the Shoot, because its API server may not be available.
+//   - Migrate also deletes the ManagedResources, but retains the objects in the Shoot.
 //
-// It can be embedded by an actuator that does more.
+// Other actuators can embed it.
 type Actuator[T extensionsv1alpha1.Object] struct {
 	deployer *Deployer
 	name     string
 	plan     PlanFunc[T]
 }
 
-// NewActuator returns an actuator for objects of a kind and type. The name, such as "infrastructure", distinguishes it from the others of the
-// extension: it is the value of [LabelActuator].
+// NewActuator returns an actuator for objects of a kind and type. The name, such as "infrastructure", must be unique
+// within the extension. It is the value of [LabelActuator].
 func NewActuator[T extensionsv1alpha1.Object](deployer *Deployer, name string, plan PlanFunc[T]) *Actuator[T] {
 	return &Actuator[T]{deployer: deployer, name: name, plan: plan}
 }
 
-// Sources bring objects back when their bundles change. They are for [extension.Options].
+// Sources trigger a reconcile of objects when their bundles change. They are for [extension.Options].
 func (a *Actuator[T]) Sources() []source.Source { return []source.Source{a.deployer.source(a.name)} }
 
-// Seed returns an empty bundle of a namespace, for objects in the seed.
+// Seed returns an empty bundle in a namespace, for objects in the seed.
 func Seed(namespace, name string) flow.Bundle {
 	bundle := flow.Bundle{Key: flow.Key{Namespace: namespace, Name: name}}
 	bundle.Spec.Class = ptr.To(ClassSeed)
 	return bundle
 }
 
-// Shoot returns an empty bundle of the namespace of a Shoot, for objects in the Shoot. They are not deleted with the content of users.
+// Shoot returns an empty bundle in the namespace of a Shoot, for objects in the Shoot. The deletion of users' objects does not affect them.
 func Shoot(namespace, name string) flow.Bundle {
 	bundle := flow.Bundle{Key: flow.Key{Namespace: namespace, Name: name}}
 	bundle.Spec.InjectLabels = map[string]string{constants.LabelShootNoCleanup: "true"}
@@ -62,11 +63,12 @@ func Shoot(namespace, name string) flow.Bundle {
 // isOfShoot reports whether the resource-manager of a Shoot applies a ManagedResource.
 func isOfShoot(mr *resourcesv1alpha1.ManagedResource) bool { return mr.Spec.Class == nil }
 
-// Emitted returns the bundles that exist of an object, so that a plan can have tombstones for those that are not wanted any more.
+// Emitted returns the existing bundles of an object, so that a plan can contain tombstones for those that are no longer wanted.
 func (a *Actuator[T]) Emitted(ctx context.Context, object T) ([]flow.Key, error) {
 	return flow.Emitted(ctx, a.deployer.emitter.Reader, a.owner(object))
 }
 
+// owner returns the owner of the bundles of an object.
 func (a *Actuator[T]) owner(object T) flow.Owner {
 	return flow.Owner{Flow: a.deployer.options.Name, UID: object.GetUID(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -78,7 +80,7 @@ func (a *Actuator[T]) Reconcile(ctx context.Context, object T, cluster *extensio
 		return extension.Result{}, err
 	}
 	if len(plan.Tasks) > 0 {
-		return extension.Result{}, fmt.Errorf("the plan has the task %s: plans of extensions have none", plan.Tasks[0].Name)
+		return extension.Result{}, fmt.Errorf("the plan has the task %s: plans of extensions must not have tasks", plan.Tasks[0].Name)
 	}
 	for i := range plan.Bundles {
 		labelled := map[string]string{LabelActuator: a.name}

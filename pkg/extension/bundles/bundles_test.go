@@ -38,7 +38,7 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
-// TestDeletionOf: only what hinders the deletion is an error.
+// TestDeletionOf checks that only problems that block the deletion are errors.
 func TestDeletionOf(t *testing.T) {
 	bundle := func(name string, deleting bool, reason string) (flow.Key, *resourcesv1alpha1.ManagedResource) {
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
@@ -70,7 +70,7 @@ func TestDeletionOf(t *testing.T) {
 func TestClasses(t *testing.T) {
 	seed, shoot := Seed("a", "b"), Shoot("a", "b")
 	if isOfShoot(&resourcesv1alpha1.ManagedResource{Spec: seed.Spec}) || !isOfShoot(&resourcesv1alpha1.ManagedResource{Spec: shoot.Spec}) {
-		t.Error("a bundle goes to the wrong cluster")
+		t.Error("a bundle is deployed to the wrong cluster")
 	}
 	if shoot.Spec.InjectLabels["shoot.gardener.cloud/no-cleanup"] != "true" {
 		t.Errorf("the labels are %v", shoot.Spec.InjectLabels)

@@ -1,5 +1,5 @@
-// Package bundles has actuators that deploy ManagedResources: an extension computes a plan, and the health of its bundles decides the last
-// operation.
+// Package bundles contains actuators that deploy ManagedResources. An extension computes a plan, and the health of its
+// bundles determines the last operation.
 package bundles
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
-// LabelActuator on a ManagedResource is the name of the actuator that emits it.
+// LabelActuator is the label of ManagedResources with the name of the actuator that emits them.
 const LabelActuator = "extensions.gardener.cloud/actuator"
 
-// Options of a [Deployer].
+// Options are the options of a [Deployer].
 type Options struct {
-	// Name of the extension, such as "provider-local". It is the name of its flow and its field manager, for good.
+	// Name of the extension, such as "provider-local". It is the name of its flow and its field manager, and must never change.
 	Name string
 	// Version of the program.
 	Version string
-	// Clock; nil for that of the machine.
+	// Clock defaults to the real clock if it is nil.
 	Clock clock.PassiveClock
 }
 
@@ -44,9 +44,9 @@ type Deployer struct {
 	uncached client.Reader
 }
 
-// NewDeployer returns the deployer of a manager. Call it once, before the manager starts. It has a cache of its own, of the ManagedResources of
-// this extension and the metadata of their Secrets. The process needs the rights to get, list, watch, create, patch and delete
-// ManagedResources, and to get, list, watch and create Secrets.
+// NewDeployer returns the deployer of a manager. Call it once, before the manager starts. It has its own cache of this
+// extension's ManagedResources and the metadata of their Secrets. The process needs permission to get, list, watch,
+// create, patch and delete ManagedResources, and to get, list, watch and create Secrets.
 func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*Deployer, error) {
 	if options.Name == "" {
 		return nil, errors.New("the options of the deployer have no name")
@@ -61,11 +61,12 @@ func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*De
 			of.Label = labels.SelectorFromSet(labels.Set{flow.LabelFlow: options.Name})
 			byObject[object] = of
 		default:
-			delete(byObject, object) // definitions are not looked at
+			delete(byObject, object) // CustomResourceDefinitions are not needed
 		}
 	}
 	own, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), ByObject: byObject, NewInformer: rewatch.NewInformer,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		ByObject: byObject, NewInformer: rewatch.NewInformer,
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
@@ -89,7 +90,7 @@ func NewDeployer(ctx context.Context, mgr manager.Manager, options Options) (*De
 // Reader reads the ManagedResources of this extension from a cache. Their status has no checksums, and must not be written back.
 func (d *Deployer) Reader() client.Reader { return d.cache }
 
-// source leads from the ManagedResources of an actuator to its objects.
+// source maps the ManagedResources of an actuator to its objects.
 func (d *Deployer) source(actuator string) source.Source {
 	of := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[LabelActuator] == actuator })
 	return source.Kind[client.Object](d.cache, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), of)

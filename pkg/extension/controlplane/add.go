@@ -9,15 +9,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// The names of the webhooks, as Gardener's.
+// Names of the webhooks, which are Gardener's.
 const (
-	// NameShoots is that of [Shoots].
+	// NameShoots is the name of [Shoots].
 	NameShoots = "controlplane"
-	// NameExposure is that of [Exposure].
+	// NameExposure is the name of [Exposure].
 	NameExposure = "controlplaneexposure"
 )
 
-// Options of the webhooks of an [Ensurer].
+// Options are the options of the webhooks of an [Ensurer].
 type Options struct {
 	// Provider is the type of the infrastructure, such as "local".
 	Provider string
@@ -25,9 +25,10 @@ type Options struct {
 	Reader client.Reader
 }
 
-// Shoots returns the webhook "controlplane", for Shoots of this infrastructure: it is called for all objects of an [Ensurer] with the label
-// provider.extensions.gardener.cloud/mutated-by-controlplane-webhook=true, in namespaces with shoot.gardener.cloud/provider=<provider>.
-// While it does not answer, these objects cannot be written: a control plane without what the infrastructure adds could destroy something.
+// Shoots returns the webhook "controlplane" for Shoots on this infrastructure. It is called for all objects of an
+// [Ensurer] with the label provider.extensions.gardener.cloud/mutated-by-controlplane-webhook=true, in namespaces with
+// shoot.gardener.cloud/provider=<provider>. While it is not available, these objects cannot be written, because a control
+// plane without the changes for the infrastructure could cause damage.
 func Shoots(ensurer Ensurer, options Options) webhook.Webhook {
 	return webhook.Webhook{
 		Name: NameShoots, NamespaceSelector: webhook.ShootProvider(options.Provider), ObjectSelector: webhook.ControlPlaneObjects(),
@@ -42,8 +43,9 @@ func Shoots(ensurer Ensurer, options Options) webhook.Webhook {
 	}
 }
 
-// Exposure returns the webhook "controlplaneexposure", for Shoots in seeds of this infrastructure: of the objects with that label it is called
-// for Services, Deployments, StatefulSets and Etcds, in namespaces with seed.gardener.cloud/provider=<provider>.
+// Exposure returns the webhook "controlplaneexposure" for Shoots in seeds on this infrastructure. It is called for
+// Services, Deployments, StatefulSets and Etcds with that label, in namespaces with
+// seed.gardener.cloud/provider=<provider>.
 func Exposure(ensurer Ensurer, options Options) webhook.Webhook {
 	return webhook.Webhook{
 		Name: NameExposure, NamespaceSelector: webhook.SeedProvider(options.Provider), ObjectSelector: webhook.ControlPlaneObjects(),
@@ -56,6 +58,7 @@ func Exposure(ensurer Ensurer, options Options) webhook.Webhook {
 	}
 }
 
+// handler returns the handler of both webhooks.
 func handler(ensurer Ensurer, options Options) *admission.Webhook {
 	return &admission.Webhook{Handler: admit.ByKind(mutator{ensurer: ensurer, reader: options.Reader}.handlers())}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// recorder notes which method was called, and whether there was a stored object.
+// recorder records which method was called, and whether there was a stored object.
 type recorder struct {
 	NoEnsurer
 	calls *[]string
@@ -113,7 +113,7 @@ func exposedAPIServer() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "kube-apiserver", "labels": map[string]any{labelExposure: exposedByGardener}}}
 }
 
-// TestDispatch: each object of the contract leads to its method, others to none.
+// TestDispatch checks that each object of the contract is passed to its method, and that other objects are ignored.
 func TestDispatch(t *testing.T) {
 	deployment, set := appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	service, etcd := corev1.SchemeGroupVersion.WithKind("Service"), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd")
@@ -145,7 +145,8 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the extension cannot change is not written, and neither is an API server that gardenlet exposes with other flags.
+// TestRefusals checks that an object that the extension cannot change is refused. The same applies to an API server that
+// gardenlet exposes with other flags.
 func TestRefusals(t *testing.T) {
 	deployment := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	var calls []string
@@ -160,7 +161,7 @@ func TestRefusals(t *testing.T) {
 	}
 	config := extensionsv1alpha1.SchemeGroupVersion.WithKind("OperatingSystemConfig")
 	if response := handle(t, recorder{calls: &calls}, config, map[string]any{"metadata": map[string]any{"name": "pool"}, "spec": map[string]any{"purpose": "reconcile"}}, false); response.Allowed {
-		t.Error("a configuration of nodes is written though the Shoot is not known")
+		t.Error("an OperatingSystemConfig is written although the Shoot is not known")
 	}
 }
 
@@ -181,11 +182,11 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	if command[1] != "--v=2" || len(command) != 3 {
-		t.Errorf("the command line that was given became %v", command)
+		t.Errorf("the original command line was changed to %v", command)
 	}
 }
 
-// TestContainers: setting something twice gives the same.
+// TestContainers checks that setting something twice has the same result as once.
 func TestContainers(t *testing.T) {
 	spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Args: []string{"--b=1"}}}}
 	for range 2 {
@@ -201,11 +202,11 @@ func TestContainers(t *testing.T) {
 		t.Errorf("%+v", spec)
 	}
 	if Container(spec, "b") != nil {
-		t.Error("a container that does not exist is found")
+		t.Error("found a container that does not exist")
 	}
 }
 
-// TestUnits: a unit that is not changed stays as it was written.
+// TestUnits checks that an unchanged unit keeps its exact text.
 func TestUnits(t *testing.T) {
 	content := "[Unit]\nDescription=kubelet\n\n[Service]\nExecStart=/opt/bin/kubelet \\\n    --v=2\n"
 	unit := &extensionsv1alpha1.Unit{Name: unitKubelet, Content: ptr.To(content)}

@@ -1,5 +1,5 @@
-// Package controlplane changes the control planes that gardenlet deploys, as infrastructures need them: it is the contract of Gardener's
-// control plane webhooks as an interface.
+// Package controlplane modifies the control planes that gardenlet deploys for an infrastructure. It provides the contract
+// of Gardener's control plane webhooks as an interface.
 package controlplane
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// Context is what an [Ensurer] knows beside the object.
+// Context provides information for an [Ensurer] in addition to the object.
 type Context interface {
 	// Namespace of the Shoot in the seed.
 	Namespace() string
@@ -22,15 +22,15 @@ type Context interface {
 	Cluster(ctx context.Context) (*extension.Cluster, error)
 }
 
-// Ensurer changes objects of a control plane before they are stored. Each method gets the object as it is about to be stored, and the one
-// that is stored, which is nil when the object is created. It changes the first. An error refuses the object. It has to give the same result
-// when it is called with its own result. [NoEnsurer] does nothing, and is to be embedded.
+// Ensurer modifies objects of a control plane before they are stored. Each method modifies wanted, the object that is
+// about to be stored. live is the stored object, or nil if it is being created. An error rejects the object. Methods must
+// be idempotent. Embed [NoEnsurer], whose methods do nothing.
 type Ensurer interface {
 	Workloads
 	Nodes
 }
 
-// Workloads are the methods for what runs in the namespace of the Shoot.
+// Workloads are the methods for objects in the namespace of the Shoot.
 type Workloads interface {
 	// EnsureKubeAPIServerService is called for the Service kube-apiserver, except when gardenlet exposes it by SNI.
 	EnsureKubeAPIServerService(ctx context.Context, c Context, wanted, live *corev1.Service) error
@@ -51,24 +51,24 @@ type Workloads interface {
 	EnsureEtcdStatefulSet(ctx context.Context, c Context, wanted, live *appsv1.StatefulSet) error
 }
 
-// Nodes are the methods for parts of OperatingSystemConfigs. The live ones are nil if the stored object lacks the part.
+// Nodes are the methods for parts of OperatingSystemConfigs. live is nil if the stored object does not have the part.
 type Nodes interface {
-	// EnsureKubeletUnit changes the options of the unit kubelet.service; see [UnitOption].
+	// EnsureKubeletUnit modifies the options of the unit kubelet.service, see [UnitOption].
 	EnsureKubeletUnit(ctx context.Context, c Context, kubeletVersion string, wanted, live []UnitOption) ([]UnitOption, error)
-	// EnsureKubeletConfiguration changes the KubeletConfiguration in the file /var/lib/kubelet/config/kubelet. It is untyped, so that no
-	// field of another version of kubelet is lost.
+	// EnsureKubeletConfiguration modifies the KubeletConfiguration in the file /var/lib/kubelet/config/kubelet. It is
+	// untyped, so that fields of other versions of kubelet are not lost.
 	EnsureKubeletConfiguration(ctx context.Context, c Context, kubeletVersion string, wanted, live *unstructured.Unstructured) error
-	// EnsureKernelSettings changes the content of the file /etc/sysctl.d/99-k8s-general.conf.
+	// EnsureKernelSettings modifies the content of the file /etc/sysctl.d/99-k8s-general.conf.
 	EnsureKernelSettings(ctx context.Context, c Context, wanted, live *string) error
-	// KubeletCloudProviderConfig returns the content of the file /var/lib/kubelet/cloudprovider.conf; empty for none.
+	// KubeletCloudProviderConfig returns the content of the file /var/lib/kubelet/cloudprovider.conf. An empty string means no file.
 	KubeletCloudProviderConfig(ctx context.Context, c Context, kubeletVersion string) (string, error)
-	// EnsureUnits and EnsureFiles change all units and files of the purpose reconcile, EnsureProvisionUnits and EnsureProvisionFiles those
-	// of the purpose provision. See [SetUnit] and [SetFile].
+	// EnsureUnits and EnsureFiles modify all units and files for the purpose reconcile. EnsureProvisionUnits and
+	// EnsureProvisionFiles modify those for the purpose provision. See [SetFile].
 	EnsureUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error
 	EnsureFiles(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.File, live []extensionsv1alpha1.File) error
 	EnsureProvisionUnits(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.Unit, live []extensionsv1alpha1.Unit) error
 	EnsureProvisionFiles(ctx context.Context, c Context, wanted *[]extensionsv1alpha1.File, live []extensionsv1alpha1.File) error
-	// EnsureCRIConfig changes the configuration of the container runtime, for the purpose reconcile.
+	// EnsureCRIConfig modifies the configuration of the container runtime, for the purpose reconcile.
 	EnsureCRIConfig(ctx context.Context, c Context, wanted, live *extensionsv1alpha1.CRIConfig) error
 }
 

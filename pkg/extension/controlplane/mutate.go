@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// prefixVirtualGarden begins the names of the components of the virtual garden.
+	// prefixVirtualGarden is the prefix of the names of components of the virtual garden.
 	prefixVirtualGarden = "virtual-garden-"
 	nameKubeAPIServer   = "kube-apiserver"
-	// labelExposure with the value exposedByGardener says that gardenlet exposes an API server by SNI.
+	// labelExposure with the value exposedByGardener means that gardenlet exposes an API server by SNI.
 	labelExposure     = "core.gardener.cloud/apiserver-exposure"
 	exposedByGardener = "gardener-managed"
 )
 
-// mutator has an ensurer change the objects of requests.
+// mutator calls an ensurer for the objects of requests.
 type mutator struct {
 	ensurer Ensurer
 	reader  client.Reader
 }
 
-// of is the context of a request.
+// of is the [Context] of a request.
 type of struct {
 	namespace string
 	reader    client.Reader
@@ -49,10 +49,10 @@ func (c of) Cluster(ctx context.Context) (*extension.Cluster, error) {
 	return extension.GetCluster(ctx, c.reader, c.namespace)
 }
 
-// change changes an object. Live is the stored one; its zero value if none is stored.
+// change modifies an object. live is the stored object, or the zero value if it is being created.
 type change[T client.Object] func(ctx context.Context, c Context, wanted, live T) error
 
-// changing returns a handler that has objects changed, except for those that are being deleted.
+// changing returns a handler that modifies objects, except those that are being deleted.
 func changing[T client.Object](m mutator, newObject func() T, change change[T]) admission.Handler {
 	return admit.Mutating(newObject, func(ctx context.Context, request *admission.Request, wanted T) error {
 		if wanted.GetDeletionTimestamp() != nil {
@@ -67,7 +67,7 @@ func changing[T client.Object](m mutator, newObject func() T, change change[T]) 
 		}
 		err := change(ctx, of{request.Namespace, m.reader}, wanted, live)
 		if err != nil && !admit.IsRefusal(err) {
-			// The message goes to gardenlet, and from there to the ManagedResource.
+			// gardenlet reports the message in the ManagedResource.
 			return admit.Refuse(http.StatusUnprocessableEntity, "the extension cannot change %s %s/%s: %v",
 				request.Kind.Kind, request.Namespace, wanted.GetName(), err)
 		}
@@ -75,7 +75,7 @@ func changing[T client.Object](m mutator, newObject func() T, change change[T]) 
 	})
 }
 
-// handlers are those of each kind.
+// handlers returns the handlers by kind.
 func (m mutator) handlers() map[schema.GroupKind]admission.Handler {
 	return map[schema.GroupKind]admission.Handler{
 		{Kind: "Service"}:                    changing(m, func() *corev1.Service { return &corev1.Service{} }, m.service),
@@ -89,6 +89,7 @@ func (m mutator) handlers() map[schema.GroupKind]admission.Handler {
 	}
 }
 
+// service calls the method for a Service.
 func (m mutator) service(ctx context.Context, c Context, wanted, live *corev1.Service) error {
 	if component(wanted.Name) != nameKubeAPIServer || wanted.Labels[labelExposure] == exposedByGardener {
 		return nil
@@ -96,9 +97,10 @@ func (m mutator) service(ctx context.Context, c Context, wanted, live *corev1.Se
 	return m.ensurer.EnsureKubeAPIServerService(ctx, c, wanted, live)
 }
 
-// component returns the name of a component without the prefix that it has in the virtual garden.
+// component returns the name of a component without the prefix of the virtual garden.
 func component(name string) string { return strings.TrimPrefix(name, prefixVirtualGarden) }
 
+// deployment calls the method for a Deployment.
 func (m mutator) deployment(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error {
 	switch component(wanted.Name) {
 	case nameKubeAPIServer:
@@ -119,7 +121,7 @@ func (m mutator) deployment(ctx context.Context, c Context, wanted, live *appsv1
 	return nil
 }
 
-// apiServer holds the contract for an API server that gardenlet exposes by SNI: the flags by which it is reached stay.
+// apiServer enforces the contract for API servers that gardenlet exposes by SNI: an ensurer must not change their exposure flags.
 func (m mutator) apiServer(ctx context.Context, c Context, wanted, live *appsv1.Deployment) error {
 	if wanted.Labels[labelExposure] != exposedByGardener {
 		return m.ensurer.EnsureKubeAPIServerDeployment(ctx, c, wanted, live)
@@ -129,12 +131,12 @@ func (m mutator) apiServer(ctx context.Context, c Context, wanted, live *appsv1.
 		return err
 	}
 	if after := exposureFlags(wanted); after != before {
-		return fmt.Errorf("the flags %q of an API server that gardenlet exposes must stay, and became %q", before, after)
+		return fmt.Errorf("the flags %q of an API server that gardenlet exposes must not change, but became %q", before, after)
 	}
 	return nil
 }
 
-// exposureFlags returns the flags by which an API server is reached.
+// exposureFlags returns the flags that determine the address of an API server.
 func exposureFlags(deployment *appsv1.Deployment) string {
 	container := Container(&deployment.Spec.Template.Spec, nameKubeAPIServer)
 	if container == nil {
@@ -151,6 +153,7 @@ func exposureFlags(deployment *appsv1.Deployment) string {
 	return strings.Join(flags, " ")
 }
 
+// statefulSet calls the method for a StatefulSet.
 func (m mutator) statefulSet(ctx context.Context, c Context, wanted, live *appsv1.StatefulSet) error {
 	switch component(wanted.Name) {
 	case "vpn-seed-server":
@@ -161,6 +164,7 @@ func (m mutator) statefulSet(ctx context.Context, c Context, wanted, live *appsv
 	return nil
 }
 
+// etcd calls the method for an Etcd.
 func (m mutator) etcd(ctx context.Context, c Context, wanted, live *druidv1alpha1.Etcd) error {
 	switch component(wanted.Name) {
 	case "etcd-main", "etcd-events":
@@ -169,6 +173,7 @@ func (m mutator) etcd(ctx context.Context, c Context, wanted, live *druidv1alpha
 	return nil
 }
 
+// autoscaler calls the method for a VerticalPodAutoscaler.
 func (m mutator) autoscaler(ctx context.Context, c Context, wanted, live *unstructured.Unstructured) error {
 	if wanted.GetName() == "machine-controller-manager-vpa" {
 		return m.ensurer.EnsureMachineControllerManagerVPA(ctx, c, wanted, live)

@@ -11,7 +11,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// NoEnsurer is an [Ensurer] that changes nothing. Embed it, and implement the methods that the infrastructure needs.
+// NoEnsurer is an [Ensurer] that changes nothing. Embed it and implement the methods that the infrastructure needs.
 type NoEnsurer struct{}
 
 var _ Ensurer = NoEnsurer{}
@@ -89,7 +89,7 @@ func (NoEnsurer) EnsureKubeletConfiguration(_ context.Context, _ Context, _ stri
 // EnsureKernelSettings changes nothing.
 func (NoEnsurer) EnsureKernelSettings(_ context.Context, _ Context, _, _ *string) error { return nil }
 
-// KubeletCloudProviderConfig returns none.
+// KubeletCloudProviderConfig returns no content.
 func (NoEnsurer) KubeletCloudProviderConfig(_ context.Context, _ Context, _ string) (string, error) {
 	return "", nil
 }

@@ -15,7 +15,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// The parts of an OperatingSystemConfig that the contract names.
+// Parts of an OperatingSystemConfig in the contract.
 const (
 	unitKubelet             = "kubelet.service"
 	pathKubeletConfig       = "/var/lib/kubelet/config/kubelet"
@@ -26,6 +26,7 @@ const (
 	encodingPlain, encodingBase64 = "", "b64"
 )
 
+// operatingSystemConfig calls the methods for an OperatingSystemConfig.
 func (m mutator) operatingSystemConfig(ctx context.Context, c Context, wanted, live *extensionsv1alpha1.OperatingSystemConfig) error {
 	if live == nil {
 		live = &extensionsv1alpha1.OperatingSystemConfig{}
@@ -66,7 +67,7 @@ func (m mutator) operatingSystemConfig(ctx context.Context, c Context, wanted, l
 	)
 }
 
-// kubeletVersion returns the version of kubelet on the nodes that a configuration is for: that of their pool, or that of the Shoot.
+// kubeletVersion returns the version of kubelet for a configuration: that of the worker pool, or that of the Shoot.
 func kubeletVersion(ctx context.Context, c Context, config *extensionsv1alpha1.OperatingSystemConfig) (string, error) {
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func kubeletVersion(ctx context.Context, c Context, config *extensionsv1alpha1.O
 	return cluster.Shoot.Spec.Kubernetes.Version, nil
 }
 
-// kubelet has the unit and the configuration of kubelet changed.
+// kubelet calls the methods for the unit and the configuration of kubelet.
 func (m mutator) kubelet(ctx context.Context, c Context, version string, wanted, live *extensionsv1alpha1.OperatingSystemConfig) error {
 	if unit := findUnit(wanted.Spec.Units, unitKubelet); unit != nil && unit.Content != nil {
 		options, err := parseUnit(unit.Content)
@@ -116,7 +117,7 @@ func (m mutator) kubelet(ctx context.Context, c Context, version string, wanted,
 			return err
 		}
 		if equality.Semantic.DeepEqual(unchanged, config) {
-			return nil // the text stays as gardenlet wrote it
+			return nil // retain gardenlet's formatting
 		}
 		text, err := yaml.Marshal(config.Object)
 		if err != nil {
@@ -127,6 +128,7 @@ func (m mutator) kubelet(ctx context.Context, c Context, version string, wanted,
 	})
 }
 
+// parseObject parses an object in YAML. It returns nil for nil.
 func parseObject(text *string) (*unstructured.Unstructured, error) {
 	if text == nil {
 		return nil, nil
@@ -138,7 +140,7 @@ func parseObject(text *string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// changeText has the content of a file changed, if there is one and its content is in the object.
+// changeText calls change for the content of a file, if the file exists and its content is inline.
 func changeText(path string, wanted, live []extensionsv1alpha1.File, change func(wanted, live *string) error) error {
 	file := findFile(wanted, path)
 	if file == nil || file.Content.Inline == nil {

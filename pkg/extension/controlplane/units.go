@@ -10,6 +10,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
+// findUnit returns the unit with a name, or nil.
 func findUnit(units []extensionsv1alpha1.Unit, name string) *extensionsv1alpha1.Unit {
 	at := slices.IndexFunc(units, func(one extensionsv1alpha1.Unit) bool { return one.Name == name })
 	if at < 0 {
@@ -18,6 +19,7 @@ func findUnit(units []extensionsv1alpha1.Unit, name string) *extensionsv1alpha1.
 	return &units[at]
 }
 
+// findFile returns the file with a path, or nil.
 func findFile(files []extensionsv1alpha1.File, path string) *extensionsv1alpha1.File {
 	at := slices.IndexFunc(files, func(one extensionsv1alpha1.File) bool { return one.Path == path })
 	if at < 0 {
@@ -26,7 +28,7 @@ func findFile(files []extensionsv1alpha1.File, path string) *extensionsv1alpha1.
 	return &files[at]
 }
 
-// SetFile adds a file, or replaces the one of its path.
+// SetFile adds a file, or replaces the file with the same path.
 func SetFile(files *[]extensionsv1alpha1.File, one extensionsv1alpha1.File) {
 	if found := findFile(*files, one.Path); found != nil {
 		*found = one
@@ -35,7 +37,7 @@ func SetFile(files *[]extensionsv1alpha1.File, one extensionsv1alpha1.File) {
 	*files = append(*files, one)
 }
 
-// parseUnit returns the options of a unit; none without a content.
+// parseUnit returns the options of a unit, or none if it has no content.
 func parseUnit(content *string) ([]UnitOption, error) {
 	if content == nil {
 		return nil, nil
@@ -51,7 +53,7 @@ func parseUnit(content *string) ([]UnitOption, error) {
 	return options, nil
 }
 
-// renderUnit sets the content of a unit. A unit whose options are the same stays as gardenlet wrote it.
+// renderUnit sets the content of a unit. If the options are unchanged, it retains gardenlet's formatting.
 func renderUnit(of *extensionsv1alpha1.Unit, options []UnitOption) error {
 	before, err := parseUnit(of.Content)
 	if err != nil || slices.Equal(before, options) {
@@ -75,7 +77,7 @@ func SetKubeletFlag(options []UnitOption, flag, value string) []UnitOption {
 	changed := slices.Clone(options)
 	for i, one := range changed {
 		if one.Section == "Service" && one.Name == "ExecStart" {
-			// Gardenlet writes a flag to a line of its own.
+			// gardenlet writes each flag on its own line.
 			lines := strings.Split(one.Value, " \\\n    ")
 			changed[i].Value = strings.Join(SetFlag(lines, flag, value), " \\\n    ")
 		}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Container returns the container of a name; nil if it does not exist.
+// Container returns the container with a name, or nil if it does not exist.
 func Container(spec *corev1.PodSpec, name string) *corev1.Container {
 	at := slices.IndexFunc(spec.Containers, func(one corev1.Container) bool { return one.Name == name })
 	if at < 0 {
@@ -16,7 +16,7 @@ func Container(spec *corev1.PodSpec, name string) *corev1.Container {
 	return &spec.Containers[at]
 }
 
-// SetContainer adds a container, or replaces the one of its name.
+// SetContainer adds a container, or replaces the container with the same name.
 func SetContainer(spec *corev1.PodSpec, one corev1.Container) {
 	if found := Container(spec, one.Name); found != nil {
 		*found = one
@@ -25,7 +25,8 @@ func SetContainer(spec *corev1.PodSpec, one corev1.Container) {
 	spec.Containers = append(spec.Containers, one)
 }
 
-// SetContainerFlag sets a flag of a container, in its arguments if it is there or if the container has any, and in its command otherwise.
+// SetContainerFlag sets a flag of a container. It uses the arguments if they contain the flag or the command does not and
+// there are arguments, otherwise the command.
 func SetContainerFlag(container *corev1.Container, flag, value string) {
 	if hasFlag(container.Args, flag) || !hasFlag(container.Command, flag) && len(container.Args) > 0 {
 		container.Args = SetFlag(container.Args, flag, value)
@@ -42,7 +43,7 @@ func isFlag(argument, flag string) bool {
 	return argument == flag || strings.HasPrefix(argument, flag+"=")
 }
 
-// SetFlag sets a flag, such as --cloud-provider, in a command line: it replaces the one that is there, or adds it.
+// SetFlag sets a flag, such as --cloud-provider, in a command line. It replaces an existing flag.
 func SetFlag(command []string, flag, value string) []string {
 	wanted := flag + "=" + value
 	at := slices.IndexFunc(command, func(one string) bool { return isFlag(one, flag) })
@@ -59,7 +60,7 @@ func RemoveFlag(command []string, flag string) []string {
 	return slices.DeleteFunc(slices.Clone(command), func(one string) bool { return isFlag(one, flag) })
 }
 
-// AddToFlag adds an element to a flag whose value is a list separated by commas, such as --enable-admission-plugins, unless it has it.
+// AddToFlag adds an element to a flag whose value is a comma-separated list, such as --enable-admission-plugins, if it is missing.
 func AddToFlag(command []string, flag, element string) []string {
 	elements := elementsOf(command, flag)
 	if slices.Contains(elements, element) {
@@ -68,7 +69,7 @@ func AddToFlag(command []string, flag, element string) []string {
 	return SetFlag(command, flag, strings.Join(append(elements, element), ","))
 }
 
-// RemoveFromFlag removes an element from such a flag.
+// RemoveFromFlag removes an element from a flag whose value is a comma-separated list.
 func RemoveFromFlag(command []string, flag, element string) []string {
 	elements := elementsOf(command, flag)
 	if !slices.Contains(elements, element) {
@@ -100,7 +101,7 @@ func SetEnv(container *corev1.Container, one corev1.EnvVar) {
 	container.Env[at] = one
 }
 
-// SetVolume adds a volume, or replaces the one of its name.
+// SetVolume adds a volume, or replaces the volume with the same name.
 func SetVolume(spec *corev1.PodSpec, one corev1.Volume) {
 	at := slices.IndexFunc(spec.Volumes, func(other corev1.Volume) bool { return other.Name == one.Name })
 	if at < 0 {
@@ -110,7 +111,7 @@ func SetVolume(spec *corev1.PodSpec, one corev1.Volume) {
 	spec.Volumes[at] = one
 }
 
-// SetVolumeMount adds a mount, or replaces the one at its path.
+// SetVolumeMount adds a mount, or replaces the mount at the same path.
 func SetVolumeMount(container *corev1.Container, one corev1.VolumeMount) {
 	at := slices.IndexFunc(container.VolumeMounts, func(other corev1.VolumeMount) bool { return other.MountPath == one.MountPath })
 	if at < 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// ManagedResource returns a look at a ManagedResource in the namespace of the object.
+// ManagedResource returns a check of a ManagedResource in the namespace of the object.
 func ManagedResource[T extensionsv1alpha1.Object](reader client.Reader, name string) LookFunc[T] {
 	return func(ctx context.Context, object T, _ *extension.Cluster) (Finding, error) {
 		key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
@@ -30,7 +30,7 @@ func ManagedResource[T extensionsv1alpha1.Object](reader client.Reader, name str
 	}
 }
 
-// ofManagedResource returns what the conditions of a ManagedResource say.
+// ofManagedResource returns a finding from the conditions of a ManagedResource.
 func ofManagedResource(mr *resourcesv1alpha1.ManagedResource) Finding {
 	name := client.ObjectKeyFromObject(mr)
 	if mr.Status.ObservedGeneration != mr.Generation {
@@ -51,7 +51,8 @@ func ofManagedResource(mr *resourcesv1alpha1.ManagedResource) Finding {
 			return Progressing(text)
 		}
 	}
-	if condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); condition.Status == resourcesv1alpha1.ConditionTrue {
+	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
+	if condition.Status == resourcesv1alpha1.ConditionTrue {
 		return Progressing(fmt.Sprintf("ManagedResource %s: %s", name, cmp.Or(condition.Message, condition.Reason)))
 	}
 	return Healthy()

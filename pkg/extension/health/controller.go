@@ -29,12 +29,12 @@ import (
 const (
 	fieldManager = "gardener-extension-health"
 	workers      = 5
-	// lookTimeout limits the checks of one object.
+	// lookTimeout limits all checks of one object.
 	lookTimeout = time.Minute
 )
 
-// AddToManager adds the controller that writes the conditions of one kind and type. It writes only what changes, and looks only when
-// something changes, or at [Options.Every].
+// AddToManager adds the controller that writes the conditions of one kind and type. It checks objects on changes and at
+// [Options.Every], and only writes changes.
 func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) error {
 	of := reflect.TypeFor[T]()
 	if of.Kind() != reflect.Pointer {
@@ -52,7 +52,8 @@ func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, options Opti
 	if err != nil {
 		return fmt.Errorf("the scheme does not have %s: %w", of, err)
 	}
-	built, err := controller.New("health-"+extension.ControllerName(gvk.Kind, options.Type), mgr, controller.Options{Reconciler: c, MaxConcurrentReconciles: workers})
+	name := "health-" + extension.ControllerName(gvk.Kind, options.Type)
+	built, err := controller.New(name, mgr, controller.Options{Reconciler: c, MaxConcurrentReconciles: workers})
 	if err != nil {
 		return fmt.Errorf("create the controller of the health of %s: %w", gvk.Kind, err)
 	}
@@ -81,7 +82,7 @@ func (c *controllerOf[T]) newObject() (T, error) {
 	return object, nil
 }
 
-// events lets through what may change the conditions: not the conditions themselves.
+// events passes changes that may affect the conditions. Changes of the conditions themselves do not.
 func (c *controllerOf[T]) events() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -97,7 +98,7 @@ func (c *controllerOf[T]) events() predicate.Predicate {
 	}
 }
 
-// Reconcile writes the conditions of an object.
+// Reconcile checks an object and writes its conditions.
 func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, err := c.newObject()
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, fmt.Errorf("the copy of a %T is not an object", object)
 	}
 	status.Conditions = conditions
-	// The list is written as a whole: another writer must not have changed it.
+	// The patch replaces the whole list, so it must fail if another writer has changed it.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.client.Status().Patch(ctx, object, patch, client.FieldOwner(fieldManager)); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -138,15 +139,16 @@ func (c *controllerOf[T]) Reconcile(ctx context.Context, request reconcile.Reque
 	return again, nil
 }
 
-// undecided reports whether the health of an object does not matter any more, or not yet: an operation is about to begin, whose controller
-// must not find that the object has changed meanwhile. Its next report brings the object back.
+// undecided reports whether the health of an object is not relevant: it is being deleted or migrated, or an operation is
+// about to start. In the latter case, a write could conflict with the controller of the operation. The next status of the
+// operation triggers another check.
 func undecided(object extensionsv1alpha1.Object) bool {
 	last := object.GetExtensionStatus().LastOperation
 	return object.GetDeletionTimestamp() != nil || object.GetAnnotations()[constants.AnnotationGardenerOperation] != "" ||
 		last == nil || last.Type == corev1beta1.LastOperationTypeMigrate
 }
 
-// look makes all checks of an object.
+// look runs all checks of an object.
 func (c *controllerOf[T]) look(ctx context.Context, object T) ([]found, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

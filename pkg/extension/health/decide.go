@@ -10,10 +10,10 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// defaultThreshold is how long something may progress before it counts as unhealthy.
+// defaultThreshold is the default time after which Progressing becomes False.
 const defaultThreshold = 5 * time.Minute
 
-// found is what a check found, or why it could not be made.
+// found is the result of a check, or an error if it could not run.
 type found struct {
 	condition corev1beta1.ConditionType
 	finding   Finding
@@ -21,7 +21,7 @@ type found struct {
 	err       error
 }
 
-// severity orders findings: the worst one decides.
+// severity orders results. The worst one determines the condition.
 func (f found) severity() int {
 	switch {
 	case f.err == nil && f.finding.Status == corev1beta1.ConditionTrue:
@@ -34,9 +34,11 @@ func (f found) severity() int {
 	return 3
 }
 
-// conclude returns the conditions of an object, and when they change though nothing is seen to change; zero for never. Conditions of others are
-// kept. Times move only with what they belong to.
-func conclude(before []corev1beta1.Condition, all []found, obsolete []corev1beta1.ConditionType, now time.Time) (after []corev1beta1.Condition, next time.Time) {
+// conclude returns the conditions of an object, and when they change without an event. A zero time means never. It
+// retains conditions of others. Timestamps change only with their content.
+func conclude(
+	before []corev1beta1.Condition, all []found, obsolete []corev1beta1.ConditionType, now time.Time,
+) (after []corev1beta1.Condition, next time.Time) {
 	byCondition := map[corev1beta1.ConditionType][]found{}
 	for _, one := range all {
 		byCondition[one.condition] = append(byCondition[one.condition], one)
@@ -58,12 +60,13 @@ func conclude(before []corev1beta1.Condition, all []found, obsolete []corev1beta
 	return after, next
 }
 
-// conditionOf returns a condition from what its checks found, and until when it may be Progressing.
+// conditionOf returns a condition from the results of its checks, and until when it may be Progressing.
 func conditionOf(before corev1beta1.Condition, all []found, now time.Time) (corev1beta1.Condition, time.Time) {
 	worst := slices.MaxFunc(all, func(a, b found) int { return cmp.Compare(a.severity(), b.severity()) })
 	wanted := corev1beta1.Condition{Type: before.Type}
 	if worst.err != nil {
-		wanted.Status, wanted.Reason, wanted.Message = corev1beta1.ConditionUnknown, ReasonError, "The check could not be made: "+worst.err.Error()
+		wanted.Status, wanted.Reason = corev1beta1.ConditionUnknown, ReasonError
+		wanted.Message = "The check could not be run: " + worst.err.Error()
 		return wanted, time.Time{}
 	}
 	wanted.Status, wanted.Message, wanted.Codes = worst.finding.Status, messageOf(all, worst), codesOf(all, worst)
@@ -78,7 +81,7 @@ func conditionOf(before corev1beta1.Condition, all []found, now time.Time) (core
 		case corev1beta1.ConditionProgressing:
 			until = before.LastTransitionTime.Add(cmp.Or(worst.threshold, defaultThreshold))
 		case corev1beta1.ConditionFalse:
-			until = time.Time{} // what has failed does not begin again
+			until = time.Time{} // a failure does not become Progressing again
 		}
 		if now.Before(until) {
 			wanted.Reason = ReasonProgressing
@@ -89,7 +92,7 @@ func conditionOf(before corev1beta1.Condition, all []found, now time.Time) (core
 	return wanted, time.Time{}
 }
 
-// messageOf joins the messages of the findings that are as bad as the worst.
+// messageOf joins the messages of the results that are as bad as the worst.
 func messageOf(all []found, worst found) string {
 	var texts []string
 	for _, one := range all {
@@ -100,6 +103,7 @@ func messageOf(all []found, worst found) string {
 	return strings.Join(texts, " ")
 }
 
+// codesOf joins the codes of the results that are as bad as the worst.
 func codesOf(all []found, worst found) []corev1beta1.ErrorCode {
 	var codes []corev1beta1.ErrorCode
 	for _, one := range all {
@@ -111,7 +115,7 @@ func codesOf(all []found, worst found) []corev1beta1.ErrorCode {
 	return slices.Compact(codes)
 }
 
-// keepTimes gives a condition the times of the one before, as far as these are about the same.
+// keepTimes copies the timestamps of the previous condition whose content is unchanged.
 func keepTimes(before, wanted corev1beta1.Condition, now time.Time) corev1beta1.Condition {
 	if before.LastTransitionTime.IsZero() {
 		return corev1beta1.KeepTimes(nil, wanted, now)

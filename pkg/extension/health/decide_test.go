@@ -15,7 +15,7 @@ var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func finding(of Finding) found { return found{condition: ControlPlaneHealthy, finding: of} }
 
-// before returns a condition that has had a status for a time.
+// before returns a condition that has had a status for some time.
 func before(status corev1beta1.ConditionStatus, ago time.Duration) []corev1beta1.Condition {
 	since := metav1.NewTime(now.Add(-ago))
 	return []corev1beta1.Condition{{Type: "Other", Status: corev1beta1.ConditionTrue}, {Type: ControlPlaneHealthy, Status: status, LastTransitionTime: since, LastUpdateTime: since}}
@@ -34,7 +34,7 @@ func TestConclude(t *testing.T) {
 		"healthy":              {nil, []found{finding(Healthy()), finding(Healthy())}, corev1beta1.ConditionTrue, ReasonSuccessful, "All health checks are successful.", time.Time{}},
 		"one is not":           {nil, []found{finding(Healthy()), finding(Unhealthy("A is down."))}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down.", time.Time{}},
 		"two are not":          {nil, []found{finding(Unhealthy("A is down.")), finding(Progressing("C starts.")), finding(Unhealthy("B is down."))}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down. B is down.", time.Time{}},
-		"unknown":              {nil, []found{finding(Healthy()), broken}, corev1beta1.ConditionUnknown, ReasonError, "The check could not be made: no connection", time.Time{}},
+		"unknown":              {nil, []found{finding(Healthy()), broken}, corev1beta1.ConditionUnknown, ReasonError, "The check could not be run: no connection", time.Time{}},
 		"worse than unknown":   {nil, []found{finding(Unhealthy("A is down.")), broken}, corev1beta1.ConditionFalse, ReasonUnsuccessful, "A is down.", time.Time{}},
 		"begins to progress":   {before(corev1beta1.ConditionTrue, time.Hour), []found{finding(Progressing("C starts."))}, corev1beta1.ConditionProgressing, ReasonProgressing, "C starts.", now.Add(5 * time.Minute)},
 		"progresses":           {before(corev1beta1.ConditionProgressing, time.Minute), []found{finding(Progressing("C starts."))}, corev1beta1.ConditionProgressing, ReasonProgressing, "C starts.", now.Add(4 * time.Minute)},
@@ -55,19 +55,20 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestTimesMoveWithTheirContent: the same findings write nothing.
+// TestTimesMoveWithTheirContent checks that the times of a condition change only with its content, so that unchanged findings
+// write nothing.
 func TestTimesMoveWithTheirContent(t *testing.T) {
 	first, _ := conclude(nil, []found{finding(Unhealthy("A is down."))}, nil, now)
 	same, _ := conclude(first, []found{finding(Unhealthy("A is down."))}, nil, now.Add(time.Minute))
 	if !same[0].LastUpdateTime.Equal(&first[0].LastUpdateTime) || !same[0].LastTransitionTime.Equal(&first[0].LastTransitionTime) {
-		t.Errorf("the times of %+v have moved", same[0])
+		t.Errorf("the times of %+v have changed", same[0])
 	}
 	other, _ := conclude(first, []found{finding(Unhealthy("B is down."))}, nil, now.Add(time.Minute))
 	if other[0].LastUpdateTime.Equal(&first[0].LastUpdateTime) || !other[0].LastTransitionTime.Equal(&first[0].LastTransitionTime) {
 		t.Errorf("the times of %+v are wrong", other[0])
 	}
 	if left, _ := conclude(first, nil, []corev1beta1.ConditionType{ControlPlaneHealthy}, now); len(left) > 0 {
-		t.Errorf("an obsolete condition is left: %+v", left)
+		t.Errorf("an obsolete condition remains: %+v", left)
 	}
 }
 

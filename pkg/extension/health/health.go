@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// The conditions that gardenlet merges into those of the Shoot.
+// Conditions that gardenlet merges into those of the Shoot.
 const (
 	SystemComponentsHealthy        corev1beta1.ConditionType = "SystemComponentsHealthy"
 	EveryNodeReady                 corev1beta1.ConditionType = "EveryNodeReady"
@@ -21,69 +21,68 @@ const (
 	ObservabilityComponentsHealthy corev1beta1.ConditionType = "ObservabilityComponentsHealthy"
 )
 
-// The reasons of conditions, as Gardener's.
+// Reasons of conditions, which are Gardener's.
 const (
-	// ReasonSuccessful goes with True: all checks have found that what they look at is healthy, or the Shoot is hibernated.
+	// ReasonSuccessful is the reason for True: all checks are healthy, or the Shoot is hibernated.
 	ReasonSuccessful = "HealthCheckSuccessful"
-	// ReasonUnsuccessful goes with False.
+	// ReasonUnsuccessful is the reason for False.
 	ReasonUnsuccessful = "HealthCheckUnsuccessful"
-	// ReasonProgressing goes with Progressing.
+	// ReasonProgressing is the reason for Progressing.
 	ReasonProgressing = "HealthCheckProgressing"
-	// ReasonError goes with Unknown: a check could not be made.
+	// ReasonError is the reason for Unknown: a check could not run.
 	ReasonError = "ConditionCheckError"
 )
 
-// Finding is what a check has found.
+// Finding is the result of a check.
 type Finding struct {
-	// Status is True, False, or Progressing: what is not healthy now, but may become so within the threshold of the check.
+	// Status is True, False, or Progressing, which means unhealthy but possibly healthy again within the threshold of the check.
 	Status corev1beta1.ConditionStatus
-	// Message says what is not healthy, as a sentence.
+	// Message describes the problem as a sentence.
 	Message string
-	// Codes of what is not healthy.
+	// Codes of the problem.
 	Codes []corev1beta1.ErrorCode
 }
 
-// Healthy returns that all is well.
+// Healthy returns a finding without a problem.
 func Healthy() Finding { return Finding{Status: corev1beta1.ConditionTrue} }
 
-// Unhealthy returns that something is not.
+// Unhealthy returns a finding with a problem.
 func Unhealthy(message string, codes ...corev1beta1.ErrorCode) Finding {
 	return Finding{Status: corev1beta1.ConditionFalse, Message: message, Codes: codes}
 }
 
-// Progressing returns that something is not well, but may become so.
+// Progressing returns a finding with a problem that may resolve itself.
 func Progressing(message string) Finding {
 	return Finding{Status: corev1beta1.ConditionProgressing, Message: message}
 }
 
-// LookFunc looks at one thing of an object. It reads caches.
+// LookFunc checks one aspect of an object. It reads from caches.
 type LookFunc[T extensionsv1alpha1.Object] func(ctx context.Context, object T, cluster *extension.Cluster) (Finding, error)
 
-// Check looks at one thing. An error makes the condition Unknown.
+// Check is a health check. An error makes the condition Unknown.
 type Check[T extensionsv1alpha1.Object] struct {
-	// Condition that the check contributes to: the worst finding of its checks decides.
+	// Condition to which the check contributes. The worst finding of its checks determines it.
 	Condition corev1beta1.ConditionType
-	// Look looks.
+	// Look runs the check.
 	Look LookFunc[T]
-	// ProgressingThreshold is after how long Progressing becomes False; 0 for 5 minutes.
+	// ProgressingThreshold is the time after which Progressing becomes False. It defaults to 5 minutes.
 	ProgressingThreshold time.Duration
-	// WhileHibernated has the check made for a hibernated Shoot, too. Otherwise it is healthy then.
+	// WhileHibernated also runs the check for a hibernated Shoot. Otherwise it is healthy then.
 	WhileHibernated bool
 }
 
-// Options of a controller.
+// Options are the options of a controller.
 type Options[T extensionsv1alpha1.Object] struct {
 	// Type and Classes as in [extension.Options].
 	Type    string
 	Classes []extensionsv1alpha1.ExtensionClass
 	Checks  []Check[T]
-	// Obsolete are conditions that an older version of the extension reported, and that are removed.
+	// Obsolete are conditions of an older version of the extension, which are removed.
 	Obsolete []corev1beta1.ConditionType
-	// Sources have objects looked at when what is checked changes. An object is also looked at when its generation or its last operation
-	// changes.
+	// Sources trigger checks of objects. Changes of an object's generation or last operation also trigger them.
 	Sources []source.Source
-	// Every is how often each object is looked at beside that; 0 for never.
+	// Every is the additional interval of checks of each object. 0 disables it.
 	Every time.Duration
-	// Clock; nil for that of the machine.
+	// Clock defaults to the real clock if it is nil.
 	Clock clock.PassiveClock
 }

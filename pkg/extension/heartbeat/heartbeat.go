@@ -1,4 +1,4 @@
-// Package heartbeat renews the Lease by which gardenlet knows that an extension lives, and that the conditions that it reports are current.
+// Package heartbeat renews the Lease with which gardenlet detects that an extension is alive and that its reported conditions are current.
 package heartbeat
 
 import (
@@ -23,29 +23,31 @@ const (
 	LeaseName = "gardener-extension-heartbeat"
 	// DefaultPeriod is the time between two renewals.
 	DefaultPeriod = 30 * time.Second
-	// retry is the time after a failure.
+	// retry is the delay after a failure.
 	retry = 2 * time.Second
 )
 
-// Options of a heartbeat.
+// Options are the options of a heartbeat.
 type Options struct {
 	// Name of the extension, which holds the Lease.
 	Name string
 	// Namespace of the extension.
 	Namespace string
-	// Period is the time between two renewals; 0 for [DefaultPeriod].
+	// Period is the time between two renewals. It defaults to [DefaultPeriod].
 	Period time.Duration
-	// Clock; nil for that of the machine.
+	// Clock defaults to the real clock if it is nil.
 	Clock clock.Clock
 }
 
-// AddToManager has the leader renew the Lease. The process needs the rights to get, create and update Leases in its namespace.
+// AddToManager makes the leader renew the Lease. The process needs permission to get, create and update Leases in its namespace.
 func AddToManager(mgr manager.Manager, options Options) error {
 	if options.Name == "" || options.Namespace == "" {
 		return errors.New("the options of the heartbeat need a name and a namespace")
 	}
-	// The Lease is read once, and then known from its own renewals: a cache would show it again each time.
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	// The Lease is read once and later known from its own renewals. A cache would receive each renewal as an event.
+	direct, err := client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+	})
 	if err != nil {
 		return fmt.Errorf("create a client for the heartbeat: %w", err)
 	}
@@ -60,11 +62,11 @@ func AddToManager(mgr manager.Manager, options Options) error {
 type heart struct {
 	Options
 	client client.Client
-	// lease is the one that was written last; nil if that is not known.
+	// lease is the Lease that was last written, or nil if it is not known.
 	lease *coordinationv1.Lease
 }
 
-// NeedLeaderElection returns true: one replica renews the Lease.
+// NeedLeaderElection returns true, because only the leader renews the Lease.
 func (h *heart) NeedLeaderElection() bool { return true }
 
 // Start renews the Lease until the context ends.

@@ -16,7 +16,8 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// TestBeat: the Lease is created, renewed by one request, taken over, and created once more when it was deleted by hand.
+// TestBeat checks that the Lease is created, renewed with one request, taken over, and created again after it was deleted
+// manually.
 func TestBeat(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
@@ -52,19 +53,19 @@ func TestBeat(t *testing.T) {
 	clock.Step(DefaultPeriod)
 	requests = 0
 	beats()
-	if requests != 2 { // the renewal, and the look of this test
+	if requests != 2 { // the renewal, and the read of this test
 		t.Errorf("%d requests, want 2", requests)
 	}
 	(&heart{Options: h.Options, client: c}).beatOnce(t)
 	if err := h.beat(t.Context()); !apierrors.IsConflict(err) {
-		t.Errorf("a Lease that another process has renewed: %v", err)
+		t.Errorf("for a Lease that another process has renewed: %v", err)
 	}
 	beats()
 	if err := c.Delete(t.Context(), h.lease.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.beat(t.Context()); !apierrors.IsNotFound(err) {
-		t.Errorf("a Lease that was deleted: %v", err)
+		t.Errorf("for a deleted Lease: %v", err)
 	}
 	beats()
 }

@@ -21,12 +21,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Validate says what is wrong with an object. Live is the stored one; its zero value if none is stored. It calls no other system, since
-// objects could not be written while that is down: see [github.com/trellis-k8s/trellis/pkg/extension.ConfigValidator].
+// Validate returns the errors of an object. live is the stored object, or the zero value if it is being created. It must
+// not call other systems, because objects could not be written during their outages. Use
+// [github.com/trellis-k8s/trellis/pkg/extension.ConfigValidator] instead.
 type Validate[T client.Object] func(ctx context.Context, wanted, live T) field.ErrorList
 
-// Handler returns the handler of a webhook that validates objects of a kind. What is being deleted is allowed: it must be possible to delete
-// an object that a newer version would refuse. An object whose generation is that of the stored one is allowed, too.
+// Handler returns the handler of a webhook that validates objects of a kind. It admits objects that are being deleted,
+// because it must be possible to delete an object that a newer version would reject. It also admits updates that do not
+// change the generation.
 func Handler[T client.Object](newObject func() T, validate Validate[T]) http.Handler {
 	return &admission.Webhook{Handler: admit.Validating(func(ctx context.Context, request *admission.Request) error {
 		if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update || request.SubResource != "" {
@@ -60,7 +62,7 @@ func decode[T client.Object](newObject func() T, raw []byte) (T, error) {
 	return object, nil
 }
 
-// refusal returns the answer for errors; nil for none.
+// refusal returns the response for errors, or nil if there are none.
 func refusal(request *admission.Request, name string, all field.ErrorList) error {
 	if len(all) == 0 {
 		return nil
@@ -69,7 +71,7 @@ func refusal(request *admission.Request, name string, all field.ErrorList) error
 	return admit.RefuseWith(apierrors.NewInvalid(kind, name, all).Status())
 }
 
-// prefixes are those of the labels that gardener puts on objects for the extensions that they use, by the kind of extension.
+// prefixes are the prefixes of the labels that gardener sets on objects for the extensions that they use, by kind of extension.
 var prefixes = map[string]string{
 	"Infrastructure": constants.LabelPrefixProviderExtension, "ControlPlane": constants.LabelPrefixProviderExtension,
 	"Worker": constants.LabelPrefixProviderExtension, "Bastion": constants.LabelPrefixProviderExtension,
@@ -80,8 +82,8 @@ var prefixes = map[string]string{
 	"SelfHostedShootExposure": constants.LabelPrefixSelfHostedShootExposureExtension,
 }
 
-// ObjectSelector selects the Shoots, Seeds, CloudProfiles, WorkloadIdentities and so on that use an extension of a kind and type. Guideline:
-// webhooks of admission are called only for objects that use the extension.
+// ObjectSelector selects the Shoots, Seeds, CloudProfiles, WorkloadIdentities and so on that use an extension of a kind
+// and type. Guideline: admission webhooks are only called for objects that use the extension.
 func ObjectSelector(kind, ofType string) (*metav1.LabelSelector, error) {
 	prefix, known := prefixes[kind]
 	if !known {
@@ -90,12 +92,15 @@ func ObjectSelector(kind, ofType string) (*metav1.LabelSelector, error) {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{prefix + ofType: "true"}}, nil
 }
 
-// MatchConditions restrict a webhook to objects of a type whose spec is new or changes, and that are not being deleted. They need no labels, which
-// not every API server sets, and an outage of the webhook refuses only such writes. The path leads to the field with the type, as in
-// "spec.provider.type".
+// MatchConditions restrict a webhook to objects of a type that are created or whose spec changes, and that are not being
+// deleted. They do not need labels, which not every API server sets. An outage of the webhook only affects such writes.
+// path is the path of the field with the type, for example "spec.provider.type".
 func MatchConditions(path, ofType string) []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
-		{Name: "uses-extension", Expression: fmt.Sprintf(`object.?%s.orValue("") == %s`, strings.ReplaceAll(path, ".", ".?"), strconv.Quote(ofType))},
+		{
+			Name:       "uses-extension",
+			Expression: fmt.Sprintf(`object.?%s.orValue("") == %s`, strings.ReplaceAll(path, ".", ".?"), strconv.Quote(ofType)),
+		},
 		{Name: "spec-changes", Expression: "oldObject == null || object.spec != oldObject.spec"},
 		{Name: "stays", Expression: "!has(object.metadata.deletionTimestamp)"},
 	}

@@ -1,6 +1,6 @@
-// Package validation has what an admission component of an extension needs to follow Gardener's guidelines for validation: see
-// docs/writing-extensions.md. Each guideline has a function here, except for one: what has to be asked of the infrastructure is checked by the
-// controller and not by admission, as an [github.com/trellis-k8s/trellis/pkg/extension.ConfigValidator].
+// Package validation contains functions for admission components of extensions that follow Gardener's guidelines for
+// validation, see docs/writing-extensions.md. Each guideline has a function here, with one exception: the controller, not
+// admission, validates against the infrastructure, with a [github.com/trellis-k8s/trellis/pkg/extension.ConfigValidator].
 package validation
 
 import (
@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxConfig is the most that a configuration of users may have, in bytes.
+// maxConfig limits the size of users' configurations, in bytes.
 const maxConfig = 1 << 20
 
-// Decoder decodes configurations of users, in any version that a scheme has, into one version. Guidelines: decode in admission and in the
-// controller, to the internal types, so that both work whatever version users have written; and decode strictly.
+// Decoder decodes users' configurations from any version of a scheme into one version. Guidelines: decode to the internal
+// types in admission and in the controller, so that both support all versions, and decode strictly.
 type Decoder struct {
 	decoder runtime.Decoder
 }
 
-// NewDecoder returns a decoder into a version of a scheme: that of the internal types, or the only version.
+// NewDecoder returns a decoder into a version of a scheme: the version of the internal types, or the only version.
 func NewDecoder(scheme *runtime.Scheme, into schema.GroupVersion) *Decoder {
 	return &Decoder{decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(into)}
 }
 
-// Decode decodes a configuration. Unknown and duplicate fields are errors. A configuration that is missing is an error, too: whether one is
-// needed is decided before.
+// Decode decodes a configuration. Unknown and duplicate fields are errors. A missing configuration is also an error, so
+// call it only if one is required.
 func (d *Decoder) Decode(raw *runtime.RawExtension, into runtime.Object, path *field.Path) field.ErrorList {
 	switch {
 	case raw == nil || len(bytes.TrimSpace(raw.Raw)) == 0:

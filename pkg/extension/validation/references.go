@@ -14,16 +14,18 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// The kinds that a Shoot may refer to.
+// Kinds to which a Shoot may refer.
 const (
 	KindSecret           = "Secret"
 	KindConfigMap        = "ConfigMap"
 	KindWorkloadIdentity = "WorkloadIdentity"
 )
 
-// Reference returns what a name in a configuration refers to: an entry of spec.resources of the Shoot, of one of some kinds. Guideline: only
-// Secrets, ConfigMaps and WorkloadIdentities can be referred to.
-func Reference(shoot *corev1beta1.Shoot, name string, path *field.Path, kinds ...string) (*autoscalingv1.CrossVersionObjectReference, field.ErrorList) {
+// Reference returns the object to which a name in a configuration refers: an entry of spec.resources of the Shoot with
+// one of the kinds. Guideline: only Secrets, ConfigMaps and WorkloadIdentities can be referenced.
+func Reference(
+	shoot *corev1beta1.Shoot, name string, path *field.Path, kinds ...string,
+) (*autoscalingv1.CrossVersionObjectReference, field.ErrorList) {
 	at := slices.IndexFunc(shoot.Spec.Resources, func(one corev1beta1.NamedResourceReference) bool { return one.Name == name })
 	if at < 0 {
 		return nil, field.ErrorList{field.NotFound(path, name)}
@@ -35,26 +37,28 @@ func Reference(shoot *corev1beta1.Shoot, name string, path *field.Path, kinds ..
 			allowed = append(allowed, kind)
 		}
 	}
-	wanted := map[string]string{KindSecret: "v1", KindConfigMap: "v1", KindWorkloadIdentity: securityv1alpha1.SchemeGroupVersion.String()}
+	wanted := map[string]string{
+		KindSecret: "v1", KindConfigMap: "v1", KindWorkloadIdentity: securityv1alpha1.SchemeGroupVersion.String(),
+	}
 	if !slices.Contains(allowed, ref.Kind) || ref.APIVersion != wanted[ref.Kind] {
 		return nil, field.ErrorList{field.NotSupported(path, ref.APIVersion+" "+ref.Kind, allowed)}
 	}
 	return &ref, nil
 }
 
-// Key is a key that a Secret or ConfigMap has to have.
+// Key is a required key of a Secret or ConfigMap.
 type Key struct {
 	Name string
-	// Check says what is wrong with the value; nil if any one is right. Its text must not repeat the value, which may be a secret.
+	// Check returns an error if the value is invalid. nil accepts any value. The error must not contain the value, which may be confidential.
 	Check func(value []byte) error
 }
 
-// SecretKeys checks the data of a Secret. Guideline: the keys that are needed are there, and have the format that is expected.
+// SecretKeys validates the data of a Secret. Guideline: check that required keys exist and have the expected format.
 func SecretKeys(secret *corev1.Secret, path *field.Path, keys ...Key) field.ErrorList {
 	return checkKeys(func(key string) ([]byte, bool) { value, has := secret.Data[key]; return value, has }, path, keys)
 }
 
-// ConfigMapKeys checks the data of a ConfigMap, as [SecretKeys] does.
+// ConfigMapKeys validates the data of a ConfigMap like [SecretKeys].
 func ConfigMapKeys(config *corev1.ConfigMap, path *field.Path, keys ...Key) field.ErrorList {
 	return checkKeys(func(key string) ([]byte, bool) {
 		if value, has := config.Data[key]; has {
@@ -83,8 +87,8 @@ func checkKeys(get func(string) ([]byte, bool), path *field.Path, keys []Key) fi
 	return all
 }
 
-// Immutable checks that a Secret or ConfigMap cannot change. Guideline: where admission does not see changes of what is referred to, it has to
-// be immutable.
+// Immutable checks that a Secret or ConfigMap is immutable. Guideline: referenced objects must be immutable if admission
+// does not see their changes.
 func Immutable(object client.Object, path *field.Path) field.ErrorList {
 	var immutable *bool
 	switch object := object.(type) {
@@ -96,14 +100,18 @@ func Immutable(object client.Object, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.InternalError(path, fmt.Errorf("a %T is neither a Secret nor a ConfigMap", object))}
 	}
 	if immutable == nil || !*immutable {
-		return field.ErrorList{field.Invalid(path, object.GetName(), "must be immutable: set immutable to true, and refer to another object to change it")}
+		return field.ErrorList{field.Invalid(path, object.GetName(),
+			"must be immutable: set immutable to true, and refer to another object to change it")}
 	}
 	return nil
 }
 
-// UsedBy returns the names of the Shoots in the namespace of a Secret, ConfigMap or WorkloadIdentity that refer to it and use an extension.
-// Guideline: where what is referred to may change, admission checks a change if it is in use. The reader should be a cache of Shoots.
-func UsedBy(ctx context.Context, reader client.Reader, kind string, object client.Object, uses func(*corev1beta1.Shoot) bool) ([]string, error) {
+// UsedBy returns the names of the Shoots that refer to a Secret, ConfigMap or WorkloadIdentity in their namespace and use
+// an extension. Guideline: if referenced objects may change, admission validates changes of objects in use. The reader
+// should be a cache of Shoots.
+func UsedBy(
+	ctx context.Context, reader client.Reader, kind string, object client.Object, uses func(*corev1beta1.Shoot) bool,
+) ([]string, error) {
 	var shoots corev1beta1.ShootList
 	if err := reader.List(ctx, &shoots, client.InNamespace(object.GetNamespace())); err != nil {
 		return nil, fmt.Errorf("list the Shoots in namespace %s: %w", object.GetNamespace(), err)
@@ -121,12 +129,12 @@ func UsedBy(ctx context.Context, reader client.Reader, kind string, object clien
 	return names, nil
 }
 
-// UsesProvider returns whether a Shoot has an infrastructure of a type.
+// UsesProvider returns a function that reports whether a Shoot has an infrastructure of a type.
 func UsesProvider(ofType string) func(*corev1beta1.Shoot) bool {
 	return func(shoot *corev1beta1.Shoot) bool { return shoot.Spec.Provider.Type == ofType }
 }
 
-// UsesExtension returns whether a Shoot has an Extension of a type.
+// UsesExtension returns a function that reports whether a Shoot has an Extension of a type.
 func UsesExtension(ofType string) func(*corev1beta1.Shoot) bool {
 	return func(shoot *corev1beta1.Shoot) bool {
 		return slices.ContainsFunc(shoot.Spec.Extensions, func(one corev1beta1.Extension) bool {

@@ -22,7 +22,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// config is a configuration of users, in two versions.
+// config is a configuration of users in two versions.
 type (
 	config struct {
 		metav1.TypeMeta
@@ -74,7 +74,7 @@ func newDecoder(t *testing.T) *Decoder {
 	return NewDecoder(scheme, internal)
 }
 
-// TestConfigurationsAreDecodedToTheInternalType: whatever version users have written.
+// TestConfigurationsAreDecodedToTheInternalType checks that for every version that users may write.
 func TestConfigurationsAreDecodedToTheInternalType(t *testing.T) {
 	decoder := newDecoder(t)
 	for _, text := range []string{`{"apiVersion":"cloud.example.org/v1","kind":"Config","zone":"a"}`, `{"apiVersion":"cloud.example.org/v2","kind":"Config","location":"a"}`} {
@@ -85,7 +85,7 @@ func TestConfigurationsAreDecodedToTheInternalType(t *testing.T) {
 	}
 }
 
-// TestConfigurationsAreDecodedStrictly: unknown and duplicate fields are errors, and so is what is missing or too large.
+// TestConfigurationsAreDecodedStrictly checks that unknown, duplicate, missing and too large fields are errors.
 func TestConfigurationsAreDecodedStrictly(t *testing.T) {
 	decoder := newDecoder(t)
 	for want, raw := range map[string]*runtime.RawExtension{
@@ -109,7 +109,7 @@ func shootWith(kind, version string) *corev1beta1.Shoot {
 	return shoot
 }
 
-// TestReferencesAreOfKindsThatAreAllowed: Secrets, ConfigMaps and WorkloadIdentities.
+// TestReferencesAreOfKindsThatAreAllowed checks that only Secrets, ConfigMaps and WorkloadIdentities can be referenced.
 func TestReferencesAreOfKindsThatAreAllowed(t *testing.T) {
 	path := field.NewPath("spec")
 	for _, test := range []struct {
@@ -126,11 +126,11 @@ func TestReferencesAreOfKindsThatAreAllowed(t *testing.T) {
 		}
 	}
 	if _, all := Reference(shootWith(KindSecret, "v1"), "other", path); len(all) != 1 || all[0].Type != field.ErrorTypeNotFound {
-		t.Errorf("a name that the Shoot does not have: %v", all)
+		t.Errorf("for a name that the Shoot does not have: %v", all)
 	}
 }
 
-// TestDataOfReferencesAreChecked: keys are there, and have their format; no value is repeated.
+// TestDataOfReferencesAreChecked checks that keys exist and have the right format, and that errors do not repeat values.
 func TestDataOfReferencesAreChecked(t *testing.T) {
 	keys := []Key{{Name: "user"}, {Name: "password", Check: func(value []byte) error {
 		if len(value) < 8 {
@@ -148,17 +148,17 @@ func TestDataOfReferencesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReferencesAreImmutable: where changes are not seen.
+// TestReferencesAreImmutable checks that referenced objects must be immutable where changes would not be noticed.
 func TestReferencesAreImmutable(t *testing.T) {
 	if all := Immutable(&corev1.Secret{Immutable: ptr.To(true)}, field.NewPath("spec")); len(all) > 0 {
 		t.Error(all)
 	}
 	if all := Immutable(&corev1.ConfigMap{}, field.NewPath("spec")); len(all) != 1 {
-		t.Errorf("a ConfigMap that can change: %v", all)
+		t.Errorf("for a mutable ConfigMap: %v", all)
 	}
 }
 
-// TestChangesOfReferencesInUseAreSeen: by the Shoots that refer to an object and use the extension.
+// TestChangesOfReferencesInUseAreSeen checks that the Shoots that refer to an object and use the extension are found.
 func TestChangesOfReferencesInUseAreSeen(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1beta1.AddToScheme(scheme); err != nil {
@@ -176,7 +176,7 @@ func TestChangesOfReferencesInUseAreSeen(t *testing.T) {
 	}
 }
 
-// TestWebhooksSelectWhatUsesTheExtension: by the label that gardener puts on it.
+// TestWebhooksSelectWhatUsesTheExtension checks that webhooks select objects by the label that gardener sets.
 func TestWebhooksSelectWhatUsesTheExtension(t *testing.T) {
 	for kind, label := range map[string]string{"Infrastructure": "provider.extensions.gardener.cloud/a", "Extension": "extensions.extensions.gardener.cloud/a"} {
 		selector, err := ObjectSelector(kind, "a")
@@ -185,11 +185,12 @@ func TestWebhooksSelectWhatUsesTheExtension(t *testing.T) {
 		}
 	}
 	if _, err := ObjectSelector("Cluster", "a"); err == nil {
-		t.Error("a kind that no extension answers is selected")
+		t.Error("got a selector for a kind that no extension handles")
 	}
 }
 
-// TestWebhooksAreCalledForChangesOfWhatUsesTheExtension: by what is in the object. TestAdmission in test/apiserver evaluates the expressions.
+// TestWebhooksAreCalledForChangesOfWhatUsesTheExtension checks the match conditions. TestAdmission in test/apiserver evaluates
+// the expressions.
 func TestWebhooksAreCalledForChangesOfWhatUsesTheExtension(t *testing.T) {
 	conditions := MatchConditions("spec.provider.type", "a")
 	if len(conditions) != 3 || conditions[0].Expression != `object.?spec.?provider.?type.orValue("") == "a"` {
@@ -197,7 +198,7 @@ func TestWebhooksAreCalledForChangesOfWhatUsesTheExtension(t *testing.T) {
 	}
 }
 
-// TestHandler: what is wrong is refused with its fields; what goes, and what did not change, is let through.
+// TestHandler checks that an invalid object is refused with its fields, and that an unchanged or deleted object is allowed.
 func TestHandler(t *testing.T) {
 	handler := Handler(func() *corev1beta1.Shoot { return &corev1beta1.Shoot{} }, func(_ context.Context, wanted, live *corev1beta1.Shoot) field.ErrorList {
 		if live != nil && live.Spec.Region == wanted.Spec.Region {

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// check returns what is wrong with webhooks.
+// check returns an error if webhooks are invalid.
 func check(webhooks []Webhook) error {
 	names := map[string]bool{}
 	for _, one := range webhooks {
@@ -29,17 +29,25 @@ func check(webhooks []Webhook) error {
 	return nil
 }
 
-// configurations returns those of a target, of both kinds: one without webhooks has to go.
-func configurations(webhooks []Webhook, options Options, target Target, bundle []byte) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+// configurations returns the configurations of a target, of both kinds. Configurations without webhooks must be deleted.
+func configurations(
+	webhooks []Webhook, options Options, target Target, bundle []byte,
+) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	meta := metav1.ObjectMeta{Name: options.configurationName(target)}
 	if target == TargetShoot {
 		meta.Labels = map[string]string{constants.LabelWebhookRemediationExclude: "true"}
 	}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"}, ObjectMeta: meta,
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration",
+		},
+		ObjectMeta: meta,
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"}, ObjectMeta: *meta.DeepCopy(),
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
+		},
+		ObjectMeta: *meta.DeepCopy(),
 	}
 	for _, one := range webhooks {
 		if cmp.Or(one.Target, TargetSeed) != target {
@@ -72,8 +80,10 @@ func configurations(webhooks []Webhook, options Options, target Target, bundle [
 	return mutating, validating
 }
 
-// objectsOf returns the configurations that have webhooks.
-func objectsOf(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) []client.Object {
+// objectsOf returns the configurations with webhooks.
+func objectsOf(
+	mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration,
+) []client.Object {
 	var objects []client.Object
 	if len(mutating.Webhooks) > 0 {
 		objects = append(objects, mutating)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// registration keeps the configurations of the seed as they have to be, except for the authority, which the keeper of the certificates writes.
+// registration maintains the configurations in the seed, except the CA bundle, which the manager of the certificates writes.
 type registration struct {
 	webhooks []Webhook
 	options  Options
@@ -29,7 +29,7 @@ type registration struct {
 	uncached client.Reader
 }
 
-// addRegistration adds the controller that writes the configurations at the start, and when they are changed or deleted by others.
+// addRegistration adds the controller that writes the configurations on startup, and when others change or delete them.
 func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) error {
 	r := &registration{webhooks: webhooks, options: options, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}
 	c, err := controller.New("webhook-registration", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
@@ -39,7 +39,7 @@ func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) e
 	name := options.configurationName(TargetSeed)
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}
 	named := predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // they are written at the start anyway
+		CreateFunc: func(event.CreateEvent) bool { return false }, // they are written on startup anyway
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectNew.GetName() == name && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 		},
@@ -60,14 +60,14 @@ func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) e
 	return nil
 }
 
-// Reconcile writes the configurations. It writes none for a kind without webhooks.
+// Reconcile writes the configurations. It deletes the configuration of a kind without webhooks.
 func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.uncached.Get(ctx, client.ObjectKey{Name: r.options.Namespace}, namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the namespace of the extension: %w", err)
 	}
-	// When the extension is uninstalled, its webhooks must not refuse objects.
+	// The webhooks must not reject objects after the extension is uninstalled.
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.GetName(), UID: namespace.GetUID()}
 	mutating, validating := configurations(r.webhooks, r.options, TargetSeed, nil)
 	return reconcile.Result{}, errors.Join(
@@ -75,6 +75,7 @@ func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reco
 	)
 }
 
+// write applies a configuration, or deletes it if it is not wanted.
 func (r *registration) write(ctx context.Context, configuration client.Object, wanted bool, owner metav1.OwnerReference) error {
 	if !wanted {
 		if err := client.IgnoreNotFound(r.client.Delete(ctx, configuration)); err != nil {
@@ -89,7 +90,8 @@ func (r *registration) write(ctx context.Context, configuration client.Object, w
 	}
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(namePrefix+r.options.Name), client.ForceOwnership)
+	owned := client.FieldOwner(namePrefix + r.options.Name)
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owned, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the webhook configuration %s: %w", configuration.GetName(), err)
 	}

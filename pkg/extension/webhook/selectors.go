@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// labelPrefixUses begins the labels of the namespaces of Shoots that use an Extension of a type.
+	// labelPrefixUses is the prefix of labels on the namespaces of Shoots that use an Extension of a type.
 	labelPrefixUses = "extensions.gardener.cloud/"
-	// purposeCloudProvider is on the Secret with the credentials of the infrastructure.
+	// purposeCloudProvider is the purpose of the Secret with the credentials of the infrastructure.
 	purposeCloudProvider = "cloudprovider"
 )
 
-// Writes returns the rule for creations and updates of resources of a group and version.
+// Writes returns the rule for the creation and update of resources of a group and version.
 func Writes(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
@@ -25,29 +25,29 @@ func Writes(group, version string, resources ...string) admissionregistrationv1.
 	}
 }
 
-// ShootProvider selects the namespaces of Shoots of an infrastructure.
+// ShootProvider selects the namespaces of Shoots on an infrastructure.
 func ShootProvider(provider string) *metav1.LabelSelector {
 	return in(constants.LabelShootProvider, provider)
 }
 
-// SeedProvider selects the namespaces of Shoots in seeds of an infrastructure.
+// SeedProvider selects the namespaces of Shoots in seeds on an infrastructure.
 func SeedProvider(provider string) *metav1.LabelSelector {
 	return in(constants.LabelSeedProvider, provider)
 }
 
-// BackupProvider selects the namespaces of Shoots whose backups an infrastructure keeps.
+// BackupProvider selects the namespaces of Shoots whose backups are stored on an infrastructure.
 func BackupProvider(provider string) *metav1.LabelSelector {
 	return in(constants.LabelBackupProvider, provider)
 }
 
-// ShootNetwork selects the namespaces of Shoots of an infrastructure that have a network of a type.
+// ShootNetwork selects the namespaces of Shoots on an infrastructure with a network of a type.
 func ShootNetwork(provider, network string) *metav1.LabelSelector {
 	selector := ShootProvider(provider)
 	selector.MatchExpressions = append(selector.MatchExpressions, in(constants.LabelNetworkingProvider, network).MatchExpressions...)
 	return selector
 }
 
-// ExtensionType selects the namespaces of Shoots that have an Extension of a type.
+// ExtensionType selects the namespaces of Shoots with an Extension of a type.
 func ExtensionType(ofType string) *metav1.LabelSelector { return in(labelPrefixUses+ofType, "true") }
 
 // KubeSystem selects the namespace kube-system of a Shoot.
@@ -55,16 +55,18 @@ func KubeSystem() *metav1.LabelSelector {
 	return in(constants.LabelGardenPurpose, "kube-system")
 }
 
-// ControlPlaneObjects selects the objects of a control plane that gardenlet has webhooks of infrastructures change.
+// ControlPlaneObjects selects the objects of a control plane that webhooks of infrastructures may modify.
 func ControlPlaneObjects() *metav1.LabelSelector {
 	return in(constants.LabelMutatedByControlPlaneWebhook, "true")
 }
 
-// CloudProviderSecrets selects the Secrets with the credentials of the infrastructure. It is used with [ShootProvider].
+// CloudProviderSecrets selects the Secrets with the credentials of the infrastructure. Use it with [ShootProvider].
 func CloudProviderSecrets() *metav1.LabelSelector {
 	return in(constants.LabelGardenPurpose, purposeCloudProvider)
 }
 
 func in(label string, values ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpIn, Values: values}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: label, Operator: metav1.LabelSelectorOpIn, Values: values},
+	}}
 }

@@ -21,16 +21,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
 )
 
-// Server serves webhooks. Every replica does, the leader keeps certificates and configurations.
+// Server serves webhooks in every replica. The leader maintains certificates and configurations.
 type Server struct {
 	webhooks     []Webhook
 	options      Options
 	certificates *certificates.SelfManaged
 }
 
-// AddToManager adds a server to a manager, together with what makes and renews its certificates, writes the configurations of the seed, and
-// repairs them. The process needs the rights to get, list, watch, create, patch and delete MutatingWebhookConfigurations and
-// ValidatingWebhookConfigurations, to get its namespace, and to get, list, watch, create and update Secrets in it.
+// AddToManager adds a server to a manager, with controllers that create and renew its certificates, and write and repair
+// the configurations in the seed. The process needs permission to get, list, watch, create, patch and delete
+// MutatingWebhookConfigurations and ValidatingWebhookConfigurations, to get its namespace, and to get, list, watch,
+// create and update Secrets in it.
 func AddToManager(ctx context.Context, mgr manager.Manager, webhooks []Webhook, options Options) (*Server, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -40,14 +41,14 @@ func AddToManager(ctx context.Context, mgr manager.Manager, webhooks []Webhook, 
 		return nil, err
 	}
 	s := &Server{webhooks: webhooks, options: options}
-	// The expiry goes to the log.
+	// The expiry is only logged.
 	metrics, log := certificates.NewMetrics(prometheus.NewRegistry()), mgr.GetLogger().WithName("webhooks")
 	s.certificates, err = certificates.AddSelfManaged(ctx, mgr, mgr.GetConfig(), certificates.Options{
 		Secret:   types.NamespacedName{Namespace: options.Namespace, Name: options.secretName()},
 		DNSNames: options.dnsNames(), Configurations: []string{options.configurationName(TargetSeed)},
 	}, metrics, log)
 	if err != nil {
-		return nil, fmt.Errorf("keep the certificates of the webhooks: %w", err)
+		return nil, fmt.Errorf("manage the certificates of the webhooks: %w", err)
 	}
 	served := webhook.NewServer(webhook.Options{
 		Host: options.Host, Port: options.Port, TLSOpts: []func(*tls.Config){certificates.Show(s.certificates.Get)},
@@ -61,14 +62,14 @@ func AddToManager(ctx context.Context, mgr manager.Manager, webhooks []Webhook, 
 	return s, addRegistration(mgr, webhooks, options)
 }
 
-// Check fails until the server has a certificate. It is for readiness.
+// Check fails until the server has a certificate. Use it as a readiness check.
 func (s *Server) Check(*http.Request) error {
 	_, err := s.certificates.Get(nil)
 	return err
 }
 
-// ShootConfigurations returns the configurations of the webhooks of [TargetShoot]: objects for a bundle of the Shoot. It is an error if
-// there is no certificate yet.
+// ShootConfigurations returns the configurations of webhooks with [TargetShoot], for a bundle of the Shoot. It returns an
+// error until there is a certificate.
 func (s *Server) ShootConfigurations() ([]client.Object, error) {
 	bundle := s.certificates.Bundle()
 	if len(bundle) == 0 {
@@ -77,14 +78,15 @@ func (s *Server) ShootConfigurations() ([]client.Object, error) {
 	return objectsOf(configurations(s.webhooks, s.options, TargetShoot, bundle)), nil
 }
 
-// Source asks for what uses [Server.ShootConfigurations] to be computed again, when the authority of the certificates changes.
+// Source triggers the requests that depend on [Server.ShootConfigurations] when the CA of the certificates changes.
 func (s *Server) Source(requests func(context.Context) []reconcile.Request) source.Source {
 	changes := make(chan event.GenericEvent, 1)
 	s.certificates.OnBundle(func() {
 		select {
 		case changes <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}:
-		default: // one change is waiting already, and stands for this one, too
+		default: // another change is pending
 		}
 	})
-	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return requests(ctx) }))
+	toAll := func(ctx context.Context, _ client.Object) []reconcile.Request { return requests(ctx) }
+	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(toAll))
 }

@@ -1,4 +1,4 @@
-// Package webhook serves the admission webhooks of an extension, with certificates of its own, and registers them.
+// Package webhook serves and registers the admission webhooks of an extension. It creates their certificates.
 package webhook
 
 import (
@@ -16,58 +16,58 @@ import (
 // Target is the API server that calls a webhook.
 type Target string
 
-// The targets.
+// Targets of webhooks.
 const (
-	// TargetSeed is that of the cluster in which the extension runs. Its configuration is written by the extension.
+	// TargetSeed is the API server of the cluster in which the extension runs. The extension writes its configuration.
 	TargetSeed Target = "seed"
-	// TargetShoot is that of each Shoot. Its configuration is returned by [Server.ShootConfigurations], for a bundle of the Shoot.
+	// TargetShoot is the API server of each Shoot. [Server.ShootConfigurations] returns its configuration, for a bundle of the Shoot.
 	TargetShoot Target = "shoot"
 )
 
 // Webhook is an admission webhook.
 type Webhook struct {
-	// Name without its suffix, such as "controlplane". It is also the path.
+	// Name without suffix, such as "controlplane". It is also the path.
 	Name string
-	// Validating is set for one that does not change objects.
+	// Validating is set for a webhook that does not modify objects.
 	Validating bool
-	// Target is the API server that calls it; empty for TargetSeed.
+	// Target is the API server that calls the webhook. It defaults to TargetSeed.
 	Target Target
-	// Rules say what it is called for; see [Writes].
+	// Rules define when the webhook is called, see [Writes].
 	Rules []admissionregistrationv1.RuleWithOperations
-	// NamespaceSelector and ObjectSelector restrict that; nil for all. See [ShootProvider] and so on.
+	// NamespaceSelector and ObjectSelector restrict the objects. nil selects all. See [ShootProvider] and so on.
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
-	// MatchConditions restrict it further, by what is in the object. The API server evaluates them.
+	// MatchConditions restrict the objects further, by their content. The API server evaluates them.
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// FailurePolicy; empty for Fail in the seed and Ignore in a Shoot.
+	// FailurePolicy defaults to Fail in the seed and Ignore in a Shoot.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
-	// TimeoutSeconds is how long the API server waits; 0 for 10.
+	// TimeoutSeconds is how long the API server waits for a response. It defaults to 10.
 	TimeoutSeconds int32
-	// Handler answers. sigs.k8s.io/controller-runtime/pkg/webhook/admission makes one from a function.
+	// Handler handles requests. sigs.k8s.io/controller-runtime/pkg/webhook/admission creates one from a function.
 	Handler http.Handler
 }
 
-// Options of a [Server].
+// Options are the options of a [Server].
 type Options struct {
 	// Name of the extension, such as "provider-local". The configurations are named gardener-extension-<name>, and
 	// gardener-extension-<name>-shoot in Shoots.
 	Name string
-	// Namespace of the extension, and of the Secret with the certificates. The configurations of the seed go with it.
+	// Namespace of the extension and of the Secret with the certificates. It owns the configurations in the seed.
 	Namespace string
-	// Service of the webhook server; empty for gardener-extension-<name>.
+	// Service of the webhook server. It defaults to gardener-extension-<name>.
 	Service string
-	// ServicePort is the port of this Service; 0 for 443.
+	// ServicePort is the port of this Service. It defaults to 443.
 	ServicePort int32
-	// Host and Port are those that the server listens on; empty for all addresses, 0 for 10250.
+	// Host and Port are the address on which the server listens. They default to all addresses and 10250.
 	Host string
 	Port int
-	// URL reaches the server instead of the Service, such as https://localhost:10250, without a path; empty for the Service.
+	// URL is an alternative address of the server instead of the Service, without a path, such as https://localhost:10250.
 	URL string
 }
 
 const (
 	namePrefix  = "gardener-extension-"
 	shootSuffix = "-shoot"
-	// nameDomain ends the names of webhooks (Gardener).
+	// nameDomain is the suffix of the names of webhooks (Gardener).
 	nameDomain = "extensions.gardener.cloud"
 
 	defaultServicePort = 443
@@ -75,7 +75,7 @@ const (
 	defaultTimeout     = 10
 )
 
-// withDefaults returns the options, or what is wrong with them.
+// withDefaults returns the options with defaults, or an error if they are invalid.
 func (o Options) withDefaults() (Options, error) {
 	if o.Name == "" || o.Namespace == "" {
 		return o, errors.New("the options of the webhook server need a name and a namespace")
@@ -93,10 +93,10 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// secretName is the name of the Secret with the certificates.
+// secretName returns the name of the Secret with the certificates.
 func (o Options) secretName() string { return namePrefix + o.Name + "-webhook" }
 
-// configurationName is the name of the configurations for a target.
+// configurationName returns the name of the configurations for a target.
 func (o Options) configurationName(target Target) string {
 	if target == TargetShoot {
 		return namePrefix + o.Name + shootSuffix
@@ -104,12 +104,12 @@ func (o Options) configurationName(target Target) string {
 	return namePrefix + o.Name
 }
 
-// webhookName is the full name of a webhook.
+// webhookName returns the full name of a webhook.
 func (o Options) webhookName(name string) string {
 	return strings.Join([]string{name, strings.TrimPrefix(o.Name, "provider-"), nameDomain}, ".")
 }
 
-// dnsNames are those by which API servers reach the server: those of Shoots reach it by the full name of the Service.
+// dnsNames returns the DNS names of the server for API servers. Those of Shoots use the full name of the Service.
 func (o Options) dnsNames() []string {
 	names := []string{o.Service, o.Service + "." + o.Namespace, o.Service + "." + o.Namespace + ".svc"}
 	if at, err := url.Parse(o.URL); err == nil && at.Hostname() != "" {
@@ -118,7 +118,7 @@ func (o Options) dnsNames() []string {
 	return names
 }
 
-// clientConfig says how the API server of a target reaches a webhook.
+// clientConfig returns the configuration with which the API server of a target calls a webhook.
 func (o Options) clientConfig(target Target, name string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
 	config, path := admissionregistrationv1.WebhookClientConfig{CABundle: bundle}, "/"+name
 	switch {

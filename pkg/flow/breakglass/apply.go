@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// maxBytes is the size of all manifests of the resource-manager that are read.
+	// maxBytes limits the size of each manifest Secret of the resource-manager after decompression.
 	maxBytes = 16 << 20
-	// maxNote is the size of the text of an Event (Kubernetes).
+	// maxNote is the maximum length of the note of an Event in Kubernetes.
 	maxNote = 1024
 )
 
-// waves is the order in which objects are applied, by kind. Other kinds go with wave 1.
+// waves is the order in which objects are applied, by kind. Other kinds belong to wave 1.
 var waves = map[string]int{
 	"CustomResourceDefinition": 0, "Namespace": 0, "PriorityClass": 0,
 	"DaemonSet": 2, "Deployment": 2, "StatefulSet": 2,
-	// Webhooks may have to be answered by the Pods.
+	// Webhooks might need the Pods to answer.
 	"MutatingWebhookConfiguration": 3, "ValidatingWebhookConfiguration": 3,
 }
 
@@ -40,8 +40,8 @@ func waveOf(object client.Object) int {
 	return 1
 }
 
-// apply applies all objects of a ManagedResource, and returns how many these are. The error joins those of all objects; the others are
-// applied all the same.
+// apply applies all objects of a ManagedResource and returns their number. The error joins the errors of all objects. A
+// failure does not stop the others.
 func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (int, error) {
 	objects, err := c.read(ctx, mr)
 	if err != nil {
@@ -49,7 +49,8 @@ func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	var errs []error
 	for _, object := range objects {
-		err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(c.options.FieldManager), client.ForceOwnership)
+		err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+			client.FieldOwner(c.options.FieldManager), client.ForceOwnership)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", nameOf(object), withoutContent(object, err)))
 		}
@@ -57,7 +58,7 @@ func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return len(objects), errors.Join(errs...)
 }
 
-// read returns the objects in the Secrets of a ManagedResource, in the order in which they are applied.
+// read returns the objects in the Secrets of a ManagedResource, in apply order.
 func (c *Controller) read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, reference := range mr.Spec.SecretRefs {
@@ -83,7 +84,7 @@ func nameOf(object client.Object) string {
 	return object.GetObjectKind().GroupVersionKind().Kind + " " + name
 }
 
-// withoutContent returns an error that does not quote what is in a Secret, as API servers may.
+// withoutContent replaces errors about Secrets, because API servers might quote their content.
 func withoutContent(object client.Object, err error) error {
 	if object.GetObjectKind().GroupVersionKind().Kind != "Secret" {
 		return err
@@ -94,7 +95,7 @@ func withoutContent(object client.Object, err error) error {
 	return errors.New("the request failed")
 }
 
-// shortened cuts a text to the size of an Event.
+// shortened truncates a text to the maximum length of an Event note.
 func shortened(text string) string {
 	if len(text) <= maxNote {
 		return text

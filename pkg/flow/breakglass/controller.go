@@ -1,9 +1,9 @@
-// Package breakglass applies the resource-manager of a cluster when that one cannot do so itself.
+// Package breakglass applies the resource-manager of a cluster if it cannot apply itself.
 //
-// The resource-manager of a seed is a bundle like any other, which it applies itself. If it loses its own rights, or takes a configuration
-// with which it does not start, it cannot apply the revision that corrects this. A [Controller] in the process of the flow then applies
-// the objects of that bundle, by server-side apply. This is the one exception to the rule that flows write nothing but Secrets and
-// ManagedResources.
+// The resource-manager of a seed is a bundle like any other, and it applies itself. If it loses its permissions or does
+// not start with its configuration, it cannot apply the revision that fixes this. A [Controller] in the process of the
+// flow then applies the objects of that bundle by server-side apply. This is the only exception to the rule that flows
+// write only Secrets and ManagedResources.
 package breakglass
 
 import (
@@ -42,31 +42,32 @@ const (
 const actionApply = "Apply"
 
 const (
-	// DefaultStaleAfter is much longer than a resource-manager needs to start, and than clocks of nodes differ.
+	// DefaultStaleAfter is much longer than the startup of a resource-manager and the clock skew between nodes.
 	DefaultStaleAfter = 10 * time.Minute
-	// retryAfter is when to try again after an error.
+	// retryAfter is the delay of a retry after an error.
 	retryAfter = time.Minute
 	// passTimeout limits the time of a pass.
 	passTimeout = time.Minute
 )
 
-// Options name the resource-manager.
+// Options identify the resource-manager.
 type Options struct {
 	// Namespace of the lease, the Deployment and the ManagedResource.
 	Namespace string
-	// Lease is that of the resource-manager's leader.
+	// Lease is the leader election lease of the resource-manager.
 	Lease string
 	// Deployment of the resource-manager.
 	Deployment string
 	// ManagedResource with the objects of the resource-manager, and the flow that emits it.
 	ManagedResource, Flow string
-	// FieldManager is that of the flow.
+	// FieldManager is the field manager of the flow.
 	FieldManager string
-	// StaleAfter is how long the lease may go without a renewal, and the least time between two attempts with the same revision.
+	// StaleAfter is how long the lease may go without a renewal, and the minimum time between two attempts with the same
+	// revision.
 	StaleAfter time.Duration
 }
 
-// Controller watches one resource-manager. It sends no request while that one renews its lease.
+// Controller watches one resource-manager. It sends no requests while the resource-manager renews its lease.
 type Controller struct {
 	options  Options
 	cache    cache.Cache
@@ -80,8 +81,8 @@ type Controller struct {
 	last attempt
 }
 
-// AddToManager adds a controller to a manager, whose leader runs it, with caches of the three objects alone. The scheme has to know
-// ManagedResources.
+// AddToManager adds a controller that runs on the leader of a manager. Its caches contain only the three objects. The
+// scheme must know ManagedResources.
 func AddToManager(mgr manager.Manager, options Options, recorder events.EventRecorder, clk clock.Clock) error {
 	named := func(name string) cache.ByObject {
 		return cache.ByObject{Namespaces: map[string]cache.Config{
@@ -106,7 +107,7 @@ func AddToManager(mgr manager.Manager, options Options, recorder events.EventRec
 	return errors.Join(mgr.Add(watched), mgr.Add(c))
 }
 
-// Start looks at the resource-manager until the context ends.
+// Start checks the resource-manager until the context ends.
 func (c *Controller) Start(ctx context.Context) error {
 	if !c.watch(ctx) {
 		return nil
@@ -120,7 +121,8 @@ func (c *Controller) Start(ctx context.Context) error {
 	}
 }
 
-// watch opens the watches, and reports whether it could before the context ended. Kinds may be defined later than this process starts.
+// watch opens the watches and returns false if the context ended before. It retries because kinds can be defined after
+// this process starts.
 func (c *Controller) watch(ctx context.Context) bool {
 	for {
 		err := c.openWatches(ctx)
@@ -138,10 +140,10 @@ func (c *Controller) openWatches(ctx context.Context) error {
 	wake := func(any) {
 		select {
 		case c.wake <- struct{}{}:
-		default: // a pass is due already
+		default: // a pass is already due
 		}
 	}
-	// Renewals of the lease need no pass: they only move the time of the next one.
+	// Renewals of the lease trigger no pass: they only postpone the next one.
 	if _, err := c.cache.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watch Lease %s: %w", c.options.Lease, err)
 	}
@@ -159,7 +161,8 @@ func (c *Controller) openWatches(ctx context.Context) error {
 	return nil
 }
 
-// wait returns at a time, or when a watch shows a change; zero stands for the latter alone. It returns false when the context has ended.
+// wait blocks until the given time or until a watch reports a change; a zero time waits only for the watch. It returns
+// false when the context has ended.
 func (c *Controller) wait(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -176,23 +179,24 @@ func (c *Controller) wait(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// pass looks at the resource-manager, applies its objects if it has to, and returns when to look again.
+// pass checks the resource-manager, applies its objects if necessary, and returns when to check again.
 func (c *Controller) pass(ctx context.Context, since time.Time) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	if why, next, _ := c.look(ctx, c.cache, since); why == "" {
+	if why, next, _ := c.check(ctx, c.cache, since); why == "" {
 		return next
 	}
-	// A cache whose watch is interrupted shows a lease that is too old.
-	why, next, mr := c.look(ctx, c.uncached, since)
+	// A cache whose watch is interrupted shows an outdated lease.
+	why, next, mr := c.check(ctx, c.uncached, since)
 	if why == "" {
 		return next
 	}
 	return c.breakGlass(ctx, mr, why)
 }
 
-// look returns what is decided by what a reader shows, with the ManagedResource.
-func (c *Controller) look(ctx context.Context, reader client.Reader, since time.Time) (why string, next time.Time, mr *resourcesv1alpha1.ManagedResource) {
+// check decides from the objects that a reader returns. It also returns the ManagedResource.
+func (c *Controller) check(ctx context.Context, reader client.Reader, since time.Time,
+) (why string, next time.Time, mr *resourcesv1alpha1.ManagedResource) {
 	seen, err := c.observe(ctx, reader)
 	if err != nil {
 		c.log.Error(err, "Cannot read the state of the resource-manager; trying again", "after", retryAfter)
@@ -202,14 +206,15 @@ func (c *Controller) look(ctx context.Context, reader client.Reader, since time.
 	return why, next, seen.mr
 }
 
-// breakGlass applies the objects, reports it, and returns when to look again.
+// breakGlass applies the objects, emits an Event, and returns when to check again.
 func (c *Controller) breakGlass(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, why string) time.Time {
 	count, err := c.apply(ctx, mr)
 	wait := c.options.StaleAfter
 	if err != nil {
 		wait = min(wait, retryAfter)
 		c.log.Error(err, "Cannot apply the objects of the resource-manager", "because", why)
-		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplyFailed, actionApply, "%s", shortened(fmt.Sprintf("%s. Its objects cannot be applied: %v", why, err)))
+		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplyFailed, actionApply, "%s",
+			shortened(fmt.Sprintf("%s. Its objects cannot be applied: %v", why, err)))
 	} else {
 		c.log.Info("Applied the objects of the resource-manager", "because", why, "objects", count)
 		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplied, actionApply, "%s. The flow has applied its %d objects", why, count)

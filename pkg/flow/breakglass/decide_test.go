@@ -21,7 +21,7 @@ import (
 
 var start = time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// state is one in which the lease was renewed some time ago.
+// state returns an observation in which the Lease was renewed the given time ago.
 func state(age time.Duration, ready int32, change func(*resourcesv1alpha1.ManagedResource)) observed {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{flow.LabelFlow: "seed"}}}
 	mr.Spec.SecretRefs = []resourcesv1alpha1.LocalObjectReference{{Name: "a-1"}}
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestWhatAnEventSays: no content of a Secret, and no more than an Event can have.
+// TestWhatAnEventSays checks that an Event contains no content of a Secret and is not longer than the API allows.
 func TestWhatAnEventSays(t *testing.T) {
 	object := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "apiVersion": "v1"}}
@@ -95,7 +95,7 @@ func TestWhatAnEventSays(t *testing.T) {
 	}
 	for _, length := range []int{0, 1024, 1025, 5000} {
 		if got := shortened(strings.Repeat("ä", length)[:length]); len(got) > 1024 || length > 1024 && (!utf8.ValidString(got) || !strings.HasSuffix(got, "bytes)")) {
-			t.Errorf("%d bytes have become %d: %s", length, len(got), got)
+			t.Errorf("%d bytes were shortened to %d: %s", length, len(got), got)
 		}
 	}
 }

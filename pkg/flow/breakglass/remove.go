@@ -16,12 +16,12 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// ErrInUse reports that a ManagedResource is left, which would never be deleted without a resource-manager.
-var ErrInUse = errors.New("the resource-manager is removed when no ManagedResource is left")
+// ErrInUse is returned if ManagedResources still exist. They could not be deleted without a resource-manager.
+var ErrInUse = errors.New("the resource-manager can be removed only when no ManagedResource is left")
 
-// Remove deletes the objects of the resource-manager, which it does not delete itself, in the reverse order of their application, and returns
-// the names of those that still exist. A flow calls it again until there are none. The objects are those of the flow's bundle. As long as any
-// ManagedResource is left nothing is deleted, and an error that wraps ErrInUse names it.
+// Remove deletes the objects of the resource-manager, which does not delete them itself, in reverse apply order. It
+// returns the names of those that still exist. A flow repeats the call until none is left. The objects are those of the
+// flow's bundle. While any ManagedResource exists, Remove deletes nothing and returns an error that wraps ErrInUse.
 func Remove(ctx context.Context, c client.Client, uncached client.Reader, objects []client.Object) (left []string, err error) {
 	if err := noneLeft(ctx, uncached); err != nil {
 		return nil, err
@@ -52,7 +52,8 @@ func Remove(ctx context.Context, c client.Client, uncached client.Reader, object
 	return left, errors.Join(errs...)
 }
 
-// remove deletes an object, and reports whether it exists still. What is gone, or is being deleted, costs no write.
+// remove deletes an object and reports whether it still exists. It sends no write for an object that does not exist or
+// is already being deleted.
 func remove(ctx context.Context, c client.Client, uncached client.Reader, object client.Object) (exists bool, err error) {
 	err = uncached.Get(ctx, client.ObjectKeyFromObject(object), object)
 	switch {
@@ -68,12 +69,12 @@ func remove(ctx context.Context, c client.Client, uncached client.Reader, object
 	return true, client.IgnoreNotFound(err)
 }
 
-// noneLeft returns an error if there is a ManagedResource.
+// noneLeft returns an error if a ManagedResource exists.
 func noneLeft(ctx context.Context, uncached client.Reader) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
 	switch err := uncached.List(ctx, list, client.Limit(1)); {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the definition is gone already
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the definition does not exist any more
 		return nil
 	case err != nil:
 		return fmt.Errorf("list ManagedResources: %w", err)

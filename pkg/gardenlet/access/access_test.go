@@ -35,14 +35,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 )
 
-// newCertificate returns a certificate that is valid from one time to another.
+// newCertificate returns a certificate that is valid between the given times.
 func newCertificate(t *testing.T, from, to time.Time) *x509.Certificate {
 	t.Helper()
 	certificate, _ := newPair(t, from, to)
 	return certificate
 }
 
-// newPair returns a certificate and its key, in PEM.
+// newPair returns a certificate, and its PEM encoding with the key.
 func newPair(t *testing.T, from, to time.Time) (*x509.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,10 +81,10 @@ func TestRenewAt(t *testing.T) {
 		moments[at] = true
 	}
 	if len(moments) < 2 {
-		t.Error("all certificates are renewed at the same moment")
+		t.Error("all certificates are renewed at the same time")
 	}
 	if !renewAt(nil, validity).IsZero() {
-		t.Error("a kubeconfig without a certificate has a moment of renewal")
+		t.Error("a kubeconfig without a certificate has a renewal time")
 	}
 }
 
@@ -111,7 +111,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestConnection: requests use the credentials of the moment, and another address is refused.
+// TestConnection checks that requests use the current credentials, and that credentials for another address are refused.
 func TestConnection(t *testing.T) {
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
@@ -136,14 +136,14 @@ func TestConnection(t *testing.T) {
 		t.Errorf("got %q, want %q", seen, want)
 	}
 	if err := connection.Replace(&rest.Config{Host: "https://elsewhere"}); !errors.Is(err, errMoved) {
-		t.Errorf("another address: %v", err)
+		t.Errorf("for another address: %v", err)
 	}
 	if !connection.Expires().IsZero() {
-		t.Error("a token expires as a certificate")
+		t.Error("a token has the expiration of a certificate")
 	}
 }
 
-// TestKubeconfig: what is encoded is what is read.
+// TestKubeconfig checks that an encoded kubeconfig is decoded to the same values.
 func TestKubeconfig(t *testing.T) {
 	certificate := newCertificate(t, time.Now(), time.Now().Add(time.Hour))
 	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
@@ -202,7 +202,7 @@ func TestDeleteUser(t *testing.T) {
 	}
 }
 
-// TestAwait: what becomes of a request decides what its requester gets.
+// TestAwait checks the result for requests that are signed, denied or failed.
 func TestAwait(t *testing.T) {
 	condition := func(kind certificatesv1.RequestConditionType) func(*certificatesv1.CertificateSigningRequest) {
 		return func(csr *certificatesv1.CertificateSigningRequest) {
@@ -224,7 +224,7 @@ func TestAwait(t *testing.T) {
 			clock := testingclock.NewFakeClock(time.Now())
 			requests := garden.CertificatesV1().CertificateSigningRequests()
 			done := make(chan struct{})
-			go func() { // the second look shows what has become of it
+			go func() { // the change is visible at the second read
 				defer close(done)
 				for !clock.HasWaiters() {
 					runtime.Gosched()
@@ -244,7 +244,7 @@ func TestAwait(t *testing.T) {
 	garden := fake.NewClientset()
 	_, err := requester{clock: testingclock.NewFakeClock(time.Now())}.await(t.Context(), garden.CertificatesV1().CertificateSigningRequests(), "gone")
 	if err == nil || !strings.Contains(err.Error(), "deleted before it was signed") {
-		t.Errorf("a request that is gone: %v", err)
+		t.Errorf("for a deleted request: %v", err)
 	}
 }
 
@@ -254,11 +254,11 @@ func TestRequestObject(t *testing.T) {
 		t.Errorf("got %+v", csr)
 	}
 	if csr := (requester{seed: "one"}).object(nil); csr.Spec.ExpirationSeconds != nil {
-		t.Errorf("without a validity: %d", *csr.Spec.ExpirationSeconds)
+		t.Errorf("without a validity period: %d", *csr.Spec.ExpirationSeconds)
 	}
 }
 
-// TestFind: which credentials are used.
+// TestFind checks which credentials are used.
 func TestFind(t *testing.T) {
 	reference := func(name string) *corev1.SecretReference {
 		return &corev1.SecretReference{Namespace: "garden", Name: name}

@@ -1,4 +1,4 @@
-// Package access gets, renews and replaces the credentials with which a gardenlet reaches the garden.
+// Package access obtains, renews and replaces the credentials with which a gardenlet accesses the garden.
 package access
 
 import (
@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Connection is a transport to the garden whose credentials can be replaced while it is used. Requests that have begun, such as watches, end
-// with the credentials that they began with; all further ones use the new ones.
+// Connection is a transport to the garden whose credentials can be replaced while it is used. Requests in progress, such
+// as watches, keep the credentials with which they started. New requests use the new ones.
 type Connection struct {
 	current atomic.Pointer[credentials]
 }
 
-// credentials are how the garden is reached from some time on.
+// credentials are one set of credentials for the garden.
 type credentials struct {
 	config    *rest.Config
 	transport http.RoundTripper
-	// certificate is nil if the kubeconfig has none.
+	// certificate is the client certificate, or nil if the kubeconfig has none.
 	certificate *x509.Certificate
 }
 
@@ -36,10 +36,10 @@ func NewConnection(config *rest.Config) (*Connection, error) {
 	return c, nil
 }
 
-// errMoved reports that the garden has another address than at the start.
+// errMoved reports that the address of the garden differs from the one at startup.
 var errMoved = errors.New("the address of the garden has changed: restart the gardenlet")
 
-// Replace has all requests from now on use the credentials and the CA of a kubeconfig. Its address has to be the one before: clients know it.
+// Replace makes all new requests use the credentials and CA of a kubeconfig. Its address must not differ, because clients have stored it.
 func (c *Connection) Replace(config *rest.Config) error {
 	if before := c.current.Load(); before != nil && before.config.Host != config.Host {
 		return fmt.Errorf("%w (before: %s, now: %s)", errMoved, before.config.Host, config.Host)
@@ -56,23 +56,23 @@ func (c *Connection) Replace(config *rest.Config) error {
 	return nil
 }
 
-// RoundTrip sends a request with the present credentials.
+// RoundTrip sends a request with the current credentials.
 func (c *Connection) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.current.Load().transport.RoundTrip(request)
 }
 
-// Config returns how clients reach the garden through this connection. The caller sets rates and the user agent.
+// Config returns a client configuration that uses this connection. The caller sets rate limits and the user agent.
 func (c *Connection) Config() *rest.Config {
 	config := c.current.Load().config
 	return &rest.Config{Host: config.Host, APIPath: config.APIPath, Transport: c}
 }
 
-// Address returns the address and the CA of the garden alone, for kubeconfigs of others.
+// Address returns only the address and CA of the garden, for kubeconfigs of other components.
 func (c *Connection) Address() *rest.Config {
 	return rest.AnonymousClientConfig(c.current.Load().config)
 }
 
-// Expires returns until when the client certificate is valid; zero without a certificate.
+// Expires returns when the client certificate expires, or zero without a certificate.
 func (c *Connection) Expires() time.Time {
 	if certificate := c.current.Load().certificate; certificate != nil {
 		return certificate.NotAfter
@@ -80,7 +80,7 @@ func (c *Connection) Expires() time.Time {
 	return time.Time{}
 }
 
-// certificateOf returns the client certificate of a kubeconfig; nil if it has none.
+// certificateOf returns the client certificate of a kubeconfig, or nil if it has none.
 func certificateOf(config *rest.Config) (*x509.Certificate, error) {
 	if len(config.CertData) == 0 {
 		return nil, nil
@@ -92,6 +92,7 @@ func certificateOf(config *rest.Config) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
+// parseCertificate parses the first certificate of a PEM file.
 func parseCertificate(data []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE" {

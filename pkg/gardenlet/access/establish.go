@@ -21,20 +21,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 )
 
-// Garden is the access of a gardenlet to its garden.
+// Garden is a gardenlet's access to its garden.
 type Garden struct {
 	// SeedName is the name of the Seed.
 	SeedName string
-	// Config says where credentials are.
+	// Config defines where credentials are stored.
 	Config *v1alpha1.GardenClientConnection
 	// Seed reads and writes Secrets of the seed, without a cache.
 	Seed  client.Client
 	Clock clock.Clock
 }
 
-// Establish returns a connection to the garden: with the kubeconfig Secret if it is filled, otherwise with a certificate that it requests with
-// the bootstrap kubeconfig, otherwise with the kubeconfig file. What the bootstrap was authenticated with is deleted afterwards, and the CA
-// is that of the garden.
+// Establish returns a connection to the garden. It uses the kubeconfig Secret if it contains a kubeconfig, otherwise a
+// certificate that it requests with the bootstrap kubeconfig, otherwise the kubeconfig file. Afterwards it deletes the
+// bootstrap credentials and adopts the CA of the garden.
 func (g Garden) Establish(ctx context.Context) (*Connection, error) {
 	config, err := g.find(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (g Garden) Establish(ctx context.Context) (*Connection, error) {
 	return connection, g.refreshCA(ctx, connection)
 }
 
-// find returns the credentials to use.
+// find returns the credentials that Establish uses.
 func (g Garden) find(ctx context.Context) (*rest.Config, error) {
 	if g.Config.KubeconfigSecret != nil {
 		own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
@@ -71,7 +71,7 @@ func (g Garden) find(ctx context.Context) (*rest.Config, error) {
 	return nil, fmt.Errorf("%w: gardenClientConnection of the configuration has no kubeconfig, and its Secrets hold none", ErrNoAccess)
 }
 
-// bootstrap requests a certificate with the bootstrap kubeconfig and stores it; nil without a bootstrap kubeconfig.
+// bootstrap requests a certificate with the bootstrap kubeconfig and stores it. It returns nil without a bootstrap kubeconfig.
 func (g Garden) bootstrap(ctx context.Context, own stored) (*rest.Config, error) {
 	if g.Config.BootstrapKubeconfig == nil {
 		return nil, nil
@@ -80,7 +80,9 @@ func (g Garden) bootstrap(ctx context.Context, own stored) (*rest.Config, error)
 	if err != nil || bootstrap.config == nil {
 		return nil, err
 	}
-	log.FromContext(ctx).Info("Requesting a client certificate for the garden", "secret", client.ObjectKeyFromObject(bootstrap.secret).String())
+	log.FromContext(ctx).Info(
+		"Requesting a client certificate for the garden", "secret", client.ObjectKeyFromObject(bootstrap.secret).String(),
+	)
 	config := settingsOf(g.Config).apply(bootstrap.config)
 	issued, err := g.requester().request(ctx, config)
 	if err != nil {
@@ -93,6 +95,7 @@ func (g Garden) bootstrap(ctx context.Context, own stored) (*rest.Config, error)
 	return config, g.deleteBootstrapSecret(ctx)
 }
 
+// requester returns a requester of client certificates for the Seed.
 func (g Garden) requester() requester {
 	r := requester{seed: g.SeedName, clock: g.Clock}
 	if validity := g.Config.KubeconfigValidity; validity != nil && validity.Validity != nil {
@@ -101,6 +104,7 @@ func (g Garden) requester() requester {
 	return r
 }
 
+// deleteBootstrapSecret deletes the Secret with the bootstrap kubeconfig from the seed.
 func (g Garden) deleteBootstrapSecret(ctx context.Context) error {
 	reference := g.Config.BootstrapKubeconfig
 	if reference == nil {
@@ -113,8 +117,8 @@ func (g Garden) deleteBootstrapSecret(ctx context.Context) error {
 	return nil
 }
 
-// endBootstrap deletes what a bootstrap was authenticated with, so that it cannot be used again. It continues where an earlier process was
-// ended.
+// endBootstrap deletes the credentials of a bootstrap, so that they cannot be used again. It continues if an earlier
+// process was stopped before the end.
 func (g Garden) endBootstrap(ctx context.Context, connection *Connection) error {
 	own, err := readSecret(ctx, g.Seed, g.Config.KubeconfigSecret)
 	if err != nil || own.secret == nil || own.secret.Annotations[annotationBootstrapRequest] == "" {
@@ -133,12 +137,12 @@ func (g Garden) endBootstrap(ctx context.Context, connection *Connection) error 
 		err = deleteUser(ctx, garden, csr.Spec.Username)
 	}
 	if apierrors.IsForbidden(err) {
-		// Not allowed yet: the next start tries again. The Seed works without.
-		log.FromContext(ctx).Error(err, "What the gardenlet bootstrapped with stays in the garden: delete it", "request", name)
+		// Not permitted yet. The next start tries again. The Seed works without it.
+		log.FromContext(ctx).Error(err, "Could not delete the bootstrap credentials in the garden: delete them", "request", name)
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil { // kube-controller-manager deletes old requests
-		return fmt.Errorf("delete what CertificateSigningRequest %s of the garden was authenticated with: %w", name, err)
+		return fmt.Errorf("delete the credentials that requested CertificateSigningRequest %s in the garden: %w", name, err)
 	}
 	return forgetRequest(ctx, g.Seed, own.secret)
 }
@@ -157,11 +161,11 @@ const (
 	bootstrapUserPrefix  = "system:bootstrap:"
 	bootstrapTokenPrefix = "bootstrap-token-"
 	accountUserPrefix    = "system:serviceaccount:"
-	// bootstrapperRole begins the names of the ClusterRoleBindings with which ServiceAccounts may bootstrap gardenlets.
+	// bootstrapperRole is the prefix of ClusterRoleBindings that permit ServiceAccounts to bootstrap gardenlets.
 	bootstrapperRole = "gardener.cloud:system:seed-bootstrapper:"
 )
 
-// deleteUser deletes the bootstrap token or the ServiceAccount of a user, with its ClusterRoleBinding. Other users stay.
+// deleteUser deletes the bootstrap token of a user, or the ServiceAccount and its ClusterRoleBinding. It does nothing for other users.
 func deleteUser(ctx context.Context, garden kubernetes.Interface, user string) error {
 	if id, found := strings.CutPrefix(user, bootstrapUserPrefix); found {
 		err := garden.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, bootstrapTokenPrefix+id, metav1.DeleteOptions{})
@@ -184,7 +188,7 @@ const (
 	rootCAKey  = "ca.crt"
 )
 
-// refreshCA stores and uses the CA of the garden if it has changed, unless the configuration says which CA is used.
+// refreshCA stores and uses the CA of the garden if it has changed, unless the configuration defines the CA.
 func (g Garden) refreshCA(ctx context.Context, connection *Connection) error {
 	if settingsOf(g.Config).fixedCA() {
 		return nil
@@ -195,7 +199,7 @@ func (g Garden) refreshCA(ctx context.Context, connection *Connection) error {
 	}
 	root, err := garden.CoreV1().ConfigMaps(constants.SystemPublicNamespace).Get(ctx, rootCAName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		log.FromContext(ctx).Info("Keeping the CA of the kubeconfig: the garden does not show its own", "reason", err.Error())
+		log.FromContext(ctx).Info("Keeping the CA of the kubeconfig: the garden does not publish its CA", "reason", err.Error())
 		return nil
 	}
 	if err != nil {
@@ -210,7 +214,7 @@ func (g Garden) refreshCA(ctx context.Context, connection *Connection) error {
 	config.CAData, config.CAFile = ca, ""
 	changed := settingsOf(g.Config).apply(config)
 	if err := probe(ctx, changed); err != nil {
-		log.FromContext(ctx).Error(err, "Keeping the CA of the kubeconfig: the garden is not reachable with the CA that it shows")
+		log.FromContext(ctx).Error(err, "Keeping the CA of the kubeconfig: the garden is not reachable with the CA that it publishes")
 		return nil
 	}
 	log.FromContext(ctx).Info("The CA of the garden has changed")
@@ -220,7 +224,7 @@ func (g Garden) refreshCA(ctx context.Context, connection *Connection) error {
 	return connection.Replace(changed)
 }
 
-// probe sends a request that everybody may send.
+// probe sends a request that needs no permissions.
 func probe(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout

@@ -11,19 +11,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// contextName names cluster, user and context of the kubeconfigs that a gardenlet writes.
+// contextName is the name of the cluster, user and context in kubeconfigs that gardenlet writes.
 const contextName = "garden"
 
-// settings are what of the configuration goes into kubeconfigs.
+// settings are the parts of the configuration that override a kubeconfig.
 type settings struct {
-	// address replaces that of the garden; empty for the one that is used.
+	// address overrides the address of the garden, unless it is empty.
 	address string
-	// ca replaces the CA of the garden; nil for the garden's own.
+	// ca overrides the CA of the garden, unless it is nil.
 	ca []byte
-	// noCA has the CAs of the system used.
+	// noCA selects the CAs of the system.
 	noCA bool
 }
 
+// settingsOf returns the settings of a configuration.
 func settingsOf(c *v1alpha1.GardenClientConnection) settings {
 	s := settings{}
 	if c.GardenClusterAddress != nil {
@@ -39,7 +40,7 @@ func settingsOf(c *v1alpha1.GardenClientConnection) settings {
 	return s
 }
 
-// apply returns how to reach the garden with the address and the CA that the configuration asks for.
+// apply returns a copy of a client configuration with the configured address and CA.
 func (s settings) apply(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host = cmp.Or(s.address, config.Host)
@@ -52,10 +53,10 @@ func (s settings) apply(config *rest.Config) *rest.Config {
 	return config
 }
 
-// fixedCA reports whether the configuration says which CA is used, so that the garden is not asked for it.
+// fixedCA reports whether the configuration defines the CA, so that the garden's own is not used.
 func (s settings) fixedCA() bool { return s.noCA || s.ca != nil }
 
-// encode returns a kubeconfig.
+// encode returns a kubeconfig for a client configuration.
 func encode(config *rest.Config) ([]byte, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.CurrentContext = contextName
@@ -70,7 +71,7 @@ func encode(config *rest.Config) ([]byte, error) {
 	return clientcmd.Write(*kubeconfig)
 }
 
-// withCertificate returns how to reach the same garden with another client certificate alone.
+// withCertificate returns a client configuration for the same garden with only the given client certificate.
 func withCertificate(config *rest.Config, certificate, key []byte) *rest.Config {
 	config = rest.AnonymousClientConfig(config)
 	config.CertData, config.KeyData = certificate, key

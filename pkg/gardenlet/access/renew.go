@@ -38,13 +38,13 @@ const (
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "garden-kubeconfig"
-	// A renewal that failed is tried again after firstRetry, and later each time, up to lastRetry.
+	// firstRetry and lastRetry are the first and the longest delay of retries after a failed renewal.
 	firstRetry = 10 * time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// Renewer keeps the kubeconfig Secret valid: it renews the client certificate when it is due or an operation asks for it, and has the
-// connection use what is in the Secret. The process needs no restart for that.
+// Renewer keeps the kubeconfig Secret valid. It renews the client certificate when it is due or requested, and makes the
+// connection use the kubeconfig in the Secret. The process does not need a restart.
 type Renewer struct {
 	Garden
 	Connection *Connection
@@ -52,7 +52,7 @@ type Renewer struct {
 	Recorder events.EventRecorder
 }
 
-// AddToManager registers the controller. The manager's cache holds the metadata of the kubeconfig Secret.
+// AddToManager adds the controller. The manager's cache contains the metadata of the kubeconfig Secret.
 func (r *Renewer) AddToManager(mgr manager.Manager) error {
 	reference := r.Config.KubeconfigSecret
 	if reference == nil {
@@ -70,14 +70,14 @@ func (r *Renewer) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// Reconcile renews the certificate if it is due, and comes back when the next one is.
+// Reconcile renews the certificate if it is due, and requeues for the next renewal.
 func (r *Renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	own, err := readSecret(ctx, r.Seed, r.Config.KubeconfigSecret)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if own.config == nil {
-		log.FromContext(ctx).Info("The Secret with the kubeconfig for the garden is gone or empty; the present connection stays")
+		log.FromContext(ctx).Info("The Secret with the kubeconfig for the garden is missing or empty; keeping the current connection")
 		return reconcile.Result{}, nil
 	}
 	if err := r.adopt(ctx, own.config); err != nil {
@@ -89,20 +89,21 @@ func (r *Renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		return reconcile.Result{}, fmt.Errorf("key %s of Secret %s: %w", keyKubeconfig, client.ObjectKeyFromObject(own.secret), err)
 	}
 	if certificate == nil && !asked {
-		return reconcile.Result{}, nil // a token or a password: who made it renews it
+		return reconcile.Result{}, nil // a token or a password: its issuer renews it
 	}
 	if wait := renewAt(certificate, r.Config.KubeconfigValidity).Sub(r.Clock.Now()); wait > 0 && !asked {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.renew(ctx, own); err != nil {
-		r.Recorder.Eventf(&gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.SeedName}}, nil, corev1.EventTypeWarning, EventRotationFailed, "Renew",
+		seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.SeedName}}
+		r.Recorder.Eventf(seed, nil, corev1.EventTypeWarning, EventRotationFailed, "Renew",
 			"The client certificate for the garden could not be renewed: %v", err)
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, nil // the watch shows the new Secret
+	return reconcile.Result{}, nil // the watch reports the new Secret
 }
 
-// renew requests another certificate, stores it and has the connection use it.
+// renew requests a new certificate, stores it and makes the connection use it.
 func (r *Renewer) renew(ctx context.Context, own stored) error {
 	present := settingsOf(r.Config).apply(own.config)
 	issued, err := r.requester().request(ctx, present)
@@ -120,11 +121,12 @@ func (r *Renewer) renew(ctx context.Context, own stored) error {
 	return r.refreshCA(ctx, r.Connection)
 }
 
-// adopt has the connection use what the Secret holds, if it does not yet.
+// adopt makes the connection use the kubeconfig in the Secret if it has changed.
 func (r *Renewer) adopt(ctx context.Context, found *rest.Config) error {
 	found = settingsOf(r.Config).apply(found)
 	used := r.Connection.current.Load().config
-	if used.Host == found.Host && used.BearerToken == found.BearerToken && used.Username == found.Username && used.Password == found.Password &&
+	if used.Host == found.Host && used.BearerToken == found.BearerToken &&
+		used.Username == found.Username && used.Password == found.Password &&
 		bytes.Equal(used.CertData, found.CertData) && bytes.Equal(used.KeyData, found.KeyData) && bytes.Equal(used.CAData, found.CAData) {
 		return nil
 	}
@@ -132,8 +134,8 @@ func (r *Renewer) adopt(ctx context.Context, found *rest.Config) error {
 	return r.Connection.Replace(found)
 }
 
-// renewAt returns when a certificate is renewed: within the configured share of its validity, at a moment that follows from its content, so
-// that it is the same after a restart. Without a certificate it is zero.
+// renewAt returns when a certificate is renewed: within the configured share of its validity. The exact time depends on
+// its content, so that it is the same after a restart. Without a certificate it is zero.
 func renewAt(certificate *x509.Certificate, validity *v1alpha1.KubeconfigValidity) time.Time {
 	if certificate == nil {
 		return time.Time{}

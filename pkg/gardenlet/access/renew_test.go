@@ -18,12 +18,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// TestRenewer: a certificate that is not due is looked at again when it is. One that is due, or for which the Secret asks for it, is renewed; if
-// that fails, an Event says why, and what is in the Secret stays.
+// TestRenewer checks that a certificate that is not due is checked again at its renewal time. A certificate that is due, or
+// whose Secret requests a renewal, is renewed. If the renewal fails, an Event contains the reason, and the Secret is not
+// changed.
 func TestRenewer(t *testing.T) {
 	from := time.Now().Truncate(time.Second)
 	certificate, key := newPair(t, from, from.Add(100*time.Hour))
-	kubeconfig := &rest.Config{Host: "https://127.0.0.1:1"} // where nothing listens
+	kubeconfig := &rest.Config{Host: "https://127.0.0.1:1"} // nothing listens there
 	kubeconfig.CertData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 	kubeconfig.KeyData = key
 	content, err := encode(kubeconfig)
@@ -71,7 +72,7 @@ func TestRenewer(t *testing.T) {
 				}
 			}
 			if at := from.Add(test.passed).Add(result.RequeueAfter); !test.due && (at.Before(from.Add(70*time.Hour)) || at.After(from.Add(90*time.Hour))) {
-				t.Errorf("looked at again %s", at)
+				t.Errorf("next check %s", at)
 			}
 			after, err := readSecret(t.Context(), seed, r.Config.KubeconfigSecret)
 			if err != nil || string(after.secret.Data["kubeconfig"]) != string(content) {

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// requestPrefix begins the names of requests.
+	// requestPrefix is the prefix of the names of requests.
 	requestPrefix = "seed-csr-"
-	// approvalTimeout is how long a request may take to be signed, until another one is created.
+	// approvalTimeout is how long a request may stay unsigned before a new one is created.
 	approvalTimeout = 15 * time.Minute
-	// requestTimeout bounds single requests to the garden.
+	// requestTimeout limits each request to the garden.
 	requestTimeout = 30 * time.Second
 )
 
-// issued is a client certificate, and how it was requested.
+// issued is a client certificate with its key.
 type issued struct {
 	certificate, key []byte
 	// request is the name of the CertificateSigningRequest.
@@ -43,13 +43,13 @@ type issued struct {
 // requester requests client certificates for the gardenlet of a Seed.
 type requester struct {
 	seed string
-	// validity is asked for; 0 leaves it to the signer.
+	// validity is the requested validity. 0 leaves it to the signer.
 	validity time.Duration
 	clock    clock.Clock
 }
 
-// request creates a CertificateSigningRequest with the given credentials and waits until it is signed. It polls, since the right to watch
-// requests is not part of what a bootstrap token has.
+// request creates a CertificateSigningRequest with the given credentials and waits until it is signed. It polls, because
+// a bootstrap token has no permission to watch requests.
 func (r requester) request(ctx context.Context, garden *rest.Config) (issued, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -84,7 +84,7 @@ func (r requester) request(ctx context.Context, garden *rest.Config) (issued, er
 	return issued{certificate, key, created.Name}, nil
 }
 
-// generate returns a private key and a request for a certificate, both in PEM.
+// generate returns a private key and a certificate request, both in PEM.
 func (r requester) generate() (key, request []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -100,13 +100,16 @@ func (r requester) generate() (key, request []byte, err error) {
 	return key, request, nil
 }
 
+// object returns the CertificateSigningRequest for a request in PEM.
 func (r requester) object(content []byte) *certificatesv1.CertificateSigningRequest {
 	csr := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: requestPrefix},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: content, SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			// These three and no others, or the garden does not approve by itself.
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+			// The garden only approves requests with exactly these usages.
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+			},
 		},
 	}
 	if r.validity > 0 {
@@ -116,10 +119,10 @@ func (r requester) object(content []byte) *certificatesv1.CertificateSigningRequ
 	return csr
 }
 
-// errDenied reports that a request was denied or cannot be signed.
+// errDenied reports that a request was denied or failed.
 var errDenied = errors.New("it will not be signed")
 
-// await returns the certificate of a request.
+// await polls a request until it is signed and returns the certificate.
 func (r requester) await(ctx context.Context, requests certificatesclient.CertificateSigningRequestInterface, name string) ([]byte, error) {
 	delays := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Steps: 10, Cap: 5 * time.Second}
 	for {
@@ -142,7 +145,7 @@ func (r requester) await(ctx context.Context, requests certificatesclient.Certif
 	}
 }
 
-// refusal returns why a request is not going to be signed; nil if it may be.
+// refusal returns why a request will not be signed, or nil if it still can be.
 func refusal(csr *certificatesv1.CertificateSigningRequest) error {
 	for _, condition := range csr.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {

@@ -19,8 +19,8 @@ import (
 const (
 	// keyKubeconfig is the key of Secrets with a kubeconfig.
 	keyKubeconfig = "kubeconfig"
-	// annotationBootstrapRequest on the kubeconfig Secret names the CertificateSigningRequest of the bootstrap, until what it was
-	// authenticated with is deleted. A gardenlet that was ended in between continues there.
+	// annotationBootstrapRequest on the kubeconfig Secret is the name of the bootstrap's CertificateSigningRequest until the
+	// bootstrap credentials are deleted. A gardenlet that was stopped before that continues from there.
 	annotationBootstrapRequest = "gardenlet.gardener.cloud/bootstrap-certificate-signing-request"
 	fieldManager               = "gardenlet"
 )
@@ -52,9 +52,11 @@ func readSecret(ctx context.Context, seed client.Reader, reference *corev1.Secre
 	return stored{secret, config}, nil
 }
 
-// writeSecret stores a kubeconfig. An operation that the Secret asks for is done by that. The bootstrap request is empty unless the
-// kubeconfig was just bootstrapped.
-func writeSecret(ctx context.Context, seed client.Client, reference *corev1.SecretReference, before stored, config *rest.Config, bootstrapRequest string) error {
+// writeSecret stores a kubeconfig. It removes a requested operation from the Secret, because storing the kubeconfig
+// completes it. bootstrapRequest is the name of the bootstrap's request, or empty.
+func writeSecret(
+	ctx context.Context, seed client.Client, reference *corev1.SecretReference, before stored, config *rest.Config, bootstrapRequest string,
+) error {
 	content, err := encode(config)
 	if err != nil {
 		return fmt.Errorf("encode the kubeconfig for the garden: %w", err)
@@ -82,7 +84,7 @@ func writeSecret(ctx context.Context, seed client.Client, reference *corev1.Secr
 	return nil
 }
 
-// forgetRequest removes the annotation that names the bootstrap request.
+// forgetRequest removes the annotation with the name of the bootstrap request.
 func forgetRequest(ctx context.Context, seed client.Client, secret *corev1.Secret) error {
 	before := secret.DeepCopy()
 	delete(secret.Annotations, annotationBootstrapRequest)
@@ -93,5 +95,5 @@ func forgetRequest(ctx context.Context, seed client.Client, secret *corev1.Secre
 	return nil
 }
 
-// ErrNoAccess reports that the configuration gives no way to the garden.
+// ErrNoAccess reports that there are no credentials for the garden.
 var ErrNoAccess = errors.New("no credentials for the garden")

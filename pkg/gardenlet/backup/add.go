@@ -21,13 +21,16 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// lookEvery is how often the cache is asked for a definition that does not exist yet. It sends no request.
+// lookEvery is how often the cache is checked for a definition that does not exist yet. This sends no requests.
 const lookEvery = time.Second
 
-// WatchWhenDefined has a controller watch objects of a kind as soon as the seed defines it: the flow of the Seed brings the definition.
-func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Controller, definition string, object client.Object, events handler.EventHandler, filters ...predicate.Predicate) error {
+// WatchWhenDefined makes a controller watch objects of a kind once the seed defines it. The flow of the Seed deploys the definition.
+func WatchWhenDefined(
+	mgr manager.Manager, of cache.Cache, to controller.Controller, definition string,
+	object client.Object, events handler.EventHandler, filters ...predicate.Predicate,
+) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !of.WaitForCacheSync(ctx) { // a manager that runs already starts the cache and this at the same time
+		if !of.WaitForCacheSync(ctx) { // a running manager starts the cache and this runnable concurrently
 			return nil
 		}
 		err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
@@ -44,7 +47,7 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 			}
 			return fmt.Errorf("read the definition %s: %w", definition, err)
 		}
-		log.FromContext(ctx).Info("watch a kind that the seed defines now", "definition", definition)
+		log.FromContext(ctx).Info("Watching a kind that the seed has started to define", "definition", definition)
 		if err := to.Watch(source.Kind(of, object, events, filters...)); err != nil {
 			return fmt.Errorf("watch %s: %w", definition, err)
 		}
@@ -52,16 +55,16 @@ func WatchWhenDefined(mgr manager.Manager, of cache.Cache, to controller.Control
 	}))
 }
 
-// eventsBuffer is how many changes of credentials may wait for their handling.
+// eventsBuffer is how many changes of credentials can be pending.
 const eventsBuffer = 1024
 
-// CredentialsChanged is a source of requests for changes of the credentials that were read.
+// CredentialsChanged returns a source of requests for changes of credentials that were read.
 func (s *Seed) CredentialsChanged(requests handler.MapFunc) source.Source {
 	changes := make(chan event.GenericEvent, eventsBuffer)
 	s.Objects.OnChange(func(object client.Object) {
 		select {
 		case changes <- event.GenericEvent{Object: object}:
-		default: // more than any seed has credentials: they are read when their users are looked at again
+		default: // the buffer is larger than any seed needs; a dropped change is read when its users are reconciled again
 		}
 	})
 	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(requests))
@@ -71,7 +74,7 @@ func (s *Seed) CredentialsChanged(requests handler.MapFunc) source.Source {
 func (s *Seed) BucketsWith(ctx context.Context, object client.Object) []corev1beta1.BackupBucket {
 	var all corev1beta1.BackupBucketList
 	if err := s.Garden.List(ctx, &all); err != nil {
-		return nil // the cache is not ready, and shows all of them when it is
+		return nil // the cache has not synced, and its watch reports all buckets once it has
 	}
 	var found []corev1beta1.BackupBucket
 	for _, bucket := range all.Items {

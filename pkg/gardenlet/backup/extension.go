@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// DeletingEvery is how often an object is looked at whose extension object is being deleted.
+	// DeletingEvery is how often an object is checked while its extension object is being deleted.
 	DeletingEvery = 5 * time.Second
-	// ErrorProgress is the progress that a failed operation shows.
+	// ErrorProgress is the reported progress of a failed operation.
 	ErrorProgress = 50
 )
 
-// Declared lets pass changes of what the garden declares: of the specification and the annotations, and the deletion.
+// Declared passes changes of the specification and annotations, and deletions.
 func Declared() predicate.Predicate {
 	deleting := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetDeletionTimestamp() != nil })
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deleting)
 }
 
-// Keep gives an object of the garden the finalizer of gardenlet. It returns false for an object that is being deleted and does not have it:
-// gardenlet leaves that one alone.
+// Keep adds the finalizer of gardenlet to an object of the garden. It returns false for an object that is being deleted
+// without this finalizer, which gardenlet ignores.
 func (s *Seed) Keep(ctx context.Context, object client.Object) (bool, error) {
 	if controllerutil.ContainsFinalizer(object, constants.GardenerName) {
 		return true, nil
@@ -37,10 +37,11 @@ func (s *Seed) Keep(ctx context.Context, object client.Object) (bool, error) {
 	if object.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	return true, s.Finalizers(ctx, object, func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) })
+	add := func(o client.Object) bool { return controllerutil.AddFinalizer(o, constants.GardenerName) }
+	return true, s.Finalizers(ctx, object, add)
 }
 
-// ReadExtension reads an extension object into an empty one; it returns false if the object, or its kind, does not exist.
+// ReadExtension reads an extension object. It returns false if the object or its kind does not exist.
 func ReadExtension(ctx context.Context, from client.Reader, kind, name string, into client.Object) (bool, error) {
 	err := from.Get(ctx, client.ObjectKey{Name: name}, into)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -52,9 +53,10 @@ func ReadExtension(ctx context.Context, from client.Reader, kind, name string, i
 	return true, nil
 }
 
-// ExtensionOf returns an extension object as it lives.
+// ExtensionOf returns the relevant fields of a live extension object.
 func ExtensionOf(live extensionsv1alpha1.Object) *Extension {
 	return &Extension{
-		Generation: live.GetGeneration(), Annotations: live.GetAnnotations(), Deleting: live.GetDeletionTimestamp() != nil, Status: *live.GetExtensionStatus(),
+		Generation: live.GetGeneration(), Annotations: live.GetAnnotations(),
+		Deleting: live.GetDeletionTimestamp() != nil, Status: *live.GetExtensionStatus(),
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// operated returns an extension object whose last operation ended a while ago.
+// operated returns an extension object whose last operation ended some time ago.
 func operated(state corev1beta1.LastOperationState, ago time.Duration) *Extension {
 	live := &Extension{Generation: 1, Annotations: map[string]string{}}
 	live.Status.ObservedGeneration = 1
@@ -74,10 +74,10 @@ func TestReady(t *testing.T) {
 		"old timestamp": {ready(func(e *Extension) { e.Annotations[constants.AnnotationGardenerTimestamp] = "2026-01-01T00:00:00Z" }), "the extension object has not been changed yet"},
 		"pending": {ready(func(e *Extension) {
 			e.Annotations[constants.AnnotationGardenerOperation] = constants.OperationReconcile
-		}), "the extension has not begun"},
+		}), "the extension has not started"},
 		"error":           {ready(func(e *Extension) { e.Status.LastError = &corev1beta1.LastError{Description: "no rights"} }), "no rights"},
 		"not observed":    {ready(func(e *Extension) { e.Generation = 2 }), "the extension has not observed the object yet"},
-		"an older finish": {ready(func(e *Extension) { e.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour)) }), "the extension has not finished what was asked last"},
+		"an older finish": {ready(func(e *Extension) { e.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour)) }), "the extension has not completed the last request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.live.Ready(asked); got != test.want {
@@ -87,7 +87,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestAskedTwiceInASecond: what was finished for the first time is not taken for the second one.
+// TestAskedTwiceInASecond checks that the result of the first operation does not count as that of the second one.
 func TestAskedTwiceInASecond(t *testing.T) {
 	first, _ := Ask(Asked{}, "reconcile", nil, 0, now)
 	live := operated(corev1beta1.LastOperationStateSucceeded, 0)

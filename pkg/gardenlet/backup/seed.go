@@ -27,24 +27,24 @@ import (
 )
 
 const (
-	// FieldManager is that of gardenlet.
+	// FieldManager is the field manager of gardenlet.
 	FieldManager = "gardenlet"
-	// class is that of the seed's resource-manager.
+	// class is the class of ManagedResources of the seed's resource-manager.
 	class = "seed"
 	// annotationDigest on a Secret in the seed is a digest of its data.
 	annotationDigest = "credentials.gardenlet.gardener.cloud/digest"
 )
 
-// Seed is where the controllers work.
+// Seed contains the clients of the seed and the garden.
 type Seed struct {
-	// Name of the Seed, and Namespace of gardenlet in it.
+	// Name of the Seed. Namespace of gardenlet in the seed.
 	Name, Namespace string
-	// Client writes to the seed; Uncached reads from its API server, and Emitted from a cache of what flows have emitted.
+	// Client writes to the seed. Uncached reads from its API server. Emitted reads from a cache of the objects that flows have emitted.
 	Client   client.Client
 	Uncached client.Reader
 	Emitted  flow.IndexedReader
 	Emitter  *flow.Emitter
-	// Garden is a client with a cache, Objects reads single objects.
+	// Garden is a client with a cache. Objects reads single objects.
 	Garden  client.Client
 	Objects *gardenobjects.Cache
 	Clock   clock.PassiveClock
@@ -52,21 +52,24 @@ type Seed struct {
 	asked memory
 }
 
-// Bundle returns the bundle with an extension object, which gets the operation.
+// Bundle returns the bundle with an extension object, and adds the requested operation to the object.
 func (s *Seed) Bundle(key flow.Key, object client.Object, operation string, asked Asked, kind string) flow.Bundle {
 	flow.AskExtension(object, operation, asked.At)
 	return flow.Bundle{
 		Key: key, Objects: []client.Object{object}, Choices: asked.Choices(),
 		Labels: map[string]string{constants.LabelGardenRole: constants.RoleExtension},
 		Spec: resourcesv1alpha1.ManagedResourceSpec{
-			Class: ptr.To(class), HealthChecks: []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(kind)}, DriftDetection: flow.OperationOnlyOnChange(),
+			Class: ptr.To(class), HealthChecks: []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth(kind)},
+			DriftDetection: flow.OperationOnlyOnChange(),
 		},
 	}
 }
 
-// Credentials returns the data of credentials in the garden, as a Secret of the seed with a name, or an error if they do not exist. The garden's
-// object is returned, too.
-func (s *Seed) Credentials(ctx context.Context, ref *corev1.ObjectReference, name string) (secret *corev1.Secret, of client.Object, err error) {
+// Credentials returns a Secret for the seed with credentials of the garden, and the object of the garden. It returns an
+// error if the object does not exist.
+func (s *Seed) Credentials(
+	ctx context.Context, ref *corev1.ObjectReference, name string,
+) (secret *corev1.Secret, of client.Object, err error) {
 	if ref == nil {
 		return nil, nil, errors.New("spec.credentialsRef is not set")
 	}
@@ -87,10 +90,10 @@ func (s *Seed) Credentials(ctx context.Context, ref *corev1.ObjectReference, nam
 		secret, err := credentials.ForWorkloadIdentity(key, found, nil)
 		return secret, found, err
 	}
-	return nil, nil, fmt.Errorf("spec.credentialsRef names a %s: Secrets and WorkloadIdentities can be used", ref.Kind)
+	return nil, nil, fmt.Errorf("spec.credentialsRef refers to a %s: only Secrets and WorkloadIdentities are supported", ref.Kind)
 }
 
-// EnsureSecret writes a Secret of the seed, if its data have changed. The data of tokens, which others write, stay.
+// EnsureSecret writes a Secret of the seed if its data have changed. It retains tokens, which another controller writes.
 func (s *Seed) EnsureSecret(ctx context.Context, owner flow.Owner, wanted *corev1.Secret, at time.Time) error {
 	digest := DigestOf(wanted.Data, []byte(wanted.Annotations[constants.AnnotationWorkloadIdentityName]))
 	live := &metav1.PartialObjectMetadata{}
@@ -144,9 +147,11 @@ func (s *Seed) Finalizers(ctx context.Context, object client.Object, change func
 	return nil
 }
 
-// Report returns the last operation and error from what an extension and the emission of its bundle say. Its times move only with their
-// content.
-func Report(before *corev1beta1.LastOperation, beforeError *corev1beta1.LastError, next corev1beta1.LastOperation, failed *corev1beta1.LastError, now time.Time) (*corev1beta1.LastOperation, *corev1beta1.LastError) {
+// Report returns the last operation and error with their timestamps, which change only with their content.
+func Report(
+	before *corev1beta1.LastOperation, beforeError *corev1beta1.LastError,
+	next corev1beta1.LastOperation, failed *corev1beta1.LastError, now time.Time,
+) (*corev1beta1.LastOperation, *corev1beta1.LastError) {
 	next.LastUpdateTime = metav1.NewTime(now)
 	if before != nil {
 		same := *before
@@ -166,7 +171,7 @@ func Report(before *corev1beta1.LastOperation, beforeError *corev1beta1.LastErro
 	return &next, failed
 }
 
-// Failing returns the error of an extension, or of the bundle with its object; nil for none.
+// Failing returns the error of an extension, or of the bundle with its object, or nil.
 func Failing(live *Extension, result flow.Result, key flow.Key) *corev1beta1.LastError {
 	if live != nil && live.Status.LastError != nil {
 		return &corev1beta1.LastError{Description: live.Status.LastError.Description, Codes: live.Status.LastError.Codes}
@@ -186,6 +191,7 @@ func Failing(live *Extension, result flow.Result, key flow.Key) *corev1beta1.Las
 	return &corev1beta1.LastError{Description: why, Codes: flow.CodesOfWrite(why)}
 }
 
+// merge returns the union of maps. Later maps take precedence.
 func merge[V any](all ...map[string]V) map[string]V {
 	merged := map[string]V{}
 	for _, one := range all {

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 )
 
-// AddToManager adds the controller. The cache is the one of the seed that has what flows have emitted.
+// AddToManager adds the controller. The cache contains the objects of the seed that flows have emitted.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, seed *backup.Seed, workers int) error {
 	r := &Reconciler{Seed: seed, Live: of}
 	built, err := controller.New("backupbucket", mgr, controller.Options{
@@ -45,5 +45,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 			return fmt.Errorf("add a watch of the controller of BackupBuckets: %w", err)
 		}
 	}
-	return backup.WatchWhenDefined(mgr, of, built, "backupbuckets.extensions.gardener.cloud", &extensionsv1alpha1.BackupBucket{}, &handler.EnqueueRequestForObject{})
+	return backup.WatchWhenDefined(
+		mgr, of, built, "backupbuckets.extensions.gardener.cloud", &extensionsv1alpha1.BackupBucket{}, &handler.EnqueueRequestForObject{},
+	)
 }

@@ -22,17 +22,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// Reconciler has the BackupBuckets of a Seed made. Live reads the extension objects, from a cache if there is one.
+// Reconciler makes extensions create the BackupBuckets of a Seed. Live reads the extension objects, from a cache if there is one.
 type Reconciler struct {
 	*backup.Seed
 
 	Live client.Reader
 
-	// copied are the versions of the extension objects, by name, whose generated Secret was copied.
+	// copied are the resource versions of extension objects whose generated Secret was copied, by name.
 	copied sync.Map
 }
 
-// Reconcile brings a bucket in line with what is declared.
+// Reconcile reconciles one BackupBucket.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bucket := &corev1beta1.BackupBucket{}
 	if err := r.Garden.Get(ctx, request.NamespacedName, bucket); err != nil {
@@ -52,6 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
+// run reconciles a BackupBucket that has gardenlet's finalizer.
 func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) (reconcile.Result, error) {
 	in := inputs{
 		owner: flow.Owner{Flow: FlowName, UID: bucket.UID, Name: bucket.Name}, namespace: r.Namespace, bucket: bucket, now: r.Clock.Now(),
@@ -85,7 +86,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.Remember(in.owner, asked) // even if this fails: the ManagedResource may have been written
+	r.Remember(in.owner, asked) // even if Emit fails, because the ManagedResource may have been written
 	result, err := r.Emitter.Emit(ctx, in.owner, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -106,7 +107,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	return requeue.At(result.Plan.NextAt(in.now), in.now), nil
 }
 
-// prepare has the credentials stay in the garden while the bucket uses them, and be in the seed.
+// prepare protects the credentials in the garden with a finalizer while the bucket uses them, and copies them to the seed.
 func (r *Reconciler) prepare(ctx context.Context, in inputs, secret *corev1.Secret, from client.Object, deleting bool) error {
 	if !deleting {
 		err := r.Finalizers(ctx, from, func(o client.Object) bool {
@@ -123,7 +124,7 @@ func (r *Reconciler) prepare(ctx context.Context, in inputs, secret *corev1.Secr
 	return r.EnsureSecret(ctx, in.owner, secret, in.now)
 }
 
-// live reads the extension object; nil if it does not exist.
+// live reads the extension object. It returns nil if the object does not exist.
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupBucket, error) {
 	live := &extensionsv1alpha1.BackupBucket{}
 	if found, err := backup.ReadExtension(ctx, r.Live, "BackupBucket", name, live); !found {
@@ -132,14 +133,16 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 	return live, nil
 }
 
-// publish copies what the extension generated into the garden.
+// publish copies the generated Secret and the provider status of the extension to the garden.
 func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBucket, live *extensionsv1alpha1.BackupBucket) error {
 	bucket.Status.ProviderStatus = live.Status.ProviderStatus
 	ref := live.Status.GeneratedSecretRef
 	if ref == nil {
 		return nil
 	}
-	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: constants.PrefixGeneratedBackupBucketSecret + bucket.Name}}
+	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: constants.GardenNamespace, Name: constants.PrefixGeneratedBackupBucketSecret + bucket.Name,
+	}}
 	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: generated.Namespace, Name: generated.Name}
 	if version, found := r.copied.Load(bucket.Name); found && version == live.ResourceVersion {
 		return nil
@@ -150,7 +153,8 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 	}
 	_, err := controllerutil.CreateOrPatch(ctx, readingGarden{r.Garden, r.Objects}, generated, func() error {
 		controllerutil.AddFinalizer(generated, constants.FinalizerBackupBucket)
-		generated.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
+		owner := *metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))
+		generated.OwnerReferences = []metav1.OwnerReference{owner}
 		generated.Data = source.Data
 		return nil
 	})
@@ -161,14 +165,16 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 	return nil
 }
 
-// report writes the status, if it has changed. why says why the extension has not finished, empty if it has; nil after an error.
+// report writes the status if it has changed. why is the reason why the extension has not finished, or empty if it has.
+// It is nil after an error.
 func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, why *string, failed *corev1beta1.LastError) error {
 	current := &corev1beta1.BackupBucket{}
 	if err := r.Garden.Get(ctx, client.ObjectKeyFromObject(bucket), current); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	status := *current.Status.DeepCopy()
-	status.ProviderStatus, status.GeneratedSecretRef, status.ObservedGeneration = bucket.Status.ProviderStatus, bucket.Status.GeneratedSecretRef, bucket.Generation
+	status.ProviderStatus, status.GeneratedSecretRef = bucket.Status.ProviderStatus, bucket.Status.GeneratedSecretRef
+	status.ObservedGeneration = bucket.Generation
 	next := corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 	if bucket.DeletionTimestamp != nil {
 		next.Type = corev1beta1.LastOperationTypeDelete
@@ -177,7 +183,8 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 	case failed != nil:
 		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, backup.ErrorProgress, failed.Description
 	case *why == "":
-		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateSucceeded, 100, "Backup Bucket has been successfully reconciled."
+		next.State, next.Progress = corev1beta1.LastOperationStateSucceeded, 100
+		next.Description = "Backup Bucket has been successfully reconciled."
 	default:
 		next.State, next.Description = corev1beta1.LastOperationStateProcessing, *why
 	}
@@ -193,8 +200,10 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 	return nil
 }
 
-// finish deletes in order: the generated Secret, the extension object with its bundle, the Secret in the seed, and the finalizers.
-func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object, result flow.Result) (reconcile.Result, error) {
+// finish deletes, in this order: the generated Secret, the extension object and its bundle, the Secret in the seed, and the finalizers.
+func (r *Reconciler) finish(
+	ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object, result flow.Result,
+) (reconcile.Result, error) {
 	if err := r.deleteGenerated(ctx, in.bucket); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -217,12 +226,15 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1al
 			return reconcile.Result{}, err
 		}
 		if !shared {
-			if err := r.Finalizers(ctx, from, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.FinalizerBackupBucket) }); err != nil {
+			remove := func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.FinalizerBackupBucket) }
+			if err := r.Finalizers(ctx, from, remove); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
 	}
-	return reconcile.Result{}, r.Finalizers(ctx, in.bucket, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.GardenerName) })
+	return reconcile.Result{}, r.Finalizers(ctx, in.bucket, func(o client.Object) bool {
+		return controllerutil.RemoveFinalizer(o, constants.GardenerName)
+	})
 }
 
 // sharesCredentials reports whether another bucket uses the same credentials.
@@ -239,6 +251,7 @@ func (r *Reconciler) sharesCredentials(ctx context.Context, bucket *corev1beta1.
 	return false, nil
 }
 
+// deleteGenerated deletes the generated Secret from the garden.
 func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
 	ref := bucket.Status.GeneratedSecretRef
 	if ref == nil {
@@ -261,7 +274,7 @@ func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.Ba
 	return nil
 }
 
-// readingGarden is the client of the garden that reads Secrets through watches of each.
+// readingGarden is a client of the garden that reads Secrets through individual watches.
 type readingGarden struct {
 	client.Client
 

@@ -1,4 +1,4 @@
-// Package backupbucket has the controller of gardenlet that has the buckets for backups made by extensions.
+// Package backupbucket contains gardenlet's controller of BackupBuckets, which makes extensions create the buckets.
 package backupbucket
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 )
 
-// FlowName is the value of flow.LabelFlow on what the controller emits.
+// FlowName is the value of flow.LabelFlow on objects that the controller emits.
 const FlowName = "backupbucket"
 
-// again is how long after its last success an extension is asked to look at its bucket.
+// again is the interval between successful operations of an extension for the same bucket.
 const again = 12 * time.Hour
 
-// inputs are all that the plan is made from.
+// inputs are the inputs of the plan.
 type inputs struct {
 	owner     flow.Owner
 	namespace string
 	bucket    *corev1beta1.BackupBucket
-	// credentials is a digest of the data in the Secret in the seed.
+	// credentials is a digest of the data of the Secret in the seed.
 	credentials string
-	// asked is what was asked of the extension last, and live the extension's object; nil if it does not exist.
+	// asked is the last request to the extension. live is the extension object, or nil if it does not exist.
 	asked backup.Asked
 	live  *backup.Extension
 	now   time.Time
@@ -38,11 +38,12 @@ type inputs struct {
 // SecretName returns the name of the Secret with the credentials in the seed.
 func SecretName(bucket string) string { return "bucket-" + bucket }
 
+// keyOf returns the key of the bundle of a bucket.
 func keyOf(namespace, name string) flow.Key {
 	return flow.Key{Namespace: namespace, Name: "backupbucket-" + name}
 }
 
-// digest is that of what the extension's operation is for.
+// digest returns a digest of the inputs of the extension's operation.
 func (in inputs) digest() (string, error) {
 	text, err := json.Marshal(in.object().Spec)
 	if err != nil {
@@ -51,7 +52,7 @@ func (in inputs) digest() (string, error) {
 	return backup.DigestOf(nil, text, []byte(in.credentials)), nil
 }
 
-// object returns the extension's object, without an operation.
+// object returns the extension object, without a requested operation.
 func (in inputs) object() *extensionsv1alpha1.BackupBucket {
 	spec := in.bucket.Spec
 	return &extensionsv1alpha1.BackupBucket{
@@ -65,7 +66,7 @@ func (in inputs) object() *extensionsv1alpha1.BackupBucket {
 	}
 }
 
-// plan returns the plan for a bucket, what is asked of the extension, and nothing else. It is pure.
+// plan returns the plan for a bucket, and the request to the extension. It is a pure function.
 func (in inputs) plan(bundle func(flow.Key, *extensionsv1alpha1.BackupBucket, backup.Asked) flow.Bundle) (flow.Plan, backup.Asked, error) {
 	key := keyOf(in.namespace, in.bucket.Name)
 	if in.bucket.DeletionTimestamp != nil {

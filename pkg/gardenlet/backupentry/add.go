@@ -21,8 +21,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 )
 
-// AddToManager adds the controller. The cache is the one of the seed that has what flows have emitted.
-func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, seed *backup.Seed, config *gardenletv1alpha1.BackupEntryController, workers int) error {
+// AddToManager adds the controller. The cache contains the objects of the seed that flows have emitted.
+func AddToManager(
+	mgr manager.Manager, garden cluster.Cluster, of cache.Cache, seed *backup.Seed,
+	config *gardenletv1alpha1.BackupEntryController, workers int,
+) error {
 	r := &Reconciler{Seed: seed, Live: of, Config: config}
 	built, err := controller.New("backupentry", mgr, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
@@ -46,14 +49,16 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 			return fmt.Errorf("add a watch of the controller of BackupEntries: %w", err)
 		}
 	}
-	return backup.WatchWhenDefined(mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, flow.ToOwner())
+	return backup.WatchWhenDefined(
+		mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, flow.ToOwner(),
+	)
 }
 
-// ofBucket leads from a BackupBucket to its BackupEntries.
+// ofBucket maps a BackupBucket to its BackupEntries.
 func (r *Reconciler) ofBucket(ctx context.Context, object client.Object) []reconcile.Request {
 	var all corev1beta1.BackupEntryList
 	if err := r.Garden.List(ctx, &all); err != nil {
-		return nil // the entries look at their bucket when they are looked at
+		return nil // the entries read their bucket when they are reconciled
 	}
 	var requests []reconcile.Request
 	for i := range all.Items {

@@ -23,7 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// Reconciler has the BackupEntries of a Seed handled by extensions. Live reads the extension objects, from a cache if there is one.
+// Reconciler makes extensions handle the BackupEntries of a Seed. Live reads the extension objects, from a cache if there is one.
 type Reconciler struct {
 	*backup.Seed
 
@@ -31,7 +31,7 @@ type Reconciler struct {
 	Config *gardenletv1alpha1.BackupEntryController
 }
 
-// Reconcile brings an entry in line with what is declared.
+// Reconcile reconciles one BackupEntry.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	entry := &corev1beta1.BackupEntry{}
 	if err := r.Garden.Get(ctx, request.NamespacedName, entry); err != nil {
@@ -55,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
+// run reconciles a BackupEntry that has gardenlet's finalizer.
 func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, error) {
 	phase, key := in.phase(), keyOf(r.Namespace, in.entry.Name)
 	var err error
@@ -77,13 +78,14 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	plan, asked, err := in.plan(len(emitted) > 0, func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
+	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
 		return r.Bundle(key, object, operation, asked, "BackupEntry")
-	})
+	}
+	plan, asked, err := in.plan(len(emitted) > 0, bundle)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.Remember(in.owner, asked) // even if this fails: the ManagedResource may have been written
+	r.Remember(in.owner, asked) // even if Emit fails, because the ManagedResource may have been written
 	result, err := r.Emitter.Emit(ctx, in.owner, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -91,13 +93,14 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	failed := backup.Failing(in.live, result, key)
 	switch {
 	case phase == phaseWait:
-		return requeue.At(plan.NextAt(in.now), in.now), r.report(ctx, in, fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339)), nil)
+		why := fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339))
+		return requeue.At(plan.NextAt(in.now), in.now), r.report(ctx, in, why, nil)
 	case plan.Deleting:
 		return r.finish(ctx, in, live != nil, failed)
 	}
 	why := in.live.Ready(asked)
 	if why == "" && phase == phaseMigrate {
-		why = "the extension object is not deleted yet" // a later pass deletes it, and ends the migration
+		why = "the extension object is not deleted yet" // a later reconcile deletes it and completes the migration
 	}
 	if err := r.report(ctx, in, why, failed); err != nil || why != "" || phase != phaseRestore {
 		return requeue.At(result.Plan.NextAt(in.now), in.now), err
@@ -110,7 +113,7 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	})
 }
 
-// prepare reads the bucket and has the credentials be in the seed.
+// prepare reads the bucket and copies the credentials to the seed.
 func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error {
 	going := in.phase() == phaseDelete || in.phase() == phaseMigrate
 	bucket := &corev1beta1.BackupBucket{}
@@ -137,7 +140,7 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 	secret, _, err := r.Credentials(ctx, ref, SecretName(in.entry.Name))
 	if err != nil {
 		if going && client.IgnoreNotFound(err) == nil {
-			return nil // it goes with those that it has
+			return nil // the extension object is deleted with its existing credentials
 		}
 		return err
 	}
@@ -148,7 +151,7 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 	return r.EnsureSecret(ctx, in.owner, secret, in.now)
 }
 
-// findState looks for the state that the extension of an entry has saved where it was, and whether it has been applied here.
+// findState reads the state that the extension saved before a migration, and whether it has been applied in this seed.
 func (r *Reconciler) findState(ctx context.Context, in *inputs) error {
 	owner := metav1.GetControllerOf(in.entry)
 	if owner == nil || owner.Kind != "Shoot" {
@@ -166,7 +169,7 @@ func (r *Reconciler) findState(ctx context.Context, in *inputs) error {
 	return err
 }
 
-// live reads the extension object; nil if it does not exist.
+// live reads the extension object. It returns nil if the object does not exist.
 func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1.BackupEntry, error) {
 	live := &extensionsv1alpha1.BackupEntry{}
 	if found, err := backup.ReadExtension(ctx, r.Live, "BackupEntry", name, live); !found {
@@ -175,7 +178,7 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 	return live, nil
 }
 
-// finish ends a deletion or a migration when the extension object is gone.
+// finish completes a deletion or migration once the extension object is deleted.
 func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed *corev1beta1.LastError) (reconcile.Result, error) {
 	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
 	if err != nil {
@@ -191,10 +194,12 @@ func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed 
 	if in.phase() == phaseMigrate {
 		return reconcile.Result{}, r.report(ctx, in, "", nil)
 	}
-	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.GardenerName) })
+	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
+		return controllerutil.RemoveFinalizer(o, constants.GardenerName)
+	})
 }
 
-// report writes the status, if it has changed. why says why the operation has not finished; empty if it has.
+// report writes the status if it has changed. why is the reason why the operation has not finished, or empty if it has.
 func (r *Reconciler) report(ctx context.Context, in inputs, why string, failed *corev1beta1.LastError) error {
 	status := *in.entry.Status.DeepCopy()
 	status.ObservedGeneration, status.SeedName = in.entry.Generation, ptr.To(in.seed)

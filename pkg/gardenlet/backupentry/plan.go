@@ -1,4 +1,5 @@
-// Package backupentry has the controller of gardenlet that has extensions hand out, move and delete the backups of control planes.
+// Package backupentry contains gardenlet's controller of BackupEntries, which makes extensions provide, migrate and
+// delete the backups of control planes.
 package backupentry
 
 import (
@@ -21,17 +22,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 )
 
-// FlowName is the value of flow.LabelFlow on what the controller emits.
+// FlowName is the value of flow.LabelFlow on objects that the controller emits.
 const FlowName = "backupentry"
 
 // annotationPurpose on a BackupEntry is the purpose of its Shoot.
 const annotationPurpose = "shoot.gardener.cloud/purpose"
 
-// phase is what is done with an entry.
+// phase is the operation for an entry.
 type phase int
 
 const (
-	// phaseNone is for an entry of another Seed.
+	// phaseNone is for entries of another Seed.
 	phaseNone phase = iota
 	phaseReconcile
 	phaseRestore
@@ -40,7 +41,7 @@ const (
 	phaseDelete
 )
 
-// inputs are all that the plan is made from.
+// inputs are the inputs of the plan.
 type inputs struct {
 	owner     flow.Owner
 	namespace string
@@ -48,11 +49,12 @@ type inputs struct {
 	entry     *corev1beta1.BackupEntry
 	bucket    *corev1beta1.BackupBucket
 	config    *gardenletv1alpha1.BackupEntryController
-	// credentials is a digest of the data in the Secret in the seed.
+	// credentials is a digest of the data of the Secret in the seed.
 	credentials string
 	asked       backup.Asked
-	// saved is the state that the extension had elsewhere; nil for none. It is restored by two revisions: one has the state as a status to start
-	// with, and the extension waits; the other one asks for the restoration when stateApplied is set, which says that the first one is applied.
+	// saved is the state that the extension had in another seed, or nil. It is restored by two revisions. The first creates
+	// the object with the state in its status, and the extension waits. The second requests the restoration once
+	// stateApplied reports that the first is applied.
 	saved        *corev1beta1.ExtensionResourceState
 	stateApplied bool
 	live         *backup.Extension
@@ -62,11 +64,12 @@ type inputs struct {
 // SecretName returns the name of the Secret with the credentials in the seed.
 func SecretName(entry string) string { return "entry-" + entry }
 
+// keyOf returns the key of the bundle of an entry.
 func keyOf(namespace, name string) flow.Key {
 	return flow.Key{Namespace: namespace, Name: "backupentry-" + name}
 }
 
-// phase decides what is done with the entry.
+// phase returns the operation for the entry.
 func (in inputs) phase() phase {
 	wanted, present := ptr.Deref(in.entry.Spec.SeedName, ""), ptr.Deref(in.entry.Status.SeedName, "")
 	operation := in.entry.Annotations[constants.AnnotationGardenerOperation]
@@ -76,7 +79,7 @@ func (in inputs) phase() phase {
 	case present == in.seed && wanted != in.seed:
 		return phaseMigrate
 	case wanted != in.seed, present != "" && present != in.seed:
-		return phaseNone // the Seed that has it acts first
+		return phaseNone // the Seed that has the entry acts first
 	case in.entry.DeletionTimestamp != nil && in.now.Before(in.deletedAt()):
 		return phaseWait
 	case in.entry.DeletionTimestamp != nil:
@@ -84,15 +87,17 @@ func (in inputs) phase() phase {
 	case operation == constants.OperationRestore:
 		return phaseRestore
 	case migrated:
-		return phaseNone // it is restored when that is asked for
+		return phaseNone // the entry is restored on request
 	}
 	return phaseReconcile
 }
 
-// deletedAt returns when the backups are deleted: after the grace period, unless the entry says otherwise.
+// deletedAt returns when the backups are deleted: after the grace period, unless an annotation forces it or the purpose
+// has no grace period.
 func (in inputs) deletedAt() time.Time {
 	since := in.entry.DeletionTimestamp.Time
-	if force, err := strconv.ParseBool(in.entry.Annotations[constants.AnnotationBackupEntryForceDeletion]); err == nil && force || in.config == nil {
+	force, err := strconv.ParseBool(in.entry.Annotations[constants.AnnotationBackupEntryForceDeletion])
+	if err == nil && force || in.config == nil {
 		return since
 	}
 	purposes, purpose := in.config.DeletionGracePeriodShootPurposes, in.entry.Annotations[annotationPurpose]
@@ -102,7 +107,7 @@ func (in inputs) deletedAt() time.Time {
 	return since.Add(time.Duration(ptr.Deref(in.config.DeletionGracePeriodHours, 0)) * time.Hour)
 }
 
-// bucketNotReady says why the bucket of the entry is not healthy; empty if it is.
+// bucketNotReady returns why the bucket of the entry is not ready, or an empty string.
 func bucketNotReady(bucket *corev1beta1.BackupBucket) string {
 	last := bucket.Status.LastOperation
 	switch {
@@ -114,7 +119,7 @@ func bucketNotReady(bucket *corev1beta1.BackupBucket) string {
 	return ""
 }
 
-// savedFor returns the state that the extension of an entry has saved; nil if it has saved none.
+// savedFor returns the state that the extension of an entry has saved, or nil.
 func savedFor(entry *corev1beta1.BackupEntry, state *corev1beta1.ShootState) *corev1beta1.ExtensionResourceState {
 	for i, saved := range state.Spec.Extensions {
 		if saved.Kind == "BackupEntry" && ptr.Deref(saved.Name, "") == entry.Name && saved.State != nil && len(saved.State.Raw) > 0 {
@@ -124,7 +129,7 @@ func savedFor(entry *corev1beta1.BackupEntry, state *corev1beta1.ShootState) *co
 	return nil
 }
 
-// object returns the extension's object, without an operation.
+// object returns the extension object, without a requested operation.
 func (in inputs) object() *extensionsv1alpha1.BackupEntry {
 	spec := in.bucket.Spec
 	object := &extensionsv1alpha1.BackupEntry{
@@ -141,7 +146,7 @@ func (in inputs) object() *extensionsv1alpha1.BackupEntry {
 	return object
 }
 
-// statusOnCreation names the object whose status is applied once, if there is one.
+// statusOnCreation selects the object whose status is applied on creation, if there is one.
 func (in inputs) statusOnCreation() []resourcesv1alpha1.ObjectSelector {
 	if in.operation() != constants.OperationWaitForState {
 		return nil
@@ -149,7 +154,7 @@ func (in inputs) statusOnCreation() []resourcesv1alpha1.ObjectSelector {
 	return []resourcesv1alpha1.ObjectSelector{{Group: extensionsv1alpha1.SchemeGroupVersion.Group, Kind: "BackupEntry", Name: in.entry.Name}}
 }
 
-// operation returns what the extension is asked for.
+// operation returns the operation that the extension should run.
 func (in inputs) operation() string {
 	switch in.phase() {
 	case phaseMigrate:
@@ -163,13 +168,18 @@ func (in inputs) operation() string {
 	return constants.OperationReconcile
 }
 
-// migrated reports whether the extension has finished its part of a migration.
+// migrated reports whether the extension has completed its part of a migration.
 func (in inputs) migrated() bool {
-	return in.live != nil && in.live.Status.LastOperation != nil && in.live.Status.LastOperation.Type == corev1beta1.LastOperationTypeMigrate && in.live.Ready(in.asked) == ""
+	if in.live == nil || in.live.Status.LastOperation == nil {
+		return false
+	}
+	return in.live.Status.LastOperation.Type == corev1beta1.LastOperationTypeMigrate && in.live.Ready(in.asked) == ""
 }
 
-// plan returns the plan for an entry and what is asked of the extension. It is pure. exists reports whether its bundle does.
-func (in inputs) plan(exists bool, bundle func(flow.Key, *extensionsv1alpha1.BackupEntry, string, backup.Asked) flow.Bundle) (flow.Plan, backup.Asked, error) {
+// plan returns the plan for an entry and the request to the extension. exists reports whether the bundle exists. It is a pure function.
+func (in inputs) plan(
+	exists bool, bundle func(flow.Key, *extensionsv1alpha1.BackupEntry, string, backup.Asked) flow.Bundle,
+) (flow.Plan, backup.Asked, error) {
 	key := keyOf(in.namespace, in.entry.Name)
 	phase := in.phase()
 	gone := flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key, Confirm: true}}}
@@ -177,14 +187,15 @@ func (in inputs) plan(exists bool, bundle func(flow.Key, *extensionsv1alpha1.Bac
 	case phase == phaseDelete, phase == phaseMigrate && (in.migrated() || !exists || in.live != nil && in.live.Deleting):
 		return gone, in.asked, nil
 	case phase == phaseWait:
-		return flow.Plan{Deleting: true, Next: in.deletedAt(), Waits: []flow.Wait{{Name: "grace", Reason: "the backups are kept for a time", Holds: []flow.Key{key}}}}, in.asked, nil
+		grace := flow.Wait{Name: "grace", Reason: "the backups are retained for the grace period", Holds: []flow.Key{key}}
+		return flow.Plan{Deleting: true, Next: in.deletedAt(), Waits: []flow.Wait{grace}}, in.asked, nil
 	}
 	object := in.object()
 	text, err := json.Marshal(object.Spec)
 	if err != nil {
 		return flow.Plan{}, in.asked, fmt.Errorf("encode the BackupEntry: %w", err)
 	}
-	// After a restoration or a migration the operation is a reconciliation again.
+	// After a restoration or migration, the operation becomes reconcile again.
 	digest := backup.DigestFor(in.operation(), text, []byte(in.credentials))
 	asked, next := backup.Ask(in.asked, digest, in.live, 0, in.now)
 	planned := bundle(key, object, in.operation(), asked)

@@ -127,8 +127,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestRestoreWithState: the object is created with the saved state and waits; when that is applied, the restoration is asked for, and stays so
-// while the memory of what was asked is older than what is observed.
+// TestRestoreWithState checks that the object is created with the saved state and the operation wait-for-state. When that is
+// applied, the restoration is requested. It remains requested even if the observed state is older than the remembered request.
 func TestRestoreWithState(t *testing.T) {
 	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, _ backup.Asked) flow.Bundle {
 		return flow.Bundle{Key: key, Objects: []client.Object{object}, Choices: map[string]string{"operation": operation}}
@@ -154,7 +154,7 @@ func TestRestoreWithState(t *testing.T) {
 		}
 		object, _ := planned.Objects[0].(*extensionsv1alpha1.BackupEntry)
 		if got := object.Status.State != nil; got != step.state || (len(planned.Spec.StatusOnCreation) == 1) != step.state {
-			t.Errorf("%s: the status is %+v, to start with %v", step.operation, object.Status, planned.Spec.StatusOnCreation)
+			t.Errorf("%s: the status is %+v, initially %v", step.operation, object.Status, planned.Spec.StatusOnCreation)
 		}
 	}
 }
@@ -170,6 +170,6 @@ func TestSavedFor(t *testing.T) {
 	}
 	state.Spec.Extensions[2].State = nil
 	if got := savedFor(given().entry, state); got != nil {
-		t.Errorf("without a state: %+v", got)
+		t.Errorf("without a state: got %+v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/configfile"
 )
 
-// FeatureGates returns the names of the feature gates that a gardenlet accepts, as Gardener's gardenlet does.
+// FeatureGates returns the names of the feature gates that gardenlet accepts, which are those of Gardener's gardenlet.
 func FeatureGates() []string {
 	return []string{
 		"CustomDNSServerInNodeLocalDNS", "DefaultSeccompProfile", "DisableNginxIngressInSeed", "DoNotCopyBackupCredentials",
@@ -23,31 +23,32 @@ func FeatureGates() []string {
 	}
 }
 
-// format is how the file is read.
+// format defines how the file is decoded, defaulted and validated.
 var format = configfile.Format[v1alpha1.GardenletConfiguration]{
 	Kind: v1alpha1.Kind, SetDefaults: v1alpha1.SetDefaults, Validate: func(c *v1alpha1.GardenletConfiguration) field.ErrorList {
 		return slices.Concat(validation.Validate(c, nil), validateProcess(c))
 	},
 }
 
-// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong, with the paths of the fields.
+// Load reads, defaults and validates the configuration file at path. The error lists all problems with the paths of the fields.
 func Load(path string) (*v1alpha1.GardenletConfiguration, error) { return format.Load(path) }
 
 // Parse decodes, defaults and validates a configuration in YAML or JSON. Decoding is strict: unknown fields and keys that are set twice are
 // errors.
 func Parse(data []byte) (*v1alpha1.GardenletConfiguration, error) { return format.Parse(data) }
 
-// validateProcess checks what only the process needs: configurations in ManagedSeeds and Gardenlets are completed by who deploys them.
+// validateProcess validates fields that only a running process needs. Configurations in ManagedSeeds and Gardenlets are
+// completed when they are deployed.
 func validateProcess(c *v1alpha1.GardenletConfiguration) field.ErrorList {
 	var errs field.ErrorList
 	seed := field.NewPath("seedConfig")
 	if c.SeedConfig == nil {
-		errs = append(errs, field.Required(seed, "the Seed that this gardenlet works for"))
+		errs = append(errs, field.Required(seed, "the Seed that this gardenlet manages"))
 	} else {
 		if c.SeedConfig.Metadata.Name == "" {
 			errs = append(errs, field.Required(seed.Child("metadata", "name"), "the name of the Seed"))
 		}
-		// Whole, not as a template: the garden checks it the same way.
+		// Validate it as a complete Seed instead of a template, like the API server of the garden does.
 		spec := c.SeedConfig.Spec.DeepCopy()
 		gardencorev1beta1.SetDefaultsSeedSpec(spec)
 		errs = append(errs, corevalidation.ValidateSeedSpec(spec, seed.Child("spec"), false)...)
@@ -56,7 +57,8 @@ func validateProcess(c *v1alpha1.GardenletConfiguration) field.ErrorList {
 	errs = append(errs, validateReference(garden.BootstrapKubeconfig, at.Child("bootstrapKubeconfig"))...)
 	errs = append(errs, validateReference(garden.KubeconfigSecret, at.Child("kubeconfigSecret"))...)
 	if garden.BootstrapKubeconfig != nil && garden.KubeconfigSecret == nil {
-		errs = append(errs, field.Required(at.Child("kubeconfigSecret"), "the Secret for the kubeconfig that the gardenlet requests with bootstrapKubeconfig"))
+		errs = append(errs, field.Required(at.Child("kubeconfigSecret"),
+			"the Secret for the kubeconfig that the gardenlet requests with bootstrapKubeconfig"))
 	}
 	if garden.Kubeconfig == "" && garden.KubeconfigSecret == nil {
 		errs = append(errs, field.Required(at.Child("kubeconfigSecret"), "set it, or kubeconfig, to reach the garden"))

@@ -35,14 +35,14 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "read the configuration file") {
-		t.Errorf("a file that does not exist: %v", err)
+		t.Errorf("for a missing file: %v", err)
 	}
 }
 
-// TestMistakes: each mistake is named with the path of its field, all of them at once.
+// TestMistakes checks that one error names all mistakes, each with the path of its field.
 func TestMistakes(t *testing.T) {
 	if _, err := Parse([]byte(minimal)); err != nil {
-		t.Fatalf("the configuration without mistakes: %v", err)
+		t.Fatalf("the valid configuration is refused: %v", err)
 	}
 	for name, test := range map[string]struct {
 		old, changed string
@@ -77,11 +77,11 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	if _, err := Parse(make([]byte, configfile.MaxBytes+1)); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Errorf("a large file: %v", err)
+		t.Errorf("for a large file: %v", err)
 	}
 }
 
-// TestRollout: the pace of a new version has defaults for each field, and values without a meaning are refused.
+// TestRollout checks that the pace of a rollout has defaults for each field, and that meaningless values are refused.
 func TestRollout(t *testing.T) {
 	const path = "controllers.shoot.rollout."
 	for given, test := range map[string]struct {
@@ -120,7 +120,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestFeatureGates: all gates of the list are accepted.
+// TestFeatureGates checks that all gates of the list are accepted.
 func TestFeatureGates(t *testing.T) {
 	gates := "featureGates: {" + strings.Join(FeatureGates(), ": true, ") + ": false}\n"
 	c, err := Parse([]byte(gates + minimal))

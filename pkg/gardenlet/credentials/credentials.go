@@ -1,5 +1,5 @@
-// Package credentials makes the Secrets in a seed that stand for credentials in the garden: copies of Secrets, and Secrets into which gardenlet
-// writes the tokens of WorkloadIdentities.
+// Package credentials creates Secrets in a seed for credentials in the garden: copies of Secrets, and Secrets into which
+// gardenlet writes tokens of WorkloadIdentities.
 package credentials
 
 import (
@@ -28,8 +28,8 @@ func Copy(key client.ObjectKey, of *corev1.Secret) *corev1.Secret {
 	}
 }
 
-// ForWorkloadIdentity returns a Secret for tokens of a WorkloadIdentity that are used for an object of the garden, which is given as JSON. The
-// tokens are written by gardenlet's controller.
+// ForWorkloadIdentity returns a Secret for tokens of a WorkloadIdentity. context is the object of the garden, as JSON,
+// for which they are used. A controller of gardenlet writes the tokens.
 func ForWorkloadIdentity(key client.ObjectKey, of *securityv1alpha1.WorkloadIdentity, context json.RawMessage) (*corev1.Secret, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

@@ -1,6 +1,7 @@
-// Package evictionrequirements restricts when Pods may be evicted to get less resources: never, or in the maintenance window of a Shoot. It
-// patches the VerticalPodAutoscalers that are labelled for it, whatever applied them. That is one of the few writes of a gardenlet to the seed
-// that do not travel in a ManagedResource: what is wanted changes with the time of the day.
+// Package evictionrequirements restricts when the VerticalPodAutoscaler may evict Pods to reduce their resources: never,
+// or only in the maintenance window of a Shoot. It patches VerticalPodAutoscalers with a label, regardless of who applies
+// them. This is one of the few writes of gardenlet to the seed without a ManagedResource, because the wanted state
+// depends on the time of day.
 package evictionrequirements
 
 import (
@@ -45,25 +46,25 @@ const (
 
 var (
 	autoscalers = schema.GroupVersionResource{Group: "autoscaling.k8s.io", Version: "v1", Resource: "verticalpodautoscalers"}
-	// upscalingOnly are the requirements that let Pods be evicted only to get more.
+	// upscalingOnly are requirements that only permit evictions that increase resources.
 	upscalingOnly = []requirement{{
 		Resources: []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}, ChangeRequirement: "TargetHigherThanRequests",
 	}}
 )
 
-// requirement is one of spec.updatePolicy.evictionRequirements.
+// requirement is an item of spec.updatePolicy.evictionRequirements.
 type requirement struct {
 	Resources         []corev1.ResourceName `json:"resources"`
 	ChangeRequirement string                `json:"changeRequirement"`
 }
 
-// autoscaler is what is kept of a VerticalPodAutoscaler.
+// autoscaler contains the relevant fields of a VerticalPodAutoscaler.
 type autoscaler struct {
 	metav1.ObjectMeta
 	requirements []requirement
 }
 
-// Reconciler patches one VerticalPodAutoscaler after the other. It is ready when its fields are set.
+// Reconciler patches VerticalPodAutoscalers. It is ready to use when its fields are set.
 type Reconciler struct {
 	Dynamic         dynamic.Interface
 	Metadata        metadata.Interface
@@ -76,7 +77,7 @@ type Reconciler struct {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// AddToManager registers the controller with the manager of the seed.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -85,7 +86,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// start watches the VerticalPodAutoscalers as long as the seed has the kind.
+// start watches VerticalPodAutoscalers while the seed defines the kind.
 func (r *Reconciler) start(ctx context.Context, q queue) error {
 	r.watch = crdwatch.New(crdwatch.Options{
 		Dynamic: r.Dynamic, Metadata: r.Metadata, Kinds: r.Kinds, Namespaces: []string{metav1.NamespaceAll},
@@ -100,6 +101,7 @@ func (r *Reconciler) start(ctx context.Context, q queue) error {
 	return r.watch.Start(ctx)
 }
 
+// reduce returns the relevant fields of a VerticalPodAutoscaler.
 func reduce(object *unstructured.Unstructured) any {
 	kept := &autoscaler{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -116,7 +118,7 @@ func reduce(object *unstructured.Unstructured) any {
 	return kept
 }
 
-// Reconcile sets or removes the requirements, and comes back when the maintenance window begins or ends.
+// Reconcile sets or removes the requirements, and requeues for the start or end of the maintenance window.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	found, ok := r.watch.Get(request.NamespacedName).(*autoscaler)
 	if !ok {
@@ -130,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !equality.Semantic.DeepEqual(wanted, found.requirements) {
 		if err := r.patch(ctx, found, wanted); err != nil {
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return reconcile.Result{}, nil // the watch shows what it is now
+				return reconcile.Result{}, nil // the watch reports the current object
 			}
 			return reconcile.Result{}, fmt.Errorf("patch VerticalPodAutoscaler %s: %w", request.NamespacedName, err)
 		}
@@ -142,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
-// decide returns the requirements that annotations ask for, and when they change; zero for never.
+// decide returns the requirements for the annotations, and when they change, or zero for never.
 func decide(annotations map[string]string, now time.Time) ([]requirement, time.Time, error) {
 	const annotation = constants.AnnotationEvictionRequirementsDownscaleRestriction
 	switch value := annotations[annotation]; value {
@@ -163,7 +165,7 @@ func decide(annotations map[string]string, now time.Time) ([]requirement, time.T
 	}
 }
 
-// patch writes the requirements if the object still is what was read.
+// patch writes the requirements unless the object has changed since it was read.
 func (r *Reconciler) patch(ctx context.Context, found *autoscaler, wanted []requirement) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": found.ResourceVersion, "uid": found.UID},

@@ -9,13 +9,13 @@ import (
 // timeOfDay is the format of the two times in the annotation with a maintenance window, for example 220000+0100.
 const timeOfDay = "150405-0700"
 
-// lastMinutes of a maintenance window do not count: what is begun then would end after it.
+// lastMinutes is how long before its end a maintenance window counts as over. An operation that began later would end outside the window.
 const lastMinutes = 5 * time.Minute
 
-// window is a time of the day, in UTC. It may begin before midnight and end after it.
+// window is a maintenance window, as times of day in UTC. It may include midnight.
 type window struct{ begin, end time.Duration }
 
-// parseWindow reads "<begin>,<end>", and leaves out the last minutes.
+// parseWindow parses "<begin>,<end>" and subtracts lastMinutes from the end.
 func parseWindow(text string) (window, error) {
 	begin, end, found := strings.Cut(text, ",")
 	if !found {
@@ -38,7 +38,7 @@ func parseWindow(text string) (window, error) {
 
 const day = 24 * time.Hour
 
-// sinceMidnight returns the time of the day in UTC.
+// sinceMidnight returns the time of day in UTC.
 func sinceMidnight(t time.Time) time.Duration {
 	t = t.UTC()
 	return t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC))
@@ -54,7 +54,7 @@ func (w window) at(now time.Time) (open bool, next time.Time) {
 	return false, now.Add(untilBegin)
 }
 
-// until returns the time from one time of the day to the next time that it is another one: more than nothing, at most a day.
+// until returns the duration from one time of day to the next occurrence of another. It is positive and at most a day.
 func until(from, to time.Duration) time.Duration {
 	if to > from {
 		return to - from

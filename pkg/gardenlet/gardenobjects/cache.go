@@ -1,5 +1,5 @@
-// Package gardenobjects reads single objects of the garden, such as credentials that a Seed names, through a watch of each: gardenlet may not
-// list all of them, and asks for nothing while they stay the same.
+// Package gardenobjects reads single objects of the garden, such as credentials of a Seed, through individual watches.
+// gardenlet has no permission to list all of them, and sends no requests while they do not change.
 package gardenobjects
 
 import (
@@ -17,16 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// syncTimeout is how long the first read of an object may take.
+// syncTimeout limits the first read of an object.
 const syncTimeout = 10 * time.Second
 
-// Cache has the objects that were asked for. It is a runnable of a manager. A watch lasts until the process ends: there are few of them.
+// Cache contains the objects that were read before. It is a runnable of a manager. Watches run until the process ends,
+// which is acceptable because there are few of them.
 type Cache struct {
 	garden cluster.Cluster
 
-	// started is closed when running is set, which is the context of the watches.
+	// started is closed once running, the context of the watches, is set.
 	started chan struct{}
-	running context.Context //nolint:containedctx // the watches outlive the calls that begin them
+	running context.Context //nolint:containedctx // the watches run longer than the calls that start them
 
 	mu       sync.Mutex
 	watches  map[key]cache.Cache
@@ -43,14 +44,14 @@ func New(garden cluster.Cluster) *Cache {
 	return &Cache{garden: garden, started: make(chan struct{}), watches: map[key]cache.Cache{}}
 }
 
-// OnChange has a function called with each object that came, changed or went. It must not block.
+// OnChange registers a function that is called with each created, changed or deleted object. It must not block.
 func (c *Cache) OnChange(call func(client.Object)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onChange = append(c.onChange, call)
 }
 
-// Start keeps the watches until the context ends.
+// Start runs the watches until the context ends.
 func (c *Cache) Start(ctx context.Context) error {
 	c.running = ctx
 	close(c.started)
@@ -58,7 +59,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get reads an object. The first time it begins to watch it.
+// Get reads an object. The first call starts a watch of it.
 func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -77,6 +78,7 @@ func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Ob
 	return watch.Get(ctx, name, object)
 }
 
+// watch returns the cache with one object, and starts it if it does not exist.
 func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.Object) (cache.Cache, error) {
 	kind, err := apiutil.GVKForObject(object, c.garden.GetScheme())
 	if err != nil {
@@ -103,12 +105,12 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	if _, err := informer.AddEventHandler(c.handler()); err != nil {
 		return nil, err
 	}
-	go func() { _ = watch.Start(c.running) }() // its reflectors log what goes wrong
+	go func() { _ = watch.Start(c.running) }() // the reflectors log errors
 	c.watches[at] = watch
 	return watch, nil
 }
 
-// only selects the object of a name, which has no namespace if its kind has none.
+// only selects one object by name, and by namespace if it has one.
 func only(name client.ObjectKey) cache.ByObject {
 	selector := fields.OneTermEqualSelector("metadata.name", name.Name)
 	if name.Namespace == "" {

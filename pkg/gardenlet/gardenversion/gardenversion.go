@@ -1,4 +1,4 @@
-// Package gardenversion checks that a gardenlet's version fits the garden's API server.
+// Package gardenversion checks that the version of a gardenlet is compatible with the garden's API server.
 package gardenversion
 
 import (
@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// keyAPIServer is the key of the ConfigMap with facts about the API server, in YAML.
+	// keyAPIServer is the key of the ConfigMap with information about the API server, in YAML.
 	keyAPIServer = "gardenerAPIServer"
-	// maxSkew is how many minor versions a gardenlet may be older than the API server.
+	// maxSkew is the number of minor versions by which a gardenlet may be older than the API server.
 	maxSkew = 2
 )
 
-// ErrSkew reports that the versions do not fit.
-var ErrSkew = errors.New("the versions of gardenlet and garden do not fit")
+// ErrSkew reports that the versions are not compatible.
+var ErrSkew = errors.New("the versions of gardenlet and garden are not compatible")
 
-// Check compares the version of this gardenlet with that of the garden's API server, which is in a public ConfigMap. A garden without the
-// ConfigMap, and a development build, are not checked.
+// Check compares the version of this gardenlet with that of the garden's API server, which publishes it in a ConfigMap.
+// It skips the check for a garden without the ConfigMap, and for a development build.
 func Check(ctx context.Context, garden client.Reader, own string) error {
 	info := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: constants.SystemPublicNamespace, Name: constants.GardenerInfoName}
@@ -47,7 +47,7 @@ func Check(ctx context.Context, garden client.Reader, own string) error {
 	return compare(own, server.Version)
 }
 
-// compare returns ErrSkew if a gardenlet of a version must not work for a garden of another one.
+// compare returns ErrSkew if the version of gardenlet is not compatible with that of the garden.
 func compare(own, garden string) error {
 	ours, err := semver.NewVersion(own)
 	if err != nil {
@@ -61,7 +61,8 @@ func compare(own, garden string) error {
 	case ours.Major() != theirs.Major() || ours.Minor() > theirs.Minor() || ours.Minor() == theirs.Minor() && ours.Patch() > theirs.Patch():
 		return fmt.Errorf("%w: gardenlet %s is newer than the garden, %s: update the garden first", ErrSkew, own, garden)
 	case ours.Minor()+maxSkew < theirs.Minor():
-		return fmt.Errorf("%w: gardenlet %s is more than %d minor versions older than the garden, %s: update the gardenlet", ErrSkew, own, maxSkew, garden)
+		return fmt.Errorf("%w: gardenlet %s is more than %d minor versions older than the garden, %s: update the gardenlet",
+			ErrSkew, own, maxSkew, garden)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		own string
-		// info is the content of the ConfigMap; empty if there is none.
+		// info is the content of the ConfigMap. It is empty if the ConfigMap does not exist.
 		info string
 		skew bool
 		err  string

@@ -34,22 +34,21 @@ import (
 )
 
 const (
-	// startTimeout is how long the start may read from the seed.
+	// startTimeout limits how long AddToManager reads from the seed.
 	startTimeout = 30 * time.Second
-	// firstRetry and lastRetry are the shortest and the longest time after which a failure is tried again. A registry that was down for long is asked
-	// soon after it is back.
+	// firstRetry and lastRetry are the shortest and longest delay of retries. The limit ensures that a registry is used soon after an outage.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 5 * time.Minute
 )
 
-// Seed is how the seed is reached beside the manager's client.
+// Seed contains the clients of the seed in addition to the manager's client.
 type Seed struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kinds    crdwatch.Kinds
 }
 
-// AddToManager adds the controller to the manager of the seed. The garden's cache has the Seed, the ControllerRegistrations, and the
+// AddToManager adds the controller to the manager of the seed. The garden's cache contains the Seed, the ControllerRegistrations, and the
 // ControllerInstallations that refer to the Seed.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Options) error {
 	emitted, indexed, err := newCache(mgr, o.Namespace)
@@ -60,11 +59,12 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 	look := func() {
 		select {
 		case wake <- event.GenericEvent{}:
-		default: // one is waiting already
+		default: // one is pending already
 		}
 	}
 	r := &reconciler{
-		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed, garden: garden.GetClient(), objects: gardenobjects.New(garden),
+		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed,
+		garden: garden.GetClient(), objects: gardenobjects.New(garden),
 		registries: newRegistries(), extensions: newExtensionObjects(seed.Dynamic, seed.Metadata, seed.Kinds, look),
 	}
 	r.emitter = &flow.Emitter{
@@ -83,17 +83,19 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 	return r.watch(mgr, garden, emitted, wake)
 }
 
-// newCache returns a cache of what was emitted, and the same with an index by owner.
+// newCache returns a cache of emitted objects, and the same cache with an index by owner.
 func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedReader, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// Those of others, too: they are not touched.
+			// This includes ManagedResources of others, which remain unchanged.
 			&resourcesv1alpha1.ManagedResource{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Transform: cachetransform.NewCompactor().Compact,
 			},
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {LabelSelector: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})}}},
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+				namespace: {LabelSelector: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})},
+			}},
 		},
 	})
 	if err != nil {
@@ -105,17 +107,20 @@ func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedR
 	return c, indexed, err
 }
 
-// watch adds the controller with its watches: all that it reads is watched.
+// watch adds the controller with watches of all objects that it reads.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache, wake chan event.GenericEvent) error {
 	built, err := controller.New("controllerinstallation", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: max(r.ConcurrentSyncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler: r, MaxConcurrentReconciles: max(r.ConcurrentSyncs, 1),
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller of extensions: %w", err)
 	}
 	everything := func(*corev1beta1.ControllerInstallation) bool { return true }
-	toAll := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.all(ctx, everything) })
+	toAll := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return r.all(ctx, everything)
+	})
 	toThose := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, registration client.Object) []reconcile.Request {
 		return r.all(ctx, func(i *corev1beta1.ControllerInstallation) bool {
 			return i.Spec.RegistrationRef.Name == registration.GetName()
@@ -124,17 +129,20 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted 
 	own := flow.EmittedBy(FlowName)
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	wakeAll := func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range r.all(ctx, everything) {
+			queue.Add(request)
+		}
+	}
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, &handler.EnqueueRequestForObject{}, installationChanged()),
+		source.Kind[client.Object](
+			garden.GetCache(), &corev1beta1.ControllerInstallation{}, &handler.EnqueueRequestForObject{}, installationChanged(),
+		),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toThose, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.SeedName)),
 		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
 		source.Kind[client.Object](emitted, secret, flow.ToOwner(), own),
-		source.Channel(wake, handler.Funcs{GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			for _, request := range r.all(ctx, everything) {
-				queue.Add(request)
-			}
-		}}),
+		source.Channel(wake, handler.Funcs{GenericFunc: wakeAll}),
 	} {
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the controller of extensions: %w", err)
@@ -143,24 +151,27 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted 
 	return nil
 }
 
-// installationChanged lets changes pass but those of the status, which the controller makes itself.
+// installationChanged passes all changes except those of the status, which the controller writes itself.
 func installationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1beta1.ControllerInstallation)
 		after, same := e.ObjectNew.(*corev1beta1.ControllerInstallation)
-		return !ok || !same || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
-			!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+		return !ok || !same || !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+			!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+			!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 	}}
 }
 
-// seedChanged lets changes of the Seed pass that charts see.
+// seedChanged passes changes of the Seed that are part of the values of charts.
 func seedChanged(name string) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == name },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1beta1.Seed)
 			after, same := e.ObjectNew.(*corev1beta1.Seed)
-			return !ok || !same || after.Name == name && (before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			return !ok || !same || after.Name == name && (before.Generation != after.Generation ||
+				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 				!equality.Semantic.DeepEqual(ownAnnotations(before), ownAnnotations(after)) ||
 				!equality.Semantic.DeepEqual(before.Status.KubernetesVersion, after.Status.KubernetesVersion) ||
 				!equality.Semantic.DeepEqual(before.Status.ClusterIdentity, after.Status.ClusterIdentity))

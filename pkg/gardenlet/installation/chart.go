@@ -21,16 +21,18 @@ import (
 )
 
 const (
-	// maxChartBytes is the most that the archive of a chart may have. Helm's library limits what is in it.
+	// maxChartBytes limits the size of a chart's archive. Helm's library limits its contents.
 	maxChartBytes = 16 << 20
-	// renderTimeout is how long a chart may take.
+	// renderTimeout limits the rendering of a chart.
 	renderTimeout = 30 * time.Second
 )
 
-// renderChart returns the objects that a chart makes of values. The error names the chart's file and the line.
-func renderChart(ctx context.Context, archive []byte, of helmchart.Release, values map[string]any, kubeVersion string) ([]*unstructured.Unstructured, error) {
+// renderChart renders a chart and returns the objects. Errors name the chart's file and the line.
+func renderChart(
+	ctx context.Context, archive []byte, of helmchart.Release, values map[string]any, kubeVersion string,
+) ([]*unstructured.Unstructured, error) {
 	if len(archive) > maxChartBytes {
-		return nil, fmt.Errorf("the archive has %d bytes, and at most %d are read", len(archive), maxChartBytes)
+		return nil, fmt.Errorf("the archive has %d bytes, more than the %d allowed", len(archive), maxChartBytes)
 	}
 	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
@@ -54,7 +56,8 @@ func renderChart(ctx context.Context, archive []byte, of helmchart.Release, valu
 		}
 		for _, object := range found {
 			if hook := object.GetAnnotations()[release.HookAnnotation]; hook != "" {
-				return nil, fmt.Errorf("%s: %s %s has the annotation %s: %s. Hooks are not run: deploy the object without the annotation, or do its work in the extension",
+				return nil, fmt.Errorf("%s: %s %s has the annotation %s: %s. "+
+					"Hooks are not run: deploy the object without the annotation, or do its work in the extension",
 					at(loaded, file.Name, release.HookAnnotation), object.GetKind(), object.GetName(), release.HookAnnotation, hook)
 			}
 		}
@@ -63,7 +66,7 @@ func renderChart(ctx context.Context, archive []byte, of helmchart.Release, valu
 	return objects, nil
 }
 
-// check returns what a chart sees of its cluster, or why it cannot be rendered.
+// check returns the capabilities of the cluster for a chart, or an error if the chart cannot be rendered.
 func check(loaded *chartv2.Chart, kubeVersion string) (*common.Capabilities, error) {
 	if loaded.Metadata.Type == "library" {
 		return nil, fmt.Errorf("the chart %s is a library chart, which has nothing to install", loaded.Name())
@@ -86,7 +89,7 @@ func check(loaded *chartv2.Chart, kubeVersion string) (*common.Capabilities, err
 	return capabilities, nil
 }
 
-// objectsIn returns the objects in a file.
+// objectsIn returns the objects in a rendered file.
 func objectsIn(file helmchart.File) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(file.Content, "\n---\n") {
@@ -119,7 +122,7 @@ func objectsIn(file helmchart.File) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// at returns the name of a file of a chart, and the line in which a text occurs first.
+// at returns the name of a file of a chart with the line of the first occurrence of a text.
 func at(loaded *chartv2.Chart, name, text string) string {
 	for _, template := range loaded.Templates {
 		if !strings.HasSuffix(name, "/"+template.Name) {

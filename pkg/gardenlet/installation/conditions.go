@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// Reasons of conditions, as Gardener has them.
+// Reasons of conditions, which are Gardener's.
 const (
 	reasonValid                = "RegistrationValid"
 	reasonRegistrationNotFound = "RegistrationNotFound"
@@ -35,17 +35,17 @@ const (
 	reasonNoObjects    = "NoExtensionObjects"
 )
 
-// maxMessage is the most bytes of a message that a condition has.
+// maxMessage limits the length of a condition's message in bytes.
 const maxMessage = 2000
 
-// finding is what a condition is to say.
+// finding is the content of a condition.
 type finding struct {
 	kind            corev1beta1.ConditionType
 	status          corev1beta1.ConditionStatus
 	reason, message string
 }
 
-// update returns conditions with findings in them. Times move only with what they belong to.
+// update sets the conditions of findings. Timestamps change only with the content.
 func update(conditions []corev1beta1.Condition, findings []finding, now time.Time) []corev1beta1.Condition {
 	for _, f := range findings {
 		next := corev1beta1.Condition{Type: f.kind, Status: f.status, Reason: f.reason, Message: limit(f.message)}
@@ -54,6 +54,7 @@ func update(conditions []corev1beta1.Condition, findings []finding, now time.Tim
 	return conditions
 }
 
+// limit truncates a message to maxMessage bytes.
 func limit(text string) string {
 	if len(text) <= maxMessage {
 		return text
@@ -65,10 +66,14 @@ func limit(text string) string {
 	return text[:end] + "…"
 }
 
-// findingsOf returns what the ManagedResource of an extension says: whether it is installed, healthy and progressing. why is why the bundle
-// could not be written; empty if it was.
+// findingsOf returns whether an extension is installed, healthy and progressing, from its ManagedResource. why is the
+// reason why the bundle could not be written, or empty.
 func findingsOf(mr *resourcesv1alpha1.ManagedResource, why string) []finding {
-	const installed, healthy, progressing = corev1beta1.ControllerInstallationInstalled, corev1beta1.ControllerInstallationHealthy, corev1beta1.ControllerInstallationProgressing
+	const (
+		installed   = corev1beta1.ControllerInstallationInstalled
+		healthy     = corev1beta1.ControllerInstallationHealthy
+		progressing = corev1beta1.ControllerInstallationProgressing
+	)
 	if mr == nil {
 		found := []finding{
 			{installed, corev1beta1.ConditionFalse, reasonPending, "The ManagedResource of the extension does not exist yet."},
@@ -102,16 +107,16 @@ func findingsOf(mr *resourcesv1alpha1.ManagedResource, why string) []finding {
 	return append(found, finding{progressing, corev1beta1.ConditionTrue, reasonNotRolledOut, rolling.Message})
 }
 
-// condition is one of a ManagedResource.
+// condition is a condition of a ManagedResource.
 type condition struct {
 	Status  resourcesv1alpha1.ConditionStatus
 	Message string
 }
 
-// conditionOf returns a condition of a ManagedResource for its present generation. It is not known while the generation is not observed.
+// conditionOf returns a condition of a ManagedResource for its current generation. It is unknown until the generation is observed.
 func conditionOf(mr *resourcesv1alpha1.ManagedResource, kind resourcesv1alpha1.ConditionType) condition {
 	if mr.Status.ObservedGeneration != mr.Generation {
-		return condition{resourcesv1alpha1.ConditionUnknown, "The resource-manager has not looked at the present revision yet."}
+		return condition{resourcesv1alpha1.ConditionUnknown, "The resource-manager has not observed the current revision yet."}
 	}
 	found := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind)
 	if found.Message == "" {
@@ -120,15 +125,21 @@ func conditionOf(mr *resourcesv1alpha1.ManagedResource, kind resourcesv1alpha1.C
 	return condition{found.Status, found.Message}
 }
 
-// requiredFinding returns what is said about the extension objects of a registration.
+// requiredFinding returns the condition Required. id lists the kinds and types of the registration with extension objects.
 func requiredFinding(id string) finding {
 	if id == "" {
-		return finding{corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionFalse, reasonNoObjects, "No extension object in the seed has a kind and type of the registration."}
+		return finding{
+			corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionFalse, reasonNoObjects,
+			"No extension object in the seed has a kind and type of the registration.",
+		}
 	}
-	return finding{corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionTrue, reasonObjectsExist, "Extension objects exist in the seed, of the kind and type " + id + "."}
+	return finding{
+		corev1beta1.ControllerInstallationRequired, corev1beta1.ConditionTrue, reasonObjectsExist,
+		"Extension objects exist in the seed, of the kind and type " + id + ".",
+	}
 }
 
-// problemOf says why the bundle of an extension could not be written; empty if it was.
+// problemOf returns why the bundle of an extension could not be written, or an empty string.
 func problemOf(result flow.Result, key flow.Key) string {
 	if why := result.Problems[key]; why != "" {
 		return why

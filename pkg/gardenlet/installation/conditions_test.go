@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestFindings: what is said about an extension from its ManagedResource.
+// TestFindings checks the conditions of an extension that are derived from its ManagedResource.
 func TestFindings(t *testing.T) {
 	mr := func(observed int64, statuses ...resourcesv1alpha1.ConditionStatus) *resourcesv1alpha1.ManagedResource {
 		m := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
@@ -53,7 +53,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestUpdate: times move with what they belong to.
+// TestUpdate checks that the times of a condition change together with the fields that they belong to.
 func TestUpdate(t *testing.T) {
 	first := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	say := func(before []corev1beta1.Condition, status corev1beta1.ConditionStatus, message string, after time.Duration) []corev1beta1.Condition {
@@ -61,13 +61,13 @@ func TestUpdate(t *testing.T) {
 	}
 	conditions := say([]corev1beta1.Condition{{Type: "Other"}}, "True", "a", 0)
 	if same := say(conditions, "True", "a", time.Hour); len(same) != 2 || !same[1].LastUpdateTime.Time.Equal(first) {
-		t.Errorf("the same again: %+v", same)
+		t.Errorf("with the same content: %+v", same)
 	}
 	if text := say(conditions, "True", "b", time.Hour); !text[1].LastTransitionTime.Time.Equal(first) || text[1].LastUpdateTime.Time.Equal(first) {
-		t.Errorf("another message: %+v", text)
+		t.Errorf("with another message: %+v", text)
 	}
 	if status := say(conditions, "False", "a", time.Hour); status[1].LastTransitionTime.Time.Equal(first) {
-		t.Errorf("another status: %+v", status)
+		t.Errorf("with another status: %+v", status)
 	}
 	long := say(nil, "True", strings.Repeat("ü", maxMessage), 0)[0].Message
 	if len(long) > maxMessage+len("…") || !utf8.ValidString(long) {

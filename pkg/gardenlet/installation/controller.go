@@ -26,17 +26,17 @@ import (
 
 const fieldManager = "gardenlet"
 
-// Options of the controller.
+// Options are the options of the controller.
 type Options struct {
-	// SeedName is the name of the Seed, and Namespace that of the ManagedResources in the seed.
+	// SeedName is the name of the Seed. Namespace is the namespace of the ManagedResources in the seed.
 	SeedName, Namespace string
-	// Version and FeatureGates of gardenlet, which charts get as values.
+	// Version and FeatureGates of gardenlet, which are values of charts.
 	Version      string
 	FeatureGates map[string]bool
-	// Garden returns the address and the CA of the garden, for kubeconfigs of extensions.
+	// Garden returns the address and CA of the garden, for kubeconfigs of extensions.
 	Garden func() *rest.Config
 	Clock  clock.PassiveClock
-	// ConcurrentSyncs is how many installations are worked on at once.
+	// ConcurrentSyncs is the number of installations that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
@@ -44,26 +44,26 @@ type Options struct {
 type reconciler struct {
 	Options
 
-	// seed writes to the seed cluster, uncached reads from its API server, and emitted from a cache of what was emitted.
+	// seed writes to the seed cluster. uncached reads from its API server. emitted reads from a cache of emitted objects.
 	seed     client.Client
 	uncached client.Reader
 	emitted  client.Reader
 	emitter  *flow.Emitter
-	// garden reads through caches, and writes; objects reads single objects.
+	// garden writes, and reads through caches. objects reads single objects.
 	garden     client.Client
 	objects    *gardenobjects.Cache
 	registries *registries
 	extensions *extensionObjects
 
-	// written are the installations as the garden's API server answered to the last writes, by name: the cache may not show them yet.
+	// written are the installations as the API server of the garden returned them after the last write, by name. The cache may be older.
 	written sync.Map
 
 	mu sync.Mutex
-	// seedIsGarden says whether the seed is the garden, too; nil if that is not known.
+	// seedIsGarden is set if the seed is also the garden. It is nil if that is not known.
 	seedIsGarden *bool
 }
 
-// Reconcile brings an extension in line with what is declared. At rest it sends nothing.
+// Reconcile reconciles one extension. It sends no requests if nothing has to be done.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.garden.Get(ctx, request.NamespacedName, installation); err != nil {
@@ -87,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: result.again}, errors.Join(err, r.report(ctx, installation, findings))
 }
 
-// newest returns what was written last, if it is newer than what a cache shows.
+// newest returns the installation that was last written if it is newer than the cached one.
 func (r *reconciler) newest(cached *corev1beta1.ControllerInstallation) *corev1beta1.ControllerInstallation {
 	value, _ := r.written.Load(cached.Name)
 	written, ok := value.(*corev1beta1.ControllerInstallation)
@@ -101,15 +101,15 @@ func (r *reconciler) newest(cached *corev1beta1.ControllerInstallation) *corev1b
 	return written.DeepCopy()
 }
 
-// installed is what an attempt to install found.
+// installed is the result of an attempt to install an extension.
 type installed struct {
 	findings []finding
-	// again is when to look again though nothing was seen to change; 0 for never.
+	// again is the delay of the next attempt without a change. 0 means never.
 	again time.Duration
 }
 
-// install emits the bundle of an extension. If it cannot be made, what runs is left alone. Deployments without a chart are for others to
-// install.
+// install emits the bundle of an extension. If the bundle cannot be created, the running objects remain unchanged.
+// Deployments without a chart are installed by others.
 func (r *reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation) (installed, error) {
 	key := keyOf(r.Namespace, installation.Name)
 	in, err := r.observe(ctx, installation)
@@ -144,7 +144,7 @@ func (r *reconciler) install(ctx context.Context, installation *corev1beta1.Cont
 	return found, nil
 }
 
-// keep adds the finalizer, before anything is written to the seed. What others install has none.
+// keep adds the finalizer before anything is written to the seed. Installations without a chart do not get it.
 func (r *reconciler) keep(ctx context.Context, installation *corev1beta1.ControllerInstallation) error {
 	if controllerutil.ContainsFinalizer(installation, constants.FinalizerControllerInstallation) {
 		return nil
@@ -152,7 +152,8 @@ func (r *reconciler) keep(ctx context.Context, installation *corev1beta1.Control
 	return r.patch(ctx, installation, func() { controllerutil.AddFinalizer(installation, constants.FinalizerControllerInstallation) })
 }
 
-// live returns the ManagedResource as it was before an emission; nil if it did not exist. One that was just written is not observed yet.
+// live returns the ManagedResource before an emission, or nil if it did not exist. If it was just written, its new
+// generation is not observed yet.
 func (r *reconciler) live(result flow.Result, key flow.Key, written bool) *resourcesv1alpha1.ManagedResource {
 	mr := result.Live.ManagedResources[key]
 	if mr == nil || !written {
@@ -163,7 +164,8 @@ func (r *reconciler) live(result flow.Result, key flow.Key, written bool) *resou
 	return mr
 }
 
-// invalid returns what is reported about an extension that cannot be installed as declared. The other conditions are about what runs.
+// invalid returns the conditions of an extension that cannot be installed as declared. The conditions other than Valid
+// describe the running objects.
 func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why *invalid) (installed, error) {
 	text := textOf(in, why)
 	mr, err := r.managedResource(ctx, key)
@@ -174,13 +176,13 @@ func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why 
 		[]finding{{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionFalse, why.reason, text}}, findingsOf(mr, "")...,
 	)}
 	if why.passes {
-		return found, errors.New(text) // it is tried again
+		return found, errors.New(text) // retry
 	}
 	return found, nil
 }
 
-// textOf returns what is reported about a problem: without data of Secrets, and the same each time for the same cause. in is nil if the inputs could
-// not be read.
+// textOf returns the message of a problem, without data of Secrets, and identical for the same cause. in is nil if the
+// inputs could not be read.
 func textOf(in *Inputs, why *invalid) string {
 	text := conditiontext.Stable(why.Error())
 	if in != nil {
@@ -189,7 +191,7 @@ func textOf(in *Inputs, why *invalid) string {
 	return text
 }
 
-// managedResource reads that of an extension from the cache; nil if it does not exist.
+// managedResource reads the ManagedResource of an extension from the cache. It returns nil if it does not exist.
 func (r *reconciler) managedResource(ctx context.Context, key flow.Key) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	err := r.emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, mr)
@@ -212,7 +214,7 @@ func (r *reconciler) required(ctx context.Context, installation *corev1beta1.Con
 	return requiredFinding(id), known
 }
 
-// report writes the conditions, if they have changed.
+// report writes the conditions if they have changed.
 func (r *reconciler) report(ctx context.Context, installation *corev1beta1.ControllerInstallation, findings []finding) error {
 	conditions := update(installation.Status.Conditions, findings, r.Clock.Now())
 	if equality.Semantic.DeepEqual(conditions, installation.Status.Conditions) {
@@ -227,7 +229,7 @@ func (r *reconciler) report(ctx context.Context, installation *corev1beta1.Contr
 	return nil
 }
 
-// patch writes a change of an installation, if it is still the one that was read.
+// patch changes an installation. It fails with a conflict if the installation has changed since it was read.
 func (r *reconciler) patch(ctx context.Context, installation *corev1beta1.ControllerInstallation, change func()) error {
 	before := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change()
@@ -238,11 +240,11 @@ func (r *reconciler) patch(ctx context.Context, installation *corev1beta1.Contro
 	return nil
 }
 
-// all returns requests for all installations of the Seed that are selected.
+// all returns requests for all selected installations of the Seed.
 func (r *reconciler) all(ctx context.Context, selected func(*corev1beta1.ControllerInstallation) bool) []reconcile.Request {
 	var list corev1beta1.ControllerInstallationList
 	if err := r.garden.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the process ends; what the cache does not have yet is looked at when it has
+		return nil // the process ends, or the cache has not synced and its watch reports all installations once it has
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {

@@ -1,3 +1,3 @@
-// Package installation has the controller of gardenlet that installs extensions: it renders the chart of a ControllerInstallation, emits what
-// comes out as one ManagedResource, and reports its conditions.
+// Package installation contains gardenlet's controller that installs extensions. It renders the chart of a
+// ControllerInstallation, emits the rendered objects as one ManagedResource, and reports the conditions.
 package installation

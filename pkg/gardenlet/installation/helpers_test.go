@@ -17,7 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// archive returns a chart with files.
+// archive returns a chart with the given files.
 func archive(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var content bytes.Buffer
@@ -64,7 +64,7 @@ spec:
         env: [{name: OWN, value: "1"}]
 `
 
-// inputs returns those of an extension with a chart of these templates.
+// inputs returns the inputs of an extension whose chart has the given templates.
 func inputs(t *testing.T, templates map[string]string) Inputs {
 	t.Helper()
 	files := map[string]string{"values.yaml": "replicas: 1\n"}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mountPath is where containers find the access to the garden, and volumeName the name of the volume.
+	// mountPath is the path of the access to the garden in containers. volumeName is the name of the volume.
 	mountPath  = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
 	volumeName = "garden-kubeconfig"
 
@@ -24,7 +24,7 @@ const (
 	envKubeconfig = "GARDEN_KUBECONFIG"
 )
 
-// podSpecs are where workloads have the specification of their pods.
+// podSpecs are the paths of the Pod specification in workloads.
 var podSpecs = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "Deployment"}:  {"spec", "template", "spec"},
 	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template", "spec"},
@@ -33,8 +33,8 @@ var podSpecs = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// inject gives the workloads in a namespace the name of the Seed and, with the name of the Secret with a kubeconfig, access to the garden. It
-// reports whether a workload uses that.
+// inject adds the name of the Seed to the workloads in a namespace. If the name of a Secret with a kubeconfig is given,
+// it also adds access to the garden. It reports whether a workload uses the access.
 func inject(objects []*unstructured.Unstructured, namespace, seedName, kubeconfig string) (used bool, err error) {
 	for _, object := range objects {
 		path, isWorkload := podSpecs[object.GroupVersionKind().GroupKind()]
@@ -69,15 +69,19 @@ func inject(objects []*unstructured.Unstructured, namespace, seedName, kubeconfi
 func addVolume(pod map[string]any, kubeconfig string) error {
 	source := func(secret, key string) corev1.VolumeProjection {
 		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret},
+			Items:                []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
 		}}
 	}
-	return appendTo(pod, "volumes", volumeName, &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To[int32](0o644), Sources: []corev1.VolumeProjection{source(kubeconfig, keyKubeconfig), source(accessSecretName, keyToken)},
-	}}})
+	volume := &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: ptr.To[int32](0o644), Sources: []corev1.VolumeProjection{
+			source(kubeconfig, keyKubeconfig), source(accessSecretName, keyToken),
+		},
+	}}}
+	return appendTo(pod, "volumes", volumeName, volume)
 }
 
-// addToContainers adds variables and, with access, the volume to containers.
+// addToContainers adds environment variables and, with access, the volume mount to containers.
 func addToContainers(pod map[string]any, field, seedName string, access bool) error {
 	containers, _, err := unstructured.NestedSlice(pod, field)
 	if err != nil {
@@ -94,10 +98,14 @@ func addToContainers(pod map[string]any, field, seedName string, access bool) er
 		if !access {
 			continue
 		}
-		if err := appendTo(container, "env", envKubeconfig, &corev1.EnvVar{Name: envKubeconfig, Value: mountPath + "/" + keyKubeconfig}); err != nil {
+		if err := appendTo(
+			container, "env", envKubeconfig, &corev1.EnvVar{Name: envKubeconfig, Value: mountPath + "/" + keyKubeconfig},
+		); err != nil {
 			return err
 		}
-		if err := appendTo(container, "volumeMounts", volumeName, &corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true}); err != nil {
+		if err := appendTo(
+			container, "volumeMounts", volumeName, &corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true},
+		); err != nil {
 			return err
 		}
 	}
@@ -107,7 +115,7 @@ func addToContainers(pod map[string]any, field, seedName string, access bool) er
 	return unstructured.SetNestedSlice(pod, containers, field)
 }
 
-// appendTo appends an item to a list, unless it has one of that name: what the chart says is kept.
+// appendTo appends an item to a list unless it contains an item with that name, so that the chart takes precedence.
 func appendTo(object map[string]any, field, name string, item any) error {
 	list, _, err := unstructured.NestedSlice(object, field)
 	if err != nil {

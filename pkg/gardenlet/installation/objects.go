@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// accessSecretName is the Secret into which the token requestor writes a token for the garden.
+	// accessSecretName is the Secret to which the token requestor writes a token for the garden.
 	accessSecretName = constants.PrefixGardenAccess + "extension"
-	// prefixKubeconfig begins the name of the Secret with the kubeconfig; a digest of its content follows.
+	// prefixKubeconfig is the prefix of the name of the Secret with the kubeconfig. A digest of its content follows.
 	prefixKubeconfig = "generic-garden-kubeconfig-"
-	// labelPodSecurity is read by the admission of Pods in Kubernetes.
+	// labelPodSecurity is the label of Kubernetes' Pod Security admission.
 	labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
 	contextName  = "garden"
@@ -40,7 +40,7 @@ func accountName(installation string) string {
 	return constants.PrefixExtensionNamespace + installation
 }
 
-// injects reports whether the extension gets access to the garden.
+// injects reports whether the extension needs access to the garden.
 func (in Inputs) injects() bool { return ptr.Deref(in.Deployment.InjectGardenKubeconfig, false) }
 
 // namespace returns the namespace of the extension.
@@ -63,12 +63,13 @@ func (in Inputs) namespace() client.Object {
 	return namespace
 }
 
-// kubeconfig returns the Secret with the kubeconfig for the garden, without credentials: these are in a file beside it.
+// kubeconfig returns the Secret with the kubeconfig for the garden. It refers to a token in another file of the same volume.
 func (in Inputs) kubeconfig() (*corev1.Secret, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.CurrentContext = contextName
 	kubeconfig.Clusters[contextName] = &clientcmdapi.Cluster{
-		Server: in.Garden.Host, CertificateAuthorityData: in.Garden.CAData, TLSServerName: in.Garden.ServerName, InsecureSkipTLSVerify: in.Garden.Insecure,
+		Server: in.Garden.Host, CertificateAuthorityData: in.Garden.CAData, TLSServerName: in.Garden.ServerName,
+		InsecureSkipTLSVerify: in.Garden.Insecure,
 	}
 	kubeconfig.AuthInfos[contextName] = &clientcmdapi.AuthInfo{TokenFile: mountPath + "/" + keyToken}
 	kubeconfig.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
@@ -78,12 +79,14 @@ func (in Inputs) kubeconfig() (*corev1.Secret, error) {
 	}
 	digest := sha256.Sum256(text)
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName(in.Installation.Name), Name: prefixKubeconfig + hex.EncodeToString(digest[:])[:digestLength]},
-		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{keyKubeconfig: text}, Immutable: ptr.To(true),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespaceName(in.Installation.Name), Name: prefixKubeconfig + hex.EncodeToString(digest[:])[:digestLength],
+		},
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{keyKubeconfig: text}, Immutable: ptr.To(true),
 	}, nil
 }
 
-// access returns the Secret that the token requestor of gardenlet fills.
+// access returns the Secret to which gardenlet's token requestor writes a token.
 func (in Inputs) access() client.Object {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,7 +97,9 @@ func (in Inputs) access() client.Object {
 			Annotations: map[string]string{
 				resourcesv1alpha1.AnnotationServiceAccountName:      accountName(in.Installation.Name),
 				resourcesv1alpha1.AnnotationServiceAccountNamespace: constants.PrefixSeedNamespace + in.Seed.Name,
-				resourcesv1alpha1.AnnotationServiceAccountLabels:    fmt.Sprintf("{%q:%q}", constants.LabelControllerRegistrationName, in.Registration.Name),
+				resourcesv1alpha1.AnnotationServiceAccountLabels: fmt.Sprintf(
+					"{%q:%q}", constants.LabelControllerRegistrationName, in.Registration.Name,
+				),
 			},
 		},
 		Type: corev1.SecretTypeOpaque,

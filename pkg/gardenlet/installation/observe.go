@@ -18,8 +18,8 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
-// observe reads what the objects of an extension are made from, all through watches. It returns nil if the extension has no chart. An error of
-// type invalid says what is wrong in the garden.
+// observe reads the inputs of an extension's bundle through watches. It returns nil if the extension has no chart. An
+// error of type invalid describes a problem in the garden.
 func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.ControllerInstallation) (*Inputs, error) {
 	in := &Inputs{
 		Installation: installation, Registration: &corev1beta1.ControllerRegistration{}, Deployment: &gardencorev1.ControllerDeployment{},
@@ -56,14 +56,15 @@ func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.Cont
 	return in, err
 }
 
+// ifNotFound returns an error of type invalid if err is NotFound.
 func ifNotFound(err error, reason, format string, args ...any) error {
 	if apierrors.IsNotFound(err) {
 		return &invalid{reason: reason, error: fmt.Errorf(format, args...)}
 	}
-	return fmt.Errorf("read what an extension is installed from: %w", err)
+	return fmt.Errorf("read the inputs of an extension: %w", err)
 }
 
-// observeResources reads the Secrets and ConfigMaps that the deployment names.
+// observeResources reads the Secrets and ConfigMaps to which the deployment refers.
 func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
 	in.Resources, in.Confidential = map[string]map[string]string{}, map[string]bool{}
 	for _, resource := range in.Deployment.Resources {
@@ -90,19 +91,20 @@ func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// secret reads a Secret of the namespace garden that has a role.
+// secret reads a Secret with a role in namespace garden.
 func (r *reconciler) secret(ctx context.Context, name, role, reason string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	return secret, r.named(ctx, name, secret, role, reason)
 }
 
-// named reads an object of the namespace garden. The label keeps deployments from reading other Secrets of the garden.
+// named reads an object with a role in namespace garden. Requiring the label prevents deployments from reading other Secrets of the garden.
 func (r *reconciler) named(ctx context.Context, name string, object client.Object, role, reason string) error {
 	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, object); err != nil {
-		return ifNotFound(err, reason, "%s/%s, which the ControllerDeployment names, does not exist", constants.GardenNamespace, name)
+		return ifNotFound(err, reason, "%s/%s, to which the ControllerDeployment refers, does not exist", constants.GardenNamespace, name)
 	}
 	if object.GetLabels()[constants.LabelGardenRole] != role {
-		return &invalid{reason: reason, error: fmt.Errorf("%s/%s, which the ControllerDeployment names, has no label %s=%s", constants.GardenNamespace, name, constants.LabelGardenRole, role)}
+		return &invalid{reason: reason, error: fmt.Errorf("%s/%s, to which the ControllerDeployment refers, has no label %s=%s",
+			constants.GardenNamespace, name, constants.LabelGardenRole, role)}
 	}
 	return nil
 }
@@ -112,7 +114,10 @@ func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.Control
 	raw, from := deployment.Helm.RawChart, deployment.Helm.OCIRepository
 	switch {
 	case (len(raw) > 0) == (from != nil):
-		return nil, &invalid{reason: reasonChartInformation, error: fmt.Errorf("ControllerDeployment %s must have one of rawChart and ociRepository", deployment.Name)}
+		return nil, &invalid{
+			reason: reasonChartInformation,
+			error:  fmt.Errorf("ControllerDeployment %s must have one of rawChart and ociRepository", deployment.Name),
+		}
 	case from == nil:
 		return raw, nil
 	}
@@ -138,7 +143,9 @@ func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.Control
 // gardenIdentity returns the identity of the garden.
 func (r *reconciler) gardenIdentity(ctx context.Context) (string, error) {
 	object := &corev1.ConfigMap{}
-	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, object); err != nil {
+	if err := r.objects.Get(
+		ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, object,
+	); err != nil {
 		return "", fmt.Errorf("read the identity of the garden: %w", err)
 	}
 	identity := object.Data[constants.ClusterIdentityName]
@@ -148,7 +155,7 @@ func (r *reconciler) gardenIdentity(ctx context.Context) (string, error) {
 	return identity, nil
 }
 
-// isGarden reports whether the seed is the garden, too. It is asked once: that does not change while a seed is used.
+// isGarden reports whether the seed is also the garden. It reads this once, because it does not change while a seed is in use.
 func (r *reconciler) isGarden(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +166,7 @@ func (r *reconciler) isGarden(ctx context.Context) (bool, error) {
 	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
 	err := r.uncached.List(ctx, &gardens, client.Limit(1))
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("find out whether the seed is the garden: %w", err)
+		return false, fmt.Errorf("determine whether the seed is the garden: %w", err)
 	}
 	r.seedIsGarden = ptr.To(len(gardens.Items) > 0)
 	return *r.seedIsGarden, nil

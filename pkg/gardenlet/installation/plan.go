@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// FlowName is the value of flow.LabelFlow on what the controller emits.
+	// FlowName is the value of flow.LabelFlow on objects that the controller emits.
 	FlowName = "controllerinstallation"
-	// labelInstallation and labelRegistration are labels of ManagedResources with the names of both.
+	// labelInstallation and labelRegistration are labels of ManagedResources with the names of the ControllerInstallation
+	// and ControllerRegistration.
 	labelInstallation = "controllerinstallation-name"
 	labelRegistration = "controllerregistration-name"
-	// class is that of the seed's resource-manager.
+	// class is the class of ManagedResources of the seed's resource-manager.
 	class = "seed"
 )
 
-// Inputs are all that the objects of an extension are made from.
+// Inputs are the inputs of an extension's bundle.
 type Inputs struct {
 	Installation *corev1beta1.ControllerInstallation
 	Registration *corev1beta1.ControllerRegistration
 	Deployment   *gardencorev1.ControllerDeployment
 	Seed         *corev1beta1.Seed
-	// Chart is the archive, and Resources the data of the objects that the deployment names, by the names there. Confidential are those that
-	// are Secrets.
+	// Chart is the archive. Resources are the data of the objects to which the deployment refers, by their names in the
+	// deployment. Confidential contains the names of those that are Secrets.
 	Chart        []byte
 	Resources    map[string]map[string]string
 	Confidential map[string]bool
@@ -41,41 +42,44 @@ type Inputs struct {
 	// Version and FeatureGates of gardenlet.
 	Version      string
 	FeatureGates map[string]bool
-	// Garden is where the garden is reached, and GardenIdentity who it is.
+	// Garden contains the address and CA of the garden. GardenIdentity is its identity.
 	Garden         *rest.Config
 	GardenIdentity string
-	// SeedIsGarden is set if the seed is the garden, too.
+	// SeedIsGarden is set if the seed is also the garden.
 	SeedIsGarden bool
 }
 
-// invalid says why an extension cannot be installed: with the reason of the condition Valid.
+// invalid is the reason why an extension cannot be installed. reason is the reason of the condition Valid.
 type invalid struct {
 	reason string
 	error
-	// passes is set if the cause may pass by itself, so that it is tried again.
+	// passes is set if a retry may succeed without a change.
 	passes bool
 }
 
 // Unwrap returns the cause.
 func (i *invalid) Unwrap() error { return i.error }
 
+// keyOf returns the key of the bundle of an installation.
 func keyOf(namespace, installation string) flow.Key {
 	return flow.Key{Namespace: namespace, Name: installation}
 }
 
+// ownerOf returns the owner of the bundle of an installation.
 func ownerOf(installation *corev1beta1.ControllerInstallation) flow.Owner {
 	return flow.Owner{Flow: FlowName, UID: installation.UID, Name: installation.Name}
 }
 
-// Bundle returns the one bundle of an extension. All its objects travel in it, the namespace of the extension, too. It depends on its inputs
-// alone. Errors are those of the chart and its values.
+// Bundle returns the bundle of an extension. It contains all objects including the namespace, and depends only on the
+// inputs. Errors are those of the chart and its values.
 func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) {
 	values, err := in.values()
 	if err != nil {
 		return flow.Bundle{}, &invalid{reason: reasonValues, error: err}
 	}
 	namespace := namespaceName(in.Installation.Name)
-	rendered, err := renderChart(ctx, in.Chart, helmchart.Release{Name: in.Registration.Name, Namespace: namespace}, values, ptr.Deref(in.Seed.Status.KubernetesVersion, ""))
+	release := helmchart.Release{Name: in.Registration.Name, Namespace: namespace}
+	rendered, err := renderChart(ctx, in.Chart, release, values, ptr.Deref(in.Seed.Status.KubernetesVersion, ""))
 	if err != nil {
 		return flow.Bundle{}, &invalid{reason: reasonRender, error: err}
 	}
@@ -87,7 +91,8 @@ func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) 
 	objects = append(objects, access...)
 	for _, object := range rendered {
 		if object.GetKind() == "Namespace" && object.GetName() == namespace {
-			return flow.Bundle{}, &invalid{reason: reasonRender, error: fmt.Errorf("the chart has the Namespace %s, which gardenlet brings: remove it from the chart", namespace)}
+			return flow.Bundle{}, &invalid{reason: reasonRender, error: fmt.Errorf(
+				"the chart contains the Namespace %s, which gardenlet creates: remove it from the chart", namespace)}
 		}
 		objects = append(objects, object)
 	}
@@ -98,8 +103,8 @@ func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) 
 	}, nil
 }
 
-// addAccess gives the workloads what they get from gardenlet, and returns the Secrets for that. Without a workload that uses it, there is no
-// token for the garden.
+// addAccess adds access to the garden to workloads, and returns the Secrets for it. If no workload uses the access, there
+// is no Secret for a token.
 func (in Inputs) addAccess(rendered []*unstructured.Unstructured, namespace string) ([]client.Object, error) {
 	if !in.injects() {
 		_, err := inject(rendered, namespace, in.Seed.Name, "")
@@ -116,8 +121,8 @@ func (in Inputs) addAccess(rendered []*unstructured.Unstructured, namespace stri
 	return []client.Object{kubeconfig, in.access()}, nil
 }
 
-// deletion is the plan for an installation that is being deleted. If it has definitions, its objects confirm their deletion first: definitions
-// of extensions are guarded.
+// deletion returns the plan for an installation that is being deleted. If it contains CustomResourceDefinitions,
+// deletions are confirmed first, because definitions of extensions are protected.
 func deletion(key flow.Key, live *resourcesv1alpha1.ManagedResource) flow.Plan {
 	confirm := false
 	if live != nil {

@@ -19,7 +19,7 @@ import (
 
 var key = flow.Key{Namespace: "garden", Name: "example-1"}
 
-// contents returns the objects of a bundle by kind and name, as they are sent.
+// contents returns the objects of a bundle, as they are sent, by kind and name.
 func contents(t *testing.T, in Inputs) map[string]*unstructured.Unstructured {
 	t.Helper()
 	bundle, err := in.Bundle(t.Context(), key)
@@ -48,7 +48,7 @@ func contents(t *testing.T, in Inputs) map[string]*unstructured.Unstructured {
 	return found
 }
 
-// TestBundle: all of an extension is in one bundle.
+// TestBundle checks that all objects of an extension are in one bundle.
 func TestBundle(t *testing.T) {
 	in := inputs(t, map[string]string{
 		"deployment.yaml": deployment,
@@ -90,7 +90,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestGardenAccess: workloads of the extension's own namespace get a kubeconfig and a token, unless they do without.
+// TestGardenAccess checks that workloads in the extension's own namespace get a kubeconfig and a token, unless they opt out.
 func TestGardenAccess(t *testing.T) {
 	in := inputs(t, map[string]string{
 		"deployment.yaml": deployment,
@@ -142,7 +142,7 @@ spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: clean, env: [{
 	}
 }
 
-// TestGardenAccessDeclined: without a workload that uses it, there is no token for the garden.
+// TestGardenAccessDeclined checks that no token for the garden is requested if no workload uses it.
 func TestGardenAccessDeclined(t *testing.T) {
 	for value, uses := range map[string]bool{"true": true, "false": false, "no": false} {
 		in := inputs(t, map[string]string{"deployment.yaml": deployment})
@@ -159,7 +159,7 @@ func TestGardenAccessDeclined(t *testing.T) {
 	}
 }
 
-// named returns the rest of the first key that begins so.
+// named returns the rest of the first key with the given prefix.
 func named(found map[string]*unstructured.Unstructured, prefix string) string {
 	for key := range found {
 		if strings.HasPrefix(key, prefix) {
@@ -169,7 +169,7 @@ func named(found map[string]*unstructured.Unstructured, prefix string) string {
 	return ""
 }
 
-// TestValues: charts see what gardenlet knows, and data of resources.
+// TestValues checks that charts get the values that gardenlet provides, and data of resources.
 func TestValues(t *testing.T) {
 	in := inputs(t, nil)
 	in.setValues(`{"replicas": 2, "gardener": {"version": "mine", "own": 1}, "list": ["{{ .resources.settings.data.a.b }}-{{-.resources.login.data.password-}}", 1, null], "deep": {"plain": "x"}}`)
@@ -196,7 +196,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestInvalid: what is wrong with a chart or its values is named, with the template and the line, and without data of Secrets.
+// TestInvalid checks that errors name the problem of a chart or its values, with the template and the line, and without data of
+// Secrets.
 func TestInvalid(t *testing.T) {
 	for name, test := range map[string]struct {
 		templates map[string]string
@@ -213,7 +214,7 @@ func TestInvalid(t *testing.T) {
 		"no YAML":         {map[string]string{"a.yaml": "a: b: c\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "not YAML"}},
 		"no kind":         {map[string]string{"a.yaml": "a: b\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "without kind"}},
 		"no archive":      {nil, func(in *Inputs) { in.Chart = []byte("chart") }, reasonRender, []string{"the archive is not a chart"}},
-		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, maxChartBytes+1) }, reasonRender, []string{"at most"}},
+		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, maxChartBytes+1) }, reasonRender, []string{"more than the 16777216 allowed"}},
 		"a library": {nil, func(in *Inputs) {
 			in.Chart = archive(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: example\nversion: 1.0.0\ntype: library\n"})
 		}, reasonRender, []string{"library chart"}},
@@ -254,7 +255,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestRedacted: what a message repeats of a Secret is removed.
+// TestRedacted checks that Secret data is removed from messages.
 func TestRedacted(t *testing.T) {
 	in := inputs(t, map[string]string{"a.yaml": "{{ fail (printf \"wrong: %s %s\" .Values.password .Values.region) }}"})
 	in.setValues(`{"password": "{{ .resources.login.data.password }}", "region": "{{ .resources.settings.data.region }}"}`)
@@ -269,7 +270,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the same inputs make the same bundle.
+// TestSameBytes checks that the same inputs result in the same bundle.
 func TestSameBytes(t *testing.T) {
 	in := inputs(t, map[string]string{"deployment.yaml": deployment})
 	in.Deployment.InjectGardenKubeconfig = ptr.To(true)
@@ -282,11 +283,11 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestDeletion: definitions confirm their deletion.
+// TestDeletion checks that the deletion of definitions is confirmed.
 func TestDeletion(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if deletion(key, nil).Tombstones[0].Confirm || deletion(key, mr).Tombstones[0].Confirm {
-		t.Error("without definitions, the deletion is confirmed")
+		t.Error("the deletion is confirmed although there are no definitions")
 	}
 	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{Kind: "CustomResourceDefinition"}}
 	if plan := deletion(key, mr); !plan.Tombstones[0].Confirm || !plan.Deleting {

@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	// chartMediaType is that of the layer with a chart.
+	// chartMediaType is the media type of the layer with a chart.
 	chartMediaType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-	// keyBundle has the certificates in a Secret for a registry.
+	// keyBundle is the key of the certificates in a Secret with the CA of a registry.
 	keyBundle = "bundle.crt"
-	// keptCharts is how many charts are kept in memory.
+	// keptCharts is the number of charts that are cached in memory.
 	keptCharts = 32
-	// pullTimeout is how long a registry may take.
+	// pullTimeout limits a pull from a registry.
 	pullTimeout = time.Minute
 )
 
-// registries pulls charts. Those that were pulled are kept by their digests.
+// registries pulls charts and caches them by digest.
 type registries struct {
 	charts *lru.Cache
 }
 
 func newRegistries() *registries { return &registries{charts: lru.New(keptCharts)} }
 
-// pull returns the archive of a chart. A reference with a digest is asked for once; for a tag, the registry says each time which digest it has.
+// pull returns the archive of a chart. A chart with a digest is pulled once. A tag is resolved to its current digest each time.
 func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error) {
 	reference, err := name.ParseReference(referenceOf(from))
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository,
 	defer closeIdle()
 	found, err := remote.Get(reference, options...)
 	if err != nil {
-		return nil, fmt.Errorf("ask the registry %s for %s: %w", reference.Context().RegistryStr(), reference, err)
+		return nil, fmt.Errorf("request %s from the registry %s: %w", reference, reference.Context().RegistryStr(), err)
 	}
 	if chart, found := r.kept(found.Digest.String()); found {
 		return chart, nil
@@ -74,6 +74,7 @@ func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository,
 	return chart, nil
 }
 
+// kept returns the cached chart with a digest.
 func (r *registries) kept(digest string) ([]byte, bool) {
 	value, found := r.charts.Get(digest)
 	if !found {
@@ -95,7 +96,7 @@ func referenceOf(from *gardencorev1.OCIRepository) string {
 	return trim(from.Repository) + ":" + ptr.Deref(from.Tag, "")
 }
 
-// chartIn returns the chart of an artifact. The library verifies its digest.
+// chartIn returns the chart in an artifact. The library verifies its digest.
 func chartIn(found *remote.Descriptor) ([]byte, error) {
 	image, err := found.Image()
 	if err != nil {
@@ -110,7 +111,7 @@ func chartIn(found *remote.Descriptor) ([]byte, error) {
 			continue
 		}
 		if layer.Size > maxChartBytes {
-			return nil, fmt.Errorf("the chart has %d bytes, and at most %d are read", layer.Size, maxChartBytes)
+			return nil, fmt.Errorf("the chart has %d bytes, more than the %d allowed", layer.Size, maxChartBytes)
 		}
 		content, err := image.LayerByDigest(layer.Digest)
 		if err != nil {
@@ -126,11 +127,11 @@ func chartIn(found *remote.Descriptor) ([]byte, error) {
 	return nil, fmt.Errorf("the artifact has no layer of the type %s: it is not a Helm chart", chartMediaType)
 }
 
-// optionsFor returns how a registry is reached, and a function that ends its connections.
+// optionsFor returns options for requests to a registry, and a function that closes idle connections.
 func optionsFor(ctx context.Context, reference name.Reference, credentials, authority *corev1.Secret) ([]remote.Option, func(), error) {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return nil, nil, errors.New("the transport of HTTP requests was replaced by one that cannot be copied")
+		return nil, nil, errors.New("the default HTTP transport was replaced by one that cannot be cloned")
 	}
 	transport := base.Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -149,16 +150,18 @@ func optionsFor(ctx context.Context, reference name.Reference, credentials, auth
 		}
 		authenticator = found
 	}
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuth(authenticator)}, transport.CloseIdleConnections, nil
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuth(authenticator),
+	}, transport.CloseIdleConnections, nil
 }
 
-// authenticatorOf returns what a Secret of type dockerconfigjson has for a registry. Errors have nothing of its content.
+// authenticatorOf returns the credentials for a registry from a Secret of type dockerconfigjson. Errors do not contain its data.
 func authenticatorOf(secret *corev1.Secret, registry string) (authn.Authenticator, error) {
 	var config struct {
 		Auths map[string]authn.AuthConfig `json:"auths"`
 	}
 	if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &config); err != nil {
-		return nil, fmt.Errorf("the key %s of Secret %s is not a configuration of Docker", corev1.DockerConfigJsonKey, secret.Name)
+		return nil, fmt.Errorf("the key %s of Secret %s is not a Docker configuration", corev1.DockerConfigJsonKey, secret.Name)
 	}
 	for host, auth := range config.Auths {
 		host = strings.TrimPrefix(strings.TrimPrefix(host, "https://"), "http://")

@@ -27,12 +27,12 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 )
 
-// host is a registry that asks for a password over TLS.
+// host is a registry with TLS that requires a password.
 type host struct {
 	*httptest.Server
 	name     string
 	requests atomic.Int32
-	// credentials and authority are Secrets for it.
+	// credentials and authority are Secrets with the password and the certificate authority of the registry.
 	credentials, authority *corev1.Secret
 }
 
@@ -89,7 +89,7 @@ func (h *host) push(t *testing.T, content []byte, mediaType types.MediaType) str
 	return digest.String()
 }
 
-// TestPull: a chart is pulled once for a digest, and again when a tag has another one.
+// TestPull checks that a chart is pulled once for a digest, and again when its tag moves to another digest.
 func TestPull(t *testing.T) {
 	h, r := newHost(t), newRegistries()
 	first := h.push(t, []byte("first"), chartMediaType)
@@ -107,7 +107,7 @@ func TestPull(t *testing.T) {
 		t.Error("the chart was not pulled")
 	}
 	if sent := pull(gardencorev1.OCIRepository{Repository: repository, Tag: ptr.To("2.0.0"), Digest: &first}, "first"); sent != 0 {
-		t.Errorf("a digest that is known was asked for: %d requests", sent)
+		t.Errorf("a known digest was requested again: %d requests", sent)
 	}
 	tag := gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}
 	pull(tag, "first")
@@ -115,7 +115,7 @@ func TestPull(t *testing.T) {
 	pull(tag, "second")
 }
 
-// TestPullFails: errors say what to correct, and have nothing of the credentials.
+// TestPullFails checks that errors name what to correct, and contain no credentials.
 func TestPullFails(t *testing.T) {
 	h := newHost(t)
 	h.push(t, []byte("first"), chartMediaType)
@@ -130,9 +130,9 @@ func TestPullFails(t *testing.T) {
 		"wrong credentials":    {tag, wrong, h.authority, "401"},
 		"no authority":         {tag, h.credentials, nil, "certificate"},
 		"another registry":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, `{"auths": {"example.org": {}}}`), h.authority, "Secret pull has no credentials"},
-		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a configuration"},
+		"no configuration":     {tag, secretOf("pull", corev1.DockerConfigJsonKey, "top-secret"), h.authority, "is not a Docker configuration"},
 		"no certificates":      {tag, h.credentials, secretOf("authority", keyBundle, "none"), "Secret authority has no certificates"},
-		"the registry's name":  {tag, nil, h.authority, "ask the registry " + h.name},
+		"the registry's name":  {tag, nil, h.authority, " from the registry " + h.name},
 		"another tag":          {&gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:3.0.0")}, h.credentials, h.authority, "3.0.0"},
 		"an invalid reference": {&gardencorev1.OCIRepository{Ref: ptr.To("a b")}, nil, nil, "the reference of the chart"},
 	} {
@@ -146,26 +146,26 @@ func TestPullFails(t *testing.T) {
 	}
 	h.push(t, []byte("first"), types.OCILayer)
 	if _, err := newRegistries().pull(t.Context(), tag, h.credentials, h.authority); err == nil || !strings.Contains(err.Error(), "not a Helm chart") {
-		t.Errorf("an image: %v", err)
+		t.Errorf("for an image: %v", err)
 	}
 }
 
-// TestPullWhileTheRegistryIsDown: the error names the registry, and what is wrong.
+// TestPullWhileTheRegistryIsDown checks that the error names the registry and the cause.
 func TestPullWhileTheRegistryIsDown(t *testing.T) {
 	h := newHost(t)
 	h.Close()
 	_, err := newRegistries().pull(t.Context(), &gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:1.0.0")}, h.credentials, h.authority)
-	if err == nil || !strings.Contains(err.Error(), "ask the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
+	if err == nil || !strings.Contains(err.Error(), " from the registry "+h.name) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestProblemIsStable: the text in the condition is the same each time for the same cause, though each connection comes from another port. Otherwise
-// each attempt would be a write.
+// TestProblemIsStable checks that the text in the condition is the same every time for the same cause, although each connection
+// has another local port. Otherwise each attempt would cause a write.
 func TestProblemIsStable(t *testing.T) {
 	said := map[string]bool{}
 	for _, port := range []string{"40001", "40002"} {
-		err := fmt.Errorf("ask the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
+		err := fmt.Errorf("request the chart from the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
 		said[textOf(nil, &invalid{reason: reasonPull, error: err, passes: true})] = true
 	}
 	if len(said) != 1 {

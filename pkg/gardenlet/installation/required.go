@@ -19,7 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 )
 
-// kinds are those of extension objects, with their resources.
+// kinds are the kinds of extension objects, with their resources.
 var kinds = map[string]string{
 	corev1beta1.KindBackupBucket:            "backupbuckets",
 	corev1beta1.KindBackupEntry:             "backupentries",
@@ -38,24 +38,27 @@ var kinds = map[string]string{
 // indexType is the index of extension objects by their types.
 const indexType = "type"
 
-// extensionObjects knows which kinds and types of extension objects exist in the seed. It sends no requests once its watches have begun.
+// extensionObjects records which kinds and types of extension objects exist in the seed. After its watches have started,
+// it sends no requests.
 type extensionObjects struct {
 	watches map[string]*crdwatch.Watch
-	// changed is called when a type comes or goes, or when it has become known which objects there are.
+	// changed is called when the first object of a type is created or the last one is deleted, and when the existing objects become known.
 	changed func()
 
 	mu sync.Mutex
-	// exist has the kinds and types that existed when an object of them came, changed or went last.
+	// exist contains the kinds and types that existed at the last event for one of their objects.
 	exist map[string]bool
 }
 
-// extensionObject is what is kept of one.
+// extensionObject contains the relevant fields of an extension object.
 type extensionObject struct {
 	metav1.ObjectMeta
 	typ string
 }
 
-func newExtensionObjects(dynamicClient dynamic.Interface, metadataClient metadata.Interface, served crdwatch.Kinds, changed func()) *extensionObjects {
+func newExtensionObjects(
+	dynamicClient dynamic.Interface, metadataClient metadata.Interface, served crdwatch.Kinds, changed func(),
+) *extensionObjects {
 	e := &extensionObjects{watches: map[string]*crdwatch.Watch{}, changed: changed, exist: map[string]bool{}}
 	for kind, resource := range kinds {
 		e.watches[kind] = crdwatch.New(crdwatch.Options{
@@ -68,9 +71,11 @@ func newExtensionObjects(dynamicClient dynamic.Interface, metadataClient metadat
 	return e
 }
 
-// reduceExtension keeps the type of an extension object. Those of the garden, which is not this gardenlet's, have none.
+// reduceExtension returns the type of an extension object. Objects of the class garden get no type, because another component manages them.
 func reduceExtension(object *unstructured.Unstructured) any {
-	kept := &extensionObject{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion()}}
+	kept := &extensionObject{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(),
+	}}
 	extensionClass, _, _ := unstructured.NestedString(object.Object, "spec", "class")
 	if extensionClass != string(extensionsv1alpha1.ExtensionClassGarden) {
 		kept.typ, _, _ = unstructured.NestedString(object.Object, "spec", "type")
@@ -86,7 +91,7 @@ func typeOf(object any) ([]string, error) {
 	return []string{kept.typ}, nil
 }
 
-// look reports that the kind and type of an object exist now, or do not any more. Most events change neither.
+// look calls changed if the event was for the first or last object of a kind and type. Most events are not.
 func (e *extensionObjects) look(kind string, object any) {
 	kept, ok := object.(*extensionObject)
 	if !ok || kept.typ == "" {
@@ -103,7 +108,7 @@ func (e *extensionObjects) look(kind string, object any) {
 	}
 }
 
-// addToManager has the manager run the watches.
+// addToManager makes the manager run the watches.
 func (e *extensionObjects) addToManager(mgr manager.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		for _, watch := range e.watches {
@@ -116,8 +121,8 @@ func (e *extensionObjects) addToManager(mgr manager.Manager) error {
 	}))
 }
 
-// existing returns a kind and type of a registration that has objects; empty if no kind has any. It is not known until all kinds were
-// listed.
+// existing returns the kinds and types of a registration that have objects, joined, or an empty string. known is false
+// until all kinds are listed.
 func (e *extensionObjects) existing(registration *corev1beta1.ControllerRegistration) (id string, known bool) {
 	var found []string
 	for _, resource := range registration.Spec.Resources {

@@ -15,8 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// uninstall deletes in order: the ManagedResource with all objects, the Secrets with manifests, the ServiceAccount in the garden, and the
-// finalizer. It needs no chart. The watch shows each step.
+// uninstall deletes, in this order: the ManagedResource with all objects, the Secrets with manifests, the ServiceAccount
+// in the garden, and the finalizer. It does not need the chart. The watches trigger each step.
 func (r *reconciler) uninstall(ctx context.Context, installation *corev1beta1.ControllerInstallation) error {
 	if !controllerutil.ContainsFinalizer(installation, constants.FinalizerControllerInstallation) {
 		return nil
@@ -43,11 +43,14 @@ func (r *reconciler) uninstall(ctx context.Context, installation *corev1beta1.Co
 	if err := flow.DeleteManifests(ctx, r.uncached, r.seed, r.Namespace, owner.Labels()); err != nil {
 		return err
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: constants.PrefixSeedNamespace + r.SeedName, Name: accountName(installation.Name)}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: constants.PrefixSeedNamespace + r.SeedName, Name: accountName(installation.Name),
+	}}
 	if err := client.IgnoreNotFound(r.garden.Delete(ctx, account)); err != nil {
 		return fmt.Errorf("delete ServiceAccount %s of the garden: %w", client.ObjectKeyFromObject(account), err)
 	}
-	if err := r.report(ctx, installation, []finding{notInstalled(reasonDeletionSucceeded, "Nothing of the extension is left in the seed.")}); err != nil {
+	deleted := notInstalled(reasonDeletionSucceeded, "Nothing of the extension is left in the seed.")
+	if err := r.report(ctx, installation, []finding{deleted}); err != nil {
 		return err
 	}
 	return r.patch(ctx, installation, func() { controllerutil.RemoveFinalizer(installation, constants.FinalizerControllerInstallation) })
@@ -57,7 +60,7 @@ func notInstalled(reason, message string) finding {
 	return finding{corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, reason, message}
 }
 
-// pendingText says what the deletion of the objects waits for.
+// pendingText returns the progress of the deletion of the objects.
 func pendingText(live *resourcesv1alpha1.ManagedResource) string {
 	const text = "The objects of the extension are being deleted."
 	if live == nil || live.DeletionTimestamp == nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// resourceTemplate is what texts in values may refer to data of resources with.
+// resourceTemplate matches references to data of resources in values.
 var resourceTemplate = regexp.MustCompile(`\{\{-?\s*\.resources\.([a-zA-Z0-9]+)\.data\.([-._a-zA-Z0-9]+?)\s*-?\}\}`)
 
-// values returns the values of the chart: those of the deployment, over which what gardenlet knows of garden and Seed is put.
+// values returns the values of the chart: those of the deployment, overridden by the values that gardenlet provides.
 func (in Inputs) values() (map[string]any, error) {
 	values := map[string]any{}
 	if given := in.Deployment.Helm.Values; given != nil && len(given.Raw) > 0 {
@@ -36,13 +36,13 @@ func (in Inputs) values() (map[string]any, error) {
 	}
 	values, ok := filled.(map[string]any)
 	if !ok {
-		values = map[string]any{} // the values are null
+		values = map[string]any{} // the deployment has null as values
 	}
 	merge(values, map[string]any{"gardener": known})
 	return values, nil
 }
 
-// fill replaces the references to data of resources in texts.
+// fill replaces references to data of resources in all strings.
 func (in Inputs) fill(value any) (any, error) {
 	switch value := value.(type) {
 	case string:
@@ -67,6 +67,7 @@ func (in Inputs) fill(value any) (any, error) {
 	return value, nil
 }
 
+// fillText replaces references to data of resources in one string.
 func (in Inputs) fillText(text string) (string, error) {
 	var missing error
 	filled := resourceTemplate.ReplaceAllStringFunc(text, func(match string) string {
@@ -75,18 +76,23 @@ func (in Inputs) fillText(text string) (string, error) {
 		content, has := data[parts[2]]
 		switch {
 		case !found:
-			missing = fmt.Errorf("a value refers to %s, and %s is not in the resources of ControllerDeployment %s", match, parts[1], in.Deployment.Name)
+			missing = fmt.Errorf(
+				"a value refers to %s, and %s is not in the resources of ControllerDeployment %s", match, parts[1], in.Deployment.Name,
+			)
 		case !has:
-			missing = fmt.Errorf("a value refers to %s, and the resource %s of ControllerDeployment %s has no key %s", match, parts[1], in.Deployment.Name, parts[2])
+			missing = fmt.Errorf(
+				"a value refers to %s, and the resource %s of ControllerDeployment %s has no key %s", match, parts[1], in.Deployment.Name,
+				parts[2],
+			)
 		}
 		return content
 	})
 	return filled, missing
 }
 
-// redact removes what values have of Secrets from a text.
+// redact removes data of Secrets that are part of the values from a text.
 func (in Inputs) redact(text string) string {
-	const shortest = 4 // shorter ones would make the text unreadable, and say nothing
+	const shortest = 4 // replacing shorter values would make the text unreadable and hide nothing
 	for _, name := range slices.Sorted(maps.Keys(in.Resources)) {
 		if !in.Confidential[name] {
 			continue
@@ -100,7 +106,7 @@ func (in Inputs) redact(text string) string {
 	return text
 }
 
-// The values that all charts get, as the field gardener.
+// Values that all charts get in the field gardener.
 type (
 	knownValues struct {
 		Version   string         `json:"version"`
@@ -134,7 +140,7 @@ type (
 	}
 )
 
-// known returns the values that all charts get.
+// known returns the values that all charts get in the field gardener.
 func (in Inputs) known() (map[string]any, error) {
 	seed := in.Seed
 	values := knownValues{
@@ -143,7 +149,9 @@ func (in Inputs) known() (map[string]any, error) {
 			Name: seed.Name, ClusterIdentity: ptr.Deref(seed.Status.ClusterIdentity, ""), Annotations: ownAnnotations(seed), Labels: seed.Labels,
 			Provider: seed.Spec.Provider.Type, Region: seed.Spec.Provider.Region, Taints: seed.Spec.Taints, Networks: seed.Spec.Networks,
 			BlockCIDRs: seed.Spec.Networks.BlockCIDRs, Spec: seed.Spec, Visible: true,
-			Protected: slices.ContainsFunc(seed.Spec.Taints, func(taint corev1beta1.SeedTaint) bool { return taint.Key == constants.TaintSeedProtected }),
+			Protected: slices.ContainsFunc(
+				seed.Spec.Taints, func(taint corev1beta1.SeedTaint) bool { return taint.Key == constants.TaintSeedProtected },
+			),
 		},
 	}
 	if seed.Spec.Ingress != nil {
@@ -173,7 +181,7 @@ func (in Inputs) known() (map[string]any, error) {
 	return tree, nil
 }
 
-// ownAnnotations leaves out operations, which come and go, and what kubectl writes.
+// ownAnnotations returns the annotations without operations, which are temporary, and without the one of kubectl apply.
 func ownAnnotations(seed *corev1beta1.Seed) map[string]string {
 	annotations := maps.Clone(seed.Annotations)
 	delete(annotations, constants.AnnotationGardenerOperation)
@@ -181,7 +189,7 @@ func ownAnnotations(seed *corev1beta1.Seed) map[string]string {
 	return annotations
 }
 
-// merge puts values over others. Objects are merged, all else is replaced.
+// merge puts values over others. Objects are merged recursively. Other values are replaced.
 func merge(into, over map[string]any) {
 	for key, value := range over {
 		before, ok := into[key].(map[string]any)

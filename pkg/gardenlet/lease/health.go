@@ -1,4 +1,4 @@
-// Package lease shows that a gardenlet lives: it renews the lease of its Seed in the garden as long as the seed's API server is healthy.
+// Package lease reports that a gardenlet is alive: it renews the lease of its Seed in the garden while the seed's API server is healthy.
 package lease
 
 import (
@@ -11,24 +11,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Health is what a process reports of its heartbeat. It is safe for concurrent use.
+// Health is the health check of the heartbeat. It is safe for concurrent use.
 type Health struct {
 	clock clock.PassiveClock
 	grace time.Duration
 
 	mu sync.Mutex
-	// beaten is when the last heartbeat succeeded; zero before the first attempt.
+	// beaten is the time of the last successful heartbeat, or of the first attempt. It is zero before that.
 	beaten time.Time
-	// failure is why the last attempt failed; nil if it succeeded.
+	// failure is the error of the last attempt, or nil if it succeeded.
 	failure error
 }
 
-// NewHealth returns the health of a process that has not begun with its heartbeat, and so is healthy. After that it is until the grace period
-// has passed without a success.
+// NewHealth returns the health check of a process that has not started its heartbeat. It is healthy until then, and later
+// as long as the last success is not older than the grace period.
 func NewHealth(grace time.Duration, clock clock.PassiveClock) *Health {
 	return &Health{clock: clock, grace: grace}
 }
 
+// record records the result of an attempt.
 func (h *Health) record(failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,7 +38,7 @@ func (h *Health) record(failure error) {
 	}
 }
 
-// Check returns why the process is not healthy: its last heartbeat failed, or is too long ago.
+// Check returns an error if the last heartbeat failed or is too long ago.
 func (h *Health) Check(*http.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

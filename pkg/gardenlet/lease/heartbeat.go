@@ -24,35 +24,35 @@ import (
 
 const (
 	fieldManager = "gardenlet"
-	// Reason and message of the condition, as Gardener's.
+	// Reason and message of the condition, which are Gardener's.
 	reasonReady  = "GardenletReady"
 	messageReady = "Gardenlet is posting ready status."
-	// firstRetry and lastRetry are the delays after failures.
+	// firstRetry and lastRetry are the shortest and longest delay of retries.
 	firstRetry = time.Millisecond
 	lastRetry  = 2 * time.Second
-	// minTimeout is the least that a heartbeat may take.
+	// minTimeout is the minimum timeout of a heartbeat.
 	minTimeout = 5 * time.Second
 )
 
-// Heartbeat renews the lease of a Seed, and sets the Seed's condition GardenletReady.
+// Heartbeat renews the lease of a Seed and sets the Seed's condition GardenletReady.
 type Heartbeat struct {
 	SeedName string
 	// Period is the time between two heartbeats.
 	Period time.Duration
-	// Seed reaches the seed's API server.
+	// Seed is a client of the seed's API server.
 	Seed rest.Interface
-	// Garden reads the Seed from a cache, and writes its status.
+	// Garden reads the Seed from a cache and writes its status.
 	Garden client.Client
-	// Leases reaches the garden.
+	// Leases is a client of the garden for leases.
 	Leases kubernetes.Interface
 	Health *Health
 	Clock  clock.Clock
 
-	// lease is the one that was written last.
+	// lease is the lease that was last written.
 	lease *coordinationv1.Lease
 }
 
-// NeedLeaderElection returns true: one replica renews the lease.
+// NeedLeaderElection returns true, because only the leader renews the lease.
 func (h *Heartbeat) NeedLeaderElection() bool { return true }
 
 // Start renews the lease until the context ends.
@@ -93,7 +93,7 @@ func (h *Heartbeat) beat(ctx context.Context) error {
 	}
 	seed := &gardencorev1beta1.Seed{}
 	if err := h.Garden.Get(ctx, client.ObjectKey{Name: h.SeedName}, seed); err != nil {
-		return client.IgnoreNotFound(err) // a Seed that was deleted needs no lease
+		return client.IgnoreNotFound(err) // a deleted Seed needs no lease
 	}
 	if err := h.renew(ctx, seed); err != nil {
 		return fmt.Errorf("renew Lease %s/%s of the garden: %w", constants.SystemSeedLeaseNamespace, h.SeedName, err)
@@ -101,7 +101,7 @@ func (h *Heartbeat) beat(ctx context.Context) error {
 	return h.setReady(ctx, seed)
 }
 
-// renew writes the lease on the base of the one that was written last, and reads it only if that fails.
+// renew updates the lease that was last written. It only reads the lease if that fails.
 func (h *Heartbeat) renew(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	leases := h.Leases.CoordinationV1().Leases(constants.SystemSeedLeaseNamespace)
 	if h.lease != nil {
@@ -129,7 +129,7 @@ func (h *Heartbeat) renew(ctx context.Context, seed *gardencorev1beta1.Seed) err
 	return err
 }
 
-// fill returns a lease that is renewed now.
+// fill returns a renewed copy of a lease.
 func (h *Heartbeat) fill(lease *coordinationv1.Lease, seed *gardencorev1beta1.Seed) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	lease.OwnerReferences = []metav1.OwnerReference{{
@@ -141,20 +141,20 @@ func (h *Heartbeat) fill(lease *coordinationv1.Lease, seed *gardencorev1beta1.Se
 	return lease
 }
 
-// setReady sets the condition if it is not set.
+// setReady sets the condition if it differs.
 func (h *Heartbeat) setReady(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	changed := seed.DeepCopy()
 	if !ready(changed, h.Clock.Now()) {
 		return nil
 	}
-	// By strategic merge, so that conditions of others stay.
+	// A strategic merge patch retains conditions of other controllers.
 	if err := h.Garden.Status().Patch(ctx, changed, client.StrategicMergeFrom(seed), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("set condition %s of Seed %s: %w", gardencorev1beta1.SeedGardenletReady, h.SeedName, err)
 	}
 	return nil
 }
 
-// ready sets the condition of a Seed, and reports whether it had to.
+// ready sets the condition in a Seed, and reports whether it differed.
 func ready(seed *gardencorev1beta1.Seed, now time.Time) bool {
 	before := gardencorev1beta1.FindCondition(seed.Status.Conditions, gardencorev1beta1.SeedGardenletReady)
 	wanted := gardencorev1beta1.KeepTimes(before, gardencorev1beta1.Condition{

@@ -28,7 +28,7 @@ func TestHealth(t *testing.T) {
 	clock.Step(20 * time.Second)
 	check("at the end of the grace period", "")
 	clock.Step(time.Second)
-	check("after it, with an attempt that hangs", "not been renewed for 21s")
+	check("after the grace period, while an attempt hangs", "not been renewed for 21s")
 	health.record(errors.New("the garden is away"))
 	check("after a failure", "the garden is away")
 	health.record(nil)

@@ -36,19 +36,19 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "networkpolicy"
 
-// Options of the controller.
+// Options are the options of the controller.
 type Options struct {
-	// SeedName is the name of the Seed in the garden, and Namespace that of the ManagedResources in the seed.
+	// SeedName is the name of the Seed in the garden. Namespace is the namespace of the ManagedResources in the seed.
 	SeedName, Namespace string
-	// AdditionalSelectors select further namespaces that have policies.
+	// AdditionalSelectors select additional namespaces that get policies.
 	AdditionalSelectors []metav1.LabelSelector
 	// Version of the program.
 	Version string
 }
 
-// Reconciler emits the policies of all namespaces. It is ready when its fields are set.
+// Reconciler emits the policies of all namespaces. It is ready to use when its fields are set.
 type Reconciler struct {
-	// Garden has the Seed.
+	// Garden contains the Seed.
 	Garden   cache.Cache
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
@@ -59,16 +59,16 @@ type Reconciler struct {
 	seed     client.Reader
 	emitter  *flow.Emitter
 	clusters *crdwatch.Watch
-	// wake has a pass made.
+	// wake triggers a reconcile.
 	wake chan event.TypedGenericEvent[struct{}]
 }
 
-// all is the one request: a pass looks at all namespaces.
+// all is the only request. A reconcile handles all namespaces.
 var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// AddToManager registers the controller with the manager of the seed.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.seed = mgr.GetClient()
 	r.emitter = &flow.Emitter{
@@ -81,7 +81,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Resource: extensionsv1alpha1.SchemeGroupVersion.WithResource("clusters"), Kind: "Cluster",
 		Reduce: reduceCluster, OnEvent: func(any) { r.look() }, OnKnown: r.look, Affected: "network policies of Shoots",
 	})
-	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} })
+	requestAll := []reconcile.Request{all}
+	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return requestAll })
 	isSeed := predicate.NewTypedPredicateFuncs(func(seed *gardencorev1beta1.Seed) bool { return seed.Name == r.Options.SeedName })
 	seedChanged := predicate.And(isSeed, predicate.TypedGenerationChangedPredicate[*gardencorev1beta1.Seed]{})
 	isEmitted := flow.EmittedBy(FlowName)
@@ -92,7 +93,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Watches(&resourcesv1alpha1.ManagedResource{}, toAll, builder.WithPredicates(isEmitted)).
 		WatchesMetadata(&corev1.Secret{}, toAll, builder.WithPredicates(isEmitted)).
 		WatchesRawSource(source.Kind(r.Garden, &gardencorev1beta1.Seed{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *gardencorev1beta1.Seed) []reconcile.Request { return []reconcile.Request{all} }),
+			handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *gardencorev1beta1.Seed) []reconcile.Request { return requestAll }),
 			seedChanged)).
 		WatchesRawSource(source.TypedChannel(r.wake, handler.TypedFuncs[struct{}, reconcile.Request]{
 			GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q queue) { q.Add(all) },
@@ -101,7 +102,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// look has a pass made soon. One that is due already is enough.
+// look triggers a reconcile, unless one is pending.
 func (r *Reconciler) look() {
 	select {
 	case r.wake <- event.TypedGenericEvent[struct{}]{}:
@@ -109,13 +110,14 @@ func (r *Reconciler) look() {
 	}
 }
 
-// cluster is what is kept of a Cluster.
+// cluster contains the relevant fields of a Cluster.
 type cluster struct {
 	metav1.ObjectMeta
-	// shoot has only its networks; nil if the Cluster has none that can be read.
+	// shoot only contains networks. It is nil if the Cluster contains no valid Shoot.
 	shoot *gardencorev1beta1.Shoot
 }
 
+// reduceCluster returns the relevant fields of a Cluster.
 func reduceCluster(object *unstructured.Unstructured) any {
 	kept := &cluster{ObjectMeta: metav1.ObjectMeta{Name: object.GetName(), ResourceVersion: object.GetResourceVersion()}}
 	raw, found, err := unstructured.NestedMap(object.Object, "spec", "shoot")
@@ -134,7 +136,7 @@ func reduceCluster(object *unstructured.Unstructured) any {
 	return kept
 }
 
-// Reconcile makes a plan and emits it.
+// Reconcile makes a plan for all namespaces and emits it.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	seed := &gardencorev1beta1.Seed{}
 	if err := r.Garden.Get(ctx, client.ObjectKey{Name: r.Options.SeedName}, seed); err != nil {
@@ -157,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return requeue.At(result.Plan.NextAt(now), now), nil
 }
 
-// observe reads the inputs, all from caches.
+// observe reads the inputs from caches.
 func (r *Reconciler) observe(ctx context.Context, seed *gardencorev1beta1.Seed, owner flow.Owner) (Inputs, error) {
 	inputs := Inputs{
 		Namespace: r.Options.Namespace, Networks: seed.Spec.Networks, Deleting: seed.DeletionTimestamp != nil,
@@ -169,7 +171,9 @@ func (r *Reconciler) observe(ctx context.Context, seed *gardencorev1beta1.Seed, 
 	if err := r.seed.List(ctx, &namespaces); err != nil {
 		return inputs, fmt.Errorf("list the namespaces of the seed: %w", err)
 	}
-	err := r.seed.List(ctx, &slices, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"})
+	err := r.seed.List(
+		ctx, &slices, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"},
+	)
 	if err != nil {
 		return inputs, fmt.Errorf("read the addresses of the seed's API server: %w", err)
 	}
@@ -189,7 +193,7 @@ func (r *Reconciler) observe(ctx context.Context, seed *gardencorev1beta1.Seed, 
 	return inputs, nil
 }
 
-// shootOf returns the Shoot of a namespace; nil if it is not known.
+// shootOf returns the Shoot whose control plane is in a namespace, or nil if it is not known.
 func (r *Reconciler) shootOf(namespace string) *gardencorev1beta1.Shoot {
 	if !r.clusters.Known() {
 		return nil

@@ -1,5 +1,5 @@
-// Package networkpolicy emits the general network policies of the namespaces of a seed, one ManagedResource for each namespace. Those of the
-// namespace garden belong to the flow of the Seed.
+// Package networkpolicy emits the general network policies of the namespaces of a seed, with one ManagedResource per
+// namespace. The flow of the Seed manages those of namespace garden.
 package networkpolicy
 
 import (
@@ -20,42 +20,43 @@ import (
 const (
 	// FlowName is the name of the flow.
 	FlowName = "network-policies"
-	// bundlePrefix begins the names of bundles. The name of the namespace follows.
+	// bundlePrefix is the prefix of the names of bundles. The name of the namespace follows.
 	bundlePrefix = "network-policies-"
-	// seedClass is that of ManagedResources for the cluster in which they are.
+	// seedClass is the class of ManagedResources of the seed's resource-manager.
 	seedClass = "seed"
 )
 
-// Inputs are what the policies depend on.
+// Inputs are the inputs of the plan.
 type Inputs struct {
-	// Namespace is that of the ManagedResources.
+	// Namespace is the namespace of the ManagedResources.
 	Namespace string
-	// Networks are those of the Seed.
+	// Networks are the networks of the Seed.
 	Networks gardencorev1beta1.SeedNetworks
 	// Deleting is set if the Seed is being deleted.
 	Deleting bool
-	// AdditionalSelectors select further namespaces that have policies.
+	// AdditionalSelectors select additional namespaces that get policies.
 	AdditionalSelectors []metav1.LabelSelector
-	// APIServers are the addresses of the seed's API server; none if they are not known.
+	// APIServers are the addresses of the seed's API server, or empty if they are not known.
 	APIServers []netip.AddrPort
-	// Namespaces are all that are not being deleted.
+	// Namespaces are all namespaces that are not being deleted.
 	Namespaces []Namespace
-	// Emitted are the bundles that exist.
+	// Emitted are the existing bundles.
 	Emitted []flow.Key
 }
 
-// Namespace is one of the seed.
+// Namespace is a namespace of the seed.
 type Namespace struct {
 	Name   string
 	Labels map[string]string
-	// Shoot is that whose control plane is in the namespace; nil if it is not known, or the namespace is not one of a Shoot.
+	// Shoot is the Shoot whose control plane is in the namespace. It is nil if it is not known, or if the namespace has another purpose.
 	Shoot *gardencorev1beta1.Shoot
 }
 
+// isShoot reports whether the namespace has the control plane of a Shoot.
 func (n Namespace) isShoot() bool { return n.Labels[constants.LabelGardenRole] == constants.RoleShoot }
 
-// Plan returns a bundle for each namespace that has policies. The bundles of namespaces that are gone are deleted, and all of them when the
-// Seed is being deleted and hosts no control plane of a Shoot any more.
+// Plan returns a bundle for each namespace that gets policies. It deletes the bundles of deleted namespaces, and all
+// bundles when the Seed is being deleted and no longer hosts control planes of Shoots.
 func Plan(in Inputs) (flow.Plan, error) {
 	plan := flow.Plan{Deleting: in.Deleting}
 	kept := map[flow.Key]bool{}
@@ -88,17 +89,18 @@ func Plan(in Inputs) (flow.Plan, error) {
 	return plan, nil
 }
 
-// unknown says what of the inputs for a namespace is not known yet; it is empty if all are.
+// unknown names the input for a namespace that is not known yet, or returns an empty string.
 func (in Inputs) unknown(namespace Namespace) string {
 	switch {
 	case len(in.APIServers) == 0:
 		return "the addresses of the seed's API server are not known"
 	case namespace.isShoot() && namespace.Shoot == nil:
-		return "the Cluster of the Shoot, which has its networks, does not exist yet"
+		return "the Cluster of the Shoot, which contains its networks, does not exist yet"
 	}
 	return ""
 }
 
+// bundle returns the bundle with the policies of a namespace.
 func (in Inputs) bundle(key flow.Key, namespace Namespace) (flow.Bundle, error) {
 	values := networkpolicies.Values{
 		Namespace: namespace.Name, Labels: namespace.Labels, AdditionalSelectors: in.AdditionalSelectors,

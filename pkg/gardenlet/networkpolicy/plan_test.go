@@ -18,7 +18,7 @@ func namespace(name, role string, shoot *gardencorev1beta1.Shoot) Namespace {
 	return Namespace{Name: name, Labels: map[string]string{"gardener.cloud/role": role}, Shoot: shoot}
 }
 
-// TestPlan: what becomes of each namespace, as "bundle", "held" or "deleted".
+// TestPlan checks the plan for each namespace: "bundle", "held" or "deleted".
 func TestPlan(t *testing.T) {
 	shoot := &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{Networking: &gardencorev1beta1.Networking{Pods: ptr.To("10.9.0.0/16")}}}
 	servers := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:443")}

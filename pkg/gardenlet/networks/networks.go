@@ -1,5 +1,5 @@
-// Package networks checks that the networks of a Seed's configuration are those of the cluster. With wrong ones, network policies would block
-// what has to be reached, and shoots would get ranges that overlap.
+// Package networks checks that the configured networks of a Seed match the cluster. Otherwise, network policies would
+// block required connections, and shoots would get overlapping ranges.
 package networks
 
 import (
@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// sampled is how many objects of a kind are looked at.
+	// sampled is the number of objects of a kind that are checked.
 	sampled = 100
-	// annotationCalicoPools on a Pod says that Calico takes its address from pools of its own.
+	// annotationCalicoPools on a Pod means that Calico assigns its address from a separate pool.
 	annotationCalicoPools = "cni.projectcalico.org/ipv4pools"
-	// The keys of the ConfigMap kube-system/shoot-info.
+	// Keys of the ConfigMap kube-system/shoot-info.
 	keyNodes, keyPods, keyServices = "nodeNetwork", "podNetwork", "serviceNetwork"
 )
 
-// ErrMismatch reports that the networks of the configuration are not those of the cluster.
-var ErrMismatch = errors.New("seedConfig.spec.networks does not fit the seed cluster")
+// ErrMismatch reports that the configured networks do not match the cluster.
+var ErrMismatch = errors.New("seedConfig.spec.networks does not match the seed cluster")
 
-// Check compares the networks of the configuration with what the cluster shows: the ConfigMap kube-system/shoot-info of a shoot, otherwise the
-// addresses of some nodes, pods and Services. It returns ErrMismatch with all differences.
+// Check compares the configured networks with those of the cluster: the ConfigMap kube-system/shoot-info if the seed is a
+// shoot, otherwise addresses of a sample of nodes, pods and Services. It returns ErrMismatch with all differences.
 func Check(ctx context.Context, seed client.Reader, configured gardencorev1beta1.SeedNetworks) error {
 	info := &corev1.ConfigMap{}
 	err := seed.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ShootInfoName}, info)
@@ -46,12 +46,13 @@ func Check(ctx context.Context, seed client.Reader, configured gardencorev1beta1
 	var services corev1.ServiceList
 	for _, list := range []client.ObjectList{&nodes, &pods, &services} {
 		if err := seed.List(ctx, list, client.Limit(sampled)); err != nil {
-			return fmt.Errorf("look for addresses in the seed: %w", err)
+			return fmt.Errorf("read addresses from the seed: %w", err)
 		}
 	}
 	return mismatch(sample(configured, nodes.Items, pods.Items, services.Items))
 }
 
+// mismatch returns ErrMismatch with the differences, or nil if there are none.
 func mismatch(differences []string) error {
 	if len(differences) == 0 {
 		return nil
@@ -59,7 +60,7 @@ func mismatch(differences []string) error {
 	return fmt.Errorf("%w: %s", ErrMismatch, strings.Join(differences, "; "))
 }
 
-// compare returns how the networks of a shoot differ from the configured ones.
+// compare returns the differences between the networks of a shoot and the configured ones.
 func compare(info map[string]string, configured gardencorev1beta1.SeedNetworks) []string {
 	var differences []string
 	add := func(field, key, configured string) {
@@ -76,7 +77,7 @@ func compare(info map[string]string, configured gardencorev1beta1.SeedNetworks) 
 	return differences
 }
 
-// sample returns the first object of each kind whose address is not in the configured network.
+// sample describes the first object of each kind whose address is not in the configured network.
 func sample(configured gardencorev1beta1.SeedNetworks, nodes []corev1.Node, pods []corev1.Pod, services []corev1.Service) []string {
 	var differences []string
 	add := func(field, cidr string, found []addressed) {
@@ -95,7 +96,7 @@ func sample(configured gardencorev1beta1.SeedNetworks, nodes []corev1.Node, pods
 // addressed is an object with an address.
 type addressed struct{ object, address string }
 
-// outside describes the first address of the same IP family that is not in a network; it is empty without such an address.
+// outside describes the first address of the same IP family that is not in a network. It is empty if there is none.
 func outside(field, cidr string, found []addressed) string {
 	network, err := netip.ParsePrefix(cidr)
 	if err != nil {

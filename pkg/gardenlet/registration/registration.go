@@ -1,4 +1,4 @@
-// Package registration creates the Seed of a gardenlet in the garden, or updates it, and waits until the garden is ready for it.
+// Package registration creates or updates the Seed of a gardenlet in the garden, and waits until the garden is ready for it.
 package registration
 
 import (
@@ -30,11 +30,10 @@ const (
 	labelTrue    = "true"
 )
 
-// SeedLabel returns the label that objects of a Seed have.
+// SeedLabel returns the label of objects that belong to a Seed.
 func SeedLabel(seed string) string { return constants.LabelPrefixSeedName + seed }
 
-// Register creates the Seed of the configuration, or updates it if its specification, labels or annotations differ. A Seed that is as it
-// should be is not written.
+// Register creates the Seed of the configuration, or updates it if its specification, labels or annotations differ.
 func Register(ctx context.Context, garden client.Client, config *v1alpha1.SeedConfig) (*gardencorev1beta1.Seed, error) {
 	wanted := wantedSeed(config)
 	seed := &gardencorev1beta1.Seed{}
@@ -56,7 +55,7 @@ func Register(ctx context.Context, garden client.Client, config *v1alpha1.SeedCo
 	return seed, nil
 }
 
-// wantedSeed returns the Seed of a configuration, with its defaults.
+// wantedSeed returns the Seed of a configuration, with defaults applied.
 func wantedSeed(config *v1alpha1.SeedConfig) *gardencorev1beta1.Seed {
 	name := config.Metadata.Name
 	seed := &gardencorev1beta1.Seed{
@@ -70,7 +69,7 @@ func wantedSeed(config *v1alpha1.SeedConfig) *gardencorev1beta1.Seed {
 	return seed
 }
 
-// complete changes a Seed to what is wanted, and reports whether it had to. Labels and annotations of others stay.
+// complete updates a Seed to the wanted state, and reports whether it differed. It retains labels and annotations of others.
 func complete(seed, wanted *gardencorev1beta1.Seed) bool {
 	before := seed.DeepCopy()
 	seed.Spec = *wanted.Spec.DeepCopy()
@@ -83,7 +82,7 @@ func complete(seed, wanted *gardencorev1beta1.Seed) bool {
 	return !equality.Semantic.DeepEqual(before, seed)
 }
 
-// AwaitNamespace waits until the garden has the namespace of a Seed, which its controller-manager creates. It watches that one namespace.
+// AwaitNamespace waits until the garden's controller-manager has created the namespace of a Seed. It watches only that namespace.
 func AwaitNamespace(ctx context.Context, garden kubernetes.Interface, seed string) error {
 	name := constants.PrefixSeedNamespace + seed
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()

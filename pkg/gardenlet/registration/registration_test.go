@@ -14,7 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 )
 
-// TestRegister: a Seed is created, written if it differs, and left alone otherwise. What others have added stays.
+// TestRegister checks that a Seed is created, updated if it differs, and otherwise not written. Additions of other clients are
+// kept.
 func TestRegister(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := gardencorev1beta1.AddToScheme(scheme); err != nil {

@@ -1,4 +1,4 @@
-// Package workloadidentity keeps tokens of WorkloadIdentities of the garden in Secrets of the seed, and renews them.
+// Package workloadidentity writes tokens of the garden's WorkloadIdentities to Secrets of the seed, and renews them.
 package workloadidentity
 
 import (
@@ -44,21 +44,21 @@ const (
 
 	keyToken     = "token"
 	fieldManager = "gardenlet"
-	// Tokens are renewed after this share of their lifetime, or of renewalLimit if that is shorter, spread by jitter.
+	// Tokens are renewed after renewalShare of their lifetime, which counts up to renewalLimit. jitter spreads renewals.
 	renewalShare = 0.5
 	renewalLimit = 24 * time.Hour
 	jitter       = 0.05
-	// A failure is retried after firstRetry, and later each time, up to lastRetry.
+	// firstRetry and lastRetry are the shortest and longest delay of retries.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = time.Minute
 	timeout    = 3 * time.Minute
-	// maxContext caps what is parsed of an annotation.
+	// maxContext limits the size of the parsed annotation, in bytes.
 	maxContext = 4 << 10
 )
 
-// Reconciler keeps the token of one Secret after the other.
+// Reconciler maintains the tokens in Secrets.
 type Reconciler struct {
-	// Seed reads the metadata of Secrets from a cache and writes them, Direct reads single Secrets from the API server.
+	// Seed writes Secrets, and reads their metadata from a cache. Direct reads single Secrets from the API server.
 	Seed   client.Client
 	Direct client.Reader
 	// Garden requests tokens.
@@ -67,12 +67,12 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// Random returns numbers in [0, 1). It may be called concurrently.
 	Random func() float64
-	// Lifetime is asked for.
+	// Lifetime is the requested lifetime of tokens.
 	Lifetime        time.Duration
 	ConcurrentSyncs int
 }
 
-// AddToManager registers the controller with the manager of the seed.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -84,11 +84,12 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
+// isSource reports whether an object is a Secret for a token.
 func isSource(object client.Object) bool {
 	return object.GetLabels()[constants.LabelSecurityPurpose] == Purpose
 }
 
-// Reconcile requests a token if one is due, and comes back when the next one is.
+// Reconcile requests a token if one is due, and requeues for the next renewal.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Direct.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -108,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// dueIn returns how long the token of a Secret need not be renewed; 0 if it has to be now.
+// dueIn returns the time until the token of a Secret must be renewed. It is 0 if it must be renewed now.
 func (r *Reconciler) dueIn(secret *corev1.Secret) time.Duration {
 	at, err := time.Parse(time.RFC3339, secret.Annotations[constants.AnnotationWorkloadIdentityTokenRenewTimestamp])
 	if err != nil || len(secret.Data[keyToken]) == 0 {
@@ -117,7 +118,7 @@ func (r *Reconciler) dueIn(secret *corev1.Secret) time.Duration {
 	return max(at.Sub(r.Clock.Now()), 0)
 }
 
-// renew requests a token and stores it. It returns how soon the next one is due.
+// renew requests a token and stores it. It returns the time until the next renewal.
 func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
 	identity, asked, err := r.read(secret.Annotations)
 	if err != nil {
@@ -127,7 +128,7 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Dur
 		return 0, fmt.Errorf("request a token of WorkloadIdentity %s of the garden: %w", client.ObjectKeyFromObject(identity), err)
 	}
 	if asked.Status.Token == "" {
-		return 0, fmt.Errorf("the garden answered the request for a token of WorkloadIdentity %s without a token", client.ObjectKeyFromObject(identity))
+		return 0, fmt.Errorf("the garden returned no token for WorkloadIdentity %s", client.ObjectKeyFromObject(identity))
 	}
 	wait := r.renewalAfter(asked.Status.ExpirationTimestamp.Sub(r.Clock.Now()))
 	renewal := r.Clock.Now().Add(wait).UTC().Format(time.RFC3339)
@@ -145,31 +146,34 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Dur
 	return wait, nil
 }
 
-// read returns the identity that annotations name, and the request for its token.
+// read returns the WorkloadIdentity to which annotations refer, and the request for its token.
 func (r *Reconciler) read(annotations map[string]string) (*securityv1alpha1.WorkloadIdentity, *securityv1alpha1.TokenRequest, error) {
 	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{
 		Namespace: annotations[constants.AnnotationWorkloadIdentityNamespace], Name: annotations[constants.AnnotationWorkloadIdentityName],
 	}}
 	if identity.Namespace == "" || identity.Name == "" {
-		return nil, nil, fmt.Errorf("the annotations %s and %s have to name a WorkloadIdentity of the garden",
+		return nil, nil, fmt.Errorf("the annotations %s and %s must refer to a WorkloadIdentity of the garden",
 			constants.AnnotationWorkloadIdentityNamespace, constants.AnnotationWorkloadIdentityName)
 	}
-	asked := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
+	asked := &securityv1alpha1.TokenRequest{
+		Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))},
+	}
 	text := annotations[constants.AnnotationWorkloadIdentityContextObject]
 	if text == "" {
 		return identity, asked, nil
 	}
 	if len(text) > maxContext {
-		return nil, nil, fmt.Errorf("the annotation %s has %d bytes, more than the %d allowed", constants.AnnotationWorkloadIdentityContextObject, len(text), maxContext)
+		return nil, nil, fmt.Errorf("the annotation %s has %d bytes, more than the %d allowed",
+			constants.AnnotationWorkloadIdentityContextObject, len(text), maxContext)
 	}
 	asked.Spec.ContextObject = &securityv1alpha1.ContextObject{}
 	if err := json.Unmarshal([]byte(text), asked.Spec.ContextObject); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("the annotation %s is not an object in JSON", constants.AnnotationWorkloadIdentityContextObject), err)
+		return nil, nil, errors.Join(fmt.Errorf("the annotation %s is not a JSON object", constants.AnnotationWorkloadIdentityContextObject), err)
 	}
 	return identity, asked, nil
 }
 
-// renewalAfter returns how soon a token is renewed that is valid for a time.
+// renewalAfter returns the time until a token with the given lifetime is renewed.
 func (r *Reconciler) renewalAfter(lifetime time.Duration) time.Duration {
 	wait := float64(min(lifetime, renewalLimit)) * renewalShare
 	return max(time.Duration(wait*(1+jitter*(2*r.Random()-1))), firstRetry)

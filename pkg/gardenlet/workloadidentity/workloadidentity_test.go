@@ -21,7 +21,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestReconcile: when a token is requested, and when it is next.
+// TestReconcile checks when a token is requested, and when the next one is due.
 func TestReconcile(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const renewal = "workloadidentity.security.gardener.cloud/token-renew-timestamp"
@@ -42,8 +42,8 @@ func TestReconcile(t *testing.T) {
 		"a time that is no time": {annotations: map[string]string{renewal: "soon"}, token: "old", lifetime: time.Hour, requested: true, next: 30 * time.Minute},
 		"with a context": {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": `{"kind":"Shoot","name":"x","uid":"1"}`},
 			lifetime: time.Hour, requested: true, next: 30 * time.Minute},
-		"no identity":   {annotations: map[string]string{"workloadidentity.security.gardener.cloud/name": ""}, err: "have to name a WorkloadIdentity"},
-		"no context":    {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": "{"}, err: "is not an object in JSON"},
+		"no identity":   {annotations: map[string]string{"workloadidentity.security.gardener.cloud/name": ""}, err: "must refer to a WorkloadIdentity"},
+		"no context":    {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": "{"}, err: "is not a JSON object"},
 		"large context": {annotations: map[string]string{"workloadidentity.security.gardener.cloud/context-object": strings.Repeat("x", maxContext+1)}, err: "more than the 4096 allowed"},
 		"refused":       {refused: errors.New("no such identity"), err: "no such identity"},
 	} {

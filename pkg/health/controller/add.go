@@ -24,12 +24,12 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "health"
 
-// newsDelay is how long news of health are collected: controllers change a status several times in a row, and the cache of
-// ManagedResources has to show what was just applied.
-const newsDelay = 20 * time.Millisecond
+// changeDelay is how long changes of health are collected before a reconcile. Controllers change a status several times
+// in a row, and the cache of ManagedResources must show what was just applied.
+const changeDelay = 20 * time.Millisecond
 
-// AddToManager registers the controller: it watches ManagedResources, and listens to the live view, which the controller of
-// ManagedResources starts.
+// AddToManager registers the controller. It watches ManagedResources and listens to the live view, which the controller
+// of ManagedResources starts.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -40,25 +40,26 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// listen enqueues ManagedResources when the health of one of their objects changed.
+// listen enqueues a ManagedResource when the health of one of its objects changes.
 func (r *Reconciler) listen(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Live.ListenHealth(func(text string) {
 		origin, valid := resourcesv1alpha1.ParseOrigin(text)
-		if !valid || origin.ClusterID != r.Options.ClusterID || !r.oversees(origin.Owner.Namespace) {
-			return // another resource-manager's
+		if !valid || origin.ClusterID != r.Options.ClusterID || !r.inScope(origin.Owner.Namespace) {
+			return // belongs to another resource-manager
 		}
 		r.memories.recordChange(origin.Owner, r.Clock.Now())
-		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, newsDelay)
+		queue.AddAfter(reconcile.Request{NamespacedName: origin.Owner}, changeDelay)
 	})
 	go resting.Every(ctx, r.Clock, r.Options.SyncPeriod, func(ctx context.Context) { r.wakeResting(ctx, queue) })
 	return nil
 }
 
-// wakeResting has the resting ManagedResources looked at that may have changed without an event.
+// wakeResting enqueues the resting ManagedResources that may have changed without an event.
 func (r *Reconciler) wakeResting(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	disturbed, err := r.resting.Disturbed(ctx, r.Source, !r.Live.Watching())
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not determine which ManagedResources may have changed without an event; they are checked again at their next event")
+		log.FromContext(ctx).Error(err,
+			"Could not determine which ManagedResources may have changed without an event; they are checked again at their next event")
 		return
 	}
 	for _, name := range disturbed {
@@ -66,14 +67,14 @@ func (r *Reconciler) wakeResting(ctx context.Context, queue workqueue.TypedRateL
 	}
 }
 
-// oversees reports whether ManagedResources of a namespace are looked at.
-func (r *Reconciler) oversees(namespace string) bool {
+// inScope reports whether this controller checks the ManagedResources of a namespace.
+func (r *Reconciler) inScope(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
 
-// relevantChange passes on changes that may affect the conditions: the objects to check, that the controller of
-// ManagedResources has applied something, and what is said. The last look may have been at an older state, by a cache that was behind: then
-// it found nothing to say.
+// relevantChange passes changes that may affect the conditions: changes of the objects to check, changes that the
+// controller of ManagedResources applied, and changes of the conditions themselves. The last reconcile may have read an
+// older state from a cache that lagged behind, and found nothing to report.
 func relevantChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -81,7 +82,7 @@ func relevantChange() predicate.Predicate {
 			after, isManagedResource := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
 			return !ok || !isManagedResource || before.Generation != after.Generation ||
 				before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-				ignored(before) != ignored(after) || appliedChanged(before, after) || saysOtherwise(before, after)
+				ignored(before) != ignored(after) || appliedChanged(before, after) || conditionsChanged(before, after)
 		},
 	}
 }
@@ -90,19 +91,20 @@ func ignored(mr *resourcesv1alpha1.ManagedResource) bool {
 	return resourcesv1alpha1.Truthy(mr.Annotations[resourcesv1alpha1.AnnotationIgnore])
 }
 
-// saysOtherwise reports whether the conditions of this controller changed.
-func saysOtherwise(before, after *resourcesv1alpha1.ManagedResource) bool {
+// conditionsChanged reports whether the conditions of this controller changed.
+func conditionsChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return slices.ContainsFunc([]resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing},
 		func(conditionType resourcesv1alpha1.ConditionType) bool {
 			return !equality.Semantic.DeepEqual(conditionOf(before, conditionType), conditionOf(after, conditionType))
 		})
 }
 
-// appliedChanged reports whether the controller of ManagedResources wrote something that matters here.
+// appliedChanged reports whether the controller of ManagedResources wrote a relevant change.
 func appliedChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	healthy := resourcesv1alpha1.ConditionOf(after.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 	return healthy.Reason == resourcesv1alpha1.ReasonChecksPending ||
-		!equality.Semantic.DeepEqual(conditionOf(before, resourcesv1alpha1.ResourcesApplied), conditionOf(after, resourcesv1alpha1.ResourcesApplied)) ||
+		!equality.Semantic.DeepEqual(conditionOf(before, resourcesv1alpha1.ResourcesApplied),
+			conditionOf(after, resourcesv1alpha1.ResourcesApplied)) ||
 		before.Status.AppliedInputs != after.Status.AppliedInputs || len(before.Status.Resources) != len(after.Status.Resources)
 }
 

@@ -14,8 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// unreported returns the reason why objects are not healthy though the condition reports for a moment longer that they are; empty if
-// that is not so.
+// unreported returns the reason why objects are not healthy while the condition still reports that they are; empty
+// otherwise.
 func unreported(found, reported resourcesv1alpha1.Statement) string {
 	if reported.Status != resourcesv1alpha1.ConditionTrue || found.Status == resourcesv1alpha1.ConditionTrue {
 		return ""
@@ -23,8 +23,11 @@ func unreported(found, reported resourcesv1alpha1.Statement) string {
 	return found.Reason
 }
 
-// foundUnhealthy returns what status.foundUnhealthy has to be. Only what others wait for is worth a write.
-func (r *Reconciler) foundUnhealthy(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, found, reported resourcesv1alpha1.Statement) string {
+// foundUnhealthy returns the value for status.foundUnhealthy. It is set only if another ManagedResource depends on this
+// one, to save writes.
+func (r *Reconciler) foundUnhealthy(
+	ctx context.Context, mr *resourcesv1alpha1.ManagedResource, found, reported resourcesv1alpha1.Statement,
+) string {
 	reason := unreported(found, reported)
 	if reason == "" || !r.awaited(ctx, client.ObjectKeyFromObject(mr)) {
 		return ""
@@ -32,11 +35,12 @@ func (r *Reconciler) foundUnhealthy(ctx context.Context, mr *resourcesv1alpha1.M
 	return reason
 }
 
-// awaited reports whether another ManagedResource depends on one, by the index of the controller of ManagedResources. It errs on the side of
-// caution.
+// awaited reports whether another ManagedResource depends on this one, according to the index of the controller of
+// ManagedResources. If the index cannot be read, it returns true.
 func (r *Reconciler) awaited(ctx context.Context, name types.NamespacedName) bool {
 	list := &resourcesv1alpha1.ManagedResourceList{}
-	err := r.Source.List(ctx, list, client.MatchingFields{resourcesv1alpha1.DependencyIndex: name.String()}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	err := r.Source.List(ctx, list,
+		client.MatchingFields{resourcesv1alpha1.DependencyIndex: name.String()}, client.Limit(1), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the ManagedResources that depend on one", "managedResource", name)
 		return true
@@ -44,7 +48,8 @@ func (r *Reconciler) awaited(ctx context.Context, name types.NamespacedName) boo
 	return len(list.Items) > 0
 }
 
-// awaitedBy returns what a ManagedResource depends on: it has to be looked at once more, as its status says more now.
+// awaitedBy returns requests for the dependencies of a ManagedResource. They are reconciled again because their status
+// reports more once others depend on them.
 func awaitedBy(_ context.Context, dependent client.Object) []reconcile.Request {
 	mr, ok := dependent.(*resourcesv1alpha1.ManagedResource)
 	if !ok {
@@ -57,7 +62,7 @@ func awaitedBy(_ context.Context, dependent client.Object) []reconcile.Request {
 	return requests
 }
 
-// newDependencies lets through ManagedResources that depend on others since this change.
+// newDependencies passes ManagedResources whose dependencies changed.
 func newDependencies() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -10,7 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// dependentsOnly is a cache that lists ManagedResources by what they depend on, and in no other way.
+// dependentsOnly is a fake cache that can list ManagedResources only by their dependencies.
 type dependentsOnly struct {
 	client.Client
 	name string
@@ -30,7 +30,8 @@ func (c dependentsOnly) List(_ context.Context, list client.ObjectList, options 
 	return c.err
 }
 
-// TestAwaited: only the ManagedResources that depend on one are listed, as this happens with each look that reports less than it found.
+// TestAwaited checks that only the dependents of a ManagedResource are listed, because this happens at each reconcile that
+// reports less than it found.
 func TestAwaited(t *testing.T) {
 	for name, test := range map[string]struct {
 		source dependentsOnly

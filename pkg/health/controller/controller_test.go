@@ -26,7 +26,7 @@ const (
 
 var shop = types.NamespacedName{Namespace: "garden", Name: "shop"}
 
-// with returns a ManagedResource with one condition, changed further.
+// with returns a ManagedResource with one condition and the given changes.
 func with(conditionType resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, reason string,
 	changes ...func(*resourcesv1alpha1.ManagedResource),
 ) *resourcesv1alpha1.ManagedResource {
@@ -65,8 +65,8 @@ func TestConcerned(t *testing.T) {
 				mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf("blue")}
 			}), false},
 	} {
-		if got := r.concerned(test.mr); got != test.want {
-			t.Errorf("%s: concerned is %t", name, got)
+		if got := r.shouldCheck(test.mr); got != test.want {
+			t.Errorf("%s: shouldCheck returned %t", name, got)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestRelevantChange(t *testing.T) {
 	}
 }
 
-// TestEmitEvents: Events tell when objects that were healthy are not any more, and when they are again.
+// TestEmitEvents checks that Events report when healthy objects become unhealthy, and when they are healthy again.
 func TestEmitEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := NewReconciler(Reconciler{Recorder: recorder})
@@ -135,46 +135,46 @@ func TestEmitEvents(t *testing.T) {
 	said("not known", isFalse, unknown, "?", "")
 	said("again", unknown, isTrue, "well", "Normal PodUnhealthy well")
 	said("as before", isTrue, isTrue, "well", "")
-	said("much is wrong", isTrue, isFalse, strings.Repeat("ü", 1000), "Warning PodUnhealthy "+strings.Repeat("ü", 450)+" …")
+	said("a long message", isTrue, isFalse, strings.Repeat("ü", 1000), "Warning PodUnhealthy "+strings.Repeat("ü", 450)+" …")
 }
 
 func TestMemories(t *testing.T) {
 	memories := newMemories()
 	memories.recordChange(shop, noon)
 	memories.recordChange(shop, noon.Add(time.Minute))
-	if got := memories.news(shop); !got.Equal(noon) {
+	if got := memories.takeChange(shop); !got.Equal(noon) {
 		t.Errorf("the first event came at %s", got)
 	}
-	if got := memories.news(shop); !got.IsZero() {
-		t.Errorf("an event is answered twice: %s", got)
+	if got := memories.takeChange(shop); !got.IsZero() {
+		t.Errorf("an event is returned twice: %s", got)
 	}
-	memories.unanswered(shop, time.Time{})
-	memories.unanswered(shop, noon.Add(time.Second))
+	memories.restoreChange(shop, time.Time{})
+	memories.restoreChange(shop, noon.Add(time.Second))
 	memories.recordChange(shop, noon.Add(time.Minute))
-	memories.unanswered(shop, noon)
-	memories.unanswered(shop, noon.Add(time.Hour))
-	if got := memories.news(shop); !got.Equal(noon) {
-		t.Errorf("the first event that was not answered came at %s", got)
+	memories.restoreChange(shop, noon)
+	memories.restoreChange(shop, noon.Add(time.Hour))
+	if got := memories.takeChange(shop); !got.Equal(noon) {
+		t.Errorf("the first unanswered event came at %s", got)
 	}
 	memory := memories.of(shop)
 	memory.warned, memory.unobserved = true, noon
 	memories.recordChange(shop, noon)
 	if memories.of(shop) != memory {
-		t.Error("what is remembered is lost")
+		t.Error("the memory of the ManagedResource is lost")
 	}
 	memories.pause(shop)
-	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.news(shop).IsZero() {
+	if memory := memories.of(shop); !memory.warned || !memory.unobserved.IsZero() || !memories.takeChange(shop).IsZero() {
 		t.Errorf("after a pause, %+v is remembered", memory)
 	}
 	memories.recordChange(shop, noon)
 	memories.forget(shop)
 	memories.pause(shop)
 	if len(memories.byOwner) != 0 || len(memories.since) != 0 {
-		t.Errorf("memory is held for nothing: %v %v", memories.byOwner, memories.since)
+		t.Errorf("unused entries remain: %v %v", memories.byOwner, memories.since)
 	}
 }
 
-// TestForget: nothing is kept of a ManagedResource that is gone, its checks neither.
+// TestForget checks that no state of a deleted ManagedResource is kept, including its checks.
 func TestForget(t *testing.T) {
 	examiner := health.NewExaminer("", nil)
 	view := live.NewView(live.Options{Examiner: examiner})
@@ -212,14 +212,14 @@ func TestMetrics(t *testing.T) {
 	}
 	metrics.forget(bank)
 	if len(metrics.known) != 0 {
-		t.Errorf("memory is held for nothing: %v", metrics.known)
+		t.Errorf("unused entries remain: %v", metrics.known)
 	}
 	var none *Metrics
 	none.concluded(shop, isTrue, isFalse, noon, noon)
 	none.forget(shop)
 }
 
-// statesIn returns the numbers of ManagedResources, and checks that one delay of a second was measured.
+// statesIn returns the number of ManagedResources per state. It also checks that one delay of a second was measured.
 func statesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -242,7 +242,8 @@ func statesIn(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return states
 }
 
-// TestExplain: Events are read on a schedule of each object, which ends, and begins anew after the object was healthy.
+// TestExplain checks that Events are read on a separate schedule for each object. The schedule ends, and it starts again after
+// the object was healthy.
 func TestExplain(t *testing.T) {
 	m, reads := &memory{}, map[string]int{}
 	clock := clocktesting.NewFakeClock(noon)
@@ -257,7 +258,7 @@ func TestExplain(t *testing.T) {
 		})
 		for _, subject := range subjects {
 			if want := fmt.Sprint(subject.Name, reads[subject.Name]); subject.Notes != want {
-				t.Errorf("%s is explained with %q, want %q", subject.Name, subject.Notes, want)
+				t.Errorf("%s has the notes %q, want %q", subject.Name, subject.Notes, want)
 			}
 		}
 		return again
@@ -268,9 +269,9 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
-	expect("at once", look("a"), 10*time.Second)
+	expect("immediately", look("a"), 10*time.Second)
 	clock.Step(4 * time.Second)
-	expect("in between", look("a"), 6*time.Second)
+	expect("between two reads", look("a"), 6*time.Second)
 	expect("read", reads["a"], 1)
 	for _, wait := range []time.Duration{6 * time.Second, time.Minute, 5 * time.Minute} {
 		clock.Step(wait)
@@ -284,8 +285,8 @@ func TestExplain(t *testing.T) {
 	expect("read", reads["b"], 1)
 	look("b")
 	look("a", "b")
-	expect("unhealthy anew", reads["a"], 5)
-	expect("unhealthy as before", reads["b"], 1)
+	expect("unhealthy again", reads["a"], 5)
+	expect("still unhealthy", reads["b"], 1)
 	expect("all healthy", look(), time.Duration(0))
 	expect("remembered", len(m.explanations), 0)
 }
@@ -311,7 +312,7 @@ func TestUnhealthyAmong(t *testing.T) {
 		s.Notes = "explained"
 	}
 	if got := strings.Join(names, " "); got != "a b c" || subjects[5].Notes == "" {
-		t.Errorf("explained are %s", got)
+		t.Errorf("got notes for %s", got)
 	}
 }
 

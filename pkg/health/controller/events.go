@@ -11,8 +11,8 @@ import (
 // actionEvent is the action of the Events on ManagedResources.
 const actionEvent = "CheckHealth"
 
-// emitEvents writes an Event when objects that were healthy are not any more, and when they are again. That new objects take a while
-// to become healthy is expected, and writes none.
+// emitEvents writes an Event when healthy objects become unhealthy, and when they are healthy again. It writes none for
+// new objects, which are expected to take a while to become healthy.
 func (r *Reconciler) emitEvents(mr *resourcesv1alpha1.ManagedResource, healthy resourcesv1alpha1.Statement) {
 	memory := r.memories.of(client.ObjectKeyFromObject(mr))
 	before := conditionOf(mr, resourcesv1alpha1.ResourcesHealthy)

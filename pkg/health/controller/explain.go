@@ -17,45 +17,48 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
-// explained is for how many unhealthy objects of one ManagedResource Events are shown: a condition has no room for more.
-const explained = 3
+// maxExplained is the maximum number of unhealthy objects of one ManagedResource with Events in the condition. There is no
+// room for more.
+const maxExplained = 3
 
-// eventsAfter are the times after which the Events of unhealthy objects are read once more: some come late, and a lasting
-// failure must not cost requests all the time.
+// eventsAfter are the intervals between reads of the Events of an unhealthy object. Some Events come late, but a
+// lasting failure must not cause requests forever.
 var eventsAfter = []time.Duration{0, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// explanation is the summary of an object's Events: looks counts how often they were read, the last time at looked.
+// explanation is the summary of an object's Events. reads is the number of reads, readAt the time of the last one.
 type explanation struct {
 	text   string
-	looks  int
-	looked time.Time
+	reads  int
+	readAt time.Time
 }
 
-// due reports whether the Events are to be read now, and how soon they are otherwise; 0 for never.
+// due reports whether to read the Events now, and otherwise how soon; 0 for never.
 func (e explanation) due(now time.Time) (bool, time.Duration) {
-	if e.looks == len(eventsAfter) {
+	if e.reads == len(eventsAfter) {
 		return false, 0
 	}
-	left := e.looked.Add(eventsAfter[e.looks]).Sub(now)
+	left := e.readAt.Add(eventsAfter[e.reads]).Sub(now)
 	return left <= 0, max(left, 0)
 }
 
-// explain adds a summary of their Events to unhealthy objects, and returns how soon they are read again; 0 for never.
-func (r *Reconciler) explain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject) time.Duration {
+// explain adds summaries of their Events to unhealthy objects. It returns how soon to read them again; 0 for never.
+func (r *Reconciler) explain(
+	ctx context.Context, mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject,
+) time.Duration {
 	return memory.explain(unhealthyAmong(subjects), r.Clock.Now(), func(subject *health.Subject) string {
 		return r.warningsOf(ctx, mr, subject)
 	})
 }
 
-// explain is the same with a function that reads Events. Each object has a schedule of its own: one that becomes unhealthy
-// long after another one is explained, too.
+// explain does the same with a function that reads Events. Each object has its own schedule, so an object that becomes
+// unhealthy long after another one is explained too.
 func (m *memory) explain(unhealthy []*health.Subject, now time.Time, read func(*health.Subject) string) (again time.Duration) {
 	explanations := make(map[objectName]explanation, len(unhealthy))
 	for _, subject := range unhealthy {
 		name := nameOf(subject)
 		known := m.explanations[name]
 		if due, _ := known.due(now); due {
-			known = explanation{text: read(subject), looks: known.looks + 1, looked: now}
+			known = explanation{text: read(subject), reads: known.reads + 1, readAt: now}
 		}
 		_, left := known.due(now)
 		again = soonest(again, left)
@@ -65,12 +68,13 @@ func (m *memory) explain(unhealthy []*health.Subject, now time.Time, read func(*
 	return again
 }
 
-// unhealthyAmong returns the first unhealthy ones of the objects.
+// unhealthyAmong returns the first unhealthy subjects, at most maxExplained.
 func unhealthyAmong(subjects []health.Subject) []*health.Subject {
 	var unhealthy []*health.Subject
 	for i := range subjects {
 		subject := &subjects[i]
-		if subject.Verdict.Unhealthy != "" && !subject.Verdict.Unobserved && !subject.Exempt && !subject.Pending && len(unhealthy) < explained {
+		isUnhealthy := subject.Verdict.Unhealthy != "" && !subject.Verdict.Unobserved && !subject.Exempt && !subject.Pending
+		if isUnhealthy && len(unhealthy) < maxExplained {
 			unhealthy = append(unhealthy, subject)
 		}
 	}
@@ -81,7 +85,7 @@ func nameOf(subject *health.Subject) objectName {
 	return objectName{subject.Group, subject.Kind, subject.Namespace, subject.Name}
 }
 
-// warningsOf returns a summary of an object's Events. It ignores that they cannot be read, which may be forbidden.
+// warningsOf returns a summary of an object's Events. It ignores errors, because reading Events may be forbidden.
 func (r *Reconciler) warningsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, subject *health.Subject) string {
 	ref := refOf(mr, subject)
 	state := r.Live.Read(ctx, []object.Ref{ref})[ref.Key()]
@@ -92,7 +96,7 @@ func (r *Reconciler) warningsOf(ctx context.Context, mr *resourcesv1alpha1.Manag
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Could not read the Events of an unhealthy object", "object", ref.String(), "error", err.Error())
 	}
-	// What was reported before the object was created, or long ago, explains nothing.
+	// Events from before the object was created, or from long ago, explain nothing.
 	recent := slices.DeleteFunc(events, func(event corev1.Event) bool {
 		return r.Clock.Since(warnings.LastSeen(event)) > time.Hour
 	})

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// life is a ManagedResource with one Deployment whose conditions are judged again and again.
+// life is a ManagedResource with one Deployment whose conditions are computed repeatedly.
 type life struct {
 	*Reconciler
 	clock  *clocktesting.FakeClock
@@ -32,7 +32,7 @@ func newLife(threshold time.Duration) *life {
 	}
 }
 
-// look judges what is found, stores what is said, and returns how soon to look again.
+// look passes a verdict to judge, stores the resulting conditions, and returns the time until the next check.
 func (l *life) look(verdict health.Verdict, checksErr error) time.Duration {
 	subjects := []health.Subject{{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "web", Verdict: verdict}}
 	healthy, progressing, again := l.judge(l.mr, l.memory, subjects, checksErr)
@@ -43,7 +43,7 @@ func (l *life) look(verdict health.Verdict, checksErr error) time.Duration {
 	return again
 }
 
-// expect checks the statuses and the reason of ResourcesHealthy.
+// expect checks the statuses of both conditions and the reason of ResourcesHealthy.
 func (l *life) expect(t *testing.T, when, want string) {
 	t.Helper()
 	healthy := conditionOf(l.mr, resourcesv1alpha1.ResourcesHealthy)
@@ -59,8 +59,8 @@ var (
 	unobserved = health.Verdict{Unhealthy: "observed generation outdated (1/2)", Progressing: "observed generation outdated (1/2)", Unobserved: true}
 )
 
-// TestJudgeUnobserved: an object whose controller has not taken in a change is no news at first. If it never does, the
-// condition says so once, and does not come and go.
+// TestJudgeUnobserved checks that a change that the controller of an object has not observed is not reported at first. If it is
+// never observed, the condition reports this once and does not flap.
 func TestJudgeUnobserved(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)
@@ -75,7 +75,7 @@ func TestJudgeUnobserved(t *testing.T) {
 		l.clock.Step(max(min(again, time.Second), 100*time.Millisecond))
 	}
 	if got, want := strings.Join(history, ", "), "True ResourcesHealthy, False DeploymentUnhealthy"; got != want {
-		t.Errorf("said %s, want %s", got, want)
+		t.Errorf("got the statuses %s, want %s", got, want)
 	}
 	l.memory = &memory{} // a restart
 	for range 20 {
@@ -88,10 +88,10 @@ func TestJudgeUnobserved(t *testing.T) {
 	l.look(health.Verdict{}, nil)
 	l.expect(t, "observed", "True ResourcesHealthy False")
 	l.look(unobserved, nil)
-	l.expect(t, "changed anew", "True ResourcesHealthy True")
+	l.expect(t, "changed again", "True ResourcesHealthy True")
 }
 
-// recovery is more than for what objects have to be healthy again during a rollout.
+// recovery is longer than objects must be healthy during a rollout before they are reported as healthy.
 const recovery = 6 * time.Second
 
 func TestJudgeNamesUnobservedBesideOthers(t *testing.T) {
@@ -101,14 +101,15 @@ func TestJudgeNamesUnobservedBesideOthers(t *testing.T) {
 	}
 	found, again := m.observe(resourcesv1alpha1.Condition{}, subjects, noon)
 	if strings.Contains(found.Message, "outdated") || again != unobservedFor {
-		t.Errorf("at once: %q, again after %s", found.Message, again)
+		t.Errorf("immediately: %q, next check after %s", found.Message, again)
 	}
 	if found, again = m.observe(resourcesv1alpha1.Condition{}, subjects, noon.Add(unobservedFor)); !strings.Contains(found.Message, "outdated") || again != 0 {
-		t.Errorf("after %s: %q, again after %s", unobservedFor, found.Message, again)
+		t.Errorf("after %s: %q, next check after %s", unobservedFor, found.Message, again)
 	}
 }
 
-// TestJudgeStuck: a rollout that takes too long is unhealthy, is said to be so in time, and costs nothing from then on.
+// TestJudgeStuck checks that a rollout that takes too long counts as unhealthy, is reported in time, and causes no further
+// writes.
 func TestJudgeStuck(t *testing.T) {
 	const threshold = time.Minute
 	l := newLife(threshold)
@@ -119,12 +120,12 @@ func TestJudgeStuck(t *testing.T) {
 		again := l.look(rollingOut, nil)
 		l.expect(t, "rolling out", "True ResourcesHealthy True")
 		if again <= 0 || again > threshold+time.Second {
-			t.Fatalf("%s after the start: again after %s", l.clock.Since(started), again)
+			t.Fatalf("%s after the start: next check after %s", l.clock.Since(started), again)
 		}
 		l.clock.Step(again)
 	}
 	if again := l.look(rollingOut, nil); again != 0 {
-		t.Errorf("a stuck rollout is looked at again after %s", again)
+		t.Errorf("a stuck rollout is checked again after %s", again)
 	}
 	l.expect(t, "stuck", "False RolloutStuck True")
 	if message := conditionOf(l.mr, resourcesv1alpha1.ResourcesHealthy).Message; message != `The rollout takes longer than 1m0s: Deployment "a/web" is progressing: 1 of 2` {
@@ -145,14 +146,14 @@ func TestJudgeNeverStuckWithoutThreshold(t *testing.T) {
 	l.look(health.Verdict{}, nil)
 	for range 5 {
 		if again := l.look(rollingOut, nil); again != 0 {
-			t.Errorf("again after %s", again)
+			t.Errorf("next check after %s", again)
 		}
 		l.clock.Step(24 * time.Hour)
 	}
 	l.expect(t, "after days", "True ResourcesHealthy True")
 }
 
-// TestJudgeBadChecks: checks that cannot be compiled are told at once, whatever else is found.
+// TestJudgeBadChecks checks that health checks that do not compile are reported immediately, regardless of other results.
 func TestJudgeBadChecks(t *testing.T) {
 	l := newLife(time.Minute)
 	l.look(rollingOut, nil)
@@ -167,7 +168,7 @@ func TestJudgeBadChecks(t *testing.T) {
 	}
 }
 
-// TestJudgeHoldsBackDuringRollouts: what is unhealthy during a rollout is told only if it lasts.
+// TestJudgeHoldsBackDuringRollouts checks that unhealthy objects are reported during a rollout only if they stay unhealthy.
 func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)
@@ -175,10 +176,10 @@ func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l.look(broken, nil)
 	l.expect(t, "broken at rest", "False DeploymentUnhealthy False")
 	l.look(health.Verdict{}, nil)
-	l.expect(t, "mended at rest", "True ResourcesHealthy False")
+	l.expect(t, "repaired at rest", "True ResourcesHealthy False")
 	both := health.Verdict{Unhealthy: "too few", Progressing: "1 of 2"}
 	if again := l.look(both, nil); again != 30*time.Second {
-		t.Errorf("again after %s", again)
+		t.Errorf("next check after %s", again)
 	}
 	l.expect(t, "rolling out", "True ResourcesHealthy True")
 	l.clock.Step(30 * time.Second)
@@ -186,7 +187,7 @@ func TestJudgeHoldsBackDuringRollouts(t *testing.T) {
 	l.expect(t, "for long", "False DeploymentUnhealthy True")
 }
 
-// TestUnreported: what is found is known before the condition reports it.
+// TestUnreported checks that a result is available before the condition reports it.
 func TestUnreported(t *testing.T) {
 	l := newLife(0)
 	l.look(health.Verdict{}, nil)
@@ -206,6 +207,6 @@ func TestUnreported(t *testing.T) {
 	l.clock.Step(time.Minute)
 	l.look(health.Verdict{Unhealthy: "too few", Progressing: "1 of 2"}, nil)
 	if got := unreportedNow(); got != "" {
-		t.Errorf("it is reported, and still said: %q", got)
+		t.Errorf("still returned after it was reported: %q", got)
 	}
 }

@@ -10,30 +10,33 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 )
 
-// memory is what is remembered of one ManagedResource between two looks. One reconcile at a time uses it.
+// memory is the state of one ManagedResource that is kept between reconciles. Only one reconcile at a time uses it.
 type memory struct {
 	healthy, progressing health.Settling
 	rollout              health.Rollout
-	// found is what the last look found of the health of the objects, which the condition may report later.
+	// found is the health of the objects at the last reconcile. The condition may report it later.
 	found resourcesv1alpha1.Statement
-	// unobserved is since when there are objects whose controllers have not taken in their last change; zero if there are none.
+	// unobserved is the time since which controllers have not observed the last change of their objects; zero if there are
+	// no such objects.
 	unobserved time.Time
 	// explanations are those of the unhealthy objects.
 	explanations map[objectName]explanation
-	// rests is the resourceVersion of the ManagedResource at the last look, if nothing but an event can make another one find
-	// anything else; empty if that is not so.
+	// rests is the resourceVersion of the ManagedResource at the last reconcile, if only an event can change its result;
+	// empty otherwise.
 	rests string
-	// warned is set if an Event reported that objects are unhealthy.
+	// warned is set while the last Event reported unhealthy objects.
 	warned bool
 }
 
 // objectName names an object within a ManagedResource.
 type objectName struct{ group, kind, namespace, name string }
 
-// observe returns what is found of the health of objects, given what was said of it before, and how soon that may change by
-// itself; 0 for never. An object whose controller has not taken in its last change is passed over at first, and counts as it
-// is if that takes too long.
-func (m *memory) observe(before resourcesv1alpha1.Condition, subjects []health.Subject, now time.Time) (resourcesv1alpha1.Statement, time.Duration) {
+// observe returns the health of the objects, given the previous condition, and how soon it may change without an event;
+// 0 for never. An object whose controller has not observed its last change counts as pending at first. After
+// unobservedFor, its verdict counts.
+func (m *memory) observe(
+	before resourcesv1alpha1.Condition, subjects []health.Subject, now time.Time,
+) (resourcesv1alpha1.Statement, time.Duration) {
 	found, complete := health.Healthy(health.PendingIfUnobserved(subjects)), health.Healthy(subjects)
 	if found == complete {
 		m.unobserved = time.Time{}
@@ -42,7 +45,7 @@ func (m *memory) observe(before resourcesv1alpha1.Condition, subjects []health.S
 	if m.unobserved.IsZero() {
 		m.unobserved = now
 		if complete == (resourcesv1alpha1.Statement{Status: before.Status, Reason: before.Reason, Message: before.Message}) {
-			m.unobserved = before.LastTransitionTime.Time // it took too long before a restart already
+			m.unobserved = before.LastTransitionTime.Time // it was already overdue before a restart
 		}
 	}
 	if left := m.unobserved.Add(unobservedFor).Sub(now); left > 0 {
@@ -51,11 +54,11 @@ func (m *memory) observe(before resourcesv1alpha1.Condition, subjects []health.S
 	return complete, 0
 }
 
-// memories are those of all ManagedResources. They are safe for concurrent use.
+// memories holds the memory of each ManagedResource. It is safe for concurrent use.
 type memories struct {
 	mu      sync.Mutex
 	byOwner map[types.NamespacedName]*memory
-	// since is when the first event came that has not been answered.
+	// since is the time of the first change that the conditions do not report yet.
 	since map[types.NamespacedName]time.Time
 }
 
@@ -81,7 +84,8 @@ func (m *memories) forget(owner types.NamespacedName) {
 	delete(m.since, owner)
 }
 
-// pause drops the memory of a ManagedResource that is not checked for now, except for the conditions that were reported.
+// pause resets the memory of a ManagedResource that is not checked for now. It keeps whether an Event reported
+// unhealthy objects.
 func (m *memories) pause(owner types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,8 +104,9 @@ func (m *memories) recordChange(owner types.NamespacedName, now time.Time) {
 	}
 }
 
-// news returns when the first event came that is answered now; zero if none did.
-func (m *memories) news(owner types.NamespacedName) time.Time {
+// takeChange returns the time of the first change since the last call; zero if there was none. The caller is about to
+// report the change.
+func (m *memories) takeChange(owner types.NamespacedName) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := m.since[owner]
@@ -109,8 +114,8 @@ func (m *memories) news(owner types.NamespacedName) time.Time {
 	return since
 }
 
-// unanswered takes back that an event was answered, as the answer could not be written.
-func (m *memories) unanswered(owner types.NamespacedName, since time.Time) {
+// restoreChange undoes a call of takeChange after the conditions could not be written.
+func (m *memories) restoreChange(owner types.NamespacedName, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if later, known := m.since[owner]; !since.IsZero() && (!known || since.Before(later)) {

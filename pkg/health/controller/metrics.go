@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics count what the controller finds. A nil *Metrics counts nothing.
+// Metrics are the metrics of the controller. A nil *Metrics records nothing.
 type Metrics struct {
 	delay  *metrics.Histogram
 	states *metrics.Gauge
@@ -36,16 +36,17 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// ownHealth has one label for namespace and name: a label "namespace" is that of the process.
+// ownHealth has a single label for namespace and name, because scrapes set the label "namespace" to that of the
+// process.
 var ownHealth = prometheus.NewDesc("resource_manager_managed_resource_health",
 	"1 for the current status of a health condition of one ManagedResource (namespace/name). ManagedResources that are being "+
 		"applied or deleted, or are ignored, are left out. condition: ResourcesHealthy, ResourcesProgressing. status: True, False, "+
 		"Unknown.", []string{"managed_resource", "condition", "status"}, nil)
 
-// Describe implements prometheus.Collector, for the metrics of each ManagedResource.
+// Describe implements prometheus.Collector for the metrics of each ManagedResource.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- ownHealth }
 
-// Collect implements prometheus.Collector. The metrics are computed for each scrape, and take no memory in between.
+// Collect implements prometheus.Collector. The metrics are computed for each scrape and take no memory between scrapes.
 func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,26 +57,26 @@ func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	}
 }
 
-// concluded takes in what the conditions of a ManagedResource say. News is when the first event came that is answered with
-// it; zero if none did.
-func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing resourcesv1alpha1.ConditionStatus, news, now time.Time) {
+// concluded records the conditions of a ManagedResource. ChangedAt is the time of the first change that they report;
+// zero if there was none.
+func (m *Metrics) concluded(owner types.NamespacedName, healthy, progressing resourcesv1alpha1.ConditionStatus, changedAt, now time.Time) {
 	if m == nil {
 		return
 	}
-	if !news.IsZero() {
-		m.delay.Observe(now.Sub(news))
+	if !changedAt.IsZero() {
+		m.delay.Observe(now.Sub(changedAt))
 	}
 	m.replace(owner, conditionStates{healthy: healthy, progressing: progressing})
 }
 
-// forget takes out a ManagedResource.
+// forget removes a ManagedResource.
 func (m *Metrics) forget(owner types.NamespacedName) {
 	if m != nil {
 		m.replace(owner, conditionStates{})
 	}
 }
 
-// replace replaces what is known of a ManagedResource; the zero value is for nothing.
+// replace replaces the recorded states of a ManagedResource. The zero value removes them.
 func (m *Metrics) replace(owner types.NamespacedName, states conditionStates) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,13 +95,13 @@ func (m *Metrics) replace(owner types.NamespacedName, states conditionStates) {
 	}
 }
 
-// conditionStates are the states of the conditions of one ManagedResource; empty if it has none. There is one for each ManagedResource, so
-// it is not a map.
+// conditionStates are the states of the conditions of one ManagedResource; empty if it has none. It is not a map,
+// because there is one for each ManagedResource.
 type conditionStates struct {
 	healthy, progressing resourcesv1alpha1.ConditionStatus
 }
 
-// byType returns the states by their conditions, without those that are empty.
+// byType returns the non-empty states by condition.
 func (s conditionStates) byType() iter.Seq2[resourcesv1alpha1.ConditionType, resourcesv1alpha1.ConditionStatus] {
 	return func(yield func(resourcesv1alpha1.ConditionType, resourcesv1alpha1.ConditionStatus) bool) {
 		_ = (s.healthy == "" || yield(resourcesv1alpha1.ResourcesHealthy, s.healthy)) &&

@@ -11,7 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestMetricsOfOne: each ManagedResource has one status for each condition, until it is gone.
+// TestMetricsOfOne checks that each ManagedResource has one status per condition until it is deleted.
 func TestMetricsOfOne(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics := NewMetrics(registry)

@@ -1,5 +1,5 @@
-// Package controller keeps the conditions ResourcesHealthy and ResourcesProgressing of ManagedResources, from what the live
-// view shows of their objects.
+// Package controller maintains the conditions ResourcesHealthy and ResourcesProgressing of ManagedResources, based on
+// the live view of their objects.
 package controller
 
 import (
@@ -30,11 +30,12 @@ import (
 )
 
 const (
-	// outdatedInterval is how soon a ManagedResource is looked at again that was read in an outdated state.
+	// outdatedInterval is when a ManagedResource is reconciled again after an outdated version was read.
 	outdatedInterval = 200 * time.Millisecond
-	// busyInterval is how soon one is looked at again whose objects are being changed, or are not watched yet.
+	// busyInterval is when a ManagedResource is reconciled again whose objects are being changed or are not watched yet.
 	busyInterval = time.Second
-	// unobservedFor is how long the controller of an object may take to take in a change before the object counts as unhealthy.
+	// unobservedFor is how long the controller of an object may take to observe a change before the object counts as
+	// unhealthy.
 	unobservedFor = 30 * time.Second
 )
 
@@ -42,35 +43,35 @@ const (
 type Options struct {
 	// Class and ClusterID are those of the controller of ManagedResources.
 	Class, ClusterID string
-	// Namespaces are those of the source cluster that the cache holds; empty for all.
+	// Namespaces are the namespaces of the source cluster that the cache holds; empty for all.
 	Namespaces []string
-	// SyncPeriod is how often a ManagedResource is looked at without an event.
+	// SyncPeriod is how often a ManagedResource is reconciled without an event.
 	SyncPeriod time.Duration
-	// ConcurrentSyncs is the number of ManagedResources that are looked at at once.
+	// ConcurrentSyncs is the number of ManagedResources that are reconciled concurrently.
 	ConcurrentSyncs int
-	// ProgressingThreshold is for how long a rollout may go on before it counts as stuck; 0 means no limit.
+	// ProgressingThreshold is how long a rollout may take before it counts as stuck; 0 means no limit.
 	ProgressingThreshold time.Duration
 }
 
-// Reconciler keeps the conditions of health.
+// Reconciler maintains the health conditions.
 type Reconciler struct {
 	// Source reads ManagedResources from a cache and writes them.
 	Source client.Client
-	// Live shows the objects, and how they are.
+	// Live provides the objects and their health.
 	Live *live.View
 	// Objects reads Events of the target cluster.
 	Objects *target.Objects
 	// Recorder writes Events on ManagedResources.
 	Recorder events.EventRecorder
-	// Metrics count what is found; nil for none.
+	// Metrics may be nil.
 	Metrics *Metrics
 	Clock   clock.Clock
 	Options Options
 
 	memories *memories
-	// resting are those whose result can only change after an event.
+	// resting are the ManagedResources whose result can change only after an event.
 	resting *resting.Set
-	// seeding guards seeded, which is set once the checks of all ManagedResources found at the start are adopted.
+	// seeding guards seeded, which is set once the checks of all ManagedResources at startup are adopted.
 	seeding *sync.Mutex
 	seeded  bool
 }
@@ -81,7 +82,7 @@ func NewReconciler(r Reconciler) *Reconciler {
 	return &r
 }
 
-// Reconcile says in the conditions of one ManagedResource how its objects are. It returns an error if trying again may help.
+// Reconcile updates the health conditions of one ManagedResource. It returns an error only if a retry can help.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	r.resting.Remove(request.NamespacedName)
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -93,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read ManagedResource %s: %w", request, err)
 	}
-	if !r.concerned(mr) {
+	if !r.shouldCheck(mr) {
 		r.memories.pause(request.NamespacedName)
 		r.Metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
@@ -106,19 +107,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	checksErr := r.adoptChecks(ctx, mr)
 	memory := r.memories.of(request.NamespacedName)
-	news := r.memories.news(request.NamespacedName) // before the look: what comes later asks for another one
-	if news.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
+	changedAt := r.memories.takeChange(request.NamespacedName) // before the objects are read: later changes enqueue another reconcile
+	if changedAt.IsZero() && memory.rests == mr.ResourceVersion && r.Live.Watching() {
 		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
 		return reconcile.Result{}, nil
 	}
 	subjects, watched := r.subjectsOf(ctx, mr)
-	looked := r.explain(ctx, mr, memory, subjects)
+	nextEvents := r.explain(ctx, mr, memory, subjects)
 	healthy, progressing, settled := r.judge(mr, memory, subjects, checksErr)
-	due := soonest(looked, settled, r.untilStuck(progressing, mr))
+	due := soonest(nextEvents, settled, r.untilStuck(progressing, mr))
 	result := reconcile.Result{RequeueAfter: soonest(r.Options.SyncPeriod, due)}
-	written, err := r.store(ctx, mr, healthy, progressing, r.foundUnhealthy(ctx, mr, memory.found, healthy), news)
+	written, err := r.store(ctx, mr, healthy, progressing, r.foundUnhealthy(ctx, mr, memory.found, healthy), changedAt)
 	memory.rests = ""
-	if err == nil && !written && watched && due == 0 { // what is due may be later than the next look
+	if err == nil && !written && watched && due == 0 { // a change that is due later would be missed
 		memory.rests = mr.ResourceVersion
 		r.resting.Add(request.NamespacedName, mr.ResourceVersion)
 		result = reconcile.Result{}
@@ -126,16 +127,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) == nil {
 		return result, nil
 	}
-	r.memories.unanswered(request.NamespacedName, news)
+	r.memories.restoreChange(request.NamespacedName, changedAt)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // the next look is at the present state
+		return reconcile.Result{RequeueAfter: outdatedInterval}, nil // by then the cache has the current state
 	}
 	return reconcile.Result{}, err
 }
 
-// concerned reports whether the objects of a ManagedResource are to be checked: not before any was applied for the first time, not
-// while they are being deleted, and not if it asks to be ignored (as in gardener-resource-manager).
-func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
+// shouldCheck reports whether to check the objects of a ManagedResource. They are not checked before the first ones
+// were applied, while they are being deleted, or if the ManagedResource has the ignore annotation (as in
+// gardener-resource-manager).
+func (r *Reconciler) shouldCheck(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	waits := applied.Reason == resourcesv1alpha1.ReasonDependencyNotReady || applied.Reason == resourcesv1alpha1.ReasonDependencyCycle
 	return mr.DeletionTimestamp == nil && (!waits || len(mr.Status.Resources) > 0) &&
@@ -144,7 +146,7 @@ func (r *Reconciler) concerned(mr *resourcesv1alpha1.ManagedResource) bool {
 		applied.Reason != "" && applied.Reason != resourcesv1alpha1.ReasonApplyProgressing
 }
 
-// observable reports whether the live view shows the objects of a ManagedResource, and they are not being changed.
+// observable reports whether the live view covers the objects of a ManagedResource, and they are not being changed.
 func (r *Reconciler) observable(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !r.Live.HealthSuspended(r.originOf(client.ObjectKeyFromObject(mr))) &&
 		(len(mr.Status.Resources) == 0 || r.Live.InUse(client.ObjectKeyFromObject(mr)))
@@ -154,7 +156,8 @@ func (r *Reconciler) originOf(owner types.NamespacedName) string {
 	return resourcesv1alpha1.Origin{ClusterID: r.Options.ClusterID, Owner: owner}.String()
 }
 
-// seedChecks adopts the checks of all ManagedResources once, so that their kinds are listed again once, and not for each of them.
+// seedChecks adopts the checks of all ManagedResources at once, so that their kinds are listed again only once, not
+// once per ManagedResource.
 func (r *Reconciler) seedChecks(ctx context.Context) error {
 	r.seeding.Lock()
 	defer r.seeding.Unlock()
@@ -167,7 +170,7 @@ func (r *Reconciler) seedChecks(ctx context.Context) error {
 	}
 	var all []live.Checks
 	for i := range list.Items {
-		if mr := &list.Items[i]; r.concerned(mr) {
+		if mr := &list.Items[i]; r.shouldCheck(mr) {
 			all = append(all, live.ChecksOf(r.originOf(client.ObjectKeyFromObject(mr)), mr))
 		}
 	}
@@ -176,7 +179,7 @@ func (r *Reconciler) seedChecks(ctx context.Context) error {
 	return nil
 }
 
-// adoptChecks has the objects examined by the checks of the ManagedResource. The error says what is wrong with them.
+// adoptChecks makes the live view use the checks of the ManagedResource. It returns an error if the checks are invalid.
 func (r *Reconciler) adoptChecks(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	origin := r.originOf(client.ObjectKeyFromObject(mr))
 	r.Live.AdoptChecks(ctx, live.ChecksOf(origin, mr))
@@ -184,8 +187,8 @@ func (r *Reconciler) adoptChecks(ctx context.Context, mr *resourcesv1alpha1.Mana
 	return err
 }
 
-// subjectsOf returns what the live view shows of the objects in the inventory, and whether it reports every change of them.
-// What it does not show is asked for: it may have lost its label.
+// subjectsOf returns the objects in the inventory as the live view has them, and whether it watches all of them. It
+// fetches objects that are not in the view, because they may have lost their label.
 func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (_ []health.Subject, watched bool) {
 	refs := make([]object.Ref, 0, len(mr.Status.Resources))
 	for _, entry := range mr.Status.Resources {
@@ -207,7 +210,7 @@ func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.Manag
 	return live.Subjects(refs, states), watched
 }
 
-// judge returns what the conditions say, and how soon they may have to say something else.
+// judge returns the conditions, and how soon they may have to change.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory, subjects []health.Subject, checksErr error,
 ) (healthy, progressing resourcesv1alpha1.Statement, again time.Duration) {
 	now := r.Clock.Now()
@@ -231,8 +234,10 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, memory *memory
 	return healthy, progressing, soonest(again, later, overdue)
 }
 
-// stuck returns what ResourcesHealthy says if a rollout takes longer than is allowed; nil if it does not.
-func (r *Reconciler) stuck(before resourcesv1alpha1.Condition, progressing resourcesv1alpha1.Statement, now time.Time) *resourcesv1alpha1.Statement {
+// stuck returns the statement for ResourcesHealthy if a rollout takes longer than allowed; nil if it does not.
+func (r *Reconciler) stuck(
+	before resourcesv1alpha1.Condition, progressing resourcesv1alpha1.Statement, now time.Time,
+) *resourcesv1alpha1.Statement {
 	since := now.Sub(before.LastTransitionTime.Time)
 	if r.Options.ProgressingThreshold <= 0 || before.Status != resourcesv1alpha1.ConditionTrue ||
 		progressing.Status != resourcesv1alpha1.ConditionTrue || since < r.Options.ProgressingThreshold {
@@ -240,29 +245,33 @@ func (r *Reconciler) stuck(before resourcesv1alpha1.Condition, progressing resou
 	}
 	return &resourcesv1alpha1.Statement{
 		Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutStuck,
-		Message: conditiontext.ForCondition(fmt.Sprintf("The rollout takes longer than %s: %s", r.Options.ProgressingThreshold, progressing.Message)),
+		Message: conditiontext.ForCondition(
+			fmt.Sprintf("The rollout takes longer than %s: %s", r.Options.ProgressingThreshold, progressing.Message)),
 	}
 }
 
-// untilStuck returns how soon a rollout will take too long; 0 if none can, or one does already.
+// untilStuck returns how soon the current rollout will count as stuck; 0 if there is none, or it already counts as
+// stuck.
 func (r *Reconciler) untilStuck(progressing resourcesv1alpha1.Statement, mr *resourcesv1alpha1.ManagedResource) time.Duration {
 	if r.Options.ProgressingThreshold <= 0 || progressing.Status != resourcesv1alpha1.ConditionTrue {
 		return 0
 	}
 	since := r.Clock.Now()
-	if before := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); before.Status == progressing.Status {
+	before := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
+	if before.Status == progressing.Status {
 		since = before.LastTransitionTime.Time
 	}
 	left := r.Options.ProgressingThreshold - r.Clock.Since(since)
 	if left <= 0 {
 		return 0
 	}
-	return left + time.Second // conditions show whole seconds
+	return left + time.Second // times in conditions have a precision of one second
 }
 
-// store writes the conditions, if they differ, and reports whether they did. It fails with a conflict if the ManagedResource is not the one that was read.
+// store writes the conditions if they differ, and reports whether they did. It fails with a conflict if the
+// ManagedResource has changed since it was read.
 func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, healthy, progressing resourcesv1alpha1.Statement,
-	foundUnhealthy string, news time.Time,
+	foundUnhealthy string, changedAt time.Time,
 ) (written bool, err error) {
 	now := r.Clock.Now()
 	conditions := resourcesv1alpha1.SetCondition(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy, healthy, now)
@@ -275,7 +284,7 @@ func (r *Reconciler) store(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		}
 		r.emitEvents(mr, healthy)
 	}
-	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, news, now)
+	r.Metrics.concluded(client.ObjectKeyFromObject(mr), healthy.Status, progressing.Status, changedAt, now)
 	return written, nil
 }
 
@@ -283,7 +292,8 @@ func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	foundUnhealthy string,
 ) error {
 	owned := slices.DeleteFunc(slices.Clone(conditions), func(c resourcesv1alpha1.Condition) bool {
-		return c.Type != resourcesv1alpha1.ResourcesHealthy && c.Type != resourcesv1alpha1.ResourcesProgressing && c.Type != resourcesv1alpha1.Ready
+		return c.Type != resourcesv1alpha1.ResourcesHealthy && c.Type != resourcesv1alpha1.ResourcesProgressing &&
+			c.Type != resourcesv1alpha1.Ready
 	})
 	status := map[string]any{"conditions": owned}
 	if foundUnhealthy != "" {
@@ -309,7 +319,7 @@ func (r *Reconciler) patch(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return nil
 }
 
-// forget drops what is remembered of a ManagedResource that is gone.
+// forget drops the state of a ManagedResource that no longer exists.
 func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.Live.ForgetChecks(r.originOf(owner))
 	r.memories.forget(owner)

@@ -1,11 +1,11 @@
-// Package expression runs the health checks that users write as CEL expressions, in the spec of a ManagedResource or in the
-// resource-manager's configuration.
+// Package expression evaluates the health checks that users write as CEL expressions in the spec of a ManagedResource
+// or in the configuration of the resource-manager.
 //
-// The expressions know an object and nothing else, not even the time, so the same object always gets the same verdict.
-// Nothing here keeps state, and everything may be used concurrently.
+// The only input of an expression is the object. Even the time is not available, so the same object always gets the
+// same verdict. The package keeps no state, and all of it is safe for concurrent use.
 //
-// The limits (see environment.go) stop expressions that are written carelessly. Who may write one must still be trusted: a
-// single call of a function of CEL, such as replace, is not interrupted.
+// The limits (see environment.go) stop carelessly written expressions. Authors of expressions must still be trusted: a
+// single call of a CEL function, such as replace, cannot be interrupted.
 package expression
 
 import (
@@ -21,12 +21,12 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Checks are compiled health checks, by kind. The zero value and nil have none.
+// Checks are compiled health checks, by kind. The zero value and nil contain no checks.
 type Checks struct {
 	byKind map[schema.GroupKind]*Check
 }
 
-// Check is a compiled health check of one kind. Expressions that are not given are nil.
+// Check is a compiled health check of one kind. Absent expressions are nil.
 type Check struct {
 	failed, healthy, progressing, message *expression
 }
@@ -37,9 +37,9 @@ type expression struct {
 	program cel.Program
 }
 
-// Compile compiles health checks. The error joins everything that is wrong; each line names the index in the list and the
-// field, and in an expression the position, such as "healthChecks[1].failed: line 1, column 8: …". The rules are those of
-// HealthCheck.
+// Compile compiles health checks. The error joins all problems. Each line names the index in the list and the field
+// and, for a problem in an expression, the position, such as "healthChecks[1].failed: line 1, column 8: …". HealthCheck
+// documents the rules.
 func Compile(checks []resourcesv1alpha1.HealthCheck) (*Checks, error) {
 	compiled := &Checks{byKind: make(map[schema.GroupKind]*Check, len(checks))}
 	first := map[schema.GroupKind]int{}

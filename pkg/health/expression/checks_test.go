@@ -23,7 +23,7 @@ func mustCompile(tb testing.TB, checks ...resourcesv1alpha1.HealthCheck) *Checks
 	return compiled
 }
 
-// badExpressions are expressions for the field healthy and what is wrong with them.
+// badExpressions are expressions for the field healthy and the expected errors.
 var badExpressions = map[string][]string{
 	"":                               {"healthChecks[0]: at least one of healthy, progressing and failed is needed"},
 	"status.":                        {"line 1, column 8: Syntax error: no viable alternative at input '.'"},
@@ -83,7 +83,7 @@ func TestCompileReportsEverything(t *testing.T) {
 	}
 }
 
-// What a check may use: all that the documentation names, and what Flux' expressions use.
+// TestCompileAcceptsExpressions compiles every feature that the documentation names, and the expressions that Flux uses.
 func TestCompileAcceptsExpressions(t *testing.T) {
 	for _, text := range []string{
 		"status.ready",
@@ -121,7 +121,7 @@ func TestForAndKinds(t *testing.T) {
 		}
 	}
 	if checks.For(schema.GroupKind{Group: "b.example.com", Kind: "B"}) != nil {
-		t.Error("a check for a kind without one")
+		t.Error("got a check for a kind without one")
 	}
 	for name, none := range map[string]*Checks{"nil": nil, "zero": {}, "of nothing": mustCompile(t)} {
 		if none.For(schema.GroupKind{Kind: "Pod"}) != nil || len(none.Kinds()) > 0 {

@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// maxLength is the length of an expression in characters. It is the one in HealthCheck, for lists of checks that the
-	// API server does not validate.
+	// maxLength is the maximum length of an expression in characters. It equals the limit in HealthCheck and also covers
+	// lists of checks that the API server does not validate.
 	maxLength = 4096
-	// costLimit bounds the cost of one expression, as CEL counts it. It is the limit of the API server for a validation
-	// rule, which it takes for about 0.1 seconds (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
+	// costLimit bounds the cost of one expression, in CEL's cost units. It is the limit of the API server for one
+	// validation rule, which corresponds to about 0.1 seconds (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
 	costLimit = 1_000_000
-	// timeLimit bounds the time for all expressions of one object. A useful check takes microseconds; thousands of objects
-	// are checked one after the other.
+	// timeLimit bounds the time for all expressions of one object. A useful check takes microseconds, and thousands of
+	// objects are checked one after the other.
 	timeLimit = 100 * time.Millisecond
-	// checkFrequency is the number of iterations after which CEL looks at the time (CheckFrequency of the same package).
+	// checkFrequency is the number of iterations after which CEL checks for interruption (CheckFrequency of the same
+	// package).
 	checkFrequency = 100
-	// maxRange bounds lists.range, which fills the memory before its cost is counted.
+	// maxRange bounds lists.range, which allocates its memory before the cost is counted.
 	maxRange = 10_000
-	// maxProblems limits the problems of one expression that are reported; after the first ones they tend to be consequences.
+	// maxProblems limits the reported problems of one expression. Later ones are often consequences of the first ones.
 	maxProblems = 3
 )
 
-// environment is what the expressions may use: variables for the object, and the functions that the API server offers for
-// any kind of object.
+// environment defines what expressions may use: variables for the object, and the functions that the API server offers
+// for all kinds of objects.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("object", cel.DynType),
@@ -48,8 +49,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// compile compiles an expression that has to yield a type, and returns what is wrong with it. A type that is not known
-// before the expression runs is not wrong.
+// compile compiles an expression that must yield a type, and returns the problems found. A type that is known only at
+// run time is not a problem.
 func compile(text string, yields *cel.Type) (cel.Program, []string) {
 	if length := utf8.RuneCountInString(text); length > maxLength {
 		return nil, []string{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxLength)}
@@ -59,7 +60,7 @@ func compile(text string, yields *cel.Type) (cel.Program, []string) {
 		return nil, []string{err.Error()}
 	}
 	ast, issues := env.Compile(text)
-	// Not Err, which draws a picture of each of what may be a thousand problems.
+	// Not issues.Err(), which renders a source excerpt for each of possibly a thousand problems.
 	if len(issues.Errors()) > 0 {
 		return nil, describe(issues)
 	}
@@ -81,7 +82,7 @@ func describe(issues *cel.Issues) []string {
 			break
 		}
 		message := strings.TrimSuffix(oneLine(problem.Message), " (in container '')")
-		if line := problem.Location.Line(); line > 0 { // some problems are not at any place
+		if line := problem.Location.Line(); line > 0 { // some problems have no location
 			message = fmt.Sprintf("line %d, column %d: %s", line, problem.Location.Column()+1, message)
 		}
 		problems = append(problems, message)

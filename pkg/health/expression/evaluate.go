@@ -15,31 +15,33 @@ import (
 )
 
 const (
-	// maxText is the length of a text in a Verdict, in bytes. Many of them have to fit into the message of a condition.
+	// maxText is the maximum length of a text in a Verdict, in bytes. The message of a condition must have room for many
+	// of them.
 	maxText = 256
-	// noStatus is what is said of an object about which its controller has said nothing yet.
+	// noStatus is the text for an object that has no status yet.
 	noStatus = "has no status yet"
 )
 
 var errTimeLimit = fmt.Errorf("it takes longer than %s", timeLimit)
 
-// Verdict is what a check says of an object. The zero value says that it is healthy and not progressing. No text is longer
-// than 256 bytes or has more than one line.
+// Verdict is the result of a check of one object. The zero value means healthy and not progressing. Texts have one line
+// and at most 256 bytes.
 type Verdict struct {
-	// Unhealthy says why the object is not healthy. It is empty if it is.
+	// Unhealthy is the reason why the object is not healthy; empty if it is healthy.
 	Unhealthy string
-	// Progressing says what is under way. It is empty if nothing is.
+	// Progressing describes the change in progress; empty if there is none.
 	Progressing string
-	// Err says which expression could not be evaluated, and why. It is empty if all could that matter; otherwise the other
-	// fields hold what was found before.
+	// Err names the expression that could not be evaluated, and the reason. It is empty if all necessary expressions could
+	// be evaluated. Otherwise the other fields hold the earlier findings.
 	Err string
 }
 
-// Evaluate applies the check to an object, in the form of unstructured.Unstructured, and does not change it. An object that
-// failed is unhealthy, and nothing is under way. Any other is unhealthy if the expression healthy is false, and progressing
-// if the expression progressing is true. An object that has no status, or an empty one, and lacks a field that an expression
-// needs, has not been taken up by its controller yet: it is unhealthy and progressing. An expression that cannot be
-// evaluated, costs too much, takes more than 100 ms or is interrupted by ctx becomes the error in the Verdict.
+// Evaluate applies the check to an object in the form of unstructured.Unstructured, and does not change it. If the
+// expression failed is true, the object is unhealthy and not progressing. Otherwise it is unhealthy if the expression
+// healthy is false, and progressing if the expression progressing is true. An object with a missing or empty status
+// that lacks a field that an expression reads was not processed by its controller yet: it is unhealthy and progressing.
+// If an expression cannot be evaluated, costs too much, takes more than 100 ms or is interrupted by ctx, the Verdict
+// has Err set.
 func (c *Check) Evaluate(ctx context.Context, object map[string]any) Verdict {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeLimit, errTimeLimit)
 	defer cancel()
@@ -63,7 +65,7 @@ type evaluation struct {
 	variables map[string]any
 }
 
-// verdict returns, with an error, what was found before it.
+// verdict evaluates the expressions in order. With an error, it also returns the earlier findings.
 func (e *evaluation) verdict(ctx context.Context) (Verdict, error) {
 	var verdict Verdict
 	failed, err := e.holds(ctx, "failed", e.check.failed, false)
@@ -91,7 +93,7 @@ func (e *evaluation) verdict(ctx context.Context) (Verdict, error) {
 	return verdict, nil
 }
 
-// holds reports whether the condition in a field is true, or returns the default if there is none.
+// holds reports whether the condition in a field is true. It returns the default if there is no condition.
 func (e *evaluation) holds(ctx context.Context, field string, condition *expression, otherwise bool) (bool, error) {
 	if condition == nil {
 		return otherwise, nil
@@ -107,8 +109,8 @@ func (e *evaluation) holds(ctx context.Context, field string, condition *express
 	return bool(holds), nil
 }
 
-// explain returns what the expression message says, or the default if there is none or it says nothing. If it fails, its
-// error follows the default in parentheses.
+// explain returns the result of the expression message, or the default if that does not exist or yields "". If it
+// fails, the default is followed by the error in parentheses.
 func (e *evaluation) explain(ctx context.Context, otherwise string) string {
 	if e.check.message == nil {
 		return shorten(otherwise, maxText)
@@ -138,7 +140,7 @@ func (e *evaluation) value(ctx context.Context, expr *expression) (ref.Val, erro
 	return value, err
 }
 
-// part returns a field of an object, or an empty map if it has none, so that has() can be used on the variable.
+// part returns a field of an object. It returns an empty map for a missing field, so that has() works on the variable.
 func part(object map[string]any, field string) any {
 	if value := object[field]; value != nil {
 		return value
@@ -151,16 +153,16 @@ func isEmpty(status any) bool {
 	return status == nil || isMap && len(fields) == 0
 }
 
-// isMissingKey reports whether an expression asked for a field that is not there. CEL has no type for that error.
+// isMissingKey reports whether an expression accessed a missing field. CEL has no type for that error.
 func isMissingKey(err error) bool {
 	var failure *types.Err
 	return errors.As(err, &failure) && strings.HasPrefix(failure.Error(), "no such key: ")
 }
 
-// oneLine replaces every run of white space by one space.
+// oneLine replaces every run of white space with one space.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// shorten makes a text one line, up to a maximum of bytes.
+// shorten returns a text on one line, with at most limit bytes.
 func shorten(text string, limit int) string { return conditiontext.Shorten(oneLine(text), limit) }

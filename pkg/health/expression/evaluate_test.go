@@ -16,7 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// objectOf returns a Widget with further fields, as a client would read it.
+// objectOf returns a Widget with additional fields, as a client would read it.
 func objectOf(tb testing.TB, fields string) map[string]any {
 	tb.Helper()
 	data, err := yaml.YAMLToJSON([]byte("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, generation: 2}\n" + fields))
@@ -133,7 +133,7 @@ func TestTextsAreShort(t *testing.T) {
 	}
 }
 
-// bigObject has a list with so many items.
+// bigObject returns an object with a list of the given length.
 func bigObject(items int) map[string]any {
 	list := make([]any, items)
 	for i := range list {
@@ -167,12 +167,12 @@ func TestEvaluateStopsWhatRunsTooLong(t *testing.T) {
 func TestEvaluateIsInterrupted(t *testing.T) {
 	check := theCheck(t, healthCheck("Widget", "", "spec.items.all(a, a >= 0)", "", ""))
 	if got := check.Evaluate(t.Context(), bigObject(200)); got != (Verdict{}) {
-		t.Errorf("in time: %+v", got)
+		t.Errorf("before the limit: %+v", got)
 	}
 	late, cancel := context.WithTimeoutCause(t.Context(), 0, errTimeLimit)
 	defer cancel()
 	if got := check.Evaluate(late, bigObject(200)); got.Err != "healthy: runs too long: it takes longer than 100ms" {
-		t.Errorf("late: %+v", got)
+		t.Errorf("after the limit: %+v", got)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -203,7 +203,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzCompile looks for expressions that Compile or Evaluate do not survive, and checks what they return.
+// FuzzCompile searches for expressions that make Compile or Evaluate panic, and checks the results.
 func FuzzCompile(f *testing.F) {
 	for text := range badExpressions {
 		f.Add(text)
@@ -227,7 +227,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "healthChecks[0]") {
-					t.Fatalf("the error does not say where: %v", err)
+					t.Fatalf("the error does not name the field: %v", err)
 				}
 				continue
 			}
@@ -248,7 +248,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// BenchmarkEvaluate measures a check like those of the documentation.
+// BenchmarkEvaluate measures a check similar to those in the documentation.
 func BenchmarkEvaluate(b *testing.B) {
 	check := theCheck(b, healthCheck("Widget", "status.conditions.exists(c, c.type == 'Stalled' && c.status == 'True')",
 		"metadata.generation == status.observedGeneration && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",

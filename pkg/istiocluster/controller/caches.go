@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
-// CacheOptions returns the options of the cache for Reconciler.Cache: the fields of Services and Namespaces that it keeps. Do not use the cache for
-// other purposes, which may need more, and do not change its objects.
+// CacheOptions returns the options of the cache for Reconciler.Cache: the fields of Services and Namespaces that it
+// keeps. Do not use the cache for other purposes, which may need more fields, and do not change its objects.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
@@ -40,7 +40,7 @@ func reduceNamespace(namespace *corev1.Namespace) *corev1.Namespace {
 	return reduced
 }
 
-// filter is what is kept of an EnvoyFilter.
+// filter is the cached form of an EnvoyFilter.
 type filter struct {
 	metav1.ObjectMeta
 	digest string

@@ -13,7 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/istiocluster"
 )
 
-// TestDifferences: what is missing or different is written, what is too much is deleted unless it goes already, the rest is left alone.
+// TestDifferences checks that missing and different EnvoyFilters are written, that superfluous ones are deleted unless they are
+// already being deleted, and that all others are unchanged.
 func TestDifferences(t *testing.T) {
 	desired := func(namespace string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"in": namespace}}}
@@ -48,7 +49,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestReduce: what does not matter is not kept.
+// TestReduce checks that irrelevant fields are removed.
 func TestReduce(t *testing.T) {
 	service := reduceService(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

@@ -1,4 +1,4 @@
-// Package controller makes the EnvoyFilters of the target cluster be what package istiocluster says.
+// Package controller writes the EnvoyFilters that package istiocluster computes to the target cluster.
 package controller
 
 import (
@@ -31,26 +31,26 @@ import (
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "istio-cluster-configuration"
 
-// requestTimeout bounds every request.
+// requestTimeout limits the time of each request.
 const requestTimeout = 30 * time.Second
 
 // Options are the settings of the controller.
 type Options struct {
-	// Namespaces are those of the target cluster that are watched and written to; empty for all.
+	// Namespaces are the namespaces of the target cluster that are watched and written to; empty for all.
 	Namespaces []string
-	// ConcurrentSyncs is how many namespaces with DestinationRules are worked on at a time.
+	// ConcurrentSyncs is the number of namespaces with DestinationRules that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
 // Reconciler reconciles the EnvoyFilters for a namespace with DestinationRules.
 type Reconciler struct {
-	// Cache is that of NewCache.
+	// Cache is created with CacheOptions.
 	Cache cache.Cache
-	// Dynamic, Metadata and Kinds read and write the objects of Istio, if there are any.
+	// Dynamic, Metadata and Kinds read and write the objects of Istio, if it is installed.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kinds    crdwatch.Kinds
-	// Metrics count what is done; nil for none.
+	// Metrics may be nil.
 	Metrics *metrics.Counter
 	Clock   clock.Clock
 	Options Options
@@ -59,7 +59,7 @@ type Reconciler struct {
 	fights         *fight.Detector[types.NamespacedName]
 
 	mu sync.Mutex
-	// queue is the workqueue of namespaces; nil until the controller is started.
+	// queue enqueues namespaces; nil until the controller starts.
 	queue func(sources ...string)
 }
 
@@ -84,10 +84,10 @@ func (r *Reconciler) enqueue(sources ...string) {
 	}
 }
 
-// Reconcile creates, changes and deletes the EnvoyFilters for a namespace, which need not exist any more.
+// Reconcile creates, updates and deletes the EnvoyFilters for a namespace, which may no longer exist.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.rules.Known() || !r.filters.Known() || !r.filters.Exists() {
-		return reconcile.Result{}, nil // as soon as this changes, all are looked at
+		return reconcile.Result{}, nil // when this changes, announce enqueues all namespaces
 	}
 	desired, err := r.desired(ctx, request.Name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// desired returns the desired EnvoyFilters for a namespace. Everything is read from caches.
+// desired returns the desired EnvoyFilters for a namespace. It reads only from caches.
 func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	rules := r.rules.ByIndex(toolscache.NamespaceIndex, name)
 	if len(rules) == 0 {
@@ -130,7 +130,7 @@ func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.
 	source := istiocluster.Source{Name: name, UID: namespace.UID, Services: map[types.NamespacedName]istiocluster.Service{}}
 	for _, object := range rules {
 		rule, ok := object.(*istiocluster.Rule)
-		if !ok || rule.Service.Name == "" || r.overlooks(rule.Service.Namespace) {
+		if !ok || rule.Service.Name == "" || r.outOfScope(rule.Service.Namespace) {
 			continue
 		}
 		source.Rules = append(source.Rules, rule)
@@ -148,8 +148,8 @@ func (r *Reconciler) desired(ctx context.Context, name string) ([]*unstructured.
 	return istiocluster.Desired(source, ingresses), nil
 }
 
-// overlooks reports whether a namespace is not watched.
-func (r *Reconciler) overlooks(namespace string) bool {
+// outOfScope reports whether a namespace is not watched.
+func (r *Reconciler) outOfScope(namespace string) bool {
 	return len(r.Options.Namespaces) > 0 && !slices.Contains(r.Options.Namespaces, namespace)
 }
 
@@ -164,7 +164,7 @@ func (r *Reconciler) ingresses(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("look up the namespaces with ingress gateways: %w", err)
 		}
 		for i := range list.Items {
-			if !isTerminating(&list.Items[i]) && !r.overlooks(list.Items[i].Name) {
+			if !isTerminating(&list.Items[i]) && !r.outOfScope(list.Items[i].Name) {
 				names = append(names, list.Items[i].Name)
 			}
 		}
@@ -172,7 +172,7 @@ func (r *Reconciler) ingresses(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// existing returns the EnvoyFilters that are there for a namespace.
+// existing returns the EnvoyFilters for a namespace that exist in the cluster.
 func (r *Reconciler) existing(source string) []*filter {
 	var filters []*filter
 	for _, object := range r.filters.ByIndex(indexSource, source) {

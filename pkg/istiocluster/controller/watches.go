@@ -34,7 +34,7 @@ var (
 // Indexes of DestinationRules and EnvoyFilters.
 const indexService, indexSource = "service", "source"
 
-// AddToManager registers the controller. Its cache is started by the manager, in the leader alone.
+// AddToManager registers the controller. The manager starts its cache, only in the leader.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	if err := mgr.Add(watches.InLeader(r.Cache)); err != nil {
 		return err
@@ -57,7 +57,7 @@ func enqueue(q queue, sources ...string) {
 	}
 }
 
-// named returns affected with names for requests.
+// named converts the namespaces that affected returns to names for requests.
 func named[T any](affected func(T) []string) func(context.Context, T) []types.NamespacedName {
 	return func(_ context.Context, object T) []types.NamespacedName {
 		var names []types.NamespacedName
@@ -68,7 +68,7 @@ func named[T any](affected func(T) []string) func(context.Context, T) []types.Na
 	}
 }
 
-// watchIstio prepares the watches of DestinationRules and EnvoyFilters.
+// watchIstio sets up the watches of DestinationRules and EnvoyFilters.
 func (r *Reconciler) watchIstio() {
 	namespaces := r.Options.Namespaces
 	if len(namespaces) == 0 {
@@ -99,7 +99,7 @@ func (r *Reconciler) watchIstio() {
 	r.filters = crdwatch.New(options)
 }
 
-// announce has all namespaces looked at that have to do with Istio, once it is known what there is.
+// announce enqueues all namespaces that are related to Istio once all Istio objects are known.
 func (r *Reconciler) announce() {
 	if r.rules.Known() && r.filters.Known() {
 		r.enqueue(r.allSources()...)
@@ -140,7 +140,7 @@ func (r *Reconciler) ofService(service *corev1.Service) []string {
 	return sources
 }
 
-// ofNamespace returns the namespaces that one matters to: itself, and all if it has ingress gateways.
+// ofNamespace returns the namespaces that a namespace affects: itself, or all if it has ingress gateways.
 func (r *Reconciler) ofNamespace(namespace *corev1.Namespace) []string {
 	if istiocluster.IsIngress(namespace.Labels) {
 		return r.allSources()
@@ -151,14 +151,14 @@ func (r *Reconciler) ofNamespace(namespace *corev1.Namespace) []string {
 	return nil
 }
 
-// Reduced objects have nothing but what matters, so that all of it is compared.
-
+// Cached objects are reduced to the relevant fields, so these functions compare all of them.
 func servicesDiffer(before, after *corev1.Service) bool {
 	return !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
 
 func namespacesDiffer(before, after *corev1.Namespace) bool {
-	return before.UID != after.UID || isTerminating(before) != isTerminating(after) || !equality.Semantic.DeepEqual(before.Labels, after.Labels)
+	return before.UID != after.UID || isTerminating(before) != isTerminating(after) ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels)
 }
 
 func isTerminating(namespace *corev1.Namespace) bool {

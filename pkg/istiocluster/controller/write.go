@@ -12,11 +12,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
-// change is an EnvoyFilter that must be written; one of its fields may be nil.
+// change is an EnvoyFilter to write. One of the fields may be nil.
 type change struct {
 	// desired is nil if the EnvoyFilter must be deleted.
 	desired *unstructured.Unstructured
-	// present is the one in the cluster; nil if it does not exist.
+	// present is the EnvoyFilter in the cluster; nil if it does not exist.
 	present *filter
 }
 
@@ -27,7 +27,7 @@ func (c change) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.present.Namespace, Name: c.present.Name}
 }
 
-// digest returns that of what is desired; empty for a deletion.
+// digest returns the digest of the desired EnvoyFilter; empty for a deletion.
 func (c change) digest() string {
 	if c.desired == nil {
 		return ""
@@ -35,7 +35,7 @@ func (c change) digest() string {
 	return istiocluster.Digest(c.desired)
 }
 
-// differences returns the writes that lead to exactly the desired EnvoyFilters, deletions last.
+// differences returns the writes that lead to exactly the desired EnvoyFilters, with deletions last.
 func differences(desired []*unstructured.Unstructured, existing []*filter) []change {
 	present := map[string]*filter{}
 	for _, one := range existing {
@@ -71,8 +71,9 @@ func (r *Reconciler) write(ctx context.Context, one change) error {
 		Delete: func(ctx context.Context, key types.NamespacedName, options metav1.DeleteOptions) error {
 			return filters.Namespace(key.Namespace).Delete(ctx, key.Name, options)
 		},
-		Digest: istiocluster.Digest, Keep: []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
-		Label: istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy, Timeout: requestTimeout,
+		Digest: istiocluster.Digest,
+		Keep:   []fieldowner.Pattern{{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}},
+		Label:  istiocluster.LabelManagedBy + "=" + istiocluster.ManagedBy, Timeout: requestTimeout,
 		Fights: r.fights, Clock: r.Clock, Count: func(result string) { r.Metrics.Inc(result) },
 	}.Write(ctx, one.key(), one.desired, present)
 }

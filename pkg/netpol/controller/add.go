@@ -28,7 +28,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// AddToManager registers the controller. Its cache is started by the manager, in the leader alone.
+// AddToManager registers the controller. The manager starts its cache, only in the leader.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) error {
 	if err := addIndexes(ctx, r.Cache, r.Options); err != nil {
 		return err
@@ -60,8 +60,7 @@ func enqueue(q queue, services ...types.NamespacedName) {
 	}
 }
 
-// Reduced objects have nothing but what matters, so that all of it is compared.
-
+// Cached objects are reduced to the relevant fields, so these functions compare all of them.
 func servicesDiffer(before, after *corev1.Service) bool {
 	return before.UID != after.UID || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!maps.Equal(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
@@ -83,8 +82,8 @@ func (r *Reconciler) ofService(_ context.Context, service *corev1.Service) []typ
 	return []types.NamespacedName{keyOf(service)}
 }
 
-// ofNamespace returns the Services that a namespace matters to: those in it, those that select it, those with policies in it or for
-// Pods in it, and, if it is that of the ingress controller, those that Ingresses expose.
+// ofNamespace returns the Services that a namespace affects: the Services in it, those that select it, those with
+// policies in it or for Pods in it and, for the namespace of the ingress controller, those that Ingresses expose.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace *corev1.Namespace) []types.NamespacedName {
 	services := r.services(ctx, client.InNamespace(namespace.Name))
 	services = append(services, r.selecting(ctx, namespace)...)
@@ -135,7 +134,7 @@ func (r *Reconciler) ofPod(ctx context.Context, pod *metav1.PartialObjectMetadat
 	return services
 }
 
-// onPolicy has the Service of a policy looked at, unless the event shows what was just written.
+// onPolicy enqueues the Service of a policy, unless the event only shows the last write of this controller.
 func (r *Reconciler) onPolicy() handler.TypedEventHandler[*networkingv1.NetworkPolicy, reconcile.Request] {
 	type policy = *networkingv1.NetworkPolicy
 	return handler.TypedFuncs[policy, reconcile.Request]{
@@ -162,7 +161,7 @@ func (r *Reconciler) onPolicy() handler.TypedEventHandler[*networkingv1.NetworkP
 	}
 }
 
-// services returns the names of Services of the cache.
+// services returns the names of the cached Services that match the options.
 func (r *Reconciler) services(ctx context.Context, options ...client.ListOption) []types.NamespacedName {
 	var list corev1.ServiceList
 	if !r.listed(ctx, &list, options...) {
@@ -175,7 +174,7 @@ func (r *Reconciler) services(ctx context.Context, options ...client.ListOption)
 	return names
 }
 
-// withPolicies returns the Services of some policies.
+// withPolicies returns the Services of the policies that match the options.
 func (r *Reconciler) withPolicies(ctx context.Context, options ...client.ListOption) []types.NamespacedName {
 	var list networkingv1.NetworkPolicyList
 	if !r.listed(ctx, &list, options...) {
@@ -193,7 +192,7 @@ func (r *Reconciler) withGatewayPolicies(ctx context.Context) []types.Namespaced
 	return r.withPolicies(ctx, lookup(indexForGateways, "true", "")...)
 }
 
-// listed lists from the cache, which only fails if a namespace is not overseen, or at the end.
+// listed lists from the cache. This fails only if a namespace is not watched, or during shutdown.
 func (r *Reconciler) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) bool {
 	err := r.Cache.List(ctx, list, options...)
 	if err != nil {

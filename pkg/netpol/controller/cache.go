@@ -18,8 +18,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// CacheOptions returns the options of the cache for Reconciler.Cache: which objects of the kinds that the controller watches are
-// held, and what of them. The cache is not for others: its objects are not what their types say, and must not be changed.
+// CacheOptions returns the options of the cache for Reconciler.Cache. They define which objects are cached, and with
+// which fields. Do not share the cache with other users: its objects are incomplete and must not be changed.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
@@ -33,7 +33,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// ofServices selects the policies that are made for Services.
+// ofServices selects the policies that belong to Services.
 func ofServices() labels.Selector {
 	selector := labels.NewSelector()
 	for _, key := range []string{netpol.LabelServiceName, netpol.LabelServiceNamespace} {
@@ -77,7 +77,8 @@ func reduceIngress(ingress *networkingv1.Ingress) *networkingv1.Ingress {
 		for _, path := range rule.HTTP.Paths {
 			http.Paths = append(http.Paths, networkingv1.HTTPIngressPath{Backend: path.Backend})
 		}
-		reduced.Spec.Rules = append(reduced.Spec.Rules, networkingv1.IngressRule{IngressRuleValue: networkingv1.IngressRuleValue{HTTP: http}})
+		reduced.Spec.Rules = append(reduced.Spec.Rules,
+			networkingv1.IngressRule{IngressRuleValue: networkingv1.IngressRuleValue{HTTP: http}})
 	}
 	return reduced
 }
@@ -91,14 +92,14 @@ func reducePod(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata 
 	return reduced
 }
 
-// Keys of the annotations in which the cache keeps what matters of a policy.
+// Keys of the annotations in which the cache stores the relevant facts of a policy.
 const (
 	keptService, keptDigest, keptLabelKey, keptPeer, keptForGateways = "service", "digest", "key", "peer", "gateways"
 )
 
-// reducePolicy keeps the digest of a policy, and what it is for.
+// reducePolicy reduces a policy to its digest and its purpose.
 func reducePolicy(policy *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
-	if policy.Annotations[keptDigest] != "" { // reduced already
+	if policy.Annotations[keptDigest] != "" { // already reduced
 		return policy
 	}
 	existing := netpol.ExistingOf(policy)
@@ -118,7 +119,7 @@ func reducePolicy(policy *networkingv1.NetworkPolicy) *networkingv1.NetworkPolic
 	return reduced
 }
 
-// existingOf returns what was kept of a policy.
+// existingOf returns the stored facts of a reduced policy.
 func existingOf(policy *networkingv1.NetworkPolicy) netpol.Existing {
 	existing := netpol.Existing{
 		Namespace: policy.Namespace, Name: policy.Name, LabelKey: policy.Annotations[keptLabelKey],
@@ -130,7 +131,7 @@ func existingOf(policy *networkingv1.NetworkPolicy) netpol.Existing {
 	return existing
 }
 
-// serviceOf returns the Service that a reduced policy is made for.
+// serviceOf returns the Service of a reduced policy.
 func serviceOf(policy *networkingv1.NetworkPolicy) types.NamespacedName {
 	namespace, name, _ := strings.Cut(policy.Annotations[keptService], "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}

@@ -21,7 +21,7 @@ var (
 	policy = types.NamespacedName{Namespace: "a", Name: "ingress-to-shop-tcp-80"}
 )
 
-// TestBuckets: a namespace that a selector matches is always found by the buckets of both.
+// TestBuckets checks that a namespace and a selector that matches it always share a bucket.
 func TestBuckets(t *testing.T) {
 	namespaces := []map[string]string{nil, {"a": "1"}, {"a": "2", "b": ""}, {"b": "x", "c": "y"}, {"c": "z", "a": "3"}}
 	for text, want := range map[string]string{
@@ -44,11 +44,11 @@ func TestBuckets(t *testing.T) {
 		}
 	}
 	if got := bucketsOf(labels.Nothing()); len(got) > 0 {
-		t.Errorf("what matches nothing has the buckets %v", got)
+		t.Errorf("a selector that matches nothing has the buckets %v", got)
 	}
 }
 
-// reduced returns a policy of the cache.
+// reduced returns a policy as the cache stores it.
 func reduced(t *testing.T, version, description string) *networkingv1.NetworkPolicy {
 	t.Helper()
 	full := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
@@ -58,7 +58,7 @@ func reduced(t *testing.T, version, description string) *networkingv1.NetworkPol
 	}}
 	result := reducePolicy(full)
 	if second := reducePolicy(result); second != result {
-		t.Fatalf("what is reduced is reduced again: %v", second)
+		t.Fatalf("a reduced object is changed when it is reduced again: %v", second)
 	}
 	if result.Annotations[keptDigest] != netpol.Digest(full) || serviceOf(result) != shop {
 		t.Fatalf("got %+v", result)
@@ -91,35 +91,35 @@ func TestWrites(t *testing.T) {
 	expect("an older one in the cache", of(reduced(t, "9", "y"), noon), "10")
 	expect("a newer one in the cache", of(reduced(t, "11", "y"), noon), "11")
 	if w.seen(reduced(t, "9", "y")) {
-		t.Error("an earlier event is taken for our own")
+		t.Error("an earlier event counts as the event of our write")
 	}
 	expect("after an earlier event", of(nil, noon), "10")
 	if !w.seen(reduced(t, "10", "x")) || w.seen(reduced(t, "10", "x")) {
-		t.Error("our own event is not known, or twice")
+		t.Error("the event of our write is not recognized, or it is recognized twice")
 	}
 	expect("after the event", of(nil, noon), "")
 	w.record(reduced(t, "12", "x"), noon, nothing)
 	if w.seen(reduced(t, "13", "y")) {
-		t.Error("a later event is taken for our own")
+		t.Error("a later event counts as the event of our write")
 	}
 	w.record(reduced(t, "14", "x"), noon, nothing)
 	w.record(reduced(t, "13", "y"), noon, nothing)
-	expect("an earlier write whose answer came later", of(nil, noon), "14")
+	expect("an earlier write whose response arrived later", of(nil, noon), "14")
 	if !w.pending(shop) {
-		t.Error("a write that was not seen is not pending")
+		t.Error("an unseen write is not pending")
 	}
 	expect("never seen", of(nil, noon.Add(writesMemory+1)), "")
 	if len(w.byPolicy)+len(w.byService) > 0 {
-		t.Errorf("memory is held for nothing: %v %v", w.byPolicy, w.byService)
+		t.Errorf("unused entries remain: %v %v", w.byPolicy, w.byService)
 	}
 	for _, shown := range []string{"15", "16"} {
 		w.record(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, shown, "y") })
-		expect("a write that the watch showed before its answer came, at "+shown, of(nil, noon), "")
+		expect("a write that the watch showed before its response arrived, at "+shown, of(nil, noon), "")
 	}
 	w.record(reduced(t, "13", "x"), noon, nothing)
 	expect("a write after which the watch showed that the policy was deleted", of(nil, noon), "")
 	w.record(reduced(t, "15", "x"), noon, func() *networkingv1.NetworkPolicy { return reduced(t, "14", "y") })
-	expect("a write of which the watch has shown an earlier state", of(nil, noon), "15")
+	expect("a write after the watch showed an earlier state", of(nil, noon), "15")
 }
 
 func TestDifferences(t *testing.T) {
@@ -153,13 +153,13 @@ func TestDifferences(t *testing.T) {
 
 func TestAgain(t *testing.T) {
 	one := []change{{}}
-	for want, todo := range map[time.Duration]todo{0: {}, secondLook: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
+	for want, todo := range map[time.Duration]todo{0: {}, recheckDelay: {changes: one}, time.Second: {changes: one, wait: time.Second}, time.Hour: {wait: time.Hour}} {
 		if got := todo.again(); got != want {
 			t.Errorf("%+v: got %s", todo, got)
 		}
 	}
-	if got := (todo{unseen: true}).again(); got != secondLook {
-		t.Errorf("with a write that was not seen: got %s", got)
+	if got := (todo{unseen: true}).again(); got != recheckDelay {
+		t.Errorf("with an unseen write: got %s", got)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestReduce: of Services, Namespaces, Ingresses and Pods, what does not matter is not kept.
+// TestReduce checks that irrelevant fields of Services, Namespaces, Ingresses and Pods are removed.
 func TestReduce(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "1", Labels: map[string]string{"l": "1"},
 		Annotations: map[string]string{"other": "x", netpol.AnnotationFromWorld: "[]"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}}

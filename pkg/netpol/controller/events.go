@@ -14,7 +14,8 @@ import (
 // actionReconcile is the action of all Events, as in gardener-resource-manager.
 const actionReconcile = "Reconcile"
 
-// reportedProblems remembers which problems of Services were reported, so that each is reported once. It is safe for concurrent use.
+// reportedProblems tracks which problems of Services have been reported, so that each is reported once. It is safe for
+// concurrent use.
 type reportedProblems struct {
 	mu        sync.Mutex
 	byService map[types.NamespacedName][]netpol.Problem
@@ -24,7 +25,7 @@ func newReportedProblems() *reportedProblems {
 	return &reportedProblems{byService: map[types.NamespacedName][]netpol.Problem{}}
 }
 
-// update records the problems of a Service, and returns those that it did not have before, and how many Services have problems.
+// update records the problems of a Service. It returns the new ones, and the number of Services with problems.
 func (t *reportedProblems) update(service types.NamespacedName, problems []netpol.Problem) (added []netpol.Problem, services int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +53,8 @@ func (r *Reconciler) createEvents(service *corev1.Service, key types.NamespacedN
 	}
 }
 
-// byReason joins the problems of one reason: the recorder combines Events of one reason about one version of an object.
+// byReason joins problems with the same reason, because the recorder merges Events with the same reason about the same
+// version of an object.
 func byReason(problems []netpol.Problem) []netpol.Problem {
 	var joined []netpol.Problem
 	for _, problem := range problems {

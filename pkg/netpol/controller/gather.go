@@ -15,12 +15,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// desired returns the desired state for a Service, and the Service itself; nil if it does not exist. Everything is read from caches.
+// desired returns the Service, or nil if it does not exist, and its desired state. It reads only from caches.
 func (r *Reconciler) desired(ctx context.Context, key types.NamespacedName, existing map[types.NamespacedName]*networkingv1.NetworkPolicy,
 ) (*corev1.Service, *netpol.Result, error) {
 	service := &corev1.Service{}
 	if err := r.Cache.Get(ctx, key, service); apierrors.IsNotFound(err) {
-		r.istio.use(key, nil) //nolint:contextcheck // its watches outlive the reconcile
+		r.istio.use(key, nil) //nolint:contextcheck // the watches run longer than the reconcile
 		return nil, &netpol.Result{}, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("read Service %s: %w", key, err)
@@ -37,7 +37,7 @@ func (r *Reconciler) desired(ctx context.Context, key types.NamespacedName, exis
 	return service, netpol.Desired(request, input, r.Options.Config), nil
 }
 
-// gather reads what decides about the policies of a Service.
+// gather reads the input for the policies of a Service.
 func (r *Reconciler) gather(ctx context.Context, service *corev1.Service, request *netpol.Request,
 	existing map[types.NamespacedName]*networkingv1.NetworkPolicy,
 ) (netpol.Input, error) {
@@ -58,7 +58,7 @@ func (r *Reconciler) gather(ctx context.Context, service *corev1.Service, reques
 		}
 		wanted = append(wanted, controller.Namespace)
 	}
-	//nolint:contextcheck // its watches outlive the reconcile
+	//nolint:contextcheck // the watches run longer than the reconcile
 	input.VirtualServices, input.Gateways, input.IstioUnknown = r.istio.of(keyOf(service))
 	for _, gateway := range input.Gateways {
 		wanted = append(wanted, gateway.Namespaces...)
@@ -94,7 +94,7 @@ func (r *Reconciler) addSelected(ctx context.Context, namespaces map[string]netp
 	return nil
 }
 
-// add adds a namespace if it is overseen.
+// add adds a namespace if it is in the configured scope.
 func (r *Reconciler) add(namespaces map[string]netpol.Namespace, namespace *corev1.Namespace) {
 	if len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace.Name) {
 		namespaces[namespace.Name] = netpol.Namespace{Labels: namespace.Labels, Terminating: isTerminating(namespace)}
@@ -105,14 +105,14 @@ func isTerminating(namespace *corev1.Namespace) bool {
 	return namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
 }
 
-// hasPods reports whether a Pod of a namespace has a label that declares a peer.
+// hasPods reports whether a Pod in a namespace has the label. If the Pods cannot be listed, it returns true.
 func (r *Reconciler) hasPods(ctx context.Context, namespace, key string) bool {
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	err := r.Cache.List(ctx, list, append(lookup(indexKeys, key, namespace), client.Limit(1))...)
-	return err != nil || len(list.Items) > 0 // a policy too many does no harm
+	return err != nil || len(list.Items) > 0 // an unnecessary policy does no harm
 }
 
-// taken returns the names among those that a Service wants which another Service has, and wants too.
+// taken returns those of the wanted policy names that belong to another Service which also wants them.
 func (r *Reconciler) taken(ctx context.Context, service types.NamespacedName, result *netpol.Result,
 	existing map[types.NamespacedName]*networkingv1.NetworkPolicy,
 ) (map[types.NamespacedName]bool, error) {
@@ -142,7 +142,7 @@ func (r *Reconciler) taken(ctx context.Context, service types.NamespacedName, re
 	return taken, nil
 }
 
-// wants reports whether a Service asks for a policy of some name.
+// wants reports whether a Service wants a policy with the given name.
 func (r *Reconciler) wants(ctx context.Context, key, policy types.NamespacedName) (bool, error) {
 	service := &corev1.Service{}
 	if err := r.Cache.Get(ctx, key, service); apierrors.IsNotFound(err) {

@@ -18,20 +18,22 @@ import (
 
 // Names of indexes of the cache.
 const (
-	// indexLabels has Namespaces by their labels, and Services by labels that a namespace must have to be selected: see bucketsOf.
+	// indexLabels indexes Namespaces by their labels, and Services by the labels that a selected namespace must have: see
+	// bucketsOf.
 	indexLabels = "labels"
-	// indexKeys has Services by the labels of Pods that talk to them, and Pods by these labels.
+	// indexKeys indexes Services by the label keys of Pods that connect to them, and Pods by these keys.
 	indexKeys = "keys"
-	// indexService has NetworkPolicies by the Service in their labels, Ingresses by the Services that they expose.
+	// indexService indexes NetworkPolicies by the Service in their labels, and Ingresses by the Services that they expose.
 	indexService = "service"
-	// indexForGateways has the NetworkPolicies that are for gateways.
+	// indexForGateways indexes the NetworkPolicies for gateways.
 	indexForGateways = "gateways"
 )
 
-// everything is the bucket of selectors that ask for no label, and so of every namespace.
+// everything is the bucket of selectors that require no specific label. Every namespace is in this bucket.
 const everything = "*"
 
-// bucketsOf returns labels; a namespace that is selected has at least one of them: as "<key>=<value>", "<key>" for any value, or everything.
+// bucketsOf returns buckets for a selector. Each namespace that it selects is in at least one of them. A bucket is
+// "<key>=<value>", "<key>" for any value, or everything.
 func bucketsOf(selector labels.Selector) []string {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
@@ -57,7 +59,7 @@ func bucketsOf(selector labels.Selector) []string {
 	return best
 }
 
-// bucketsFor returns the buckets of the selectors that a namespace may match.
+// bucketsFor returns the buckets of all selectors that may match a namespace.
 func bucketsFor(namespace *corev1.Namespace) []string {
 	buckets := []string{everything}
 	for key, value := range namespace.Labels {
@@ -86,7 +88,8 @@ func addIndexes(ctx context.Context, c cache.Cache, options Options) error {
 		}},
 	}
 	if options.Config.IngressController != nil {
-		indexes = append(indexes, index{&networkingv1.Ingress{}, indexService, func(o client.Object) []string { return each(o, backendNames) }})
+		indexes = append(indexes,
+			index{&networkingv1.Ingress{}, indexService, func(o client.Object) []string { return each(o, backendNames) }})
 	}
 	if options.OnlyWhilePodsExist {
 		indexes = append(indexes,
@@ -120,7 +123,8 @@ func selectorBuckets(service *corev1.Service) []string {
 	return slices.Compact(buckets)
 }
 
-// gatewayMarks returns what is kept of a policy for gateways, nothing for others, which are many.
+// gatewayMarks returns the index value of a policy for gateways. It returns none for other policies, because there are
+// many.
 func gatewayMarks(policy *networkingv1.NetworkPolicy) []string {
 	if mark := policy.Annotations[keptForGateways]; mark != "" {
 		return []string{mark}
@@ -128,7 +132,7 @@ func gatewayMarks(policy *networkingv1.NetworkPolicy) []string {
 	return nil
 }
 
-// keysOf returns the keys of a Pod's labels that say whom it talks to.
+// keysOf returns the keys of a reduced Pod's labels, which declare its peers.
 func keysOf(pod client.Object) []string {
 	keys := make([]string, 0, len(pod.GetLabels()))
 	for key := range pod.GetLabels() {
@@ -147,7 +151,8 @@ func backendNames(ingress *networkingv1.Ingress) []string {
 	return slices.Compact(names)
 }
 
-// lookup returns the objects of a list type that an index has for a value, in a namespace or, if that is empty, in all.
+// lookup returns options to list the objects that an index has for a value, in a namespace or, if that is empty, in all
+// namespaces.
 func lookup(index, value, namespace string) []client.ListOption {
 	return []client.ListOption{client.MatchingFields{index: value}, client.InNamespace(namespace)}
 }

@@ -28,13 +28,14 @@ var (
 // Indexes of VirtualServices.
 const indexDestination, indexGateway = "destination", "gateway"
 
-// istio watches VirtualServices, Gateways and the Pods of gateways. The first two are watched while their CustomResourceDefinitions
-// are there, the Pods of a Gateway while a Service is exposed by it. It is safe for concurrent use.
+// istio watches VirtualServices, Gateways and the Pods of gateways. VirtualServices and Gateways are watched while
+// their CustomResourceDefinitions exist, and the Pods of a Gateway while it exposes a Service. It is safe for
+// concurrent use.
 type istio struct {
 	metadata   metadata.Interface
 	namespaces []string
 
-	// ctx is that of the controller, for watches that begin later.
+	// ctx is the context of the controller, for watches that start later.
 	ctx     context.Context
 	enqueue func(...types.NamespacedName)
 	// withPolicies returns the Services that have policies for gateways.
@@ -43,7 +44,7 @@ type istio struct {
 	virtualServices, gateways *crdwatch.Watch
 
 	mu sync.Mutex
-	// pods are the watches of Pods of gateways by their selectors.
+	// pods are the watches of Pods of gateways, by selector.
 	pods map[string]*podWatch
 }
 
@@ -74,14 +75,16 @@ func newIstio(dynamicClient dynamic.Interface, metadataClient metadata.Interface
 	return i
 }
 
-// gateway is what is kept of a Gateway.
+// gateway is the cached form of a Gateway.
 type gateway struct {
 	metav1.ObjectMeta
 	selector map[string]string
 }
 
-// start begins to watch, and returns at once.
-func (i *istio) start(ctx context.Context, enqueue func(...types.NamespacedName), withPolicies func(context.Context) []types.NamespacedName) error {
+// start starts the watches. It does not block.
+func (i *istio) start(
+	ctx context.Context, enqueue func(...types.NamespacedName), withPolicies func(context.Context) []types.NamespacedName,
+) error {
 	i.ctx, i.enqueue, i.withPolicies = ctx, enqueue, withPolicies
 	for _, kind := range []*crdwatch.Watch{i.virtualServices, i.gateways} {
 		if err := kind.Start(ctx); err != nil {
@@ -91,7 +94,7 @@ func (i *istio) start(ctx context.Context, enqueue func(...types.NamespacedName)
 	return nil
 }
 
-// announce has all Services looked at that have to do with Istio, once it is known what there is.
+// announce enqueues all Services that are related to Istio once all Istio objects are known.
 func (i *istio) announce() {
 	if !i.virtualServices.Known() || !i.gateways.Known() {
 		return
@@ -102,8 +105,11 @@ func (i *istio) announce() {
 	i.enqueue(i.withPolicies(i.ctx)...)
 }
 
-// of returns the objects for a Service, by name. Unknown is set while they are unknown; an announcement follows.
-func (i *istio) of(service types.NamespacedName) (virtualServices []*netpol.VirtualService, gateways map[types.NamespacedName]netpol.Gateway, unknown bool) {
+// of returns the Istio objects for a Service, by name. Unknown is set while they are not known; the Service is enqueued
+// again later.
+func (i *istio) of(service types.NamespacedName) (
+	virtualServices []*netpol.VirtualService, gateways map[types.NamespacedName]netpol.Gateway, unknown bool,
+) {
 	if !i.virtualServices.Known() || !i.gateways.Known() {
 		return nil, nil, true
 	}
@@ -136,7 +142,7 @@ func (i *istio) of(service types.NamespacedName) (virtualServices []*netpol.Virt
 	return virtualServices, gateways, unknown
 }
 
-// ofVirtualService returns the Services that a VirtualService leads to.
+// ofVirtualService returns the Services that a VirtualService routes to.
 func ofVirtualService(object any) []types.NamespacedName {
 	virtualService, ok := object.(*netpol.VirtualService)
 	if !ok {
@@ -156,7 +162,8 @@ func (i *istio) ofGateway(object any) []types.NamespacedName {
 		return nil
 	}
 	var services []types.NamespacedName
-	for _, virtualService := range i.virtualServices.ByIndex(indexGateway, types.NamespacedName{Namespace: one.Namespace, Name: one.Name}.String()) {
+	name := types.NamespacedName{Namespace: one.Namespace, Name: one.Name}
+	for _, virtualService := range i.virtualServices.ByIndex(indexGateway, name.String()) {
 		services = append(services, ofVirtualService(virtualService)...)
 	}
 	return services

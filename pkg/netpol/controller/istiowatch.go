@@ -21,11 +21,12 @@ type podWatch struct {
 
 	mu     sync.Mutex
 	synced []toolscache.InformerSynced
-	// counts has the number of Pods by namespace.
+	// counts is the number of Pods by namespace.
 	counts map[string]int
 }
 
-// use has the Pods of the given selectors watched for a Service, and no others. It returns the watches by selector.
+// use watches the Pods of the given selectors for a Service, and stops watches that no Service uses any more. It
+// returns the watches by selector.
 func (i *istio) use(service types.NamespacedName, selectors []string) map[string]*podWatch {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,7 +63,7 @@ func (i *istio) watchPods(selector string) *podWatch {
 			DeleteFunc: func(object any) { watch.count(object, -1, onChange) },
 		})
 		if err != nil || handlerErr != nil {
-			continue // an informer that has not been started takes everything
+			continue // does not happen: informers that were not started accept all handlers
 		}
 		watch.synced = append(watch.synced, registration.HasSynced)
 		go informer.RunWithContext(ctx)
@@ -75,7 +76,7 @@ func (i *istio) watchPods(selector string) *podWatch {
 	return watch
 }
 
-// reduceGatewayPod keeps the name of a Pod alone.
+// reduceGatewayPod reduces a Pod to its identity.
 func reduceGatewayPod(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: cachetransform.Meta(pod)}
 }
@@ -90,7 +91,7 @@ func (i *istio) usersOf(watch *podWatch) []types.NamespacedName {
 	return users
 }
 
-// count adds or removes a Pod, and calls onChange if its namespace got its first one or lost its last one.
+// count adds or removes a Pod. It calls onChange for the first and the last Pod of a namespace.
 func (w *podWatch) count(object any, change int, onChange func()) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
@@ -111,7 +112,7 @@ func (w *podWatch) count(object any, change int, onChange func()) {
 	}
 }
 
-// found returns the namespaces that have Pods, and whether all were seen.
+// found returns the namespaces with Pods, and whether all Pods are known.
 func (w *podWatch) found() (namespaces []string, known bool) {
 	if slices.ContainsFunc(w.synced, func(synced toolscache.InformerSynced) bool { return !synced() }) {
 		return nil, false

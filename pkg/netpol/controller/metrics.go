@@ -7,7 +7,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
-// Metrics are the metrics of the controller. The zero value counts nothing.
+// Metrics are the metrics of the controller. The zero value records nothing.
 type Metrics struct {
 	changes  *metrics.Counter
 	problems *metrics.Gauge

@@ -10,19 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// writesMemory is how long a write counts that the watch has not shown.
+// writesMemory is how long a write is remembered that the watch does not show.
 const writesMemory = time.Minute
 
-// writes remembers policies as they were after they had been written until the watch shows them, so that nothing is written
-// twice. It is safe for concurrent use.
+// writes remembers written policies until the watch shows them, so that they are not written twice. It is safe for
+// concurrent use.
 type writes struct {
 	mu       sync.Mutex
 	byPolicy map[types.NamespacedName]written
-	// byService has the same by Service.
+	// byService has the keys of byPolicy, by Service.
 	byService map[types.NamespacedName]map[types.NamespacedName]bool
-	// latest are the youngest resourceVersions that the watches have shown: what is older and not in the cache is gone again.
+	// latest is the newest resourceVersion that each watch has shown. An older policy that is not in the cache has been
+	// deleted again.
 	latest map[string]string
-	// apart says that each namespace has a watch of its own.
+	// apart is set if each namespace has its own watch.
 	apart bool
 }
 
@@ -38,9 +39,9 @@ func newWrites(apart bool) *writes {
 	}
 }
 
-// record keeps a reduced policy that was written, unless it is outdated: the answer to a write may come after the watch has shown it, or
-// that it was deleted since, or after that to a later write for another Service. Shown returns what the cache has of the policy, or nil. It is asked under the lock, which
-// seen needs too, so that no event is missed in between.
+// record remembers a written, reduced policy, unless it is outdated. The response to a write may arrive after the watch
+// has shown the policy or its later deletion, or after a later write for another Service. Shown returns the policy in
+// the cache, or nil. It is called with the lock held. Events need the lock too, so no event is missed meanwhile.
 func (w *writes) record(policy *networkingv1.NetworkPolicy, now time.Time, shown func() *networkingv1.NetworkPolicy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +63,7 @@ func (w *writes) record(policy *networkingv1.NetworkPolicy, now time.Time, shown
 	w.byService[service][keyOf(policy)] = true
 }
 
-// scope names the watch that shows a policy.
+// scope identifies the watch that shows a policy.
 func (w *writes) scope(policy *networkingv1.NetworkPolicy) string {
 	if w.apart {
 		return policy.Namespace
@@ -70,7 +71,7 @@ func (w *writes) scope(policy *networkingv1.NetworkPolicy) string {
 	return metav1.NamespaceAll
 }
 
-// forget is called with the lock held.
+// forget removes a policy. The lock must be held.
 func (w *writes) forget(key types.NamespacedName) {
 	former, found := w.byPolicy[key]
 	if !found {
@@ -83,7 +84,7 @@ func (w *writes) forget(key types.NamespacedName) {
 	}
 }
 
-// seen records the state of a policy from the watch, and reports whether it is the last written one.
+// seen records the state of a policy from the watch, and reports whether it is the last written state.
 func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,8 +99,8 @@ func (w *writes) seen(policy *networkingv1.NetworkPolicy) (own bool) {
 	return policy.UID == known.policy.UID && policy.ResourceVersion == known.policy.ResourceVersion
 }
 
-// of returns the policies of a Service that were written and not seen yet. Call it before reading the cache: what is
-// seen in between is in the cache then.
+// of returns the written policies of a Service that the watch has not shown yet. Call it before reading the cache, so
+// that policies that are shown between the two calls are found in the cache.
 func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1.NetworkPolicy {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,14 +115,14 @@ func (w *writes) of(service types.NamespacedName, now time.Time) []*networkingv1
 	return found
 }
 
-// pending reports whether there are policies of a Service that were written and not seen yet.
+// pending reports whether the watch has not shown all written policies of a Service.
 func (w *writes) pending(service types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.byService[service]) > 0
 }
 
-// overlay replaces, in policies as the cache shows them, those that were written since.
+// overlay adds the policies that were written since to those in the cache.
 func overlay(cached map[types.NamespacedName]*networkingv1.NetworkPolicy, written []*networkingv1.NetworkPolicy) {
 	for _, policy := range written {
 		if present := cached[keyOf(policy)]; present == nil || isOlder(present, policy) {
@@ -130,7 +131,8 @@ func overlay(cached map[types.NamespacedName]*networkingv1.NetworkPolicy, writte
 	}
 }
 
-// isOlder reports whether the first policy is an earlier version than the second one. If that is unknown, it returns false.
+// isOlder reports whether the first policy is an older version than the second one. It returns false if the versions
+// cannot be compared.
 func isOlder(first, second *networkingv1.NetworkPolicy) bool {
 	return isOlderVersion(first.ResourceVersion, second.ResourceVersion)
 }

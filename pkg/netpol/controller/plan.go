@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
 
-// change is a policy that must be written; one of its fields may be nil.
+// change is a policy to write. One of the fields may be nil.
 type change struct {
 	// desired is nil if the policy must be deleted.
 	desired *networkingv1.NetworkPolicy
@@ -29,10 +29,10 @@ func (c change) key() types.NamespacedName {
 // todo is the pending work for a Service.
 type todo struct {
 	changes []change
-	// wait is the delay of changes that another client keeps reverting; 0 without a delay.
+	// wait is the delay of changes that another client keeps reverting; 0 for none.
 	wait time.Duration
-	// unseen is set if the watch has not shown all previous writes. A second reconcile that was requested then may have been
-	// brought forward by an event, so it is asked for again.
+	// unseen is set if the watch has not shown all previous writes. An event may have replaced the second reconcile that
+	// was scheduled after them, so another one is scheduled.
 	unseen bool
 }
 
@@ -40,14 +40,14 @@ type todo struct {
 func (t todo) again() time.Duration {
 	switch written := t.unseen || len(t.changes) > 0; {
 	case t.wait > 0 && written:
-		return min(t.wait, secondLook)
+		return min(t.wait, recheckDelay)
 	case written:
-		return secondLook
+		return recheckDelay
 	}
 	return t.wait
 }
 
-// differences returns the writes that lead to exactly the desired policies, deletions last.
+// differences returns the writes that lead to exactly the desired policies, with deletions last.
 func differences(result *netpol.Result, existing map[types.NamespacedName]*networkingv1.NetworkPolicy) []change {
 	var changes, deletions []change
 	desired := make(map[types.NamespacedName]bool, len(result.Policies))

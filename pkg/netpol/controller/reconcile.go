@@ -1,4 +1,4 @@
-// Package controller makes the NetworkPolicies of the target cluster be what package netpol says.
+// Package controller writes the NetworkPolicies that package netpol computes to the target cluster.
 package controller
 
 import (
@@ -28,39 +28,39 @@ import (
 const ControllerName = "network-policy"
 
 const (
-	// requestTimeout bounds every request.
+	// requestTimeout limits the time of each request.
 	requestTimeout = 30 * time.Second
-	// secondLook is how long after a write a Service is looked at again: in case the watches never showed the result.
-	secondLook = writesMemory + 5*time.Second
+	// recheckDelay is when a Service is reconciled again after a write, in case the watches never show the result.
+	recheckDelay = writesMemory + 5*time.Second
 )
 
 // Options are the settings of the controller.
 type Options struct {
-	// Config is what decides about policies.
+	// Config configures the policies.
 	Config netpol.Config
-	// OnlyWhilePodsExist has policies between Pods only while there are Pods with the label that they are for.
+	// OnlyWhilePodsExist creates policies between Pods only while there are Pods with the corresponding label.
 	OnlyWhilePodsExist bool
-	// Namespaces are those of the target cluster that are watched and written to; empty for all.
+	// Namespaces are the namespaces of the target cluster that are watched and written to; empty for all.
 	Namespaces []string
-	// ConcurrentSyncs is how many Services are worked on at a time.
+	// ConcurrentSyncs is the number of Services that are reconciled concurrently.
 	ConcurrentSyncs int
 }
 
-// Reconciler makes the NetworkPolicies of a Service be what it asks for.
+// Reconciler maintains the NetworkPolicies of Services.
 type Reconciler struct {
-	// Cache is that of NewCache.
+	// Cache is created with CacheOptions.
 	Cache cache.Cache
 	// Policies writes NetworkPolicies of the target cluster.
 	Policies networkingv1client.NetworkPoliciesGetter
-	// Pods reads Pods of Services that name ports of theirs.
+	// Pods reads Pods of Services with named ports.
 	Pods corev1client.PodsGetter
-	// Dynamic, Metadata and Kinds read the objects of Istio, if there are any.
+	// Dynamic, Metadata and Kinds read the objects of Istio, if it is installed.
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kinds    crdwatch.Kinds
 	// Recorder writes Events of the target cluster.
 	Recorder events.EventRecorder
-	// Metrics count what is done; none by default.
+	// Metrics may be the zero value.
 	Metrics Metrics
 	Clock   clock.Clock
 	Options Options
@@ -74,12 +74,13 @@ type Reconciler struct {
 
 // NewReconciler completes a reconciler whose exported fields are set.
 func NewReconciler(r Reconciler) *Reconciler {
-	r.writes, r.fights, r.reported, r.ports = newWrites(len(r.Options.Namespaces) > 0), fight.New[types.NamespacedName](), newReportedProblems(), newKnownPorts()
+	r.writes, r.fights = newWrites(len(r.Options.Namespaces) > 0), fight.New[types.NamespacedName]()
+	r.reported, r.ports = newReportedProblems(), newKnownPorts()
 	r.istio = newIstio(r.Dynamic, r.Metadata, r.Kinds, r.Options.Namespaces)
 	return &r
 }
 
-// Reconcile creates, changes and deletes the policies of a Service, which need not exist any more.
+// Reconcile creates, updates and deletes the policies of a Service, which may no longer exist.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	existing, err := r.existing(ctx, request.NamespacedName)
 	if err != nil {
@@ -92,15 +93,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	todo := r.plan(result, existing)
 	todo.unseen = r.writes.pending(request.NamespacedName)
 	failures := r.write(ctx, todo)
-	r.createEvents(service, request.NamespacedName, slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result)))
+	problems := slices.Concat(result.Problems, r.missingPorts(ctx, service, request.NamespacedName, result))
+	r.createEvents(service, request.NamespacedName, problems)
 	if err := ownedobject.Join(failures); err != nil {
 		return reconcile.Result{}, fmt.Errorf("policies of Service %s: %w", request.NamespacedName, err)
 	}
 	return reconcile.Result{RequeueAfter: todo.again()}, nil
 }
 
-// existing returns the policies with the labels of a Service, by the cache and by what was written since.
-func (r *Reconciler) existing(ctx context.Context, service types.NamespacedName) (map[types.NamespacedName]*networkingv1.NetworkPolicy, error) {
+// existing returns the policies with the labels of a Service, from the cache and from writes that the cache does not
+// show yet.
+func (r *Reconciler) existing(
+	ctx context.Context, service types.NamespacedName,
+) (map[types.NamespacedName]*networkingv1.NetworkPolicy, error) {
 	written := r.writes.of(service, r.Clock.Now())
 	var list networkingv1.NetworkPolicyList
 	if err := r.Cache.List(ctx, &list, lookup(indexService, service.String(), "")...); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ownedobject"
 )
 
-// concurrentWrites is how many policies of one Service are written at a time.
+// concurrentWrites is the number of policies of one Service that are written concurrently.
 const concurrentWrites = 8
 
-// write writes all changes. One that fails does not stop the others; the errors are in the order of the changes.
+// write writes all changes. A failed write does not stop the others. The errors are in the order of the changes.
 func (r *Reconciler) write(ctx context.Context, todo todo) []error {
 	errs := make([]error, len(todo.changes))
 	var group errgroup.Group
@@ -60,7 +60,7 @@ func (r *Reconciler) writeOne(ctx context.Context, one change) error {
 	}.Write(ctx, one.key(), desired, present)
 }
 
-// recordWrite keeps a policy as written until the watch shows it.
+// recordWrite remembers a written policy until the watch shows it.
 func (r *Reconciler) recordWrite(ctx context.Context, live *networkingv1.NetworkPolicy) {
 	policy := reducePolicy(live)
 	r.writes.record(policy, r.Clock.Now(), func() *networkingv1.NetworkPolicy {

@@ -26,27 +26,27 @@ import (
 
 // Keys of the labels of nodes that are updated one after the other, as in gardener-resource-manager.
 const (
-	// LabelSecretName on a Node names the Secret with which its node agent works.
+	// LabelSecretName on a Node names the Secret that its node agent uses.
 	LabelSecretName = "worker.gardener.cloud/gardener-node-agent-secret-name"
 	// LabelRole with the value RoleOperatingSystemConfig marks these Secrets.
 	LabelRole = "gardener.cloud/role"
 	// RoleOperatingSystemConfig is the value of LabelRole.
 	RoleOperatingSystemConfig = "operating-system-config"
-	// AnnotationSerial ("true") on such a Secret says that its nodes are updated one after the other.
+	// AnnotationSerial ("true") on such a Secret means that its nodes are updated one after the other.
 	AnnotationSerial = "reconciliation.osc.node-agent.gardener.cloud/serial"
 )
 
 const (
-	// settleTime is how long nodes that join or leave are collected, since nodes rarely come alone and each one changes the
-	// delays of all.
+	// settleTime is how long joining and leaving nodes are collected before a reconcile. Nodes often join in groups, and
+	// each one changes the delays of all.
 	settleTime = 5 * time.Second
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
+	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// theOnly is what is reconciled: all nodes together.
-var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
+// allNodes is the only request. It covers all nodes.
+var allNodes = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
 
 // CacheOptions returns the options of the cache for Reconciler.Secrets: the metadata of the Secrets of node agents.
 func CacheOptions() cache.Options {
@@ -63,7 +63,7 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 }
 
-// reduceSecret keeps the one annotation that matters: others may repeat the data.
+// reduceSecret keeps only the relevant annotation, because other annotations may contain the data.
 func reduceSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: cachetransform.Meta(secret)}
 	if isSerial(secret) {
@@ -92,28 +92,29 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// soon has the delays looked at when the settle time is over. What happens until then is part of it.
+// soon enqueues the request after the settle time. The reconcile covers all events until then.
 func soon[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(theOnly, settleTime) },
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(allNodes, settleTime) },
 	}
 }
 
-// nodesChanged lets through nodes that join or leave, or change the Secret with which they work or their delay. That is also looked at
-// when this controller has changed it: the last look may have been by a cache that was behind.
+// nodesChanged passes nodes that join or leave, or whose Secret or delay changes. It also passes changes by this
+// controller, because its last reconcile may have read an outdated cache.
 func nodesChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Labels[LabelSecretName] != e.ObjectNew.Labels[LabelSecretName] ||
-				e.ObjectOld.Annotations[nodepkg.AnnotationReconciliationDelay] != e.ObjectNew.Annotations[nodepkg.AnnotationReconciliationDelay]
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.UID != after.UID || before.Labels[LabelSecretName] != after.Labels[LabelSecretName] ||
+				before.Annotations[nodepkg.AnnotationReconciliationDelay] != after.Annotations[nodepkg.AnnotationReconciliationDelay]
 		},
 	}
 }
 
-// serialChanged lets through Secrets that make a difference.
+// serialChanged passes Secrets that affect which nodes are updated serially.
 func serialChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 	return predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 		CreateFunc: func(e event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return isSerial(e.Object) },

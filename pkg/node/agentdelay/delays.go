@@ -6,39 +6,40 @@ import (
 	"time"
 )
 
-// nodeDelay is a node and the delay that its annotation has, or is to have.
+// nodeDelay is a node with its current or desired delay.
 type nodeDelay struct {
 	name string
-	// delay is the text of a Go duration; what is there may be anything.
+	// delay is a Go duration. A current delay may be any text.
 	delay string
 }
 
-// widest is how many times as wide as in an even spread a gap between two delays may be before all are spread again. When nodes leave at
-// random, much less would have all of them change now and then; a gap by itself does no harm, but many gaps crowd the rest.
+// widest is the maximum width of a gap between two delays, relative to an even spread, before all delays are spread
+// again. If nodes leave at random, a much smaller value would change all delays now and then. A single gap does no
+// harm, but many gaps crowd the remaining delays.
 const widest = 8
 
-// spread returns the delay of each node: for node i of n, in the order of their names, minimum + i·(maximum-minimum)/n (the concept
+// spread returns the delay of each node. Sorted by name, node i of n gets minimum + i·(maximum-minimum)/n (the concept
 // document of gardener-resource-manager, "Node Agent Reconciliation Delay Controller").
 func spread(nodes []nodeDelay, minimum, maximum time.Duration) []nodeDelay {
 	result := slices.Clone(nodes)
 	slices.SortFunc(result, func(a, b nodeDelay) int { return cmp.Compare(a.name, b.name) })
 	count := time.Duration(len(result))
 	for i := range result {
-		// In two parts, since the product of the index and the whole may overflow.
+		// Computed in two parts, because the product of the index and the range may overflow.
 		whole, rest := (maximum-minimum)/count, (maximum-minimum)%count
 		result[i].delay = (minimum + time.Duration(i)*whole + time.Duration(i)*rest/count).String()
 	}
 	return result
 }
 
-// keep returns the delay of each node like spread, but leaves the delays that are there, if they are valid and no two are equal. Each
-// other node, in the order of their names, gets the middle of the widest gap. If a gap is left then that is more than eight times as wide
-// as in an even spread, all are spread again. If at least half
-// of the delays are missing, that is done as well. It is for minimum < maximum.
+// keep returns the delay of each node like spread, but keeps current delays that are valid and unique. Every other
+// node, sorted by name, gets the middle of the widest gap. All delays are spread again if afterwards a gap is more than
+// eight times as wide as in an even spread, or if at least half of the delays were missing. It requires minimum <
+// maximum.
 func keep(nodes []nodeDelay, minimum, maximum time.Duration) []nodeDelay {
 	result := slices.Clone(nodes)
 	slices.SortFunc(result, func(a, b nodeDelay) int { return cmp.Compare(a.name, b.name) })
-	var taken []time.Duration // in their order
+	var taken []time.Duration // sorted
 	var without []int
 	for i := range result {
 		delay, err := time.ParseDuration(result[i].delay)
@@ -63,8 +64,8 @@ func keep(nodes []nodeDelay, minimum, maximum time.Duration) []nodeDelay {
 	return result
 }
 
-// widestGap returns the first of the widest gaps between delays, which are in their order: the delay that belongs there, its place in
-// the order, and how wide the gap is. Below the first delay, that is the minimum itself.
+// widestGap returns the first of the widest gaps between sorted delays: the delay to insert, its index, and the width
+// of the gap. For a gap below the first delay, the delay to insert is the minimum.
 func widestGap(delays []time.Duration, minimum, maximum time.Duration) (delay time.Duration, place int, width time.Duration) {
 	if len(delays) == 0 {
 		return minimum, 0, maximum - minimum
@@ -82,7 +83,7 @@ func widestGap(delays []time.Duration, minimum, maximum time.Duration) (delay ti
 	return delay, place, width
 }
 
-// differing returns those of the wanted delays that differ from what is there.
+// differing returns the wanted delays that differ from the present ones.
 func differing(present, wanted []nodeDelay) []nodeDelay {
 	is := make(map[string]string, len(present))
 	for _, node := range present {

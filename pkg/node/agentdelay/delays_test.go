@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// nodesOf reads "<name> <delay>, …".
+// nodesOf parses "<name> <delay>, …".
 func nodesOf(text string) []nodeDelay {
 	var nodes []nodeDelay
 	for part := range strings.SplitSeq(text, ",") {
@@ -56,7 +56,7 @@ func TestSpread(t *testing.T) {
 				t.Errorf("got %s\nwant %s", got, test.want)
 			}
 			if !slices.Equal(before, given) {
-				t.Error("the nodes that were given are changed")
+				t.Error("the input was changed")
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestKeep(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Texts of another form are compared as they are.
+			// Values in another format are compared as text.
 			want := strings.ReplaceAll(test.want, "e 1m0s, f 2m0s", "e 1m, f 2m")
 			if got := textOf(keep(nodesOf(test.nodes), 0, 5*time.Minute)); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
@@ -135,7 +135,7 @@ func numbered(count, from int) []nodeDelay {
 	return nodes
 }
 
-// TestWrites: how many annotations change when nodes join a cluster of 1,000 and leave it.
+// TestWrites counts the annotations that change when nodes join or leave a cluster of 1,000 nodes.
 func TestWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		join, leave         int
@@ -162,7 +162,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// FuzzKeep: whatever the annotations are, each node gets a valid delay, no gap is too wide, and a second look changes nothing.
+// FuzzKeep checks, for any annotations, that each node gets a valid delay, that no gap is too wide, and that a second reconcile
+// changes nothing.
 func FuzzKeep(f *testing.F) {
 	f.Add("a 0s, b 1m40s, c", int64(0), int64(300))
 	f.Add("a 9999999h, b -1ns, c 5m, d 1e9s", int64(10), int64(11))
@@ -184,7 +185,7 @@ func FuzzKeep(f *testing.F) {
 			}
 		}
 		if again := keep(result, low, high); !slices.Equal(again, result) {
-			t.Fatalf("a second look makes\n%s of\n%s", textOf(again), textOf(result))
+			t.Fatalf("a second reconcile results in\n%s for\n%s", textOf(again), textOf(result))
 		}
 	})
 }

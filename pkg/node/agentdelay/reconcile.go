@@ -1,8 +1,8 @@
-// Package agentdelay spreads the work of the node agents over time: it gives each Node an annotation with the delay after which its
-// agent reconciles, so that not all of them reach for the API server at once.
+// Package agentdelay spreads the work of node agents over time. It sets an annotation on each Node with the delay
+// before its agent reconciles, so that the agents do not all access the API server at once.
 //
-// It watches Nodes, and the metadata of the Secrets with which node agents work. Its only requests are a patch for each annotation that
-// has to change.
+// It watches Nodes and the metadata of the Secrets of node agents. Its only requests are one patch for each annotation
+// that has to change.
 package agentdelay
 
 import (
@@ -30,11 +30,11 @@ const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "node-agent-reconciliation-delay"
 
-	// requestTimeout bounds every request.
+	// requestTimeout limits the time of each request.
 	requestTimeout = time.Minute
-	// parallel is how many Nodes are patched at a time: others need the API server, too.
+	// parallel is the number of Nodes that are patched concurrently. Other clients need the API server too.
 	parallel = 10
-	// maxErrors is how many errors of a run are named.
+	// maxErrors is the maximum number of errors in the result of a run.
 	maxErrors = 5
 )
 
@@ -42,28 +42,28 @@ const (
 type Options struct {
 	// MinDelay is the delay of the first node.
 	MinDelay time.Duration
-	// MaxDelay bounds the delays; no node has it, if it is not MinDelay.
+	// MaxDelay is the upper bound of the delays. No node reaches it unless it equals MinDelay.
 	MaxDelay time.Duration
-	// KeepDelays leaves the delays that are there as long as they are spread evenly enough.
+	// KeepDelays keeps current delays as long as they are spread evenly enough.
 	KeepDelays bool
 }
 
 // Reconciler spreads the delays.
 type Reconciler struct {
-	// Nodes has the Nodes, reduced by package node.
+	// Nodes caches the Nodes, reduced by package node.
 	Nodes cache.Cache
-	// Secrets has the Secrets of node agents, a cache with CacheOptions.
+	// Secrets caches the Secrets of node agents. It is a cache with CacheOptions.
 	Secrets cache.Cache
 	// Client writes to the target cluster.
 	Client client.Client
-	// Metrics count delays; none by default.
+	// Metrics may be the zero value.
 	Metrics Metrics
 	Clock   clock.PassiveClock
 	Options Options
 }
 
-// Reconcile compares the delays of all nodes with what they should be, and changes those that differ. The error names some of the
-// nodes that could not be changed.
+// Reconcile computes the delays of all nodes and changes those that differ. The error names some of the nodes that
+// could not be changed.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	present, err := r.present(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *Reconciler) wanted(present []nodeDelay) []nodeDelay {
 	return spread(present, r.Options.MinDelay, r.Options.MaxDelay)
 }
 
-// present returns the nodes over which delays are spread, with the delays they have.
+// present returns the nodes over which delays are spread, with their current delays.
 func (r *Reconciler) present(ctx context.Context) ([]nodeDelay, error) {
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 	if err := r.Secrets.List(ctx, secrets, client.UnsafeDisableDeepCopy); err != nil {
@@ -124,7 +124,8 @@ func (r *Reconciler) present(ctx context.Context) ([]nodeDelay, error) {
 	return present, nil
 }
 
-// change patches Nodes. It returns how many were not what the cache shows, and an error for each other one that could not be patched.
+// change patches Nodes. It returns the number of Nodes that the cache shows in an outdated version, and an error for
+// each other Node that could not be patched.
 func (r *Reconciler) change(ctx context.Context, changes []nodeDelay) (outdated int, failures []error) {
 	var (
 		mu    sync.Mutex
@@ -149,7 +150,8 @@ func (r *Reconciler) change(ctx context.Context, changes []nodeDelay) (outdated 
 	return outdated, failures
 }
 
-// patch sets the annotation of a Node, if the Node is still as the cache shows it. Only metadata comes back.
+// patch sets the annotation of a Node, if the Node has not changed since the cached version. The response contains only
+// metadata.
 func (r *Reconciler) patch(ctx context.Context, change nodeDelay) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

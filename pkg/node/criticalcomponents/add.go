@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	// nodeNameIndex finds the Pods of a node.
+	// nodeNameIndex indexes Pods by node.
 	nodeNameIndex = "spec.nodeName"
-	// taintIndex finds the Nodes with the taint, under Taint.
+	// taintIndex indexes the Nodes that have the taint, under Taint.
 	taintIndex = "spec.taints.key"
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
+	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = time.Minute
-	// csiNodeRetry is how often it is looked whether the API server has CSINodes, if it had none.
+	// csiNodeRetry is the interval of attempts to watch CSINodes while the API server does not serve them.
 	csiNodeRetry = time.Minute
 )
 
-// IndexCaches adds the indexes that Reconcile needs. AddToManager does it, too.
+// IndexCaches adds the indexes that Reconcile needs. AddToManager calls it.
 func (r *Reconciler) IndexCaches(ctx context.Context) error {
 	if err := r.Nodes.IndexField(ctx, &corev1.Node{}, taintIndex, indexTaint); err != nil {
 		return fmt.Errorf("index Nodes by taint: %w", err)
@@ -65,7 +65,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 		WatchesRawSource(source.Kind(r.Components, &corev1.Pod{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.nodeOfPod), changed[*corev1.Pod]())).
 		WatchesRawSource(source.Kind(r.Components, &appsv1.DaemonSet{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.allThatWait), changed[*appsv1.DaemonSet]())).
+			handler.TypedEnqueueRequestsFromMapFunc(r.waitingNodes), changed[*appsv1.DaemonSet]())).
 		WatchesRawSource(source.Func(r.listenToCSINodes)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
@@ -88,7 +88,7 @@ func indexNodeName(obj client.Object) []string {
 	return nil
 }
 
-// waitingChanged lets through nodes with the taint, unless nothing changed that matters, and those that have lost it.
+// waitingChanged passes nodes with the taint if a relevant field changed, and nodes that lost the taint.
 func waitingChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		CreateFunc: func(e event.TypedCreateEvent[*corev1.Node]) bool { return HasTaint(e.Object) },
@@ -102,7 +102,7 @@ func waitingChanged() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// changed lets through what differs after reduction in more than its version.
+// changed passes updates of reduced objects that differ in more than the resourceVersion.
 func changed[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
@@ -116,24 +116,24 @@ func changed[T client.Object]() predicate.TypedPredicate[T] {
 	}
 }
 
-// nodeOfPod returns the node of a Pod if it waits.
+// nodeOfPod returns the node of a Pod if the node has the taint.
 func (r *Reconciler) nodeOfPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
-	return r.ifItWaits(ctx, pod.Spec.NodeName)
+	return r.requestIfWaiting(ctx, pod.Spec.NodeName)
 }
 
-func (r *Reconciler) ifItWaits(ctx context.Context, name string) []reconcile.Request {
+func (r *Reconciler) requestIfWaiting(ctx context.Context, name string) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
 	node, request := &corev1.Node{}, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 	if err := r.Nodes.Get(ctx, request.NamespacedName, node, client.UnsafeDisableDeepCopy); err != nil || !HasTaint(node) {
-		return nil // once the cache has the node, it is looked at anyway
+		return nil // a node that is not in the cache yet is enqueued when it appears
 	}
 	return []reconcile.Request{request}
 }
 
-// allThatWait returns all nodes with the taint: a DaemonSet may affect each of them.
-func (r *Reconciler) allThatWait(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
+// waitingNodes returns all nodes with the taint, because a DaemonSet may affect each of them.
+func (r *Reconciler) waitingNodes(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.Nodes.List(ctx, nodes, client.MatchingFields{taintIndex: Taint}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list the nodes that wait for critical components")
@@ -146,15 +146,15 @@ func (r *Reconciler) allThatWait(ctx context.Context, _ *appsv1.DaemonSet) []rec
 	return requests
 }
 
-// listenToCSINodes enqueues nodes when their CSINode changes. An API server without CSINodes does not keep the controller from
-// starting.
+// listenToCSINodes enqueues nodes when their CSINode changes. The controller also starts if the API server does not
+// serve CSINodes.
 func (r *Reconciler) listenToCSINodes(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	wake := func(obj any) {
 		if deleted, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = deleted.Obj
 		}
 		if csiNode, ok := obj.(*storagev1.CSINode); ok {
-			for _, request := range r.ifItWaits(ctx, csiNode.Name) {
+			for _, request := range r.requestIfWaiting(ctx, csiNode.Name) {
 				queue.Add(request)
 			}
 		}

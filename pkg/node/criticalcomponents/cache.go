@@ -14,8 +14,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 )
 
-// CacheOptions returns the options of the cache for Reconciler.Components: only DaemonSets and Pods with the label,
-// in some namespaces (all without any), and of all kinds only what decisions need. Do not use the cache for other purposes, which may need more.
+// CacheOptions returns the options of the cache for Reconciler.Components. The cache holds DaemonSets and Pods with the
+// label in the given namespaces (in all if there are none), reduced to the fields that decisions need. Do not use the
+// cache for other purposes, which may need more fields.
 func CacheOptions(namespaces []string) cache.Options {
 	critical := labels.SelectorFromSet(labels.Set{Label: LabelValue})
 	selected := map[string]cache.Config{}
@@ -33,7 +34,7 @@ func CSINodeCacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{&storagev1.CSINode{}: {Transform: reduceObject}}}
 }
 
-// reduceObject returns a copy with what decisions need. What it leaves out differs too often, or is large.
+// reduceObject returns a copy with the fields that decisions need. Other fields are large or change too often.
 func reduceObject(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *appsv1.DaemonSet:
@@ -66,7 +67,8 @@ func reducePod(pod *corev1.Pod) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	reduced.Annotations = cachetransform.FilterKeys(pod.Annotations, func(key string) bool { return strings.HasPrefix(key, AnnotationPrefixCSIDriver) })
+	reduced.Annotations = cachetransform.FilterKeys(pod.Annotations,
+		func(key string) bool { return strings.HasPrefix(key, AnnotationPrefixCSIDriver) })
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		reduced.OwnerReferences = []metav1.OwnerReference{*owner}
 	}

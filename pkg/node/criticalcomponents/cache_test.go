@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestDecisionsNeedNoMore: what is judged of reduced objects is what is judged of whole ones.
+// TestDecisionsNeedNoMore checks that the decision is the same for reduced and complete objects.
 func TestDecisionsNeedNoMore(t *testing.T) {
 	selecting := daemonSet("b", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "b"} })
 	pinned := daemonSet("c", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.NodeName = "m" })
@@ -56,7 +56,7 @@ func reduced[T any](t *testing.T, whole []T) []T {
 	return result
 }
 
-// TestReducedObjectsAreSmall: of what makes objects large, nothing is kept.
+// TestReducedObjectsAreSmall checks that large fields are removed.
 func TestReducedObjectsAreSmall(t *testing.T) {
 	large := pod("a-1", "a", isReady)
 	large.Annotations = map[string]string{"large": string(make([]byte, 10_000))}
@@ -68,7 +68,7 @@ func TestReducedObjectsAreSmall(t *testing.T) {
 		one, err := reduceObject(obj)
 		text, marshalErr := json.Marshal(one)
 		if err != nil || marshalErr != nil || len(text) > 900 {
-			t.Errorf("%d bytes are left, %v, %v: %s", len(text), err, marshalErr, text)
+			t.Errorf("%d bytes remain, %v, %v: %s", len(text), err, marshalErr, text)
 		}
 	}
 	if other, err := reduceObject(&corev1.Service{}); err != nil || !reflect.DeepEqual(other, &corev1.Service{}) {

@@ -16,9 +16,9 @@ const (
 	actionRelease = "RemoveTaint"
 )
 
-// createEvent creates an Event about a node, and returns whether that was possible. It is not done by client-go's recorder, since that counts
-// Events that differ in their note alone as one, with the first note: people would read what was missing when the node came, not what
-// is missing now.
+// createEvent creates an Event about a node, and reports whether that succeeded. It does not use client-go's recorder,
+// which merges Events that differ only in their note and keeps the first note. Users would then see what was missing
+// when the node joined, not what is missing now.
 func (r *Reconciler) createEvent(ctx context.Context, node *corev1.Node, eventType, reason, action, note string) bool {
 	err := r.Client.Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: node.Name + "-"},

@@ -15,14 +15,15 @@ import (
 
 // Keys that this package shares with gardener-resource-manager and with gardenlet.
 const (
-	// Taint is the key of the taint that keeps Pods off a node until its critical components are ready. Value and effect do
-	// not matter.
+	// Taint is the key of the taint that keeps Pods off a node until its critical components are ready. Its value and
+	// effect do not matter.
 	Taint = "node.gardener.cloud/critical-components-not-ready"
 	// Label marks critical components, with the value LabelValue: DaemonSets, their Pod templates, and Pods.
 	Label = "node.gardener.cloud/critical-component"
 	// LabelValue is the value of Label.
 	LabelValue = "true"
-	// AnnotationPrefixCSIDriver begins the annotations of a Pod whose values name CSI drivers that the node has to have.
+	// AnnotationPrefixCSIDriver is the prefix of annotations of a Pod whose values name CSI drivers that the node must
+	// have.
 	AnnotationPrefixCSIDriver = "node.gardener.cloud/wait-for-csi-node-"
 )
 
@@ -36,17 +37,17 @@ const (
 	ReasonDrivers     = "UnreadyRequiredCSIDrivers"         // Warning: the node waits for CSI drivers
 )
 
-// Missing is what a node waits for; at most one of the lists has entries. They are sorted.
+// Missing describes what a node waits for. At most one of the lists has entries. They are sorted.
 type Missing struct {
-	// DaemonSets are those without a Pod on the node that should have one, as "<namespace>/<name>".
+	// DaemonSets are those that should have a Pod on the node but have none, as "<namespace>/<name>".
 	DaemonSets []string
-	// Pods are those on the node that are not Ready, as "<namespace>/<name>".
+	// Pods are the Pods on the node that are not Ready, as "<namespace>/<name>".
 	Pods []string
-	// Drivers are the CSI drivers that Pods of the node ask for and that the node does not have.
+	// Drivers are the CSI drivers that Pods on the node require and that the node does not have.
 	Drivers []string
 }
 
-// Reason returns the reason of the Event that reports it; empty if nothing is missing.
+// Reason returns the reason of the Event that reports the missing components; empty if nothing is missing.
 func (m Missing) Reason() string {
 	switch {
 	case len(m.DaemonSets) > 0:
@@ -60,7 +61,7 @@ func (m Missing) Reason() string {
 	}
 }
 
-// Message says what is missing.
+// Message describes the missing components.
 func (m Missing) Message() string {
 	switch m.Reason() {
 	case ReasonUnscheduled:
@@ -75,10 +76,11 @@ func (m Missing) Message() string {
 	}
 }
 
-// Judge returns what a node waits for (the concept document of gardener-resource-manager, "Critical Components Controller"). DaemonSets and Pods are those with
-// the label, and the Pods those that are bound to the node. The CSINode is the one of the node, nil if it does not exist. The first of
-// these must be true before the next is checked: each DaemonSet that should run on the node has a Pod there, each Pod is Ready, each
-// CSI driver is registered. Pods that are being deleted or have ended neither count nor are waited for.
+// Judge returns what a node waits for (the concept document of gardener-resource-manager, "Critical Components
+// Controller"). DaemonSets and pods are those with the label, and pods are bound to the node. The CSINode is that of
+// the node, or nil if it does not exist. Judge checks these conditions in order and reports the first unmet one: each
+// DaemonSet that should run on the node has a Pod there, each Pod is Ready, each CSI driver is registered. Pods that
+// are being deleted or have ended are ignored.
 func Judge(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod, csiNode *storagev1.CSINode) Missing {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !alive(&pod) })
 	if unscheduled := unscheduled(node, daemonSets, pods); len(unscheduled) > 0 {
@@ -97,7 +99,7 @@ func Judge(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod, 
 	return Missing{Drivers: unregistered(pods, csiNode)}
 }
 
-// unscheduled returns the DaemonSets without a Pod on a node that should have one.
+// unscheduled returns the DaemonSets that should have a Pod on a node but have none.
 func unscheduled(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1.Pod) []string {
 	var names []string
 	for i := range daemonSets {
@@ -113,7 +115,8 @@ func unscheduled(node *corev1.Node, daemonSets []appsv1.DaemonSet, pods []corev1
 	return names
 }
 
-// isCritical reports whether a node must wait for the Pods of a labelled DaemonSet: they will also have the label, and are still created.
+// isCritical reports whether a node must wait for the Pods of a labelled DaemonSet: its Pods will have the label too,
+// and it still creates Pods.
 func isCritical(daemonSet *appsv1.DaemonSet) bool {
 	return daemonSet.DeletionTimestamp.IsZero() && daemonSet.Spec.Template.Labels[Label] == LabelValue
 }
@@ -128,7 +131,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// unregistered returns the CSI drivers that Pods ask for and that a CSINode does not have.
+// unregistered returns the CSI drivers that Pods require and that a CSINode does not have.
 func unregistered(pods []corev1.Pod, csiNode *storagev1.CSINode) []string {
 	required := map[string]struct{}{}
 	for i := range pods {
@@ -146,8 +149,8 @@ func unregistered(pods []corev1.Pod, csiNode *storagev1.CSINode) []string {
 	return slices.Sorted(maps.Keys(required))
 }
 
-// asksForDrivers reports whether the CSINode matters to any of the Pods.
-func asksForDrivers(pods []corev1.Pod) bool { return len(unregistered(pods, nil)) > 0 }
+// requireDrivers reports whether any of the Pods requires a CSI driver.
+func requireDrivers(pods []corev1.Pod) bool { return len(unregistered(pods, nil)) > 0 }
 
 // HasTaint reports whether a node waits for its critical components.
 func HasTaint(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isOurs) }

@@ -14,7 +14,7 @@ import (
 
 var critical = map[string]string{Label: LabelValue}
 
-// tolerating has the template tolerate every taint.
+// tolerating makes the Pods of a DaemonSet tolerate every taint.
 func tolerating(daemonSet *appsv1.DaemonSet) {
 	daemonSet.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
@@ -157,13 +157,13 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if (got.Reason() == "") != (normal(got).DaemonSets == nil && normal(got).Pods == nil && normal(got).Drivers == nil) {
-				t.Errorf("the reason is %q of %+v", got.Reason(), got)
+				t.Errorf("the reason is %q for %+v", got.Reason(), got)
 			}
 		})
 	}
 }
 
-// normal makes empty lists nil.
+// normal replaces empty lists with nil.
 func normal(m Missing) Missing {
 	for _, list := range []*[]string{&m.DaemonSets, &m.Pods, &m.Drivers} {
 		if len(*list) == 0 {

@@ -7,33 +7,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// repeatAfter is when an Event is written again although it says nothing new. Kubernetes keeps Events for an hour, so that people
-// always find one.
+// repeatAfter is when an unchanged Event is written again. Kubernetes keeps Events for an hour, so there is always one.
 const repeatAfter = 30 * time.Minute
 
-// memories hold what is remembered of the nodes that wait, by name. They are lost with the process, which costs an Event for each
-// node that waits.
+// memories holds the state of waiting nodes, by name. After a restart, each waiting node gets another Event.
 type memories struct {
 	mu    sync.Mutex
 	nodes map[string]*memory
 }
 
-// memory is what is remembered of a node.
+// memory is the state of a waiting node.
 type memory struct {
 	uid      types.UID
 	since    time.Time
-	reported map[string]word
+	reported map[string]lastEvent
 }
 
-// word is an Event that was written.
-type word struct {
+// lastEvent is an Event that was written.
+type lastEvent struct {
 	message string
 	at      time.Time
 }
 
-// waits remembers that a node waits, and returns whether to report what is missing: immediately if the reason differs from
-// the last one; a new message of the same reason only after a pause, because many Pods become ready one
-// after the other; and the same message only after half an hour.
+// waits records that a node waits, and returns whether to report the missing components. A different reason is reported
+// immediately. A different message with the same reason is reported after a pause, because many Pods become ready one
+// after the other. The same message is reported again after half an hour.
 func (m *memories) waits(name string, uid types.UID, missing Missing, now time.Time, pause time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +40,7 @@ func (m *memories) waits(name string, uid types.UID, missing Missing, now time.T
 	}
 	node := m.nodes[name]
 	if node == nil || node.uid != uid {
-		node = &memory{uid: uid, since: now, reported: map[string]word{}}
+		node = &memory{uid: uid, since: now, reported: map[string]lastEvent{}}
 		m.nodes[name] = node
 	}
 	message := missing.Message()
@@ -55,11 +53,11 @@ func (m *memories) waits(name string, uid types.UID, missing Missing, now time.T
 			return false
 		}
 	}
-	node.reported[missing.Reason()] = word{message: message, at: now}
+	node.reported[missing.Reason()] = lastEvent{message: message, at: now}
 	return true
 }
 
-// forgetReason forgets that a reason was reported for a node, because the Event could not be created.
+// forgetReason removes the record of an Event that could not be created.
 func (m *memories) forgetReason(name, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +66,7 @@ func (m *memories) forgetReason(name, reason string) {
 	}
 }
 
-// forget drops what is remembered of a node. It returns since when the node waited, and whether it did.
+// forget removes the state of a node. It returns the time since which the node waited, and whether it did.
 func (m *memories) forget(name string) (since time.Time, waited bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +78,7 @@ func (m *memories) forget(name string) (since time.Time, waited bool) {
 	return node.since, true
 }
 
-// count returns how many nodes wait.
+// count returns the number of waiting nodes.
 func (m *memories) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,27 +17,27 @@ func TestEvents_AreHandledOnce(t *testing.T) {
 	}{
 		{0, a, true},                        // the first
 		{time.Second, a, false},             // the same
-		{2 * time.Second, b, false},         // another one of the reason, too soon
+		{2 * time.Second, b, false},         // other objects for the same reason, too soon
 		{3 * time.Second, c, true},          // another reason
-		{4 * time.Second, a, false},         // back again
+		{4 * time.Second, a, false},         // the first reason again
 		{pause, b, true},                    // after the pause
 		{25 * time.Minute, b, false},        // the same
 		{30*time.Minute + pause, b, true},   // the same after half an hour
-		{30*time.Minute + 2*pause, a, true}, // another one
+		{30*time.Minute + 2*pause, a, true}, // other objects
 		{30*time.Minute + 2*pause, a, false},
 	} {
 		if got := m.waits("n", "1", step.missing, start.Add(step.after), pause); got != step.want {
-			t.Errorf("step %d: told is %t", i, got)
+			t.Errorf("step %d: waits returned %t", i, got)
 		}
 	}
 	if !m.waits("n", "2", a, start, pause) || !m.waits("o", "3", a, start, pause) || m.count() != 2 {
-		t.Error("another node of the same name, and one of another name, have memories of their own")
+		t.Error("a recreated node and another node must have separate memories")
 	}
 	if since, waited := m.forget("n"); !waited || !since.Equal(start) || m.count() != 1 {
 		t.Errorf("the node waited since %s: %t", since, waited)
 	}
 	if _, waited := m.forget("n"); waited {
-		t.Error("it still waits")
+		t.Error("the node still waits")
 	}
 }
 
@@ -47,14 +47,14 @@ func TestMemory_RecordsWaitingSince(t *testing.T) {
 	m.waits("n", "1", Missing{Pods: []string{"a"}}, start, time.Second)
 	m.waits("n", "1", Missing{Pods: []string{"b"}}, start.Add(time.Minute), time.Second)
 	if m.waits("n", "1", Missing{Pods: []string{"a"}}, start.Add(time.Minute), time.Second) {
-		t.Error("it was told a moment ago")
+		t.Error("it was reported a moment ago")
 	}
 	m.forgetReason("n", ReasonUnready)
 	m.forgetReason("another", ReasonUnready)
 	if !m.waits("n", "1", Missing{Pods: []string{"a"}}, start.Add(time.Minute), time.Second) {
-		t.Error("it was not told")
+		t.Error("it is not reported again")
 	}
 	if since, _ := m.forget("n"); !since.Equal(start) {
-		t.Errorf("since %s", since)
+		t.Errorf("waiting since %s", since)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics count nodes. The zero value counts nothing.
+// Metrics are the metrics of the controller. The zero value records nothing.
 type Metrics struct {
 	waiting  *metrics.Gauge
 	duration *metrics.Histogram
@@ -18,6 +18,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 		waiting: metrics.NewGauge(registry, "nodes_waiting_for_critical_components",
 			"Nodes with the taint "+Taint+" whose critical components are not ready."),
 		duration: metrics.NewHistogram(registry, "node_critical_components_wait_duration_seconds",
-			"Time in seconds from the first observation of the taint "+Taint+" on a node until its removal.", prometheus.ExponentialBuckets(1, 2, 12)),
+			"Time in seconds from the first observation of the taint "+Taint+" on a node until its removal.",
+			prometheus.ExponentialBuckets(1, 2, 12)),
 	}
 }

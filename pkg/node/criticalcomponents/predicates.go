@@ -10,24 +10,24 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// taintCloudProviderUninitialized keeps Pods off a node until the cloud controller manager has seen it.
+// taintCloudProviderUninitialized keeps Pods off a node until the cloud controller manager has initialized it.
 const taintCloudProviderUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// passing are the taints that every new node may have, and that Kubernetes takes away by itself. A DaemonSet that does not tolerate
-// them gets its Pod a little later.
-var passing = []string{
+// transientTaints are the taints that new nodes may have and that Kubernetes removes itself. A DaemonSet that does not
+// tolerate them gets its Pod a little later.
+var transientTaints = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintCloudProviderUninitialized,
 }
 
-// shouldRunOn reports whether a DaemonSet should have a Pod on a node, by the rules of Kubernetes' DaemonSet controller. It differs in
-// one point: it looks beyond the passing taints. Otherwise no DaemonSet without a toleration for them would be waited for, since nodes
-// are not ready when they appear.
+// shouldRunOn reports whether a DaemonSet should have a Pod on a node, by the rules of Kubernetes' DaemonSet
+// controller, with one difference: it ignores transientTaints. New nodes are not ready. Without this difference, no
+// node would wait for a DaemonSet that does not tolerate these taints.
 func shouldRunOn(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 	spec := &daemonSet.Spec.Template.Spec
 	if spec.NodeName != "" && spec.NodeName != node.Name {
 		return false
 	}
-	// An expression that is not valid matches nothing, as in Kubernetes.
+	// An invalid expression matches nothing, as in Kubernetes.
 	matches, _ := nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity).Match(node)
 	if !matches {
 		return false
@@ -39,11 +39,11 @@ func shouldRunOn(daemonSet *appsv1.DaemonSet, node *corev1.Node) bool {
 // repels reports whether a taint permanently repels Pods that do not tolerate it.
 func repels(taint *corev1.Taint) bool {
 	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) &&
-		!slices.Contains(passing, taint.Key)
+		!slices.Contains(transientTaints, taint.Key)
 }
 
-// tolerationsOf returns the tolerations that the Pods of a DaemonSet have: those of its template, and those that Kubernetes adds and
-// that concern taints that stay.
+// tolerationsOf returns the relevant tolerations of the Pods of a DaemonSet: those of its template, and those that
+// Kubernetes adds, except for transientTaints.
 func tolerationsOf(spec *corev1.PodSpec) []corev1.Toleration {
 	tolerations := slices.Clone(spec.Tolerations)
 	for _, key := range []string{

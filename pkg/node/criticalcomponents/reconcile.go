@@ -1,8 +1,9 @@
-// Package criticalcomponents takes the taint off nodes whose critical components are ready: those Pods, mostly of DaemonSets, without
-// which other Pods cannot work on a node. kubelets register with the taint, so that no other Pod comes too early.
+// Package criticalcomponents removes a taint from nodes whose critical components are ready. Critical components are
+// Pods, mostly of DaemonSets, that other Pods on a node need. Kubelets register with the taint, so that no other Pod
+// starts too early.
 //
-// It watches Nodes, and of DaemonSets and Pods those with the label of critical components, and CSINodes. What it decides from is in
-// its caches; its only requests are one patch for each node, and Events.
+// It watches Nodes, CSINodes, and DaemonSets and Pods with the label of critical components. It decides based on its
+// caches. Its only requests are one patch for each node, and Events.
 package criticalcomponents
 
 import (
@@ -29,43 +30,43 @@ const (
 	// ReporterName is the reporting controller of the Events, as in gardener-resource-manager.
 	ReporterName = ControllerName + "-controller"
 
-	// requestTimeout bounds what is asked for in one reconcile.
+	// requestTimeout limits the total time of the requests of one reconcile.
 	requestTimeout = time.Minute
-	// csiNodeTimeout bounds the wait until the cache has CSINodes.
+	// csiNodeTimeout limits the time to wait until the cache has CSINodes.
 	csiNodeTimeout = 5 * time.Second
-	// conflictDelay is how long the cache gets to show what a node was changed to meanwhile.
+	// conflictDelay is when a node is reconciled again after a conflict, so that the cache shows the change.
 	conflictDelay = 200 * time.Millisecond
-	// minBackoff keeps a tiny setting from becoming a hot loop.
+	// minBackoff prevents a hot loop with a tiny setting.
 	minBackoff = time.Second
 )
 
 // Options are the settings of the controller.
 type Options struct {
-	// ConcurrentSyncs is how many nodes are worked on at a time.
+	// ConcurrentSyncs is the number of nodes that are reconciled concurrently.
 	ConcurrentSyncs int
-	// Backoff is the time after which a node that waits is looked at again although nothing was seen to change, and
-	// the time between two Events with the same reason; at least a second.
+	// Backoff is the time after which a waiting node is reconciled again without an event, and the minimum time between
+	// two Events with the same reason. It is at least a second.
 	Backoff time.Duration
 }
 
-// Reconciler takes the taint off nodes.
+// Reconciler removes the taint from nodes.
 type Reconciler struct {
-	// Nodes has the Nodes, reduced by package node.
+	// Nodes caches the Nodes, reduced by package node.
 	Nodes cache.Cache
-	// Components has the critical components, a cache with CacheOptions.
+	// Components caches the critical components. It is a cache with CacheOptions.
 	Components cache.Cache
-	// CSINodes has the CSINodes, a cache with CSINodeCacheOptions. It is one of its own since an API server that does not serve them is
-	// not to keep the others from being filled.
+	// CSINodes caches the CSINodes. It is a cache with CSINodeCacheOptions. It is separate, so that the other caches sync
+	// even if the API server does not serve CSINodes.
 	CSINodes cache.Cache
 	// Client writes to the target cluster.
 	Client client.Client
-	// Metrics count nodes; none by default.
+	// Metrics may be the zero value.
 	Metrics Metrics
 	Clock   clock.Clock
 	Options Options
 
 	memories *memories
-	// instance is this process, for Events.
+	// instance identifies this process in Events.
 	instance string
 }
 
@@ -80,7 +81,7 @@ func NewReconciler(r Reconciler) *Reconciler {
 	return &r
 }
 
-// Reconcile looks at a node.
+// Reconcile removes the taint from a node if its critical components are ready, and reports the missing ones otherwise.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -110,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.Options.Backoff}, nil
 }
 
-// missing collects the input of Judge from the caches.
+// missing reads the input of Judge from the caches and returns its result.
 func (r *Reconciler) missing(ctx context.Context, node *corev1.Node) (Missing, error) {
 	daemonSets, pods := &appsv1.DaemonSetList{}, &corev1.PodList{}
 	if err := r.Components.List(ctx, daemonSets, client.UnsafeDisableDeepCopy); err != nil {
@@ -121,13 +122,14 @@ func (r *Reconciler) missing(ctx context.Context, node *corev1.Node) (Missing, e
 		return Missing{}, fmt.Errorf("list Pods: %w", err)
 	}
 	var csiNode *storagev1.CSINode
-	if asksForDrivers(pods.Items) {
+	if requireDrivers(pods.Items) {
 		csiNode = r.csiNode(ctx, node)
 	}
 	return Judge(node, daemonSets.Items, pods.Items, csiNode), nil
 }
 
-// csiNode returns the CSINode of a node, nil if it does not exist, or none can be read: then its drivers count as not registered.
+// csiNode returns the CSINode of a node, or nil if it does not exist or cannot be read. Its drivers count as not
+// registered then.
 func (r *Reconciler) csiNode(ctx context.Context, node *corev1.Node) *storagev1.CSINode {
 	ctx, cancel := context.WithTimeout(ctx, csiNodeTimeout)
 	defer cancel()
@@ -142,7 +144,7 @@ func (r *Reconciler) csiNode(ctx context.Context, node *corev1.Node) *storagev1.
 	return nil
 }
 
-// release takes the taint off a node, if the node is still what was looked at.
+// release removes the taint from a node, if the node has not changed since it was read.
 func (r *Reconciler) release(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isOurs)
@@ -151,7 +153,7 @@ func (r *Reconciler) release(ctx context.Context, node *corev1.Node) (reconcile.
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, nil // the cache is going to show it
+		return reconcile.Result{}, nil // an event will follow
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("remove the taint %s of Node %s: %w", Taint, node.Name, err)
 	}

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// firstRetry is the delay after the first failure. It doubles with every further one, up to lastRetry.
+	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// theOnly is what is reconciled: all nodes together.
-var theOnly = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
+// allNodes is the only request. It covers all nodes.
+var allNodes = reconcile.Request{NamespacedName: client.ObjectKey{Name: "nodes"}}
 
 // AddToManager registers the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WatchesRawSource(source.Kind(r.Nodes, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{theOnly} }), joinsOrLeaves())).
-		// Once at the start, also without nodes.
+			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{allNodes} }), joinsOrLeaves())).
+		// Once at startup, even without nodes.
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(theOnly)
+			queue.Add(allNodes)
 			return nil
 		})).
 		WithOptions(controller.Options{
@@ -44,7 +44,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// joinsOrLeaves lets through nodes that join or leave.
+// joinsOrLeaves passes nodes that join or leave.
 func joinsOrLeaves() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },

@@ -22,7 +22,7 @@ type workload struct {
 	failureToleranceType string
 }
 
-// workloadOf returns what is looked at of a Deployment or StatefulSet; nothing of any other object.
+// workloadOf returns the relevant fields of a Deployment or StatefulSet; an empty workload for any other object.
 func workloadOf(obj runtime.Object) workload {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
@@ -34,9 +34,10 @@ func workloadOf(obj runtime.Object) workload {
 	}
 }
 
-// fits reports whether the webhook would not change the constraint on nodes, given whether there are several nodes. With several,
-// Pods have to be on different nodes if the workload or its namespace demands it; with one, nothing can demand it. Workloads with
-// a single Pod have no constraint, and the webhook does not touch one that is there.
+// fits reports whether the webhook would leave the constraint on nodes unchanged, given whether there are several
+// nodes. With several nodes, Pods must be on different nodes if the workload or its namespace requires it. With one
+// node, this cannot be required. Workloads with a single Pod need no constraint, and the webhook does not change an
+// existing one.
 func (w workload) fits(several bool) bool {
 	place := slices.IndexFunc(w.template.Spec.TopologySpreadConstraints, func(constraint corev1.TopologySpreadConstraint) bool {
 		return constraint.TopologyKey == corev1.LabelHostname

@@ -59,6 +59,6 @@ func TestFits(t *testing.T) {
 		})
 	}
 	if !workloadOf(&corev1.Pod{}).fits(true) {
-		t.Error("other kinds are left alone")
+		t.Error("objects of other kinds must always fit")
 	}
 }

@@ -15,11 +15,11 @@ import (
 	webhook "github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// pageSize is how many objects are read with one request.
+// pageSize is the number of objects that are read per request.
 const pageSize = 500
 
-// unfit reads the workloads that the webhook looks at and finds those that do not fit the number of nodes. They are not cached, since
-// they matter only when the second node comes or goes.
+// unfit reads the workloads that the webhook handles and returns those that do not fit the number of nodes. Workloads
+// are not cached, because they matter only when the second node is added or removed.
 func (r *Reconciler) unfit(ctx context.Context, several bool) ([]workload, error) {
 	types, err := r.failureToleranceTypes(ctx)
 	if err != nil {
@@ -47,20 +47,20 @@ func (r *Reconciler) unfit(ctx context.Context, several bool) ([]workload, error
 	return unfit, nil
 }
 
-// failureToleranceTypes returns the namespaces that the webhook looks at, and the value of the annotation of each.
+// failureToleranceTypes returns the namespaces that the webhook handles, with the value of the annotation of each.
 func (r *Reconciler) failureToleranceTypes(ctx context.Context) (map[string]string, error) {
 	types := map[string]string{}
 	namespaces := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
 	err := r.each(ctx, namespaces, func(obj runtime.Object) {
 		namespace, ok := obj.(*metav1.PartialObjectMetadata)
-		if ok && r.concerns(namespace.Name) {
+		if ok && r.inScope(namespace.Name) {
 			types[namespace.Name] = namespace.Annotations[webhook.AnnotationFailureTolerance]
 		}
 	}, client.MatchingLabels{webhook.LabelConsider: "true"})
 	return types, err
 }
 
-// each reads a list page by page, and passes on every object.
+// each reads a list page by page and calls take with each object.
 func (r *Reconciler) each(ctx context.Context, list client.ObjectList, take func(runtime.Object), options ...client.ListOption) error {
 	next := ""
 	for {

@@ -1,9 +1,9 @@
-// Package highavailability has the webhook for high availability look again at workloads when the second node of a cluster comes or
-// goes. The webhook demands that Pods are on different nodes only if there is more than one; it is called when a workload is written,
-// but the number of nodes is not written there.
+// Package highavailability makes the webhook for high availability re-evaluate workloads when the second node of a
+// cluster is added or removed. The webhook requires Pods to be on different nodes only if there is more than one node.
+// It is called when a workload is written, but a change of the number of nodes writes no workloads.
 //
-// It watches Nodes. Workloads are read when the number of nodes crosses the threshold, and when the controller starts; those that the
-// webhook would change get an empty patch, which changes nothing by itself.
+// It watches Nodes. It reads workloads when the number of nodes crosses the threshold, and at startup. Workloads that
+// the webhook would change get an empty patch, which changes nothing by itself.
 package highavailability
 
 import (
@@ -32,52 +32,54 @@ const (
 	// ControllerName names the controller in logs and metrics, as in gardener-resource-manager.
 	ControllerName = "node-high-availability-config"
 
-	// requestTimeout bounds every request.
+	// requestTimeout limits the time of each request.
 	requestTimeout = time.Minute
-	// parallel is how many workloads are patched at a time.
+	// parallel is the number of workloads that are patched concurrently.
 	parallel = 5
-	// maxNamed is how many workloads or errors are named.
+	// maxNamed is the maximum number of workloads or errors in a message.
 	maxNamed = 5
 )
 
-// againAfter are the pauses before workloads are patched once more that the webhook left as they were: the replica that was asked may
-// not have known of the node yet.
+// againAfter are the delays before workloads are patched again that the webhook left unchanged. The replica that served
+// the request might not have known the node yet.
 var againAfter = []time.Duration{5 * time.Second, 30 * time.Second}
 
 // Options are the settings of the controller.
 type Options struct {
-	// Namespaces are those of the target cluster to which it is restricted; empty for all.
+	// Namespaces are the namespaces of the target cluster to which it is restricted; empty for all.
 	Namespaces []string
 }
 
-// Reconciler has the webhook look again.
+// Reconciler triggers the webhook.
 type Reconciler struct {
-	// Nodes has the Nodes; only their number matters.
+	// Nodes caches the Nodes. Only their number matters.
 	Nodes cache.Cache
 	// Reader reads the target cluster without a cache.
 	Reader client.Reader
 	// Client writes to the target cluster.
 	Client client.Client
-	// Metrics count patches; nil for none.
+	// Metrics may be nil.
 	Metrics *metrics.Counter
 	Clock   clock.PassiveClock
 	Options Options
 
-	// settled is what the workloads are known to fit, several nodes or not; nil at the start. There is one worker.
+	// settled is whether the workloads are known to fit several nodes (true) or one node (false); nil at startup. There is
+	// only one worker, so no lock is needed.
 	settled *bool
-	// attempted is what they did not fit although they were patched, attempts how often, and again when to try once more.
+	// attempted is the last value that workloads did not fit even after a patch. attempts counts the patches, and again is
+	// the time of the next one.
 	attempted bool
 	attempts  int
 	again     time.Time
 }
 
-// concerns reports whether the workloads of a namespace are patched.
-func (r *Reconciler) concerns(namespace string) bool {
+// inScope reports whether the workloads of a namespace are patched.
+func (r *Reconciler) inScope(namespace string) bool {
 	return len(r.Options.Namespaces) == 0 || slices.Contains(r.Options.Namespaces, namespace)
 }
 
-// Reconcile patches the workloads that do not fit the number of nodes, if it has crossed the threshold. The error names some of those
-// that could not be patched.
+// Reconcile patches the workloads that do not fit the number of nodes after it crossed the threshold. The error names
+// some of the workloads that could not be patched.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Nodes.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -114,13 +116,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if len(unchanged) > 0 {
 		log.FromContext(ctx).Info("The high-availability webhook does not change workloads whose topology spread constraint does not match "+
-			"the number of nodes; does its configuration select them?", "workloads", len(unchanged), "for example", unchanged[:min(len(unchanged), maxNamed)])
+			"the number of nodes; does its configuration select them?",
+			"workloads", len(unchanged), "for example", unchanged[:min(len(unchanged), maxNamed)])
 	}
 	r.settled, r.attempts = ptr.To(several), 0
 	return reconcile.Result{}, nil
 }
 
-// patchAll patches workloads. It returns those that still do not fit afterwards, and an error for each one that could not be patched.
+// patchAll patches workloads. It returns those that still do not fit, and an error for each workload that could not be
+// patched.
 func (r *Reconciler) patchAll(ctx context.Context, workloads []workload, several bool) (unchanged []string, failures []error) {
 	var (
 		mu    sync.Mutex
@@ -130,7 +134,7 @@ func (r *Reconciler) patchAll(ctx context.Context, workloads []workload, several
 	for _, one := range workloads {
 		group.Go(func() error {
 			name := kindOf(one.object) + " " + client.ObjectKeyFromObject(one.object).String()
-			// The object becomes what the API server answers.
+			// The response of the API server replaces the object.
 			err := within(ctx, func(ctx context.Context) error {
 				return r.Client.Patch(ctx, one.object, client.RawPatch(types.MergePatchType, []byte("{}")))
 			})
@@ -152,7 +156,7 @@ func (r *Reconciler) patchAll(ctx context.Context, workloads []workload, several
 	return unchanged, failures
 }
 
-// within does something with a time limit.
+// within calls a function with a time limit.
 func within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

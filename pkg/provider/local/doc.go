@@ -1,3 +1,3 @@
-// Package local has what the parts of the extension provider-local have in common: its names, and where it keeps what. Each kind of extension
-// resource has a package of its own below it. See docs/provider-local.md.
+// Package local contains common definitions of the parts of the extension provider-local, such as names and settings.
+// Each kind of extension resource has a package below it. See docs/provider-local.md.
 package local

@@ -11,22 +11,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Settings are those of the program that are not about extensions in general.
+// Settings are the settings that are specific to this extension.
 type Settings struct {
 	Machines Machines
-	// DNSZones are the domains that are served, without a dot at the end, and DNSConfigMap has their zone files.
+	// DNSZones are the served domains, without a trailing dot. DNSConfigMap contains their zone files.
 	DNSZones     []string
 	DNSConfigMap client.ObjectKey
-	// BackupDirectory has the buckets; empty if there are none. BackupHostPath is where nodes have it.
+	// BackupDirectory contains the buckets. It is empty if there are none. BackupHostPath is its path on nodes.
 	BackupDirectory, BackupHostPath string
 
 	environment []string
 	configMap   string
 }
 
-// AddFlags adds the flags that set them.
+// AddFlags adds the flags for the settings.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&s.Machines.Simulated, "simulate-machines", false, "make Nodes that KWOK simulates in place of machines, on a control plane without kubelets")
+	flags.BoolVar(&s.Machines.Simulated, "simulate-machines", false,
+		"create Nodes that KWOK simulates instead of machines, on a control plane without kubelets")
 	flags.StringArrayVar(&s.environment, "machine-env", nil, "environment variable NAME=VALUE of all machines; can be repeated")
 	flags.StringSliceVar(&s.DNSZones, "dns-zones", []string{"local.gardener.cloud"}, "domains whose records are served")
 	flags.StringVar(&s.configMap, "dns-configmap", "kube-system/"+Name+"-zones", "namespace and name of the ConfigMap with the zone files")
@@ -34,13 +35,13 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.BackupHostPath, "backup-host-path", "", "path of this directory on the nodes of the seed")
 }
 
-// Complete checks the flags, and computes what they set.
+// Complete validates the flags and computes the settings.
 func (s *Settings) Complete() error {
 	var errs []error
 	for _, one := range s.environment {
 		name, value, found := strings.Cut(one, "=")
 		if !found || len(validation.IsEnvVarName(name)) > 0 {
-			errs = append(errs, fmt.Errorf("--machine-env %q has to be NAME=VALUE", one))
+			errs = append(errs, fmt.Errorf("--machine-env %q must be NAME=VALUE", one))
 			continue
 		}
 		s.Machines.Environment = append(s.Machines.Environment, corev1.EnvVar{Name: name, Value: value})
@@ -53,7 +54,7 @@ func (s *Settings) Complete() error {
 	}
 	namespace, name, found := strings.Cut(s.configMap, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		errs = append(errs, fmt.Errorf("--dns-configmap %q has to be <namespace>/<name>", s.configMap))
+		errs = append(errs, fmt.Errorf("--dns-configmap %q must be <namespace>/<name>", s.configMap))
 	}
 	s.DNSConfigMap = client.ObjectKey{Namespace: namespace, Name: name}
 	return errors.Join(errs...)

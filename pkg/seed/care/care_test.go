@@ -94,7 +94,8 @@ func succeeded(ago time.Duration) *corev1beta1.LastOperation {
 	return &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
 }
 
-// TestTooEarly: another explanation of a failure waits, and does not put off that the failure shows as one.
+// TestTooEarly checks that another message for the same failure is delayed, and that the delay does not postpone the change to
+// False.
 func TestTooEarly(t *testing.T) {
 	before := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now.Add(-time.Second))}
 	next := corev1beta1.Condition{Status: corev1beta1.ConditionProgressing, LastUpdateTime: metav1.NewTime(now)}
@@ -104,7 +105,7 @@ func TestTooEarly(t *testing.T) {
 		changes time.Time
 		want    time.Duration
 	}{
-		"another explanation":                 {next, time.Time{}, explainEvery - time.Second},
+		"another explanation":                 {next, time.Time{}, messageEvery - time.Second},
 		"another explanation, soon a failure": {next, now.Add(2 * time.Second), 2 * time.Second},
 		"another status":                      {failed, time.Time{}, 0},
 		"nothing":                             {before, now.Add(2 * time.Second), 0},
@@ -115,7 +116,7 @@ func TestTooEarly(t *testing.T) {
 	}
 }
 
-// TestOwnPods: Pods of what the seed itself runs are left alone.
+// TestOwnPods checks that Pods of the seed itself are not deleted.
 func TestOwnPods(t *testing.T) {
 	for namespace, want := range map[string]bool{"kube-system": false, "shoot--dev--one": true} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}}

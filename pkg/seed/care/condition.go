@@ -1,5 +1,6 @@
-// Package care keeps the conditions of a Seed that say how its system components are, and deletes Pods of the seed that ended and are not
-// cleaned up. The conditions are computed from those of ManagedResources, which are watched: nothing is polled.
+// Package care maintains the conditions of a Seed about the health of its system components, and deletes terminated
+// Pods of the seed that were not cleaned up. The conditions are computed from those of the watched ManagedResources.
+// Nothing is polled.
 package care
 
 import (
@@ -15,17 +16,18 @@ const (
 	reasonEmergencyStop = "EmergencyStopShootReconciliations"
 )
 
-// observation is what the conditions are computed from.
+// observation is the input of the conditions.
 type observation struct {
 	seed *corev1beta1.Seed
-	// components are the ManagedResources that count.
+	// components are the ManagedResources of the system components.
 	components []resourcesv1alpha1.ManagedResource
-	// threshold is how long a failed check shows as Progressing; 0 for not at all.
+	// threshold is how long a failed check is reported as Progressing; 0 to report it immediately.
 	threshold time.Duration
 	now       time.Time
 }
 
-// systemComponents returns the condition SeedSystemComponentsHealthy, and when it changes without an event; zero for never.
+// systemComponents returns the condition SeedSystemComponentsHealthy, and when it changes without an event; zero for
+// never.
 func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 	before := corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
 	if len(o.components) == 0 {
@@ -41,13 +43,15 @@ func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 			Message: "all system components of the seed are applied, healthy and rolled out",
 		}, o.now), time.Time{}
 	}
-	condition := corev1beta1.Condition{Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes}
+	condition := corev1beta1.Condition{
+		Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes,
+	}
 	status, next := o.statusOfFailure(before, condition.Reason)
 	condition.Status = status
 	return corev1beta1.KeepTimes(before, condition, o.now), next
 }
 
-// statusOfFailure returns Progressing while a failure is younger than the threshold, and when that ends.
+// statusOfFailure returns Progressing while a failure is younger than the threshold, and when this time ends.
 func (o observation) statusOfFailure(before *corev1beta1.Condition, reason string) (corev1beta1.ConditionStatus, time.Time) {
 	if o.threshold <= 0 || before == nil {
 		return corev1beta1.ConditionFalse, time.Time{}
@@ -74,14 +78,15 @@ func (o observation) statusOfFailure(before *corev1beta1.Condition, reason strin
 	return corev1beta1.ConditionFalse, time.Time{}
 }
 
-// emergencyStop returns the condition EmergencyStopShootReconciliations while the Seed asks for the stop, nil otherwise.
+// emergencyStop returns the condition EmergencyStopShootReconciliations if the Seed requests the stop, nil otherwise.
 func (o observation) emergencyStop(annotated bool) *corev1beta1.Condition {
 	if !annotated {
 		return nil
 	}
-	condition := corev1beta1.KeepTimes(corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedEmergencyStopShootReconciliations), corev1beta1.Condition{
+	before := corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedEmergencyStopShootReconciliations)
+	condition := corev1beta1.KeepTimes(before, corev1beta1.Condition{
 		Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: reasonEmergencyStop,
-		Message: "the Seed is annotated: no Shoot on it is reconciled",
+		Message: "the Seed is annotated with an emergency stop: its Shoots are not reconciled",
 	}, o.now)
 	return &condition
 }

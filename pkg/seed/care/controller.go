@@ -29,18 +29,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// explainEvery is how often the explanation of a condition is written at most while its status stays.
-const explainEvery = 10 * time.Second
+// messageEvery is the minimum interval between writes of a condition's message while its status is unchanged.
+const messageEvery = 10 * time.Second
 
-// Options are those of the controllers.
+// Options configure the controllers.
 type Options struct {
 	SeedName string
-	// Thresholds by type of condition.
+	// Thresholds by condition type.
 	Thresholds []gardenletv1alpha1.ConditionThreshold
 	Clock      clock.PassiveClock
 }
 
-// Namespaces are those whose ManagedResources count.
+// Namespaces returns the namespaces whose ManagedResources count as system components.
 func Namespaces() []string {
 	return []string{constants.GardenNamespace, constants.IstioSystemNamespace}
 }
@@ -52,16 +52,19 @@ type conditions struct {
 	options Options
 }
 
-// AddToManager adds the controllers. The cache is one of the seed cluster: it has the ManagedResources of [Namespaces] and, reduced by
-// [stalepods.Reduce], all Pods.
+// AddToManager adds the controllers. The cache of the seed cluster must contain the ManagedResources of [Namespaces]
+// and, reduced by [stalepods.Reduce], all Pods.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache, options Options) error {
 	c := &conditions{garden: garden.GetClient(), seed: seed, options: options}
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: options.SeedName}}
-	built, err := controller.New("seed-care", mgr, controller.Options{Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation})
+	built, err := controller.New("seed-care", mgr, controller.Options{
+		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+	})
 	if err != nil {
 		return fmt.Errorf("add the controller of the Seed's conditions: %w", err)
 	}
-	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged(options.SeedName))); err != nil {
+	enqueue := &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}
+	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Seed{}, enqueue, seedChanged(options.SeedName))); err != nil {
 		return fmt.Errorf("watch the Seed: %w", err)
 	}
 	toSeed := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *resourcesv1alpha1.ManagedResource) []reconcile.Request {
@@ -73,8 +76,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache,
 	return addStalePods(mgr, seed, options.Clock)
 }
 
-// seedChanged lets the creation of the Seed pass, and changes of its last operation to Succeeded, of what asks for the emergency stop, and
-// of the condition itself.
+// seedChanged passes the creation of the Seed, and updates that complete its last operation, change the emergency stop
+// annotation or change its conditions.
 func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 	succeeded := func(seed *corev1beta1.Seed) bool {
 		return seed.Status.LastOperation != nil && seed.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded
@@ -82,20 +85,22 @@ func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 	return predicate.TypedFuncs[*corev1beta1.Seed]{
 		CreateFunc: func(e event.TypedCreateEvent[*corev1beta1.Seed]) bool { return e.Object.Name == name },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
-			return e.ObjectNew.Name == name && (!succeeded(e.ObjectOld) && succeeded(e.ObjectNew) || stopped(e.ObjectOld) != stopped(e.ObjectNew) ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.Status.Conditions, e.ObjectNew.Status.Conditions))
+			before, after := e.ObjectOld, e.ObjectNew
+			return after.Name == name && (!succeeded(before) && succeeded(after) || stopped(before) != stopped(after) ||
+				!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
 	}
 }
 
-// componentChanged lets pass what may change whether a ManagedResource is ready.
+// componentChanged drops updates that cannot change the readiness of a ManagedResource.
 func componentChanged() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
-	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
+	changed := func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
 		before, after := e.ObjectOld, e.ObjectNew
 		return before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 			counts(before) != counts(after) || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-	}}
+	}
+	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{UpdateFunc: changed}
 }
 
 // counts reports whether a ManagedResource is one of the seed's system components.
@@ -103,7 +108,7 @@ func counts(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Spec.Class != nil && *mr.Spec.Class != ""
 }
 
-// stopped reports whether a Seed asks for the emergency stop.
+// stopped reports whether a Seed requests the emergency stop.
 func stopped(seed *corev1beta1.Seed) bool {
 	asked, err := strconv.ParseBool(seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations])
 	return err == nil && asked
@@ -121,7 +126,8 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := c.seed.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("list the ManagedResources in namespace %s: %w", namespace, err)
 		}
-		o.components = append(o.components, slices.DeleteFunc(list.Items, func(mr resourcesv1alpha1.ManagedResource) bool { return !counts(&mr) })...)
+		other := func(mr resourcesv1alpha1.ManagedResource) bool { return !counts(&mr) }
+		o.components = append(o.components, slices.DeleteFunc(list.Items, other)...)
 	}
 	slices.SortFunc(o.components, func(a, b resourcesv1alpha1.ManagedResource) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -137,7 +143,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		wanted = corev1beta1.RemoveCondition(wanted, corev1beta1.SeedEmergencyStopShootReconciliations)
 	}
 	if !equality.Semantic.DeepEqual(wanted, seed.Status.Conditions) {
-		// Each writer of conditions sends its own ones: they are merged by type.
+		// Conditions are merged by type, so that each writer sends only its own ones.
 		before := client.StrategicMergeFrom(seed.DeepCopy())
 		seed.Status.Conditions = wanted
 		if err := c.garden.Status().Patch(ctx, &seed, before); err != nil {
@@ -147,13 +153,14 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 	return requeue.At(next, o.now), nil
 }
 
-// tooEarly returns after how long a condition is looked at again whose explanation alone has changed: while components come up it
-// changes with each of them. Its status may change before, at a time; zero for never. 0 if the condition is written now.
+// tooEarly returns how long to delay a write of a condition whose message alone has changed, because the message
+// changes often while components start. changes is when the status changes without an event; zero for never. It returns
+// 0 if the condition must be written now.
 func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, changes, now time.Time) time.Duration {
 	if before == nil || before.Status != next.Status || before.LastUpdateTime.Equal(&next.LastUpdateTime) {
 		return 0
 	}
-	later := max(before.LastUpdateTime.Add(explainEvery).Sub(now), 0)
+	later := max(before.LastUpdateTime.Add(messageEvery).Sub(now), 0)
 	if !changes.IsZero() {
 		later = min(later, max(changes.Sub(now), 0))
 	}

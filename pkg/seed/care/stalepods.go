@@ -20,8 +20,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
 )
 
-// stalePods deletes Pods that ended, those of control planes of Shoots among them. It is one of the exceptions to the rule that all that gardenlet
-// changes in a seed travels in ManagedResources: a Pod is not part of a manifest.
+// stalePods deletes terminated Pods, including those of Shoot control planes. It is one of the exceptions to the rule
+// that gardenlet changes a seed only through ManagedResources: a Pod is not part of a manifest.
 type stalePods struct {
 	writer client.Writer
 	reader client.Reader
@@ -30,7 +30,9 @@ type stalePods struct {
 
 func addStalePods(mgr manager.Manager, seed cache.Cache, now clock.PassiveClock) error {
 	s := &stalePods{writer: mgr.GetClient(), reader: seed, clock: now}
-	built, err := controller.New("seed-care-pods", mgr, controller.Options{Reconciler: s, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation})
+	built, err := controller.New("seed-care-pods", mgr, controller.Options{
+		Reconciler: s, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
+	})
 	if err != nil {
 		return fmt.Errorf("add the controller of stale Pods: %w", err)
 	}
@@ -45,7 +47,7 @@ func addStalePods(mgr manager.Manager, seed cache.Cache, now clock.PassiveClock)
 	return nil
 }
 
-// mayBeStale leaves out the namespace of what the seed itself runs.
+// mayBeStale excludes the namespace kube-system.
 func mayBeStale(pod *corev1.Pod) bool {
 	return pod.Namespace != metav1.NamespaceSystem && stalepods.MayBeStale(pod)
 }

@@ -19,7 +19,7 @@ import (
 
 const kindMutating = "MutatingWebhookConfiguration"
 
-// webhookFields are those of a webhook that may be changed, and what decides about that.
+// webhookFields are the fields of a webhook that remediation may change, and the fields on which the decision depends.
 type webhookFields struct {
 	name                string
 	policy              **admissionregistrationv1.FailurePolicyType
@@ -47,21 +47,25 @@ func fieldsOf(object client.Object) (kind string, all []webhookFields) {
 	return kind, all
 }
 
-// configurationOf returns what the decisions read of a configuration of webhooks.
+// configurationOf returns the fields of a webhook configuration on which decisions depend.
 func configurationOf(object client.Object) Configuration {
 	kind, all := fieldsOf(object)
 	configuration := Configuration{Kind: kind, Name: object.GetName(), Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
 	for _, each := range all {
 		configuration.Webhooks = append(configuration.Webhooks, Webhook{
-			Name: each.name, FailurePolicy: *each.policy, TimeoutSeconds: *each.timeout, NamespaceSelector: *each.namespaces, ObjectSelector: *each.objects, Rules: each.rules,
+			Name: each.name, FailurePolicy: *each.policy, TimeoutSeconds: *each.timeout,
+			NamespaceSelector: *each.namespaces, ObjectSelector: *each.objects, Rules: each.rules,
 		})
 	}
 	return configuration
 }
 
-// remediate changes configurations of webhooks that do harm. Each one is changed once in a period at most, so that a user's controller that changes it
-// back and gardenlet do not write against each other without end. It returns after how long one has to be looked at again; 0 for not at all.
-func (c *connection) remediate(ctx context.Context, cluster *Cluster, period time.Duration, now time.Time) (again time.Duration, err error) {
+// remediate corrects problematic webhook configurations. Each one is changed at most once per period, so that gardenlet
+// and a user's controller that reverts the change do not overwrite each other endlessly. It returns the time until the
+// next change is allowed, or 0.
+func (c *connection) remediate(
+	ctx context.Context, cluster *Cluster, period time.Duration, now time.Time,
+) (again time.Duration, err error) {
 	var errs []error
 	for _, configuration := range cluster.Webhooks {
 		if _, changes := configuration.remediated(); len(changes) == 0 {
@@ -79,7 +83,7 @@ func (c *connection) remediate(ctx context.Context, cluster *Cluster, period tim
 	return again, errors.Join(errs...)
 }
 
-// change changes a configuration of webhooks, if it is still the one that is cached.
+// change changes a webhook configuration if it is still the cached one.
 func (c *connection) change(ctx context.Context, kind, name string) error {
 	object := client.Object(&admissionregistrationv1.ValidatingWebhookConfiguration{})
 	if kind == kindMutating {
@@ -95,18 +99,22 @@ func (c *connection) change(ctx context.Context, kind, name string) error {
 	}
 	_, all := fieldsOf(object)
 	for i, webhook := range wanted.Webhooks {
-		*all[i].policy, *all[i].timeout, *all[i].namespaces, *all[i].objects = webhook.FailurePolicy, webhook.TimeoutSeconds, webhook.NamespaceSelector, webhook.ObjectSelector
+		*all[i].policy, *all[i].timeout = webhook.FailurePolicy, webhook.TimeoutSeconds
+		*all[i].namespaces, *all[i].objects = webhook.NamespaceSelector, webhook.ObjectSelector
 	}
 	object.SetAnnotations(wanted.Annotations)
-	log.FromContext(ctx).Info("change a configuration of webhooks that may keep the cluster from working", "configuration", wanted.String(), "changes", strings.Join(changes, "; "))
-	err := c.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager))
+	log.FromContext(ctx).Info("change a webhook configuration that may prevent the cluster from working",
+		"configuration", wanted.String(), "changes", strings.Join(changes, "; "))
+	err := c.client.Patch(
+		ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager),
+	)
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // if it has changed since, the watch shows that
+		return nil // the watch reports later changes
 	}
 	return fmt.Errorf("change %s: %w", wanted, err)
 }
 
-// deletePods deletes the Pods of the cluster that are stale. It returns after how long one has to be looked at again; 0 for not at all.
+// deletePods deletes stale Pods of the cluster. It returns the time until the next Pod becomes stale, or 0.
 func (c *connection) deletePods(ctx context.Context, now time.Time) (again time.Duration, err error) {
 	var pods corev1.PodList
 	if err := c.cached.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {

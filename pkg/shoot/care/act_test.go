@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// connected is a connection to a cluster with some objects, all of which have been read.
+// connected returns a connection to a cluster with some objects, whose caches are synced.
 func connected(objects ...client.Object) *connection {
 	cluster := fake.NewClientBuilder().WithScheme(clusterScheme).WithRESTMapper(clusterMapper).WithObjects(objects...).Build()
 	c := &connection{cached: cluster, client: cluster, remediated: map[string]time.Time{}}
@@ -31,7 +31,7 @@ func mutating(name string, policy admissionregistrationv1.FailurePolicyType) *ad
 	}}
 }
 
-// TestRemediate: what does harm is changed, the rest is not; and not more than once in a period.
+// TestRemediate checks that only harmful webhooks are changed, and at most once per period.
 func TestRemediate(t *testing.T) {
 	const period = time.Minute
 	c := connected(mutating("bad", admissionregistrationv1.Fail), mutating("good", admissionregistrationv1.Ignore))
@@ -58,22 +58,22 @@ func TestRemediate(t *testing.T) {
 	}
 	bad, again := look(now)
 	if *bad.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail || *bad.Webhooks[1].FailurePolicy != admissionregistrationv1.Ignore || again != 0 ||
-		!strings.HasSuffix(bad.Annotations[constants.AnnotationGardenerWarning], "\n- webhook nodes.example.org: failurePolicy became Ignore") {
-		t.Errorf("%+v, again after %s", bad, again)
+		!strings.HasSuffix(bad.Annotations[constants.AnnotationGardenerWarning], "\n- webhook nodes.example.org: set failurePolicy to Ignore") {
+		t.Errorf("%+v, next check after %s", bad, again)
 	}
 	bad.Webhooks[1].FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 	if err := c.client.Update(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
 	if bad, again := look(now.Add(time.Second)); *bad.Webhooks[1].FailurePolicy != admissionregistrationv1.Fail || again != period-time.Second {
-		t.Errorf("changed again at once, or again after %s", again)
+		t.Errorf("changed again immediately, or next check after %s", again)
 	}
 	if bad, again := look(now.Add(period)); *bad.Webhooks[1].FailurePolicy != admissionregistrationv1.Ignore || again != 0 {
-		t.Errorf("not changed after the period, or again after %s", again)
+		t.Errorf("not changed after the period, or next check after %s", again)
 	}
 }
 
-// TestDeletePods: Pods that are stale are deleted, and one that terminates is looked at again when it has taken too long.
+// TestDeletePods checks that stale Pods are deleted, and that a terminating Pod is checked again when it has taken too long.
 func TestDeletePods(t *testing.T) {
 	pod := func(name, reason string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, UID: "1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}}
@@ -83,7 +83,7 @@ func TestDeletePods(t *testing.T) {
 	c := connected(pod("evicted", "Evicted"), pod("failed", "Error"), terminating)
 	again, err := c.deletePods(t.Context(), now)
 	if err != nil || again != 4*time.Minute {
-		t.Errorf("again after %s, %v", again, err)
+		t.Errorf("next check after %s, %v", again, err)
 	}
 	for name, want := range map[string]bool{"evicted": false, "failed": true, "terminating": true} {
 		err := c.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: name}, &corev1.Pod{})
@@ -93,7 +93,7 @@ func TestDeletePods(t *testing.T) {
 	}
 }
 
-// TestNotRead: what has not been read is not known.
+// TestNotRead checks that nothing is known about a cluster before the caches are synced.
 func TestNotRead(t *testing.T) {
 	c := connected()
 	c.synced.Store(false)

@@ -27,10 +27,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
 )
 
-// changesBuffer is how many changes in the clusters of Shoots may wait for their handling. What does not fit is seen when the Shoot is looked at again.
+// changesBuffer is how many changes in shoot clusters can be pending. A dropped change is read when the Shoot is checked again.
 const changesBuffer = 1024
 
-// clusterScheme has the kinds that are read from the clusters of Shoots.
+// clusterScheme contains the kinds that are read from shoot clusters.
 var clusterScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -39,7 +39,7 @@ var clusterScheme = func() *runtime.Scheme {
 	return scheme
 }()
 
-// clusterMapper knows these kinds, and their lists, without asking the API servers.
+// clusterMapper maps these kinds and their lists without discovery.
 var clusterMapper = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, suffix := range []string{"", "List"} {
@@ -51,18 +51,18 @@ var clusterMapper = func() meta.RESTMapper {
 	return mapper
 }()
 
-// Access is how the cluster of a Shoot is reached.
+// Access describes how to access a shoot cluster.
 type Access struct {
-	// Revision changes if the cluster has to be reached in another way.
+	// Revision changes if new connections are needed.
 	Revision string
-	// Config returns a configuration with new credentials, which are used until RenewAfter.
+	// Config returns a configuration with new credentials. They are replaced after RenewAfter.
 	Config     func() (*rest.Config, error)
 	RenewAfter time.Duration
 }
 
-// clusters watches the clusters of the Shoots whose API servers run.
+// clusters watches the clusters of Shoots whose API servers run.
 type clusters struct {
-	// changes has the Shoots in whose clusters something has changed.
+	// changes receives the Shoots in whose clusters objects have changed.
 	changes chan event.GenericEvent
 
 	mu    sync.Mutex
@@ -74,22 +74,22 @@ func newClusters() *clusters {
 	return &clusters{changes: make(chan event.GenericEvent, changesBuffer), open: map[types.NamespacedName]*connection{}}
 }
 
-// connection is the watch of one cluster.
+// connection is the connection to a shoot cluster, with its watches.
 type connection struct {
-	// revision changes with the cluster and with how it is reached, and renew is when its credentials are old.
+	// revision identifies the cluster and its access. renew is when the credentials must be replaced.
 	revision string
 	renew    time.Time
-	// cached reads what is watched, and client writes.
+	// cached reads the watched objects. client writes.
 	cached client.Reader
 	client client.Client
 	stop   context.CancelFunc
-	// synced is set once all has been read.
+	// synced is set once all caches are synced.
 	synced atomic.Bool
-	// remediated is when configurations of webhooks were changed last, by kind and name. Only one pass at a time works on a Shoot.
+	// remediated is when webhook configurations were last changed, by kind and name. Reconciles of the same Shoot do not run concurrently.
 	remediated map[string]time.Time
 }
 
-// Start ends all watches with the process.
+// Start waits for the end of the process and then stops all watches.
 func (c *clusters) Start(ctx context.Context) error {
 	<-ctx.Done()
 	c.mu.Lock()
@@ -102,7 +102,7 @@ func (c *clusters) Start(ctx context.Context) error {
 	return nil
 }
 
-// close ends the watch of a cluster, if there is one.
+// close stops the watches of a cluster, if there are any.
 func (c *clusters) close(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,15 +112,15 @@ func (c *clusters) close(name types.NamespacedName) {
 	}
 }
 
-// present returns the watch of a cluster; nil if the cluster is not watched.
+// present returns the connection to a cluster, or nil if it is not watched.
 func (c *clusters) present(name types.NamespacedName) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[name]
 }
 
-// of returns the watch of a cluster. It begins one if the cluster is not watched, if it is reached in another way, or if the credentials of the present one
-// are old: API servers refuse requests with a certificate that has expired on connections that exist, too. Requests are sent in the background only.
+// of returns the connection to a cluster. It replaces the connection if the access has changed or the credentials are
+// old, because API servers reject expired certificates even on existing connections. It does not block on requests.
 func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (*connection, error) {
 	name := client.ObjectKeyFromObject(shoot)
 	revision := fmt.Sprintf("%s %s %t", shoot.UID, access.Revision, shoot.DeletionTimestamp != nil)
@@ -149,7 +149,7 @@ func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (
 	return made, nil
 }
 
-// connect begins to watch a cluster. Of its Pods those of the system are watched, and all once the Shoot is being deleted.
+// connect starts watches of a cluster. It watches Pods in kube-system, or in all namespaces once the Shoot is being deleted.
 func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPods bool) (*connection, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -164,8 +164,11 @@ func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPo
 		return nil, err
 	}
 	watched, err := cache.New(config, cache.Options{
-		HTTPClient: transport, Scheme: clusterScheme, Mapper: clusterMapper, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: pods, &apiextensionsv1.CustomResourceDefinition{}: {Transform: reduceDefinition}},
+		HTTPClient: transport, Scheme: clusterScheme, Mapper: clusterMapper, DefaultTransform: cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: pods, &apiextensionsv1.CustomResourceDefinition{}: {Transform: reduceDefinition},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -186,7 +189,7 @@ func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPo
 			return nil, err
 		}
 	}
-	go func() { _ = watched.Start(running) }() // its reflectors log what goes wrong
+	go func() { _ = watched.Start(running) }() // the reflectors log errors
 	go func() {
 		if watched.WaitForCacheSync(running) {
 			made.synced.Store(true)
@@ -196,15 +199,17 @@ func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPo
 	return made, nil
 }
 
-// changed has a Shoot looked at.
+// changed triggers a reconcile of a Shoot.
 func (c *clusters) changed(name types.NamespacedName) {
 	select {
-	case c.changes <- event.GenericEvent{Object: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}:
-	default: // it is looked at again soon
+	case c.changes <- event.GenericEvent{Object: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name.Namespace, Name: name.Name,
+	}}}:
+	default: // the Shoot is checked again periodically
 	}
 }
 
-// handler has the Shoot looked at for changes that matter after all has been read.
+// handler triggers a reconcile of the Shoot for relevant changes after the initial list.
 func (c *clusters) handler(name types.NamespacedName) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
@@ -233,7 +238,8 @@ func (c *clusters) handler(name types.NamespacedName) toolscache.ResourceEventHa
 	}
 }
 
-// matters reports whether an object may change what is found or done: any configuration of webhooks, and of the rest what is found.
+// matters reports whether an object may change the constraints or trigger an action: any webhook configuration, stale
+// Pods, and definitions whose objects must be converted.
 func matters(object any) bool {
 	switch object := object.(type) {
 	case *corev1.Pod:
@@ -244,13 +250,15 @@ func matters(object any) bool {
 	return true
 }
 
-// reduceDefinition keeps what [isConverted] reads.
+// reduceDefinition removes all fields that [isConverted] does not read.
 func reduceDefinition(object any) (any, error) {
 	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
 		return object, nil
 	}
-	reduced := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition.Name, UID: definition.UID, ResourceVersion: definition.ResourceVersion}}
+	reduced := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: definition.Name, UID: definition.UID, ResourceVersion: definition.ResourceVersion},
+	}
 	reduced.Status.StoredVersions = definition.Status.StoredVersions
 	if conversion := definition.Spec.Conversion; conversion != nil {
 		reduced.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: conversion.Strategy}
@@ -258,13 +266,13 @@ func reduceDefinition(object any) (any, error) {
 	return reduced, nil
 }
 
-// isConverted reports whether a webhook has to convert stored objects of a definition.
+// isConverted reports whether a webhook must convert stored objects of a definition.
 func isConverted(definition *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := definition.Spec.Conversion
 	return conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter && len(definition.Status.StoredVersions) > 1
 }
 
-// read returns what the cluster has; nil if that is not known yet.
+// read returns the relevant objects of the cluster, or nil until the caches are synced.
 func (c *connection) read(ctx context.Context) (*Cluster, error) {
 	if !c.synced.Load() {
 		return nil, nil // not known yet
@@ -274,7 +282,7 @@ func (c *connection) read(ctx context.Context) (*Cluster, error) {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	for _, list := range []client.ObjectList{&validating, &mutating, &definitions} {
 		if err := c.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("read what the cluster has: %w", err)
+			return nil, fmt.Errorf("read objects of the cluster: %w", err)
 		}
 	}
 	cluster := &Cluster{}

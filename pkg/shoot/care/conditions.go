@@ -29,14 +29,14 @@ const (
 	messageHibernated    = "Shoot cluster has been hibernated."
 	messageNotReconciled = "the components have not been deployed yet"
 	messageNotServing    = "Shoot control plane is not running at the moment."
-	// prefixEtcd is that of the names of ManagedResources with an Etcd.
+	// prefixEtcd is the prefix of the names of ManagedResources with an Etcd.
 	prefixEtcd = "etcd-"
-	// explainEvery is how often the message of a condition is written at most while its status and reason stay: while components come up it changes
-	// with each of them.
+	// explainEvery limits how often the message of a condition is written while its status and reason remain the same,
+	// because the message changes with each component that becomes ready.
 	explainEvery = 10 * time.Second
 )
 
-// Conditions returns all conditions, and when they change without an event; zero for never.
+// Conditions returns all conditions, and when they change without an event. A zero time means never.
 func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	conditions := slices.Clone(o.Shoot.Status.Conditions)
 	var next time.Time
@@ -53,7 +53,9 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 		contributed, outdated := o.contributed(each.kind)
 		found, changes = found.with(contributed...), requeue.Earlier(changes, outdated)
 		if o.Hibernated {
-			found, changes = finding{status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated}, time.Time{}
+			found, changes = finding{
+				status: corev1beta1.ConditionTrue, reason: corev1beta1.ReasonConditionNotChecked, message: messageHibernated,
+			}, time.Time{}
 		}
 		condition, until := o.condition(each.kind, found)
 		conditions = corev1beta1.SetCondition(conditions, condition)
@@ -62,19 +64,25 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	return conditions, next
 }
 
-// finding is what a check found.
+// finding is the result of a check.
 type finding struct {
 	status          corev1beta1.ConditionStatus
 	reason, message string
 	codes           []corev1beta1.ErrorCode
 }
 
-// severity orders findings: the worst one decides.
+// severity orders findings. The worst one determines the condition.
 func (f finding) severity() int {
-	return slices.Index([]corev1beta1.ConditionStatus{corev1beta1.ConditionTrue, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse}, f.status)
+	return slices.Index(
+		[]corev1beta1.ConditionStatus{
+			corev1beta1.ConditionTrue, corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse,
+		},
+		f.status,
+	)
 }
 
-// with adds further findings: status and reason are those of the worst one, the first one if several are, messages and codes those of all that are as bad.
+// with combines findings. Status and reason are those of the first of the worst findings. Messages and codes are those of
+// all findings with that status.
 func (f finding) with(others ...finding) finding {
 	worst := f
 	for _, other := range others {
@@ -94,17 +102,21 @@ func (f finding) with(others ...finding) finding {
 	return worst
 }
 
-// server says whether the API server answers.
+// server checks whether the API server answers.
 func (o Observation) server() (finding, time.Time) {
 	switch {
 	case !o.Asked:
 		return finding{status: corev1beta1.ConditionFalse, reason: reasonServerDown, message: messageNotServing}, time.Time{}
 	case o.Error != nil:
-		return finding{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: "the API server does not answer well to /healthz: " + readiness.Limited(o.Error.Error())}, time.Time{}
+		message := "the request to the /healthz endpoint of the API server failed: " + readiness.Limited(o.Error.Error())
+		return finding{status: corev1beta1.ConditionFalse, reason: reasonHealthzFailed, message: message}, time.Time{}
 	}
-	return finding{status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code."}, time.Time{}
+	return finding{
+		status: corev1beta1.ConditionTrue, reason: reasonHealthz, message: "API server /healthz endpoint responded with success status code.",
+	}, time.Time{}
 }
 
+// controlPlane checks whether all required components exist, and whether the components of the control plane are healthy.
 func (o Observation) controlPlane() (finding, time.Time) {
 	components := o.countFor(corev1beta1.ShootControlPlaneHealthy)
 	var missing []string
@@ -118,29 +130,37 @@ func (o Observation) controlPlane() (finding, time.Time) {
 		if slices.ContainsFunc(missing, func(name string) bool { return strings.HasPrefix(name, prefixEtcd) }) {
 			reason = reasonEtcdMissing
 		}
-		return finding{status: corev1beta1.ConditionFalse, reason: reason, message: "missing components: " + strings.Join(missing, ", ")}, time.Time{}
+		message := "missing components: " + strings.Join(missing, ", ")
+		return finding{status: corev1beta1.ConditionFalse, reason: reason, message: message}, time.Time{}
 	}
 	return o.all(components, reasonControlPlane, "All control plane components are healthy.")
 }
 
-// observability says how the components are that observe the control plane. Without any the condition holds, as in Gardener.
+// observability checks the health of the components that monitor the control plane. Without such components the condition
+// is True, as in Gardener.
 func (o Observation) observability() (finding, time.Time) {
-	return o.all(o.countFor(corev1beta1.ShootObservabilityComponentsHealthy), reasonObservability, "All observability components are healthy.")
+	components := o.countFor(corev1beta1.ShootObservabilityComponentsHealthy)
+	return o.all(components, reasonObservability, "All observability components are healthy.")
 }
 
-// system says how the cluster's own components are. That is not known while the API server does not run: their conditions are as old as that.
+// system checks the health of the components in the shoot cluster. It is unknown while the API server does not run,
+// because their conditions are outdated.
 func (o Observation) system() (finding, time.Time) {
 	components := o.countFor(corev1beta1.ShootSystemComponentsHealthy)
 	switch {
 	case !o.Asked:
-		return finding{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionCheckError, message: messageNotServing}, time.Time{}
+		return finding{
+			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionCheckError, message: messageNotServing,
+		}, time.Time{}
 	case len(components) == 0:
-		return finding{status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled}, time.Time{}
+		return finding{
+			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled,
+		}, time.Time{}
 	}
 	return o.all(components, reasonSystem, "All system components are healthy.")
 }
 
-// all says whether all ManagedResources are applied, healthy and rolled out, and when that changes without an event.
+// all checks whether all ManagedResources are applied, healthy and rolled out. It also returns when the result changes without an event.
 func (o Observation) all(components []resourcesv1alpha1.ManagedResource, reason, message string) (finding, time.Time) {
 	found, next := readiness.Rollout{Within: o.Limits.Rollout, Now: o.Now}.CheckAll(components)
 	if found == nil {
@@ -149,19 +169,21 @@ func (o Observation) all(components []resourcesv1alpha1.ManagedResource, reason,
 	return finding{status: corev1beta1.ConditionFalse, reason: found.Reason, message: found.Message, codes: found.Codes}, next
 }
 
-// condition returns a condition with its times, and when it changes without an event. A failure shows as Progressing for its threshold, and as long as
-// the Shoot is created or deleted, or an operation is under way without errors.
+// condition returns a condition with its timestamps, and when it changes without an event. A failure is reported as
+// Progressing until its threshold has passed, while the Shoot is being created or deleted, and while an operation runs
+// without errors.
 func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (corev1beta1.Condition, time.Time) {
 	before := corev1beta1.FindCondition(o.Shoot.Status.Conditions, kind)
 	status, next := found.status, time.Time{}
 	if status == corev1beta1.ConditionFalse {
 		status, next = o.failing(before, kind, found.reason)
 	}
-	if status == corev1beta1.ConditionFalse && o.pardoned() {
+	if status == corev1beta1.ConditionFalse && o.failuresExpected() {
 		status = corev1beta1.ConditionProgressing
 	}
 	found.status = status
-	if before != nil && before.Status == status && before.Reason == found.reason && (before.Message != found.message || !slices.Equal(before.Codes, found.codes)) {
+	same := before != nil && before.Status == status && before.Reason == found.reason
+	if same && (before.Message != found.message || !slices.Equal(before.Codes, found.codes)) {
 		if at := before.LastUpdateTime.Add(explainEvery); o.Now.Before(at) {
 			return *before, requeue.Earlier(next, at)
 		}
@@ -169,13 +191,18 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (c
 	return o.timed(before, kind, found), next
 }
 
-// timed returns a condition with its times. before is nil if the condition is new.
+// timed returns a condition with its timestamps. before is nil if the condition is new.
 func (o Observation) timed(before *corev1beta1.Condition, kind corev1beta1.ConditionType, found finding) corev1beta1.Condition {
-	return corev1beta1.KeepTimes(before, corev1beta1.Condition{Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes}, o.Now)
+	condition := corev1beta1.Condition{
+		Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes,
+	}
+	return corev1beta1.KeepTimes(before, condition, o.Now)
 }
 
-// failing returns Progressing while a failure is younger than the threshold, and when that ends.
-func (o Observation) failing(before *corev1beta1.Condition, kind corev1beta1.ConditionType, reason string) (corev1beta1.ConditionStatus, time.Time) {
+// failing returns Progressing and the end of the threshold while a failure is recent, otherwise False.
+func (o Observation) failing(
+	before *corev1beta1.Condition, kind corev1beta1.ConditionType, reason string,
+) (corev1beta1.ConditionStatus, time.Time) {
 	threshold := o.Limits.Thresholds[kind]
 	if threshold <= 0 || before == nil {
 		return corev1beta1.ConditionFalse, time.Time{}
@@ -198,8 +225,8 @@ func (o Observation) failing(before *corev1beta1.Condition, kind corev1beta1.Con
 	return corev1beta1.ConditionFalse, time.Time{}
 }
 
-// pardoned reports whether failures are expected.
-func (o Observation) pardoned() bool {
+// failuresExpected reports whether failures are expected because of the current operation.
+func (o Observation) failuresExpected() bool {
 	last := ptr.Deref(o.Shoot.Status.LastOperation, corev1beta1.LastOperation{})
 	switch last.Type {
 	case "":

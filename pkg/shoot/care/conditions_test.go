@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// component returns a ManagedResource; those with a class are of the control plane.
+// component returns a ManagedResource. It belongs to the control plane if it has a class.
 func component(name, class string, healthy resourcesv1alpha1.ConditionStatus, change ...func(*resourcesv1alpha1.ManagedResource)) resourcesv1alpha1.ManagedResource {
 	mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--one", Name: name, Generation: 2, Labels: map[string]string{}}}
 	if class != "" {
@@ -33,7 +33,7 @@ func component(name, class string, healthy resourcesv1alpha1.ConditionStatus, ch
 	return mr
 }
 
-// healthy is a Shoot that works.
+// healthy returns the observation of a healthy Shoot, with changes.
 func healthy(change ...func(*Observation)) Observation {
 	o := Observation{
 		Shoot:      &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded", LastUpdateTime: metav1.NewTime(now.Add(-time.Hour))}}},
@@ -55,7 +55,8 @@ func labelled(kind corev1beta1.ConditionType) func(*resourcesv1alpha1.ManagedRes
 	return func(mr *resourcesv1alpha1.ManagedResource) { mr.Labels[constants.LabelConditionType] = string(kind) }
 }
 
-// Each test says what differs from a healthy Shoot: the API server (0), the control plane (1), observability (2) and system components (3).
+// TestConditions lists the differences to a healthy Shoot: the API server (0), the control plane (1), observability (2) and
+// system components (3).
 func TestConditions(t *testing.T) {
 	sick := func(o *Observation) { o.Components[0] = component("kube-apiserver", "seed", "False") }
 	last := func(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState) func(*Observation) {
@@ -105,7 +106,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestThreshold: a failure shows as Progressing for a time, and its times move with its content only.
+// TestThreshold checks that a failure is reported as Progressing for some time, and that the times of a condition change only
+// with its content.
 func TestThreshold(t *testing.T) {
 	fail := func(o *Observation) {
 		o.Error, o.Limits.Thresholds = errors.New("no"), map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: time.Minute}
@@ -118,7 +120,7 @@ func TestThreshold(t *testing.T) {
 	}
 	o.Shoot.Status.Conditions, o.Now = first, now.Add(30*time.Second)
 	if again, _ := o.Conditions(); !again[0].LastUpdateTime.Equal(&first[0].LastUpdateTime) {
-		t.Errorf("the time of an unchanged condition moved: %+v", again[0])
+		t.Errorf("the time of an unchanged condition changed: %+v", again[0])
 	}
 	o.Now = now.Add(time.Minute)
 	late, _ := o.Conditions()
@@ -131,7 +133,8 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestExplanation: while components come up the message changes with each of them. It is written every ten seconds, and the status at once.
+// TestExplanation checks that a changed message is written at most every ten seconds, because it changes with every component
+// that starts. A changed status is written immediately.
 func TestExplanation(t *testing.T) {
 	o := healthy(also(component("x", "seed", "False")))
 	o.Shoot.Status.Conditions, _ = o.Conditions()
@@ -151,7 +154,7 @@ func TestExplanation(t *testing.T) {
 	}
 }
 
-// TestRollout: a roll-out may take its time.
+// TestRollout checks that a rollout may take some time.
 func TestRollout(t *testing.T) {
 	rolling := component("x", "", "True", func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Status.Conditions[2] = resourcesv1alpha1.Condition{Type: resourcesv1alpha1.ResourcesProgressing, Status: "True", Reason: "DaemonSetProgressing", LastTransitionTime: metav1.NewTime(now)}
@@ -172,7 +175,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// reports adds what an extension that gave a sign of life some time ago says about system components; never if the time is negative.
+// reports adds the report of an extension about system components. ago is the age of the extension's heartbeat. If it is
+// negative, there was no heartbeat.
 func reports(kind string, status corev1beta1.ConditionStatus, ago time.Duration) func(*Observation) {
 	return func(o *Observation) {
 		contribution := Contribution{Kind: kind, Name: "one", Type: "local", Condition: corev1beta1.Condition{
@@ -185,7 +189,7 @@ func reports(kind string, status corev1beta1.ConditionStatus, ago time.Duration)
 	}
 }
 
-// TestContributions: what extensions report counts while they live; the worst report decides.
+// TestContributions checks that reports of extensions count as long as they send heartbeats, and that the worst report decides.
 func TestContributions(t *testing.T) {
 	quota := []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded}
 	in := now.Add
@@ -200,8 +204,8 @@ func TestContributions(t *testing.T) {
 		"progressing":   {[]func(*Observation){reports("Worker", "Progressing", 0)}, "Progressing WorkerHealthCheck", "Worker one of type local: Worker says", quota, in(5 * time.Minute)},
 		"unhealthy":     {[]func(*Observation){reports("Worker", "False", 0)}, "False WorkerUnhealthyReport", "Worker one of type local: Worker says", quota, in(5 * time.Minute)},
 		"not checked":   {[]func(*Observation){reports("Worker", "Unknown", 0)}, "False WorkerUnhealthyReport", "Worker one of type local: Worker says", quota, in(5 * time.Minute)},
-		"silent":        {[]func(*Observation){reports("Worker", "True", 5*time.Minute)}, "Unknown WorkerOutdatedHealthCheckReport", "Worker one: what the extension of type local reports is outdated: it has not renewed its heartbeat since 2026-11-23T11:55:00Z", nil, time.Time{}},
-		"never living":  {[]func(*Observation){reports("Worker", "False", -1)}, "Unknown WorkerOutdatedHealthCheckReport", "Worker one: what the extension of type local reports is outdated: it has never renewed its heartbeat", nil, time.Time{}},
+		"silent":        {[]func(*Observation){reports("Worker", "True", 5*time.Minute)}, "Unknown WorkerOutdatedHealthCheckReport", "Worker one: the report of the extension of type local is outdated: the extension has not renewed its heartbeat since 2026-11-23T11:55:00Z", nil, time.Time{}},
+		"never living":  {[]func(*Observation){reports("Worker", "False", -1)}, "Unknown WorkerOutdatedHealthCheckReport", "Worker one: the report of the extension of type local is outdated: the extension has never renewed its heartbeat", nil, time.Time{}},
 		"any age":       {[]func(*Observation){reports("Worker", "True", time.Hour), func(o *Observation) { o.Limits.Stale = 0 }}, "True SystemComponentsRunning", "All system components are healthy.", nil, time.Time{}},
 		"worst of two":  {[]func(*Observation){reports("Network", "Progressing", 0), reports("Worker", "False", 0)}, "False WorkerUnhealthyReport", "Worker one of type local: Worker says", quota, in(5 * time.Minute)},
 		"two":           {[]func(*Observation){reports("Network", "False", 0), reports("Worker", "False", 0)}, "False NetworkUnhealthyReport", "Network one of type local: Network says; Worker one of type local: Worker says", quota, in(5 * time.Minute)},

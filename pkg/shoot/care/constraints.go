@@ -27,38 +27,45 @@ const (
 )
 
 const (
-	// authorityMargin is how long a certificate authority has to be valid yet.
+	// authorityMargin is the minimum remaining validity of certificate authorities.
 	authorityMargin = 365 * 24 * time.Hour
-	// maxNamed is how many objects a message names.
+	// maxNamed limits the number of objects that a message names.
 	maxNamed = 10
 )
 
-// Cluster is what a shoot's own cluster has that disturbs hibernation or maintenance.
+// Cluster contains the objects of a shoot cluster that may interfere with hibernation or maintenance.
 type Cluster struct {
-	// Webhooks are the configurations of webhooks, in the order of kinds and names.
+	// Webhooks are the webhook configurations, sorted by kind and name.
 	Webhooks []Configuration
-	// Converted are the names of the CustomResourceDefinitions whose stored objects a webhook has to convert.
+	// Converted are the names of the CustomResourceDefinitions whose stored objects a webhook must convert.
 	Converted []string
 }
 
-// Constraints returns all constraints, and when they change without an event; zero for never. HibernationPossible and
-// MaintenancePreconditionsSatisfied are always present; the others only while they do not hold. Constraints of other writers are kept.
+// Constraints returns all constraints, and when they change without an event. A zero time means never.
+// HibernationPossible and MaintenancePreconditionsSatisfied are always present, the others only while they are False.
+// Constraints of other controllers are retained.
 func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 	constraints := slices.Clone(o.Shoot.Status.Constraints)
 	if webhooks, known := o.webhooks(); known {
-		for _, kind := range []corev1beta1.ConditionType{corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied} {
+		for _, kind := range []corev1beta1.ConditionType{
+			corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied,
+		} {
 			constraints = corev1beta1.SetCondition(constraints, o.timed(corev1beta1.FindCondition(constraints, kind), kind, webhooks))
 		}
 	}
 	authorities, next := o.expiring()
 	constraints = o.whileFalse(constraints, corev1beta1.ShootCACertificateValiditiesAcceptable, authorities, o.Authorities != nil)
-	constraints = o.whileFalse(constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil)
+	constraints = o.whileFalse(
+		constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil,
+	)
 	constraints = o.whileFalse(constraints, corev1beta1.ShootHasIgnoredManagedResources, o.ignored(), true)
 	return constraints, next
 }
 
-// whileFalse puts a constraint into a list while it does not hold, and leaves it out otherwise. One that is not known stays as it is.
-func (o Observation) whileFalse(constraints []corev1beta1.Condition, kind corev1beta1.ConditionType, found *finding, known bool) []corev1beta1.Condition {
+// whileFalse sets a constraint if there is a finding, and removes it otherwise. If the result is not known, the list remains unchanged.
+func (o Observation) whileFalse(
+	constraints []corev1beta1.Condition, kind corev1beta1.ConditionType, found *finding, known bool,
+) []corev1beta1.Condition {
 	switch {
 	case !known:
 		return constraints
@@ -68,8 +75,9 @@ func (o Observation) whileFalse(constraints []corev1beta1.Condition, kind corev1
 	return corev1beta1.SetCondition(constraints, o.timed(corev1beta1.FindCondition(constraints, kind), kind, *found))
 }
 
-// webhooks says whether webhooks of the cluster may keep it from starting again, or nodes from joining it. It is not known while the API server is
-// expected to answer and its webhooks have not been read; what was known before stays then.
+// webhooks checks whether webhooks of the cluster may prevent it from waking up, or nodes from joining. The result is not
+// known while the API server should answer but its webhooks have not been read. Existing constraints then remain
+// unchanged.
 func (o Observation) webhooks() (finding, bool) {
 	switch {
 	case o.Hibernated:
@@ -78,7 +86,8 @@ func (o Observation) webhooks() (finding, bool) {
 		return finding{status: corev1beta1.ConditionFalse, reason: reasonConstraintNotChecked, message: messageNotServing}, true
 	case o.Cluster == nil:
 		return finding{
-			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: "the webhooks of the cluster have not been read yet",
+			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized,
+			message: "the webhooks of the cluster have not been read yet",
 		}, corev1beta1.FindCondition(o.Shoot.Status.Constraints, corev1beta1.ShootHibernationPossible) == nil
 	}
 	var problems, remediated []string
@@ -94,18 +103,19 @@ func (o Observation) webhooks() (finding, bool) {
 	case len(problems) > 0:
 		return finding{
 			status: corev1beta1.ConditionFalse, reason: reasonWebhooks, codes: codes,
-			message: "these webhooks may keep the cluster from waking up, or nodes from joining it: " + named(problems),
+			message: "these webhooks may prevent the cluster from waking up or nodes from joining: " + named(problems),
 		}, true
 	case len(remediated) > 0:
 		return finding{
 			status: corev1beta1.ConditionFalse, reason: reasonRemediated, codes: codes,
-			message: "gardenlet has changed these configurations of webhooks, and their annotation " + constants.AnnotationGardenerWarning + " says how; correct them, and remove the annotation: " + named(remediated),
+			message: "gardenlet has changed these webhook configurations, as described in their annotation " + constants.AnnotationGardenerWarning +
+				"; correct them and remove the annotation: " + named(remediated),
 		}, true
 	}
 	return finding{status: corev1beta1.ConditionTrue, reason: reasonNoWebhooks, message: "All webhooks are properly configured."}, true
 }
 
-// expiring says which certificate authorities expire within a year, and returns when the next one does.
+// expiring returns a finding for certificate authorities that expire within a year, and when the next one does.
 func (o Observation) expiring() (*finding, time.Time) {
 	if o.Hibernated {
 		return nil, time.Time{}
@@ -129,18 +139,20 @@ func (o Observation) expiring() (*finding, time.Time) {
 	}, next
 }
 
-// conversion says which definitions have stored objects that a webhook has to convert: if it does not answer, they cannot be read.
+// conversion returns a finding for definitions with stored objects that a webhook must convert. If the webhook does not
+// answer, they cannot be read.
 func (o Observation) conversion() *finding {
 	if o.Hibernated || o.Cluster == nil || len(o.Cluster.Converted) == 0 {
 		return nil
 	}
 	return &finding{
 		status: corev1beta1.ConditionFalse, reason: reasonConversion,
-		message: "these CustomResourceDefinitions have several stored versions and a webhook for conversion, without which their objects cannot be read or deleted: " + named(o.Cluster.Converted),
+		message: "these CustomResourceDefinitions have several stored versions and a conversion webhook, " +
+			"without which their objects cannot be read or deleted: " + named(o.Cluster.Converted),
 	}
 }
 
-// ignored says which ManagedResources are annotated to be ignored.
+// ignored returns a finding for ManagedResources that are annotated to be ignored.
 func (o Observation) ignored() *finding {
 	var names []string
 	for i := range o.Components {
@@ -153,11 +165,12 @@ func (o Observation) ignored() *finding {
 	}
 	return &finding{
 		status: corev1beta1.ConditionFalse, reason: reasonIgnored,
-		message: "these ManagedResources are annotated with " + resourcesv1alpha1.AnnotationIgnore + ", so that nothing is applied: " + named(names),
+		message: "these ManagedResources are annotated with " + resourcesv1alpha1.AnnotationIgnore +
+			", so their objects are not applied: " + named(names),
 	}
 }
 
-// named joins texts, as many as a message has.
+// named joins texts, up to the limit for messages.
 func named(texts []string) string {
 	shown := make([]string, 0, maxNamed+1)
 	for _, text := range texts[:min(len(texts), maxNamed)] {

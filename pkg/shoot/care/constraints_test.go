@@ -90,7 +90,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestConstraintSaysWhich: a constraint names the webhook and why, with a code; not more than ten.
+// TestConstraintSaysWhich checks that a constraint names the webhooks and the reasons, with a code, for at most ten webhooks.
 func TestConstraintSaysWhich(t *testing.T) {
 	constraints, _ := healthy(configured("Fail")).Constraints()
 	const want = "ValidatingWebhookConfiguration policies, webhook pods.example.org: it is called for pods, with failurePolicy Fail and timeoutSeconds 10"

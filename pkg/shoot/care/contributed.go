@@ -9,17 +9,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// Contribution is what an extension reports about one of its objects, for the condition of the Shoot of the same type.
+// Contribution is a condition that an extension reports for one of its objects. It is part of the Shoot's condition of the same type.
 type Contribution struct {
 	// Kind, such as Worker, and Name of the object, and the Type of the extension.
 	Kind, Name, Type string
 	Condition        corev1beta1.Condition
-	// Heartbeat is when the extension last gave a sign of life; zero if it never did.
+	// Heartbeat is when the extension last renewed its heartbeat, or zero.
 	Heartbeat time.Time
 }
 
-// contributed returns the findings of extensions on a condition, and when one of them becomes outdated; zero for never. Rules and reasons are
-// Gardener's: what an extension says counts while the extension lives.
+// contributed returns the findings of extensions for a condition, and when the next one becomes outdated, or zero for
+// never. Rules and reasons are Gardener's: reports are valid while the extension renews its heartbeat.
 func (o Observation) contributed(kind corev1beta1.ConditionType) (findings []finding, next time.Time) {
 	for _, each := range o.Contributions {
 		if each.Condition.Type != kind {
@@ -40,7 +40,8 @@ func (o Observation) contributed(kind corev1beta1.ConditionType) (findings []fin
 	return findings, next
 }
 
-// outdated is the finding of an extension that is silent. The message has the time of the last sign of life and not its age, so that it stays.
+// outdated returns the finding for an extension without a recent heartbeat. The message contains the time of the last
+// heartbeat instead of its age, so that it does not change.
 func (c Contribution) outdated() finding {
 	since := "has never renewed its heartbeat"
 	if !c.Heartbeat.IsZero() {
@@ -48,20 +49,21 @@ func (c Contribution) outdated() finding {
 	}
 	return finding{
 		status: corev1beta1.ConditionUnknown, reason: c.Kind + "OutdatedHealthCheckReport",
-		message: fmt.Sprintf("%s %s: what the extension of type %s reports is outdated: it %s", c.Kind, c.Name, c.Type, since),
+		message: fmt.Sprintf("%s %s: the report of the extension of type %s is outdated: the extension %s", c.Kind, c.Name, c.Type, since),
 	}
 }
 
-// finding returns what a report says that is not True.
+// finding returns the finding of a report that is not True.
 func (c Contribution) finding() (finding, bool) {
 	found := finding{
-		status: c.Condition.Status, message: fmt.Sprintf("%s %s of type %s: %s", c.Kind, c.Name, c.Type, readiness.Limited(c.Condition.Message)), codes: c.Condition.Codes,
+		status: c.Condition.Status, codes: c.Condition.Codes,
+		message: fmt.Sprintf("%s %s of type %s: %s", c.Kind, c.Name, c.Type, readiness.Limited(c.Condition.Message)),
 	}
 	switch c.Condition.Status {
 	case corev1beta1.ConditionProgressing:
 		found.reason = c.Kind + c.Condition.Reason
 	case corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown:
-		// What an extension cannot check is a failure, too.
+		// An extension that cannot check its objects is also a failure.
 		found.status, found.reason = corev1beta1.ConditionFalse, c.Kind+"UnhealthyReport"
 	default:
 		return finding{}, false

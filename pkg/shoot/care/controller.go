@@ -34,32 +34,32 @@ import (
 
 const (
 	fieldManager = "gardenlet"
-	// defaultPeriod is how often API servers are asked, and defaultWorkers how many Shoots are looked at at a time, if the configuration does not say.
+	// defaultPeriod is the default period of health checks of API servers. defaultWorkers is the default number of concurrent reconciles.
 	defaultPeriod  = time.Minute
 	defaultWorkers = 20
-	// leastTimeout is the least time that one look may take. It is the period if that is longer.
+	// leastTimeout is the minimum timeout of a reconcile. A longer period is used instead.
 	leastTimeout = 30 * time.Second
-	// leastRetry is how soon a look that failed is repeated first.
+	// leastRetry is the first delay of retries.
 	leastRetry = 50 * time.Millisecond
 )
 
-// Options are those of the controller.
+// Options are the options of the controller.
 type Options struct {
 	SeedName string
-	// Namespace of gardenlet in the seed, which has the ManagedResources with the namespaces of control planes.
+	// Namespace of gardenlet in the seed. It contains the ManagedResources with the namespaces of control planes.
 	Namespace string
-	// Required are the names of the ManagedResources that a control plane has to have, and Server the one of the API server.
+	// Required are the names of the ManagedResources that a control plane must have. Server is the one of the API server.
 	Required []string
 	Server   string
-	// Objects are those of extensions in the seed.
+	// Objects reads the objects of extensions in the seed.
 	Objects *extensionobjects.Objects
 	Config  *gardenletv1alpha1.ShootCareController
 	Clock   clock.PassiveClock
-	// Healthz asks the API server of a Shoot for its health. It does not ask one that is not expected to answer.
+	// Healthz requests the health of a Shoot's API server. asked is false if the API server is not expected to answer.
 	Healthz func(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error)
-	// Access returns how the cluster of a Shoot is reached; nil if its credentials do not exist.
+	// Access returns the access to a shoot cluster, or nil if its credentials do not exist.
 	Access func(ctx context.Context, shoot *corev1beta1.Shoot) (*Access, error)
-	// Authorities returns until when the certificate authorities of a control plane are valid, by the names of their Secrets.
+	// Authorities returns the expiry times of a control plane's certificate authorities, by the names of their Secrets.
 	Authorities func(ctx context.Context, namespace string) (map[string]time.Time, error)
 }
 
@@ -72,14 +72,14 @@ type care struct {
 	options    Options
 
 	mu sync.Mutex
-	// written are the Shoots as the garden's API server answered to the last write. A cache may not show it yet.
+	// written are the Shoots as the API server of the garden returned them after the last write. The cache may be older.
 	written map[types.NamespacedName]*corev1beta1.Shoot
-	// owners are the Shoots by the namespaces of their control planes.
+	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 }
 
-// AddToManager adds the controller. The caches are that of the garden, which has the Shoots of the Seed, and the one with all ManagedResources of the
-// seed.
+// AddToManager adds the controller. The garden's cache contains the Shoots of the Seed. The cache of contains all
+// ManagedResources of the seed.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, emitted flow.IndexedReader, options Options) error {
 	c := &care{
 		extensions: &extensions{objects: options.Objects, garden: garden.GetCache(), seedName: options.SeedName},
@@ -87,16 +87,17 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, e
 		written: map[types.NamespacedName]*corev1beta1.Shoot{}, owners: map[string]types.NamespacedName{},
 	}
 	if err := mgr.Add(c.clusters); err != nil {
-		return fmt.Errorf("add what the conditions of Shoots are read from: %w", err)
+		return fmt.Errorf("add the watches of shoot clusters: %w", err)
 	}
 	workers := defaultWorkers
 	if options.Config != nil {
 		workers = ptr.Deref(options.Config.ConcurrentSyncs, workers)
 	}
 	built, err := controller.New("shoot-care", mgr, controller.Options{
-		// Whatever fails, API servers are asked at their period.
+		// Failures do not delay health checks beyond their period.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastRetry, c.period()),
-		Reconciler:  c, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+		Reconciler:  c, MaxConcurrentReconciles: workers,
+		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller of the conditions of Shoots: %w", err)
@@ -104,13 +105,13 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, e
 	return c.watch(mgr, garden, of, built)
 }
 
-// watch adds the watches: all that is read is watched, but for the health of API servers.
+// watch adds watches of everything that conditions depend on, except the health of API servers.
 func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, built controller.Controller) error {
-	byControlPlane := handler.EnqueueRequestsFromMapFunc(c.byControlPlane)
+	byControlPlane, toAll := handler.EnqueueRequestsFromMapFunc(c.byControlPlane), handler.EnqueueRequestsFromMapFunc(c.all)
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, operationChanged()),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, byControlPlane, componentChanged()),
-		source.Kind[client.Object](c.extensions.objects.Cache, &coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(c.all), revived(c.limits().Stale)),
+		source.Kind[client.Object](c.extensions.objects.Cache, &coordinationv1.Lease{}, toAll, revived(c.limits().Stale)),
 		source.Channel(c.clusters.changes, &handler.EnqueueRequestForObject{}),
 	} {
 		if err := built.Watch(watched); err != nil {
@@ -125,7 +126,7 @@ func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache
 	return nil
 }
 
-// byControlPlane leads from what belongs to a control plane to its Shoot. One that has not been looked at is soon.
+// byControlPlane maps an object of a control plane to its Shoot, if the Shoot has been reconciled before.
 func (c *care) byControlPlane(_ context.Context, object client.Object) []reconcile.Request {
 	name := extensionobjects.ControlPlaneOf(object)
 	if name == c.options.Namespace {
@@ -139,7 +140,7 @@ func (c *care) byControlPlane(_ context.Context, object client.Object) []reconci
 	return nil
 }
 
-// all leads to all Shoots that have been looked at.
+// all maps any object to all Shoots that have been reconciled before.
 func (c *care) all(context.Context, client.Object) []reconcile.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *care) all(context.Context, client.Object) []reconcile.Request {
 	return requests
 }
 
-// limits returns the times of the configuration.
+// limits returns the configured limits.
 func (c *care) limits() Limits {
 	limits := Limits{Thresholds: map[corev1beta1.ConditionType]time.Duration{}}
 	config := c.options.Config
@@ -169,7 +170,7 @@ func (c *care) limits() Limits {
 	return limits
 }
 
-// period is how often a Shoot is looked at though nothing was seen to change.
+// period returns how often a Shoot is checked without a change.
 func (c *care) period() time.Duration {
 	if c.options.Config != nil && c.options.Config.SyncPeriod != nil {
 		return c.options.Config.SyncPeriod.Duration
@@ -177,7 +178,8 @@ func (c *care) period() time.Duration {
 	return defaultPeriod
 }
 
-// Reconcile looks at a Shoot, writes its conditions and constraints if they have changed, and acts on what disturbs its cluster.
+// Reconcile writes the conditions and constraints of a Shoot if they have changed, deletes stale Pods in its cluster and
+// remediates its webhooks.
 func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(c.period(), leastTimeout))
 	defer cancel()
@@ -191,7 +193,7 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	shoot = c.newest(shoot)
 	if ptr.Deref(shoot.Status.SeedName, "") != c.options.SeedName || shoot.Status.TechnicalID == "" {
 		c.forget(request.NamespacedName)
-		return reconcile.Result{}, nil // the flow writes both, and the watch shows that
+		return reconcile.Result{}, nil // the watch reports when the flow has set both
 	}
 	observation, connection, err := c.observe(ctx, shoot)
 	if err != nil {
@@ -216,7 +218,8 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// act changes what disturbs the cluster, if it is known and its API server answers. It returns after how long to look again; 0 for not at all.
+// act deletes stale Pods and remediates webhooks, if the cluster is known and its API server answers. It returns the time
+// until the next action, or 0.
 func (c *care) act(ctx context.Context, observation Observation, connection *connection) (time.Duration, error) {
 	if connection == nil || observation.Cluster == nil || !observation.answers() {
 		return 0, nil
@@ -232,7 +235,7 @@ func (c *care) act(ctx context.Context, observation Observation, connection *con
 	return again, errors.Join(err, failed)
 }
 
-// write writes conditions and constraints, if they have changed. Each writer of conditions sends its own ones: they are merged by type.
+// write writes conditions and constraints if they have changed. It only sends the changed ones. The API server merges them by type.
 func (c *care) write(ctx context.Context, shoot *corev1beta1.Shoot, conditions, constraints []corev1beta1.Condition) error {
 	if equality.Semantic.DeepEqual(conditions, shoot.Status.Conditions) && equality.Semantic.DeepEqual(constraints, shoot.Status.Constraints) {
 		return nil
@@ -248,7 +251,7 @@ func (c *care) write(ctx context.Context, shoot *corev1beta1.Shoot, conditions, 
 	return nil
 }
 
-// newest returns the Shoot that was written last if it is newer than one from a cache.
+// newest returns the Shoot that was last written if it is newer than the cached one.
 func (c *care) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
 	name := client.ObjectKeyFromObject(cached)
 	c.mu.Lock()
@@ -265,14 +268,14 @@ func (c *care) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
 	return written.DeepCopy()
 }
 
-// remember notes whose control plane is in a namespace.
+// remember records which Shoot a control plane belongs to.
 func (c *care) remember(shoot *corev1beta1.Shoot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners[shoot.Status.TechnicalID] = client.ObjectKeyFromObject(shoot)
 }
 
-// forget frees what is kept of a Shoot that is gone, or whose control plane is on another Seed.
+// forget stops the watches of a Shoot that was deleted or has left the Seed, and removes it from memory.
 func (c *care) forget(name types.NamespacedName) {
 	c.clusters.close(name)
 	c.mu.Lock()

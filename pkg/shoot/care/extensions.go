@@ -18,15 +18,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 )
 
-// extensions reads what extensions report.
+// extensions reads the reports of extensions.
 type extensions struct {
 	objects *extensionobjects.Objects
-	// garden has the ControllerInstallations of the Seed, and the ControllerRegistrations.
+	// garden reads the ControllerInstallations of the Seed and the ControllerRegistrations.
 	garden   client.Reader
 	seedName string
 }
 
-// reported lets changes of what extensions report pass.
+// reported passes changes of the conditions of extension objects.
 func reported() predicate.Predicate {
 	conditions := func(object client.Object) []corev1beta1.Condition {
 		if extension, ok := object.(extensionsv1alpha1.Object); ok {
@@ -43,7 +43,7 @@ func reported() predicate.Predicate {
 	}
 }
 
-// revived lets the first sign of life of an extension pass, and the first one after it was silent for too long. When it falls silent is a matter of time.
+// revived passes a renewal of a heartbeat that was missing or outdated. Outdated heartbeats are detected by time.
 func revived(stale time.Duration) predicate.Predicate {
 	renewed := func(object client.Object) time.Time {
 		if lease, ok := object.(*coordinationv1.Lease); ok && lease.Spec.RenewTime != nil {
@@ -58,7 +58,7 @@ func revived(stale time.Duration) predicate.Predicate {
 	}
 }
 
-// contributions returns what extensions report about a control plane, in the order of kinds and names.
+// contributions returns the reports of extensions for a control plane, sorted by kind and name.
 func (e *extensions) contributions(ctx context.Context, shoot *corev1beta1.Shoot) ([]Contribution, error) {
 	var all []Contribution
 	for _, kind := range extensionobjects.Contributing() {
@@ -87,7 +87,7 @@ func (e *extensions) contributions(ctx context.Context, shoot *corev1beta1.Shoot
 	return all, nil
 }
 
-// namespaces returns the namespaces of the extensions in the seed, by kind and type, such as Worker/local.
+// namespaces returns the namespaces of extensions in the seed, by kind and type, such as Worker/local.
 func (e *extensions) namespaces(ctx context.Context) (map[string]string, error) {
 	var installations corev1beta1.ControllerInstallationList
 	if err := e.garden.List(ctx, &installations, client.UnsafeDisableDeepCopy); err != nil {
@@ -111,7 +111,7 @@ func (e *extensions) namespaces(ctx context.Context) (map[string]string, error) 
 	return namespaces, nil
 }
 
-// heartbeat returns when the extension in a namespace last gave a sign of life; zero if it never did.
+// heartbeat returns when the extension in a namespace last renewed its heartbeat, or zero.
 func (e *extensions) heartbeat(ctx context.Context, namespace string) (time.Time, error) {
 	if namespace == "" {
 		return time.Time{}, nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// TestRevived: a renewal in time does not make care look at Shoots; one after a silence does.
+// TestRevived checks that a renewal in time does not trigger care for Shoots, and that a renewal after an interruption does.
 func TestRevived(t *testing.T) {
 	lease := func(renewed time.Time) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(renewed))}}
@@ -22,7 +22,7 @@ func TestRevived(t *testing.T) {
 		}
 	}
 	if revived(0).Update(event.UpdateEvent{ObjectOld: lease(now), ObjectNew: lease(now.Add(time.Hour))}) {
-		t.Error("without a limit, a renewal is a reason to look at Shoots")
+		t.Error("without a limit, a renewal triggers care for Shoots")
 	}
 }
 
@@ -46,6 +46,6 @@ func TestIsConverted(t *testing.T) {
 		}
 	}
 	if isConverted(&apiextensionsv1.CustomResourceDefinition{}) {
-		t.Error("a definition without conversion is converted")
+		t.Error("a definition without conversion counts as converted")
 	}
 }

@@ -1,6 +1,7 @@
-// Package care keeps the conditions and constraints of Shoots: whether the API server answers, how the components of the control plane and of the
-// cluster are, what extensions report, and what in the cluster would disturb hibernation or maintenance. All of it is computed from what is watched,
-// in the seed and in the clusters of Shoots. Only API servers are asked for their health, each at its period.
+// Package care maintains the conditions and constraints of Shoots: the availability of the API server, the health of the
+// components of the control plane and the cluster, the reports of extensions, and objects in the cluster that may
+// interfere with hibernation or maintenance. They are computed from watched objects in the seed and in shoot clusters.
+// Only the health of API servers is polled.
 package care
 
 import (
@@ -12,43 +13,43 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Observation is what the conditions and constraints of a Shoot are computed from.
+// Observation contains the inputs from which the conditions and constraints of a Shoot are computed.
 type Observation struct {
 	Shoot *corev1beta1.Shoot
-	// Hibernated is set if the Shoot hibernates or is to.
+	// Hibernated is set if the Shoot hibernates or should hibernate.
 	Hibernated bool
-	// Components are the ManagedResources of the control plane and of the cluster, those of extensions too, in the order of their names.
+	// Components are the ManagedResources of the control plane and the cluster, including those of extensions, sorted by name.
 	Components []resourcesv1alpha1.ManagedResource
-	// Required are the names of those that a control plane has to have.
+	// Required are the names of the ManagedResources that a control plane must have.
 	Required []string
-	// Contributions are what extensions report.
+	// Contributions are the reports of extensions.
 	Contributions []Contribution
-	// Asked is set if the API server was asked for its health, with the error, which is nil if it answered well.
+	// Asked is set if the health of the API server was requested. Error is the result, or nil if it is healthy.
 	Asked bool
 	Error error
-	// Cluster is what the cluster has; nil if that is not known.
+	// Cluster contains the relevant objects of the cluster, or is nil if they are not known.
 	Cluster *Cluster
-	// Authorities are until when the certificate authorities of the control plane are valid, by the names of their Secrets.
+	// Authorities are the expiry times of the certificate authorities of the control plane, by the names of their Secrets.
 	Authorities map[string]time.Time
 	Limits      Limits
 	Now         time.Time
 }
 
-// Limits are the times of the configuration.
+// Limits are the configured durations.
 type Limits struct {
-	// Thresholds are how long a failed check shows as Progressing, by type.
+	// Thresholds are how long a failed check is reported as Progressing, by type.
 	Thresholds map[corev1beta1.ConditionType]time.Duration
-	// Rollout is how long a ManagedResource may be rolled out; 0 for no time.
+	// Rollout is how long the rollout of a ManagedResource may take. 0 disables the limit.
 	Rollout time.Duration
-	// Stale is how old the last sign of life of an extension may be for its reports to count; 0 for any age.
+	// Stale is the maximum age of the heartbeat of an extension whose reports are valid. 0 disables the limit.
 	Stale time.Duration
 }
 
 // answers reports whether the API server answers.
 func (o Observation) answers() bool { return o.Asked && o.Error == nil }
 
-// countFor returns the ManagedResources that count for a condition: those with the label of the condition and, without that label, those with a
-// class for the control plane and those without one for the cluster's own components.
+// countFor returns the ManagedResources that contribute to a condition. Their label names the condition. Without the
+// label, those with a class belong to the control plane, and those without a class to the system components.
 func (o Observation) countFor(kind corev1beta1.ConditionType) []resourcesv1alpha1.ManagedResource {
 	return slices.DeleteFunc(slices.Clone(o.Components), func(mr resourcesv1alpha1.ManagedResource) bool {
 		of := corev1beta1.ConditionType(mr.Labels[constants.LabelConditionType])

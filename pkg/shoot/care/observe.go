@@ -16,7 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// operationChanged lets changes of a Shoot pass that its conditions depend on.
+// operationChanged passes changes of a Shoot on which its conditions depend.
 func operationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*corev1beta1.Shoot)
@@ -26,14 +26,14 @@ func operationChanged() predicate.Predicate {
 		}
 		state := func(shoot *corev1beta1.Shoot) string {
 			last, status := ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{}), shoot.Status
-			return fmt.Sprint(last.Type, last.State, status.IsHibernated, shoot.Generation, len(status.LastErrors) > 0, status.TechnicalID, ptr.Deref(status.SeedName, ""),
-				shoot.DeletionTimestamp != nil)
+			return fmt.Sprint(last.Type, last.State, status.IsHibernated, shoot.Generation, len(status.LastErrors) > 0, status.TechnicalID,
+				ptr.Deref(status.SeedName, ""), shoot.DeletionTimestamp != nil)
 		}
 		return state(before) != state(after)
 	}}
 }
 
-// componentChanged lets changes of ManagedResources pass that a condition or constraint may depend on.
+// componentChanged passes changes of ManagedResources on which a condition or constraint may depend.
 func componentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
@@ -44,18 +44,19 @@ func componentChanged() predicate.Predicate {
 		return before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 			before.Annotations[resourcesv1alpha1.AnnotationIgnore] != after.Annotations[resourcesv1alpha1.AnnotationIgnore] ||
-			!equality.Semantic.DeepEqual(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
 	}}
 }
 
-// observe reads what conditions and constraints are computed from, and returns the watch of the cluster, which is nil if the API server does not run. All
-// but the health of the API server comes from caches.
+// observe reads the inputs of conditions and constraints. It also returns the connection to the cluster, or nil if the
+// API server does not run. Everything except the health of the API server comes from caches.
 func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observation, *connection, error) {
 	c.remember(shoot)
 	hibernates := shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 	observation := Observation{
 		Shoot: shoot, Required: c.options.Required, Limits: c.limits(), Now: c.options.Clock.Now(),
-		// A Shoot that hibernates is started to be deleted.
+		// A hibernated Shoot is woken up for its deletion.
 		Hibernated: (shoot.Status.IsHibernated || hibernates) && shoot.DeletionTimestamp == nil,
 	}
 	if err := c.observeComponents(ctx, &observation); err != nil {
@@ -72,7 +73,7 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 	return observation, connection, err
 }
 
-// observeComponents reads the ManagedResources of the control plane, in the order of their names.
+// observeComponents reads the ManagedResources of the control plane, sorted by name.
 func (c *care) observeComponents(ctx context.Context, observation *Observation) error {
 	namespace := observation.Shoot.Status.TechnicalID
 	var list resourcesv1alpha1.ManagedResourceList
@@ -92,7 +93,7 @@ func (c *care) observeComponents(ctx context.Context, observation *Observation) 
 	return nil
 }
 
-// observeCluster asks the API server for its health, if it is to run, and reads what the cluster has.
+// observeCluster requests the health of the API server, if it should run, and reads the relevant objects of the cluster.
 func (c *care) observeCluster(ctx context.Context, observation *Observation) (*connection, error) {
 	shoot := observation.Shoot
 	name := client.ObjectKeyFromObject(shoot)
@@ -112,7 +113,7 @@ func (c *care) observeCluster(ctx context.Context, observation *Observation) (*c
 		if err != nil || access == nil {
 			return nil, err
 		}
-		connection, err = c.clusters.of(shoot, access, observation.Now) //nolint:contextcheck // the watch outlives this look
+		connection, err = c.clusters.of(shoot, access, observation.Now) //nolint:contextcheck // the watch continues after this reconcile
 		if err != nil {
 			return nil, err
 		}

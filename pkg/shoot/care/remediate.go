@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// remediated returns a configuration as it does no harm any more, and what is different; nothing if it may not or need not be changed. The rules are
-// Gardener's.
+// remediated returns a corrected configuration and a description of the changes. There are none if it is not problematic,
+// or if it must not be changed. The rules are Gardener's.
 func (c Configuration) remediated() (Configuration, []string) {
 	if c.ofGardener() || c.Labels[constants.LabelWebhookRemediationExclude] == "true" {
 		return c, nil
@@ -34,14 +34,15 @@ func (c Configuration) remediated() (Configuration, []string) {
 		if c.Annotations == nil {
 			c.Annotations = map[string]string{}
 		}
-		c.Annotations[constants.AnnotationGardenerWarning] = "gardenlet has changed this configuration, as it could keep the cluster from waking up or nodes from joining it:\n- " +
-			strings.Join(changes, "\n- ")
+		c.Annotations[constants.AnnotationGardenerWarning] = "gardenlet has changed this configuration, " +
+			"because it could prevent the cluster from waking up or nodes from joining:\n- " + strings.Join(changes, "\n- ")
 	}
 	return c, changes
 }
 
-// remediated returns a webhook as it does no harm any more, and what is different. A time limit that is too long is shortened. If requests fail without the
-// webhook: it is not called any more for protected resources that labels distinguish, and for others they do not fail.
+// remediated returns a corrected webhook and a description of the changes. A timeout that is too long is reduced. If
+// requests fail without the webhook, it is excluded from protected resources that labels identify. For other protected
+// resources, its failure policy is set to Ignore.
 func (w Webhook) remediated() (Webhook, []string) {
 	var changes []string
 	most := int32(maxTimeout)
@@ -49,7 +50,7 @@ func (w Webhook) remediated() (Webhook, []string) {
 		most = maxTimeoutLeases
 	}
 	if tooLong(w.TimeoutSeconds, most) {
-		changes = append(changes, fmt.Sprintf("%s became timeoutSeconds %d", w.timeout(), most))
+		changes = append(changes, fmt.Sprintf("set timeoutSeconds to %d (previously: %s)", most, w.timeout()))
 		w.TimeoutSeconds = ptr.To(most)
 	}
 	if !w.fails() {
@@ -64,22 +65,22 @@ func (w Webhook) remediated() (Webhook, []string) {
 		switch {
 		case len(each.object) > 0:
 			w.ObjectSelector, changed = without(w.ObjectSelector, each.object)
-			changes = append(changes, "objectSelector got "+changed)
+			changes = append(changes, "added to objectSelector: "+changed)
 		case len(each.namespace) > 0:
 			w.NamespaceSelector, changed = without(w.NamespaceSelector, each.namespace)
-			changes = append(changes, "namespaceSelector got "+changed)
+			changes = append(changes, "added to namespaceSelector: "+changed)
 		default:
 			ignore = true
 		}
 	}
 	if ignore {
 		w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
-		changes = append(changes, "failurePolicy became Ignore")
+		changes = append(changes, "set failurePolicy to Ignore")
 	}
 	return w, changes
 }
 
-// without returns a selector that does not match what has one of some labels, and the requirements that were added.
+// without returns a selector that excludes objects with any of the given labels, and the added requirements.
 func without(selector *metav1.LabelSelector, of labels.Set) (*metav1.LabelSelector, string) {
 	extended := &metav1.LabelSelector{}
 	if selector != nil {
@@ -87,7 +88,8 @@ func without(selector *metav1.LabelSelector, of labels.Set) (*metav1.LabelSelect
 	}
 	var texts []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		extended.MatchExpressions = append(extended.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{of[key]}})
+		requirement := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{of[key]}}
+		extended.MatchExpressions = append(extended.MatchExpressions, requirement)
 		texts = append(texts, fmt.Sprintf("%s notin (%s)", key, of[key]))
 	}
 	return extended, strings.Join(texts, ", ")

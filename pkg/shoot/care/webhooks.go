@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxTimeout and maxTimeoutLeases are how many seconds the API server may wait for a webhook of a protected resource, and of leases, which are
-	// renewed every few seconds.
+	// maxTimeout and maxTimeoutLeases are the maximum timeouts in seconds of webhooks for protected resources, and for
+	// leases, which are renewed every few seconds.
 	maxTimeout, maxTimeoutLeases = 15, 3
 	labelApp                     = "app"
 	appResourceManager           = "gardener-resource-manager"
 	managedByGardener            = "gardener"
 )
 
-// Configuration is a configuration of webhooks, validating or mutating.
+// Configuration is a ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
 type Configuration struct {
 	Kind, Name          string
 	Labels, Annotations map[string]string
@@ -34,19 +34,20 @@ type Configuration struct {
 
 func (c Configuration) String() string { return c.Kind + " " + c.Name }
 
-// Webhook is what both kinds of webhooks have in common.
+// Webhook contains the fields that both kinds of webhooks have in common.
 type Webhook struct {
 	Name string
-	// FailurePolicy is Fail if it is nil.
+	// FailurePolicy defaults to Fail if it is nil.
 	FailurePolicy *admissionregistrationv1.FailurePolicyType
-	// TimeoutSeconds are 10 in effect if it is nil. Gardener counts nil as too long, as the API server always sets it.
+	// TimeoutSeconds defaults to 10 if it is nil. Gardener treats nil as too long. The API server always sets it.
 	TimeoutSeconds                    *int32
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 	Rules                             []admissionregistrationv1.RuleWithOperations
 }
 
-// protected are resources that have to be written for a cluster to start, and for nodes to join it, of all API versions. Selectors of webhooks are
-// held against the labels of the namespace and of the objects. Cluster-scoped resources have no namespace, except for Namespaces, which are their own.
+// protected are resources, in all API versions, that must be writable for a cluster to wake up and for nodes to join.
+// namespace and object are the labels against which the selectors of webhooks are evaluated. Cluster-scoped resources
+// have no namespace. Namespaces are evaluated as their own namespace.
 type protected struct {
 	group             string
 	resources         []string
@@ -54,7 +55,7 @@ type protected struct {
 	clusterScoped     bool
 }
 
-// The labels of the namespaces, and of what the resource-manager applies.
+// Labels of namespaces, and of objects that the resource-manager applies.
 var (
 	ofSystem  = labels.Set{constants.LabelGardenPurpose: metav1.NamespaceSystem, corev1.LabelMetadataName: metav1.NamespaceSystem}
 	ofDefault = labels.Set{corev1.LabelMetadataName: metav1.NamespaceDefault}
@@ -62,12 +63,15 @@ var (
 	managed   = labels.Set{resourcesv1alpha1.LabelManagedBy: managedByGardener}
 )
 
-// protectedResources is Gardener's list. What is protected in the namespace default are the Service of the API server and its Endpoints, which have
-// these labels.
+// protectedResources is Gardener's list. In namespace default, the Service and Endpoints of the API server are protected,
+// which have these labels.
 var protectedResources = []protected{
-	{group: "", resources: []string{"pods", "pods/status", "configmaps", "endpoints", "secrets", "serviceaccounts", "services", "services/status"}, namespace: ofSystem},
+	{group: "", resources: []string{
+		"pods", "pods/status", "configmaps", "endpoints", "secrets", "serviceaccounts", "services", "services/status",
+	}, namespace: ofSystem},
 	{group: "apps", resources: []string{
-		"controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale",
+		"controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale",
+		"replicasets", "replicasets/status", "replicasets/scale",
 	}, namespace: ofSystem},
 	{group: "networking.k8s.io", resources: []string{"networkpolicies"}, namespace: ofSystem},
 	{group: "rbac.authorization.k8s.io", resources: []string{"roles", "rolebindings"}, namespace: ofSystem},
@@ -85,18 +89,18 @@ var protectedResources = []protected{
 	{group: "apiextensions.k8s.io", resources: []string{"customresourcedefinitions"}, object: managed, clusterScoped: true},
 }
 
-// protectedLeases are those by which nodes and components of the cluster's system show that they live.
+// protectedLeases are the leases that nodes and system components renew as heartbeats.
 var protectedLeases = []protected{
 	{group: "coordination.k8s.io", resources: []string{"leases"}, namespace: ofLeases},
 	{group: "coordination.k8s.io", resources: []string{"leases"}, namespace: ofSystem},
 }
 
-// ofGardener reports whether a configuration is one of gardener's own, which is correct.
+// ofGardener reports whether a configuration belongs to Gardener. These are correct.
 func (c Configuration) ofGardener() bool {
 	return c.Labels[labelApp] == appResourceManager || c.Labels[resourcesv1alpha1.LabelManagedBy] == managedByGardener
 }
 
-// problems names the webhooks of a configuration that may keep the cluster from starting, or nodes from joining it, and says why.
+// problems describes the webhooks of a configuration that may prevent the cluster from waking up or nodes from joining.
 func (c Configuration) problems() []string {
 	if c.ofGardener() {
 		return nil
@@ -110,7 +114,7 @@ func (c Configuration) problems() []string {
 	return problems
 }
 
-// problem says why a webhook is problematic; empty if it is not.
+// problem returns why a webhook is problematic, or an empty string.
 func (w Webhook) problem() string {
 	if lease := w.matching(protectedLeases); len(lease) > 0 && tooLong(w.TimeoutSeconds, maxTimeoutLeases) {
 		return fmt.Sprintf("it is called for leases, with %s, more than %d s", w.timeout(), maxTimeoutLeases)
@@ -134,6 +138,7 @@ func (w Webhook) fails() bool {
 	return ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail
 }
 
+// timeout returns the timeout for messages.
 func (w Webhook) timeout() string {
 	if w.TimeoutSeconds == nil {
 		return "no timeoutSeconds"
@@ -143,20 +148,20 @@ func (w Webhook) timeout() string {
 
 func tooLong(timeout *int32, most int32) bool { return timeout == nil || *timeout > most }
 
-// matching returns which of the protected resources a webhook is called for.
+// matching returns the protected resources for which a webhook is called.
 func (w Webhook) matching(all []protected) []protected {
 	return slices.DeleteFunc(slices.Clone(all), func(p protected) bool {
 		return p.first(w.Rules) == "" || !p.namespaceMatches(w.NamespaceSelector) || !selects(w.ObjectSelector, p.object)
 	})
 }
 
-// namespaceMatches reports whether a webhook's selector of namespaces lets a request for the resources pass. It says nothing about resources that are in
-// no namespace.
+// namespaceMatches reports whether the namespace selector of a webhook matches requests for the resources. It always does
+// for resources without a namespace.
 func (p protected) namespaceMatches(selector *metav1.LabelSelector) bool {
 	return p.clusterScoped && p.namespace == nil || selects(selector, p.namespace)
 }
 
-// selects reports whether a selector matches labels. One that is not set matches all; one that is not valid is refused by API servers.
+// selects reports whether a selector matches labels. A nil selector matches everything. API servers reject invalid selectors.
 func selects(selector *metav1.LabelSelector, of labels.Set) bool {
 	if selector == nil {
 		return true
@@ -165,7 +170,7 @@ func selects(selector *metav1.LabelSelector, of labels.Set) bool {
 	return err == nil && parsed.Matches(of)
 }
 
-// first returns the first of the resources that one of the rules is for; empty if no rule is for any of them.
+// first returns the first of the resources that a rule matches, or an empty string.
 func (p protected) first(rules []admissionregistrationv1.RuleWithOperations) string {
 	for _, resource := range p.resources {
 		for i := range rules {
@@ -177,10 +182,12 @@ func (p protected) first(rules []admissionregistrationv1.RuleWithOperations) str
 	return ""
 }
 
-// covers reports whether a rule is for creations or updates of a resource.
+// covers reports whether a rule matches the creation or update of a resource.
 func (p protected) covers(rule *admissionregistrationv1.RuleWithOperations, resource string) bool {
 	writes := slices.ContainsFunc(rule.Operations, func(operation admissionregistrationv1.OperationType) bool {
-		return operation == admissionregistrationv1.OperationAll || operation == admissionregistrationv1.Create || operation == admissionregistrationv1.Update
+		return slices.Contains([]admissionregistrationv1.OperationType{
+			admissionregistrationv1.OperationAll, admissionregistrationv1.Create, admissionregistrationv1.Update,
+		}, operation)
 	})
 	scope, other := ptr.Deref(rule.Scope, admissionregistrationv1.AllScopes), admissionregistrationv1.ClusterScope
 	if p.clusterScoped {
@@ -190,7 +197,8 @@ func (p protected) covers(rule *admissionregistrationv1.RuleWithOperations, reso
 		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return matches(pattern, resource) })
 }
 
-// matches reports whether the pattern of a rule, such as "*", "*/*", "pods/*" or "*/scale", is for a resource or subresource, as API servers decide it.
+// matches reports whether the pattern of a rule, such as "*", "*/*", "pods/*" or "*/scale", matches a resource or
+// subresource, like API servers do.
 func matches(pattern, resource string) bool {
 	wanted, wantedSub, _ := strings.Cut(pattern, "/")
 	name, sub, _ := strings.Cut(resource, "/")

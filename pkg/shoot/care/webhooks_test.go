@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// rules are for the creation of resources.
+// rules returns rules for the creation of resources.
 func rules(group string, resources ...string) []admissionregistrationv1.RuleWithOperations {
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -21,7 +21,7 @@ func rules(group string, resources ...string) []admissionregistrationv1.RuleWith
 	}}
 }
 
-// hook is a webhook that fails requests, with changes.
+// hook returns a webhook that fails requests, with changes.
 func hook(rules []admissionregistrationv1.RuleWithOperations, change ...func(*Webhook)) Webhook {
 	w := Webhook{Name: "w", FailurePolicy: ptr.To(admissionregistrationv1.Fail), TimeoutSeconds: ptr.To[int32](10), Rules: rules}
 	for _, each := range change {
@@ -63,7 +63,7 @@ func scoped(scope admissionregistrationv1.ScopeType, operations ...admissionregi
 	}
 }
 
-// problems are webhooks, and what is said about them; nothing for those that are not problematic.
+// problems are webhooks and the expected problem, which is empty if the webhook is not problematic.
 var problems = map[string]struct {
 	webhook Webhook
 	want    string
@@ -120,7 +120,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestRemediated: no webhook is problematic after it was changed, a second look changes nothing, and what changes is named.
+// TestRemediated checks that no webhook is problematic after it was changed, that a second call changes nothing, and that all
+// changes are named.
 func TestRemediated(t *testing.T) {
 	webhooks := map[string]Webhook{}
 	for name, test := range problems {
@@ -153,16 +154,16 @@ func TestRemediation(t *testing.T) {
 		want    []string
 	}{
 		"harmless":         {hook(rules("", "pods"), ignores), nil},
-		"slow":             {hook(rules("example.org", "things"), within(30)), []string{"timeoutSeconds 30 became timeoutSeconds 15"}},
-		"slow, for leases": {hook(rules("coordination.k8s.io", "leases"), ignores), []string{"timeoutSeconds 10 became timeoutSeconds 3"}},
-		"no limit":         {hook(rules("", "pods"), ignores, func(w *Webhook) { w.TimeoutSeconds = nil }), []string{"no timeoutSeconds became timeoutSeconds 15"}},
-		"in kube-system":   {hook(rules("", "pods")), []string{"namespaceSelector got gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)"}},
-		"by labels":        {hook(rules("scheduling.k8s.io", "priorityclasses")), []string{"objectSelector got resources.gardener.cloud/managed-by notin (gardener)"}},
-		"without labels":   {hook(rules("", "nodes")), []string{"failurePolicy became Ignore"}},
+		"slow":             {hook(rules("example.org", "things"), within(30)), []string{"set timeoutSeconds to 15 (previously: timeoutSeconds 30)"}},
+		"slow, for leases": {hook(rules("coordination.k8s.io", "leases"), ignores), []string{"set timeoutSeconds to 3 (previously: timeoutSeconds 10)"}},
+		"no limit":         {hook(rules("", "pods"), ignores, func(w *Webhook) { w.TimeoutSeconds = nil }), []string{"set timeoutSeconds to 15 (previously: no timeoutSeconds)"}},
+		"in kube-system":   {hook(rules("", "pods")), []string{"added to namespaceSelector: gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)"}},
+		"by labels":        {hook(rules("scheduling.k8s.io", "priorityclasses")), []string{"added to objectSelector: resources.gardener.cloud/managed-by notin (gardener)"}},
+		"without labels":   {hook(rules("", "nodes")), []string{"set failurePolicy to Ignore"}},
 		"everything": {hook(rules("*", "*/*")), []string{
-			"timeoutSeconds 10 became timeoutSeconds 3", "namespaceSelector got gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)",
-			"objectSelector got component notin (apiserver), provider notin (kubernetes)", "objectSelector got endpointslice.kubernetes.io/skip-mirror notin (true)",
-			"objectSelector got resources.gardener.cloud/managed-by notin (gardener)", "failurePolicy became Ignore",
+			"set timeoutSeconds to 3 (previously: timeoutSeconds 10)", "added to namespaceSelector: gardener.cloud/purpose notin (kube-system), kubernetes.io/metadata.name notin (kube-system)",
+			"added to objectSelector: component notin (apiserver), provider notin (kubernetes)", "added to objectSelector: endpointslice.kubernetes.io/skip-mirror notin (true)",
+			"added to objectSelector: resources.gardener.cloud/managed-by notin (gardener)", "set failurePolicy to Ignore",
 		}},
 	} {
 		if _, changes := test.webhook.remediated(); !slices.Equal(changes, test.want) {
@@ -171,7 +172,8 @@ func TestRemediation(t *testing.T) {
 	}
 }
 
-// TestRemediatedConfigurations: a configuration says what was changed; some may not be changed.
+// TestRemediatedConfigurations checks that the changes are recorded in the configuration, and that some configurations are not
+// changed.
 func TestRemediatedConfigurations(t *testing.T) {
 	bad := Configuration{Kind: kindMutating, Name: "c", Webhooks: []Webhook{hook(rules("", "nodes")), hook(rules("example.org", "things"))}}
 	after, changes := bad.remediated()

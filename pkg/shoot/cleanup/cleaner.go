@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// pageSize is how many objects are read at a time.
+	// pageSize is the number of objects in one page of a list.
 	pageSize = 500
-	// errorsKept is how many errors of objects are reported.
+	// errorsKept limits the number of reported errors of objects.
 	errorsKept = 3
 )
 
-// Cleaner deletes objects of a cluster.
+// Cleaner deletes objects of a shoot cluster.
 type Cleaner struct {
-	// Client of the cluster. It reads without a cache, and metadata alone.
+	// Client of the cluster. It reads only metadata, without a cache.
 	Client client.Client
-	// Began is when the clean-up of the cluster began.
+	// Began is the start of the clean-up.
 	Began time.Time
 	Now   time.Time
 }
 
-// Run deletes what a stage consists of, and returns what is left, for people; nothing if the stage is over. It can be repeated at any time. The error joins
-// some of those of single objects, which keep no other object from being deleted.
+// Run deletes the objects of a stage. left describes the remaining objects for users, and is empty if the stage is
+// complete. It can be repeated at any time. The error joins some of the errors of single objects. They do not stop the
+// deletion of other objects.
 func (c Cleaner) Run(ctx context.Context, stage Stage) (left string, err error) {
 	remaining := &leftovers{}
 	var errs []error
@@ -49,13 +50,15 @@ func (c Cleaner) Run(ctx context.Context, stage Stage) (left string, err error) 
 	return remaining.String(), errors.Join(errs...)
 }
 
-// look reads the objects of a kind, acts on each if that is asked for, and returns those that the clean-up waits for.
+// look reads the objects of a kind, acts on each if act is set, and returns the objects for which the clean-up waits.
 func (c Cleaner) look(ctx context.Context, kind Kind, act bool) (blocking []metav1.PartialObjectMetadata, changed bool, err error) {
 	var errs []error
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	for again := true; again; again = list.Continue != "" {
-		options := []client.ListOption{client.MatchingLabelsSelector{Selector: kind.Selector}, client.Limit(pageSize), client.Continue(list.Continue)}
+		options := []client.ListOption{
+			client.MatchingLabelsSelector{Selector: kind.Selector}, client.Limit(pageSize), client.Continue(list.Continue),
+		}
 		err := c.Client.List(ctx, list, options...)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, false, nil // the API server does not serve the kind
@@ -82,7 +85,7 @@ func (c Cleaner) look(ctx context.Context, kind Kind, act bool) (blocking []meta
 	return blocking, changed, errors.Join(errs...)
 }
 
-// act deletes an object, or removes its finalizers. It is the one that was read, or none.
+// act deletes an object or removes its finalizers, unless it was replaced since it was read.
 func (c Cleaner) act(ctx context.Context, kind Kind, object *metav1.PartialObjectMetadata) (acted bool, err error) {
 	only := client.Preconditions{UID: ptr.To(object.UID)}
 	remove := func(grace time.Duration) error {
@@ -106,7 +109,7 @@ func (c Cleaner) act(ctx context.Context, kind Kind, object *metav1.PartialObjec
 		}
 	}
 	if err = client.IgnoreNotFound(err); apierrors.IsConflict(err) {
-		err = nil // another object has the name now: it is looked at next time
+		err = nil // another object has the name now; the next run handles it
 	}
 	if err != nil {
 		return true, fmt.Errorf("delete %s %s: %w", kind.Kind, client.ObjectKeyFromObject(object), err)
@@ -114,7 +117,7 @@ func (c Cleaner) act(ctx context.Context, kind Kind, object *metav1.PartialObjec
 	return true, nil
 }
 
-// removeFinalizers removes the finalizers of the very object that was read.
+// removeFinalizers removes the finalizers of an object, unless it was replaced since it was read.
 func (c Cleaner) removeFinalizers(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID, "finalizers": nil}})
 	if err != nil {

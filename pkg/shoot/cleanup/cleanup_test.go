@@ -28,7 +28,7 @@ func kind(t *testing.T, annotations map[string]string, name string) Kind {
 	return Kind{}
 }
 
-// TestStages: the order, and the times that annotations shorten.
+// TestStages checks the order of the stages, and the times that annotations shorten.
 func TestStages(t *testing.T) {
 	names := func(annotations map[string]string) (stages, last []string) {
 		for _, stage := range Stages(annotations) {
@@ -44,7 +44,7 @@ func TestStages(t *testing.T) {
 	}
 	skipped, kinds := names(map[string]string{constants.AnnotationShootSkipCleanup: "true"})
 	if !slices.Equal(skipped, []string{StageWebhooks, StageResources}) || !slices.Equal(kinds, []string{"Service", "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotContent"}) {
-		t.Errorf("what is not skipped is %v with %v", skipped, kinds)
+		t.Errorf("the stages that are not skipped are %v with %v", skipped, kinds)
 	}
 	const resources, extended = constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds, constants.AnnotationShootCleanupExtendedAPIsFinalizeGracePeriodSeconds
 	for _, test := range []struct {
@@ -67,7 +67,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestSelectors: what is left alone.
+// TestSelectors checks which objects are kept.
 func TestSelectors(t *testing.T) {
 	system, managed := map[string]string{"gardener.cloud/role": "system-component"}, map[string]string{"resources.gardener.cloud/managed-by": "gardener"}
 	kept := map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
@@ -95,7 +95,7 @@ func object(name string, deleting time.Duration, finalizers ...string) metav1.Pa
 	return o
 }
 
-// TestDecide: what is done to an object, by how long it is being deleted.
+// TestDecide checks the action for an object depending on how long it has been deleting.
 func TestDecide(t *testing.T) {
 	graceful := func(o metav1.PartialObjectMetadata, grace time.Duration) metav1.PartialObjectMetadata {
 		o.DeletionTimestamp.Time = o.DeletionTimestamp.Add(grace)
@@ -121,28 +121,28 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestBlocks: what is created again and again is not waited for.
+// TestBlocks checks that the clean-up does not wait for objects that are repeatedly created.
 func TestBlocks(t *testing.T) {
 	service := kind(t, nil, "Service")
 	for created, want := range map[time.Duration]bool{-time.Hour: true, 0: true, 5 * time.Minute: true, 5*time.Minute + time.Second: false} {
 		o := object("a", -1)
 		o.CreationTimestamp = metav1.NewTime(now.Add(created))
 		if got := blocks(service, &o, now); got != want {
-			t.Errorf("created %s after the beginning: %t", created, got)
+			t.Errorf("created %s after the start: %t", created, got)
 		}
 	}
 }
 
-// TestLeftovers are described in the same words each time, and not at length.
+// TestLeftovers checks that the description of the remaining objects is the same each time, and limited in length.
 func TestLeftovers(t *testing.T) {
 	left := &leftovers{}
 	left.add(kind(t, nil, "Service"), nil)
 	if left.String() != "" {
-		t.Errorf("nothing is left, and it says %q", left)
+		t.Errorf("got %q although nothing remains", left)
 	}
 	left.add(kind(t, nil, "Service"), []metav1.PartialObjectMetadata{object("d", -1), object("b", time.Minute, "example.org/a", "example.org/b"), object("a", -1), object("c", -1), object("e", -1)})
-	const want = "in the cluster are left Service default/a, default/b (finalizers example.org/a, example.org/b), default/c and 2 more; " +
-		"finalizers are removed from 2026-11-23T12:04:00Z on"
+	const want = "objects left in the cluster: Service default/a, default/b (finalizers example.org/a, example.org/b), default/c and 2 more; " +
+		"finalizers are removed after 2026-11-23T12:04:00Z"
 	if left.String() != want {
 		t.Errorf("got  %s\nwant %s", left, want)
 	}

@@ -11,17 +11,17 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// action is what is done to an object.
+// action is an action for one object.
 type action int
 
 const (
 	actionWait action = iota
 	actionDelete
-	// actionFinalize removes the finalizers, and ends at once what has still time to end.
+	// actionFinalize removes the finalizers, and ends the grace period.
 	actionFinalize
 )
 
-// decide returns what is done to an object now. It is pure.
+// decide returns the action for an object. It is a pure function.
 func decide(kind Kind, object *metav1.PartialObjectMetadata, now time.Time) action {
 	switch {
 	case object.DeletionTimestamp == nil:
@@ -34,33 +34,33 @@ func decide(kind Kind, object *metav1.PartialObjectMetadata, now time.Time) acti
 	return actionFinalize
 }
 
-// finalizedAt returns when an object that is being deleted loses its finalizers. The time of its deletion includes that which its programs have to end.
+// finalizedAt returns when the finalizers of an object that is being deleted are removed. Its deletion timestamp includes the grace period.
 func finalizedAt(kind Kind, object *metav1.PartialObjectMetadata) time.Time {
 	grace := time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second
 	return object.DeletionTimestamp.Add(kind.FinalizeAfter - grace)
 }
 
-// blocks reports whether the clean-up waits for an object. What is created long after it began is deleted, but not waited for: something elsewhere may
-// create it repeatedly.
+// blocks reports whether the clean-up waits for an object. Objects that are created long after the start are deleted
+// without waiting, because a controller outside the cluster may create them repeatedly.
 func blocks(kind Kind, object *metav1.PartialObjectMetadata, began time.Time) bool {
 	return !object.CreationTimestamp.After(began.Add(kind.FinalizeAfter))
 }
 
 const (
-	// namesShown is how many objects of a kind a description names.
+	// namesShown limits the number of objects of a kind in a description.
 	namesShown = 3
-	// bytesShown is how long a description is at most.
+	// bytesShown limits the length of a description.
 	bytesShown = 1024
 )
 
-// leftovers describe what is left of each kind.
+// leftovers describes the remaining objects.
 type leftovers struct {
 	texts []string
-	// finalized is when the first of them loses its finalizers; zero if that is not known.
+	// finalized is when the first finalizers are removed, or zero if that is not known.
 	finalized time.Time
 }
 
-// add adds what is left of a kind.
+// add adds the remaining objects of a kind.
 func (l *leftovers) add(kind Kind, objects []metav1.PartialObjectMetadata) {
 	if len(objects) == 0 {
 		return
@@ -95,17 +95,17 @@ func (l *leftovers) add(kind Kind, objects []metav1.PartialObjectMetadata) {
 	}
 }
 
-// String says what is left; empty for nothing.
+// String describes the remaining objects. It is empty if there are none.
 func (l *leftovers) String() string {
 	if len(l.texts) == 0 {
 		return ""
 	}
-	text := "in the cluster are left " + strings.Join(l.texts, "; ")
+	text := "objects left in the cluster: " + strings.Join(l.texts, "; ")
 	if len(text) > bytesShown {
 		text = strings.ToValidUTF8(text[:bytesShown], "") + "…"
 	}
 	if !l.finalized.IsZero() {
-		text += "; finalizers are removed from " + l.finalized.UTC().Format(time.RFC3339) + " on"
+		text += "; finalizers are removed after " + l.finalized.UTC().Format(time.RFC3339)
 	}
 	return text
 }

@@ -1,5 +1,6 @@
-// Package cleanup deletes what users have in the cluster of a Shoot before the cluster itself is deleted, in the order and with the times of Gardener.
-// Controllers of users, which may run elsewhere, so get the time to delete what their objects stand for.
+// Package cleanup deletes users' objects in a shoot cluster before the cluster itself is deleted, with the order and time
+// limits of Gardener. This gives users' controllers, which may run elsewhere, time to delete the resources that these
+// objects represent.
 package cleanup
 
 import (
@@ -14,43 +15,43 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// The names of the stages, in their order.
+// Names of the stages, in order.
 const (
 	StageWebhooks     = "clean-up-webhooks"
 	StageExtendedAPIs = "clean-up-extended-apis"
 	StageResources    = "clean-up-kubernetes-resources"
 )
 
-// The times after which finalizers are removed, counted from the deletion of an object (Gardener).
+// Times after which finalizers are removed, starting at the deletion of an object (Gardener).
 const (
 	usualTime       = 5 * time.Minute
 	extendedAPITime = time.Hour
 	snapshotTime    = time.Hour
-	// gracePeriod is the longest time that Pods have to end.
+	// gracePeriod is the longest grace period of Pods.
 	gracePeriod = 5 * time.Minute
 )
 
-// Stage is a group of kinds. It begins when nothing of the stage before is left.
+// Stage is a group of kinds. It starts once the previous stage is complete.
 type Stage struct {
 	Name  string
 	Kinds []Kind
-	// NeedsControllers is set if the stage waits for the cluster's controllers: they delete what depends on an object that is deleted.
+	// NeedsControllers is set if the stage requires the cluster's controllers, which delete dependent objects.
 	NeedsControllers bool
 }
 
-// Kind says how the objects of a kind are deleted.
+// Kind defines how the objects of a kind are deleted.
 type Kind struct {
 	schema.GroupVersionKind
-	// Selector selects what is deleted.
+	// Selector selects the objects to delete.
 	Selector labels.Selector
-	// FinalizeAfter is how long after its deletion began an object loses its finalizers.
+	// FinalizeAfter is the time between the deletion of an object and the removal of its finalizers.
 	FinalizeAfter time.Duration
-	// Graceful is set for objects whose programs have time to end: GracePeriod.
+	// Graceful is set for kinds whose deletion has a grace period.
 	Graceful    bool
 	GracePeriod time.Duration
 }
 
-// What selects the objects to delete. What resource-managers apply is theirs to delete.
+// Selectors of the objects to delete. They exclude objects of resource-managers.
 const (
 	notSystem  = constants.LabelGardenRole + "!=" + constants.RoleSystemComponent + ",!" + resourcesv1alpha1.LabelManagedBy
 	deletable  = notSystem + "," + constants.LabelShootNoCleanup + "!=true"
@@ -63,10 +64,13 @@ func kindOf(group, kind, selector string, finalizeAfter time.Duration) Kind {
 	if err != nil {
 		panic(err) // the selectors are constants
 	}
-	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Selector: parsed, FinalizeAfter: finalizeAfter}
+	return Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Selector: parsed,
+		FinalizeAfter: finalizeAfter,
+	}
 }
 
-// Stages returns what has to be done, by the annotations of the Shoot. Their times count only if they are shorter than the usual ones.
+// Stages returns the stages for the annotations of a Shoot. Annotations can only reduce the times.
 func Stages(annotations map[string]string) []Stage {
 	within := func(key string, usual time.Duration) time.Duration {
 		seconds, err := strconv.Atoi(annotations[key])
@@ -89,11 +93,12 @@ func Stages(annotations map[string]string) []Stage {
 		}})
 	}
 	const times = constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds
-	return append(stages, Stage{Name: StageResources, NeedsControllers: true, Kinds: resources(within(times, usualTime), within(times, snapshotTime), skip)})
+	kinds := resources(within(times, usualTime), within(times, snapshotTime), skip)
+	return append(stages, Stage{Name: StageResources, NeedsControllers: true, Kinds: kinds})
 }
 
-// resources returns the kinds of Kubernetes' own objects, and those of snapshots. If the clean-up is skipped, only those that stand for something outside of
-// the cluster. Kinds that the API server does not serve have no objects.
+// resources returns the kinds of Kubernetes itself and of snapshots. If the clean-up is skipped, it returns only kinds
+// that represent resources outside the cluster. Kinds that the API server does not serve have no objects.
 func resources(usual, snapshots time.Duration, skip bool) []Kind {
 	kinds := []Kind{
 		kindOf("", "Service", services, usual),

@@ -29,18 +29,20 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// Objects are those in the seed.
+// Objects reads the extension objects in the seed.
 type Objects struct {
-	// Cache has a kind once the seed defines it, and of its objects what [Reduce] keeps. It has the heartbeats of extensions, too.
+	// Cache contains the objects of a kind once the seed defines it, reduced by [Reduce], and the heartbeats of extensions.
 	Cache cache.Cache
 }
 
-// New makes the cache, and adds it to the manager. Kinds that the seed does not define yet cannot have options of their own.
+// New creates the cache and adds it to the manager. The cache cannot have options for kinds that the seed does not define yet.
 func New(mgr manager.Manager) (*Objects, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
 		DefaultTransform: Reduce, ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, heartbeat.LeaseName)}},
+		ByObject: map[client.Object]cache.ByObject{
+			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, heartbeat.LeaseName)},
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the objects of extensions: %w", err)
@@ -56,8 +58,8 @@ func New(mgr manager.Manager) (*Objects, error) {
 	return &Objects{Cache: made}, nil
 }
 
-// Reduce keeps of an object of an extension its type, purpose and conditions, its state, and whether it is being deleted; of a definition whether it is
-// established, and of a Lease all.
+// Reduce removes the fields that are not read. It keeps the type, purpose, conditions, state and deletion of an extension
+// object, the conditions of a definition, and all of a Lease.
 func Reduce(object any) (any, error) {
 	switch full := object.(type) {
 	case extensionsv1alpha1.Object:
@@ -68,7 +70,9 @@ func Reduce(object any) (any, error) {
 		keep(full, reduced)
 		return reduced, nil
 	case *apiextensionsv1.CustomResourceDefinition:
-		reduced := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion}}
+		reduced := &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion},
+		}
 		reduced.Status.Conditions = full.Status.Conditions
 		return reduced, nil
 	case client.Object:
@@ -77,7 +81,7 @@ func Reduce(object any) (any, error) {
 	return object, nil
 }
 
-// keep copies into an empty object what is kept.
+// keep copies the fields that are read into an empty object.
 func keep(full, reduced extensionsv1alpha1.Object) {
 	reduced.SetNamespace(full.GetNamespace())
 	reduced.SetName(full.GetName())
@@ -97,16 +101,18 @@ func keep(full, reduced extensionsv1alpha1.Object) {
 	}
 }
 
-// Watch has a controller watch the objects of a kind, as soon as the seed defines it.
-func (o *Objects) Watch(mgr manager.Manager, to controller.Controller, of Kind, events handler.EventHandler, filters ...predicate.Predicate) error {
+// Watch makes a controller watch the objects of a kind once the seed defines it.
+func (o *Objects) Watch(
+	mgr manager.Manager, to controller.Controller, of Kind, events handler.EventHandler, filters ...predicate.Predicate,
+) error {
 	if err := backup.WatchWhenDefined(mgr, o.Cache, to, of.definition(), of.New(), events, filters...); err != nil {
 		return fmt.Errorf("add a watch of %s: %w", of.definition(), err)
 	}
 	return nil
 }
 
-// List returns the objects of a kind that belong to the control plane of a Shoot, in the order of their names. There are none before the seed defines the
-// kind.
+// List returns the objects of a kind that belong to the control plane of a Shoot, sorted by name. It returns none until
+// the seed defines the kind.
 func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) ([]extensionsv1alpha1.Object, error) {
 	var uncached *cache.ErrResourceNotCached
 	if of.Name == kindBackupEntry {
@@ -141,7 +147,7 @@ func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) (
 	return found, nil
 }
 
-// ControlPlaneOf returns the namespace of the control plane that an object of an extension belongs to. The name of a BackupEntry begins with it.
+// ControlPlaneOf returns the namespace of the control plane to which an extension object belongs. The name of a BackupEntry starts with it.
 func ControlPlaneOf(object client.Object) string {
 	if namespace := object.GetNamespace(); namespace != "" {
 		return namespace

@@ -25,7 +25,7 @@ func TestControlPlaneOf(t *testing.T) {
 	}
 }
 
-// TestReduce: all kinds keep what conditions and states are made from, and nothing else.
+// TestReduce checks that all kinds keep the fields that conditions and states depend on, and nothing else.
 func TestReduce(t *testing.T) {
 	for _, kind := range kinds {
 		object := kind.New()

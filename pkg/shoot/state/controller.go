@@ -34,42 +34,46 @@ import (
 )
 
 const (
-	// defaultWorkers is how many ShootStates are written at a time if the configuration does not say.
+	// defaultWorkers is the default number of ShootStates that are written concurrently.
 	defaultWorkers = 5
-	// missingAgain is after how long a Shoot is looked at again that has no ShootState yet.
+	// missingAgain is how long a Shoot without a ShootState waits until it is checked again.
 	missingAgain = 10 * time.Minute
 )
 
-// Options are those of the controller of the states of extensions.
+// Options are the options of the controller of extension states.
 type Options struct {
 	Keeper *Keeper
-	// Objects are those of extensions in the seed.
+	// Objects reads the extension objects in the seed.
 	Objects  *extensionobjects.Objects
 	SeedName string
-	// Workers is how many ShootStates are written at a time; nil for 5.
+	// Workers is the number of ShootStates that are written concurrently. It defaults to 5 if it is nil.
 	Workers *int
 }
 
-// extensions writes the states of extensions into ShootStates.
+// extensions stores the states of extension objects in ShootStates.
 type extensions struct {
 	Options
 	shoots client.Reader
 
 	mu sync.Mutex
-	// written are digests of the states that ShootStates have, and when they were compared.
+	// written are digests of the stored states, and when they were compared.
 	written map[types.NamespacedName]written
-	// owners are the Shoots by the namespaces of their control planes.
+	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 }
 
+// written is a digest of the stored states, and when they were compared.
 type written struct {
 	digest string
 	at     time.Time
 }
 
-// AddToManager adds the controller. At rest it sends no request but one for each Shoot after the Keeper's period.
+// AddToManager adds the controller. Without changes it sends one request for each Shoot per period of the Keeper.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) error {
-	e := &extensions{Options: options, shoots: garden.GetClient(), written: map[types.NamespacedName]written{}, owners: map[string]types.NamespacedName{}}
+	e := &extensions{
+		Options: options, shoots: garden.GetClient(),
+		written: map[types.NamespacedName]written{}, owners: map[string]types.NamespacedName{},
+	}
 	built, err := controller.New("shoot-state", mgr, controller.Options{
 		Reconciler: e, MaxConcurrentReconciles: ptr.Deref(options.Workers, defaultWorkers),
 		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
@@ -77,7 +81,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) 
 	if err != nil {
 		return fmt.Errorf("add the controller of the states of extensions: %w", err)
 	}
-	if err := built.Watch(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, placed())); err != nil {
+	shoots := source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, placed())
+	if err := built.Watch(shoots); err != nil {
 		return fmt.Errorf("add a watch of Shoots for the states of extensions: %w", err)
 	}
 	for _, kind := range extensionobjects.Stored() {
@@ -88,7 +93,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) 
 	return nil
 }
 
-// byControlPlane leads from an object of an extension to its Shoot. One that has not been looked at is soon.
+// byControlPlane maps an extension object to its Shoot, if the Shoot has been reconciled before.
 func (e *extensions) byControlPlane(_ context.Context, object client.Object) []reconcile.Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +103,8 @@ func (e *extensions) byControlPlane(_ context.Context, object client.Object) []r
 	return nil
 }
 
-// Reconcile has the ShootState contain the states of extensions. They are read from a cache; what they name is read when they have changed.
+// Reconcile stores the states of extension objects in the ShootState. It reads the states from a cache, and the objects
+// that they reference only after a change.
 func (e *extensions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	err := e.shoots.Get(ctx, request.NamespacedName, shoot)
@@ -142,17 +148,23 @@ func (e *extensions) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: e.Keeper.Period}, nil
 }
 
-// keeps reports whether the states of a Shoot are kept here: its control plane is on this Seed, and neither goes nor moves.
+// keeps reports whether this gardenlet stores the states of a Shoot: its control plane is on this Seed, and is neither
+// being deleted nor migrated.
 func (e *extensions) keeps(shoot *corev1beta1.Shoot) bool {
-	return ptr.Deref(shoot.Status.SeedName, "") == e.SeedName && shoot.Status.TechnicalID != "" && shoot.DeletionTimestamp == nil && !moves(shoot)
+	if ptr.Deref(shoot.Status.SeedName, "") != e.SeedName || shoot.Status.TechnicalID == "" {
+		return false
+	}
+	return shoot.DeletionTimestamp == nil && !moves(shoot)
 }
 
-// moves reports whether the control plane is about to leave its Seed, or has not arrived yet.
+// moves reports whether the control plane is about to leave its Seed, or has not been restored yet.
 func moves(shoot *corev1beta1.Shoot) bool {
 	last := ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{})
-	return last.Type == corev1beta1.LastOperationTypeMigrate || last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
+	restoring := last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
+	return last.Type == corev1beta1.LastOperationTypeMigrate || restoring
 }
 
+// forget removes a Shoot from memory.
 func (e *extensions) forget(name types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,7 +176,7 @@ func (e *extensions) forget(name types.NamespacedName) {
 	}
 }
 
-// store writes the states into the ShootState, if it has others, and reports whether there is one. The flow of the Shoot creates it.
+// store writes the states into the ShootState if they differ, and reports whether the ShootState exists. The flow of the Shoot creates it.
 func (e *extensions) store(ctx context.Context, shoot *corev1beta1.Shoot, states []corev1beta1.ExtensionResourceState) (bool, error) {
 	present := &corev1beta1.ShootState{}
 	err := e.Keeper.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), present)
@@ -183,12 +195,16 @@ func (e *extensions) store(ctx context.Context, shoot *corev1beta1.Shoot, states
 	}
 	before := client.MergeFromWithOptions(present.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	present.Spec = next
-	metav1.SetMetaDataAnnotation(&present.ObjectMeta, constants.AnnotationGardenerTimestamp, e.Keeper.Clock.Now().UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(
+		&present.ObjectMeta, constants.AnnotationGardenerTimestamp, e.Keeper.Clock.Now().UTC().Format(time.RFC3339Nano),
+	)
 	return true, e.Keeper.Garden.Patch(ctx, present, before, client.FieldOwner(e.Keeper.FieldManager))
 }
 
-// resources reads the objects that states name. One that does not exist cannot be stored.
-func (e *extensions) resources(ctx context.Context, namespace string, references []autoscalingv1.CrossVersionObjectReference) ([]corev1beta1.ResourceData, error) {
+// resources reads the objects that states reference. It skips objects that do not exist.
+func (e *extensions) resources(
+	ctx context.Context, namespace string, references []autoscalingv1.CrossVersionObjectReference,
+) ([]corev1beta1.ResourceData, error) {
 	var all []corev1beta1.ResourceData
 	for _, reference := range references {
 		var object client.Object = &corev1.Secret{}
@@ -197,7 +213,8 @@ func (e *extensions) resources(ctx context.Context, namespace string, references
 		}
 		err := e.Keeper.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
 		if apierrors.IsNotFound(err) {
-			log.FromContext(ctx).Info("the state of an extension names an object that does not exist", "kind", reference.Kind, "namespace", namespace, "name", reference.Name)
+			log.FromContext(ctx).Info("the state of an extension references an object that does not exist",
+				"kind", reference.Kind, "namespace", namespace, "name", reference.Name)
 			continue
 		}
 		if err != nil {
@@ -221,7 +238,7 @@ func digestOf(states []corev1beta1.ExtensionResourceState) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// placed lets changes of a Shoot pass that decide whether its states are kept here.
+// placed passes changes of a Shoot that determine whether this gardenlet stores its states.
 func placed() predicate.Predicate {
 	decisive := func(object client.Object) any {
 		shoot, is := object.(*corev1beta1.Shoot)
@@ -235,7 +252,7 @@ func placed() predicate.Predicate {
 	}}
 }
 
-// changed lets changes of states pass.
+// changed passes changes of states.
 func changed() predicate.Predicate {
 	state := func(object client.Object) any {
 		extension, is := object.(extensionsv1alpha1.Object)

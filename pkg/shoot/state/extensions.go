@@ -17,8 +17,8 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// States returns what a ShootState has of the objects of extensions of a kind: those that are not being deleted, and have a state or name objects that it
-// needs.
+// States returns the entries of a ShootState for extension objects of a kind. It skips objects that are being deleted,
+// and objects without a state and references.
 func States(kind string, objects []extensionsv1alpha1.Object) []corev1beta1.ExtensionResourceState {
 	var states []corev1beta1.ExtensionResourceState
 	for _, object := range objects {
@@ -39,7 +39,7 @@ func States(kind string, objects []extensionsv1alpha1.Object) []corev1beta1.Exte
 	return states
 }
 
-// References returns the Secrets and ConfigMaps that states name, each once, in the order of kinds and names.
+// References returns the Secrets and ConfigMaps that states reference, without duplicates, sorted by kind and name.
 func References(states []corev1beta1.ExtensionResourceState) []autoscalingv1.CrossVersionObjectReference {
 	var references []autoscalingv1.CrossVersionObjectReference
 	for _, state := range states {
@@ -57,8 +57,8 @@ func References(states []corev1beta1.ExtensionResourceState) []autoscalingv1.Cro
 	return references
 }
 
-// resourceOf returns what a ShootState has of an object that a state names: the object, without what its API server has added. The garden encrypts
-// ShootStates in etcd, as it does Secrets.
+// resourceOf returns the entry of a ShootState for a referenced object, without fields that the API server sets. The
+// garden encrypts ShootStates in etcd, like Secrets.
 func resourceOf(reference autoscalingv1.CrossVersionObjectReference, object client.Object) (corev1beta1.ResourceData, error) {
 	copied, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -74,7 +74,8 @@ func resourceOf(reference autoscalingv1.CrossVersionObjectReference, object clie
 	}
 	text, err := json.Marshal(copied)
 	if err != nil {
-		return corev1beta1.ResourceData{}, fmt.Errorf("store %s %s: it cannot be encoded", reference.Kind, reference.Name) // the cause may quote its data
+		// Omit the cause, which may contain its data.
+		return corev1beta1.ResourceData{}, fmt.Errorf("store %s %s: it cannot be encoded", reference.Kind, reference.Name)
 	}
 	return corev1beta1.ResourceData{CrossVersionObjectReference: reference, Data: runtime.RawExtension{Raw: text}}, nil
 }

@@ -19,7 +19,7 @@ func reference(apiVersion, kind, name string) corev1beta1.NamedResourceReference
 	return corev1beta1.NamedResourceReference{Name: "of-" + name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
 }
 
-// extensionObject returns an object with a state, if it has one, and references.
+// extensionObject returns an object with references and, if it is not empty, a state.
 func extensionObject(name, state string, references ...corev1beta1.NamedResourceReference) *extensionsv1alpha1.OperatingSystemConfig {
 	object := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	object.Spec.Purpose = extensionsv1alpha1.OperatingSystemConfigPurposeProvision
@@ -30,7 +30,7 @@ func extensionObject(name, state string, references ...corev1beta1.NamedResource
 	return object
 }
 
-// TestStates: what has neither a state nor references, and what is being deleted, has no entry.
+// TestStates checks that objects without a state and references, and objects that are being deleted, have no entry.
 func TestStates(t *testing.T) {
 	deleted := extensionObject("deleted", "{}")
 	deleted.DeletionTimestamp = ptr.To(metav1.Now())
@@ -47,7 +47,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestReferences: Secrets and ConfigMaps, each once.
+// TestReferences checks that referenced Secrets and ConfigMaps are returned once.
 func TestReferences(t *testing.T) {
 	var names []string
 	for _, each := range References([]corev1beta1.ExtensionResourceState{
@@ -61,7 +61,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestResourceOf: the object is stored without what an API server adds.
+// TestResourceOf checks that an object is stored without the fields that an API server adds.
 func TestResourceOf(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -82,12 +82,12 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
-// TestEqualStates: the encoding does not count, the content does.
+// TestEqualStates checks that states are compared by content, regardless of their encoding.
 func TestEqualStates(t *testing.T) {
 	of := func(state string) corev1beta1.ShootStateSpec {
 		return corev1beta1.ShootStateSpec{Extensions: States("OperatingSystemConfig", []extensionsv1alpha1.Object{extensionObject("a", state)})}
 	}
 	if !Equal(of(`{"a":1,"b":2}`), of(`{ "b": 2, "a": 1 }`)) || Equal(of(`{"a":1}`), of(`{"a":2}`)) || Equal(of(`{"a":1}`), corev1beta1.ShootStateSpec{}) {
-		t.Error("states of the same content differ, or others do not")
+		t.Error("states with the same content differ, or different ones are equal")
 	}
 }

@@ -22,16 +22,16 @@ import (
 
 // Keeper writes the ShootStates of a Seed's Shoots. It is safe for concurrent use, with one caller per Shoot at a time.
 type Keeper struct {
-	// Garden writes to the garden, and GardenReader reads from its API server.
+	// Garden writes to the garden. GardenReader reads from its API server.
 	Garden       client.Client
 	GardenReader client.Reader
 	// Seed reads from the API server of the seed.
 	Seed client.Reader
-	// Identity of the keeper of the control planes' Secrets.
+	// Identity of the manager of the control planes' Secrets.
 	Identity string
-	// FieldManager is that of the writes.
+	// FieldManager of writes.
 	FieldManager string
-	// Period is after how long a ShootState is compared with the Secrets though the flow uses the same ones: those of others may have changed.
+	// Period is how often a ShootState is compared with Secrets even if the flow still uses the same ones. Secrets of others may have changed.
 	Period time.Duration
 	Clock  clock.PassiveClock
 
@@ -39,14 +39,15 @@ type Keeper struct {
 	known map[types.UID]known
 }
 
-// known is when a ShootState was compared last, with which Secrets in use.
+// known is when a ShootState was last compared, and the Secrets that were in use.
 type known struct {
 	inUse string
 	at    time.Time
 }
 
-// Keep has the ShootState contain the Secrets of a control plane that have the label persist. It returns an error unless it contains all of those in
-// use: nothing may use them then. It sends a request only for Secrets that it does not know, and when the period is over; it writes only what has changed.
+// Keep stores the Secrets of a control plane with the persist label in the ShootState. It returns an error unless all
+// Secrets in use are stored, in which case nothing must use them. It sends requests only if other Secrets are in use or
+// the period is over, and writes only changes.
 func (k *Keeper) Keep(ctx context.Context, shoot *corev1beta1.Shoot, namespace string, inUse map[string]secrets.Item) error {
 	used, now := namesOf(inUse), k.Clock.Now()
 	k.mu.Lock()
@@ -67,7 +68,7 @@ func (k *Keeper) Keep(ctx context.Context, shoot *corev1beta1.Shoot, namespace s
 	return nil
 }
 
-// namesOf returns the names of the Secrets in use that have to be stored. Those of one name always have the same data.
+// namesOf returns the names of the Secrets in use that must be stored. Secrets with the same name always have the same data.
 func namesOf(inUse map[string]secrets.Item) string {
 	var names []string
 	for _, item := range inUse {
@@ -83,6 +84,7 @@ func namesOf(inUse map[string]secrets.Item) string {
 	return strings.Join(names, " ")
 }
 
+// write compares the ShootState with the Secrets and creates or changes it.
 func (k *Keeper) write(ctx context.Context, shoot *corev1beta1.Shoot, namespace string, inUse map[string]secrets.Item) error {
 	var list corev1.SecretList
 	persisted := client.MatchingLabels{constants.LabelSecretsManagerPersist: "true"}
@@ -105,7 +107,7 @@ func (k *Keeper) write(ctx context.Context, shoot *corev1beta1.Shoot, namespace 
 		return err
 	}
 	if len(lost) > 0 {
-		// The cache that the flow reads from is behind. The next pass restores them from what is stored.
+		// The flow's cache is outdated. The next reconcile restores the Secrets from the ShootState.
 		return fmt.Errorf("these Secrets were deleted or changed a moment ago: %s", strings.Join(lost, ", "))
 	}
 	at := k.Clock.Now().UTC().Format(time.RFC3339Nano)
@@ -123,7 +125,7 @@ func (k *Keeper) write(ctx context.Context, shoot *corev1beta1.Shoot, namespace 
 	return k.Garden.Patch(ctx, present, before, client.FieldOwner(k.FieldManager))
 }
 
-// Delete deletes the ShootState of a Shoot whose control plane is gone. The garden asks for a confirmation.
+// Delete deletes the ShootState of a Shoot whose control plane is deleted. The garden requires a confirmation.
 func (k *Keeper) Delete(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	state := &corev1beta1.ShootState{}
 	err := k.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), state)
@@ -146,14 +148,14 @@ func (k *Keeper) Delete(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	return nil
 }
 
-// Forget frees the memory of a Shoot that is gone.
+// Forget removes a deleted Shoot from memory.
 func (k *Keeper) Forget(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.known, uid)
 }
 
-// Saved returns the Secrets in the ShootState of a Shoot; none if it does not exist.
+// Saved returns the Secrets in the ShootState of a Shoot, or none if it does not exist.
 func (k *Keeper) Saved(ctx context.Context, shoot *corev1beta1.Shoot) ([]secrets.Secret, error) {
 	state := &corev1beta1.ShootState{}
 	if err := k.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), state); err != nil {

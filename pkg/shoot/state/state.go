@@ -1,5 +1,5 @@
-// Package state keeps ShootStates: what a Shoot cannot get back once it is lost, such as certificate authorities and the key that etcd is encrypted
-// with, is stored in the garden before the control plane uses it.
+// Package state maintains ShootStates. Data that cannot be generated again, such as certificate authorities and the
+// encryption key of etcd, is stored in the garden before the control plane uses it.
 package state
 
 import (
@@ -19,11 +19,12 @@ import (
 // typeSecret is the type of the data of Secrets in a ShootState.
 const typeSecret = "secret"
 
-// Next returns what a ShootState has to contain: the Secrets that exist with the label persist, and of what it contains already everything that is not a
-// Secret. Secrets that do not exist any more leave it, so that nothing may be called lost that is in use: see [Lost].
+// Next returns the wanted content of a ShootState: the existing Secrets with the persist label, and all of its current
+// entries that are not Secrets. Secrets that no longer exist are removed. Call [Lost] to verify that no Secret in use is
+// removed.
 //
-// The error names a Secret of this identity, by its manager, whose data differ from those that are stored: such Secrets are immutable, so that one was
-// replaced by hand, and the stored one is the one in use. Secrets of others may change.
+// It returns an error if the data of a Secret with this manager identity differ from the stored data. Such Secrets are
+// immutable, so it was replaced by hand, and the stored data are in use. Other Secrets may change.
 func Next(present corev1beta1.ShootStateSpec, existing []corev1.Secret, identity string) (corev1beta1.ShootStateSpec, error) {
 	saved, err := secrets.Save(existing)
 	if err != nil {
@@ -42,27 +43,28 @@ func Next(present corev1beta1.ShootStateSpec, existing []corev1.Secret, identity
 		before, known := stored[entry.Name]
 		if known && entry.Labels[constants.LabelSecretsManagerIdentity] == identity && !sameJSON(before.Data.Raw, entry.Data.Raw) {
 			return corev1beta1.ShootStateSpec{}, fmt.Errorf(
-				"secret %s was replaced: its data differ from those in the ShootState; delete it, and the one in the ShootState is restored", entry.Name)
+				"secret %s was replaced: its data differ from those in the ShootState; delete it, and it is restored from the ShootState", entry.Name)
 		}
 	}
 	next.Gardener = slices.Concat(saved, next.Gardener)
 	return next, nil
 }
 
-// Equal reports whether two ShootStates have the same content. The API server may encode it in another way than it was sent.
+// Equal reports whether two ShootStates have the same content. The API server may have changed the encoding.
 func Equal(a, b corev1beta1.ShootStateSpec) bool {
 	return slices.EqualFunc(a.Gardener, b.Gardener, func(x, y corev1beta1.GardenerResourceData) bool {
 		return x.Name == y.Name && x.Type == y.Type && maps.Equal(x.Labels, y.Labels) && sameJSON(x.Data.Raw, y.Data.Raw)
 	}) && slices.EqualFunc(a.Extensions, b.Extensions, sameEncoded) && slices.EqualFunc(a.Resources, b.Resources, sameEncoded)
 }
 
-// sameEncoded compares two values by what they are in JSON.
+// sameEncoded reports whether two values have equivalent JSON encodings.
 func sameEncoded[T any](a, b T) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && sameJSON(x, y)
 }
 
+// sameJSON reports whether two JSON texts are equivalent.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
@@ -71,7 +73,7 @@ func sameJSON(a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// Lost returns the names of the Secrets in use that do not exist as they are used, or are not stored by a ShootState of this content.
+// Lost returns the names of the Secrets in use that a ShootState with this content does not store with the same data.
 func Lost(inUse map[string]secrets.Item, content corev1beta1.ShootStateSpec) ([]string, error) {
 	saved, err := secrets.Saved(content.Gardener)
 	if err != nil {

@@ -24,7 +24,7 @@ const identity = "gardenlet"
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// secret returns one with the label persist.
+// secret returns a Secret with the label persist.
 func secret(name, manager, data string) corev1.Secret {
 	return corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--one", Name: name, Labels: map[string]string{"persist": "true", "manager-identity": manager}},
@@ -61,7 +61,7 @@ func TestNext(t *testing.T) {
 		t.Errorf("%v, %d extensions, %d resources", got, len(next.Extensions), len(next.Resources))
 	}
 	if Equal(present, next) || !Equal(next, next) {
-		t.Error("what has changed is equal, or what has not is not")
+		t.Error("changed states are equal, or unchanged ones are not")
 	}
 	encoded := next
 	encoded.Gardener = slices.Clone(next.Gardener)
@@ -71,7 +71,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestReplaced: the data of a Secret that was replaced by hand do not take the place of those that are in use.
+// TestReplaced checks that the data of a manually replaced Secret does not replace the data that is in use.
 func TestReplaced(t *testing.T) {
 	const bytes = "other-bytes"
 	_, err := Next(content(t, secret("ca", identity, "a")), []corev1.Secret{secret("ca", identity, bytes)}, identity)
@@ -80,12 +80,12 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// world is a garden and a seed.
+// world consists of a garden and a seed.
 type world struct {
 	*Keeper
 	seed  client.Client
 	clock *clocktesting.FakePassiveClock
-	// sent counts the requests that read, and written those that write. fails is the error of creations.
+	// sent counts reads, and written counts writes. fails is the error of creations.
 	sent, written int
 	fails         error
 }
@@ -138,7 +138,7 @@ func inUse(existing ...corev1.Secret) map[string]secrets.Item {
 	return items
 }
 
-// TestKeep: a request is sent for what is not known only, and only changes are written.
+// TestKeep checks that requests are sent only for unknown state, and that only changes are written.
 func TestKeep(t *testing.T) {
 	ca, other := secret("ca", identity, "a"), secret("other", "extension", "b")
 	w := newWorld(t, &ca)
@@ -149,7 +149,7 @@ func TestKeep(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if w.sent != sent || w.written != written {
-			t.Errorf("%s: %d requests that read and %d that write, want %d and %d", what, w.sent, w.written, sent, written)
+			t.Errorf("%s: %d reads and %d writes, want %d and %d", what, w.sent, w.written, sent, written)
 		}
 	}
 	keep("first", 2, 1, ca)
@@ -170,17 +170,17 @@ func TestKeep(t *testing.T) {
 
 	saved, err := w.Saved(t.Context(), shoot)
 	if err != nil || len(saved) != 3 {
-		t.Errorf("%d are stored: %v", len(saved), err)
+		t.Errorf("%d entries are stored: %v", len(saved), err)
 	}
 	if err := errors.Join(w.Delete(t.Context(), shoot), w.Delete(t.Context(), shoot)); err != nil {
 		t.Error(err)
 	}
 	if saved, err := w.Saved(t.Context(), shoot); err != nil || len(saved) > 0 {
-		t.Errorf("after the deletion %d are stored: %v", len(saved), err)
+		t.Errorf("after the deletion, %d entries are stored: %v", len(saved), err)
 	}
 }
 
-// TestNotStored: an error says so as long as something in use is not stored, and what is stored stays.
+// TestNotStored checks that an error is reported as long as a Secret in use is not stored, and that the stored state is kept.
 func TestNotStored(t *testing.T) {
 	ca, key := secret("ca", identity, "a"), secret("key", identity, "b")
 	w := newWorld(t, &ca, &key)
@@ -194,7 +194,7 @@ func TestNotStored(t *testing.T) {
 	if err := w.Keep(t.Context(), shoot, "shoot--dev--one", inUse(ca, key)); err != nil {
 		t.Fatal(err)
 	}
-	// It is deleted by hand, and the cache of the flow does not show that yet.
+	// The Secret is deleted manually, and the cache of the flow does not show that yet.
 	if err := w.seed.Delete(t.Context(), &key); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +203,6 @@ func TestNotStored(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if saved, err := w.Saved(t.Context(), shoot); err != nil || len(saved) != 2 {
-		t.Errorf("%d are stored: %v", len(saved), err)
+		t.Errorf("%d entries are stored: %v", len(saved), err)
 	}
 }

@@ -1,4 +1,4 @@
-// The page: the current view, the banner and keys.
+// The page: the current view, the banner and the keys.
 import { fill, h } from "./dom.js";
 import { follow, get, store, watch } from "./data.js";
 import { showFleet } from "./fleet.js";
@@ -10,7 +10,7 @@ import { clockTime } from "./words.js";
 const main = document.getElementById("main"), banner = document.getElementById("banner"), help = document.getElementById("help"), where = document.getElementById("where");
 let view = null, refused = false;
 
-// The token in the address that opened the page is valid only once, so it is removed.
+// The token in the address is valid only once. Remove it.
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
 
 function navigate(path, replace) {
@@ -28,7 +28,7 @@ function show() {
   if (steps[0] === "mr" && steps.length === 3) view = showOne(main, steps[1], steps[2], parameters, navigate);
   else if (steps[0] === "fleet") view = showFleet(main, parameters, navigate);
   else if (steps.length === 0) view = showList(main, parameters, navigate);
-  else { view = { title: "Not found" }; fill(main, h("p", { class: "empty" }, "View not found. ", h("a", { href: "#/" }, "To the list"))); }
+  else { view = { title: "Not found" }; fill(main, h("p", { class: "empty" }, "View not found. ", h("a", { href: "#/" }, "Back to the list"))); }
   document.title = `${view.title} · Trellis`;
   for (const [id, on] of [["to-list", steps.length === 0], ["to-fleet", steps[0] === "fleet"]]) {
     const link = document.getElementById(id);
@@ -92,7 +92,7 @@ store.out = (refusal) => {
   showLogin(main, refusal);
 };
 watch(() => {
-  if (refused && !store.cut) { refused = false; show(); showWhere(); } // it was let in by another tab
+  if (refused && !store.cut) { refused = false; show(); showWhere(); } // another tab has logged in
   paintStatus(); if (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/") rememberList();
 });
 setInterval(paintStatus, 1000);
@@ -106,7 +106,7 @@ async function showWhere() {
     if (facts.program !== "kubectl mr") store.advice = "";
     addUser(facts);
   } catch (error) {
-    if (error.login) return; // see store.out
+    if (error.login) return; // store.out handles it
     if (error.status === 401) refuse(); else setTimeout(showWhere, 2000);
   }
 }
@@ -115,7 +115,7 @@ function refuse() {
   refused = true;
   view?.leave?.();
   view = {};
-  fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser is not logged in"), h("p", {}, "Open the address that kubectl mr ui printed last. Each address opens the page once.")));
+  fill(main, h("div", { class: "empty" }, h("h1", {}, "This browser is not logged in"), h("p", {}, "Open the last address that kubectl mr ui printed. Each address opens the page once.")));
 }
 
 follow();

@@ -1,26 +1,27 @@
-// What is known: the rows, kept up to date by server-sent events, and what is read of one ManagedResource when it is shown.
+// The data of the page: rows, which server-sent events update, and details of one ManagedResource, which are read
+// when it is shown.
 import { setNow } from "./words.js";
 
 export const store = {
   rows: new Map(), // by "namespace/name"
-  scope: "this cluster", // which of them are listed
+  scope: "this cluster", // describes the listed ManagedResources
   loaded: false, read: 0,
-  lost: null, lostSince: 0, // the cluster does not answer
-  cut: null, cutSince: 0, // the server of this page does not answer
+  lost: null, lostSince: 0, // the cluster is unreachable
+  cut: null, cutSince: 0, // the server of this page is unreachable
   advice: " Check that kubectl mr ui is still running.",
   notice: "", // what is not shown, and why
-  out: () => {}, // called with a refusal when this viewer has to log in
+  out: () => {}, // called with the refusal when the viewer must log in
 };
 
 const listeners = new Set();
-/** watch calls a function with the names of rows that changed, none if only the connection did, null for all, until the function that it returns is called. */
+/** watch calls a function with the names of changed rows: none if only the connection changed, null for all. It returns a function that ends this. */
 export function watch(listener) { listeners.add(listener); return () => listeners.delete(listener); }
 
 export const keyOf = (row) => `${row.namespace}/${row.name}`;
 
 let events = null, sequence = "", retry = 0, timer = 0, silence = 0;
 
-/** follow keeps the rows up to date. Hidden pages let go of the connection, as browsers have few for one server, and resume later. */
+/** follow keeps the rows up to date. Hidden pages close the connection, because browsers limit connections per server, and resume it later. */
 export function follow() {
   document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
   connect();
@@ -43,11 +44,11 @@ function connect() {
     sequence = message.lastEventId;
     take(JSON.parse(message.data));
   };
-  events.onerror = () => again("The server of this page does not answer." + store.advice);
+  events.onerror = () => again("The server of this page does not respond." + store.advice);
   listen();
 }
 
-// listen notices a connection on which nothing comes any more, not even that there is nothing new.
+// listen detects a connection without events. The server also sends events without changes.
 function listen() {
   clearTimeout(silence);
   silence = setTimeout(() => again("The server of this page has sent nothing for a while."), 25000);
@@ -90,12 +91,12 @@ function take(news) {
 
 function tell(changed) { for (const listener of [...listeners]) listener(changed); }
 
-/** Refused says why there is no answer. */
+/** Refused is the error of a request. */
 export class Refused extends Error {
   constructor(status, body) { super(body.error ?? `status ${status}`); Object.assign(this, { status, gone: body.gone, forbidden: body.forbidden, login: body.login }); }
 }
 
-// leave drops what this viewer may see no more, until they have logged in again.
+// leave removes all data until the viewer has logged in again.
 function leave(refused) {
   if (store.left) return;
   refused.again = store.loaded;
@@ -105,15 +106,15 @@ function leave(refused) {
   store.out(refused);
 }
 
-/** unchanged stands for an answer that is the one before. */
+/** unchanged is returned instead of a response that is the same as the previous one. */
 export const unchanged = Symbol("unchanged");
 
-/** get reads something; with the tag of a former answer only what differs from it. */
+/** get reads data. If tags has the tag of a previous response, it returns unchanged if the data is the same. */
 export async function get(path, { signal, tags } = {}) {
   const headers = tags?.get(path) ? { "If-None-Match": tags.get(path) } : {};
   const response = await fetch(`api/${path}`, { headers, signal, cache: "no-store", credentials: "same-origin" });
   if (response.status === 304) return unchanged;
-  const body = await response.json().catch(() => ({ error: `The server of this page answers with status ${response.status}.` }));
+  const body = await response.json().catch(() => ({ error: `The server of this page responded with status ${response.status}.` }));
   if (!response.ok) {
     const refused = new Refused(response.status, body);
     if (refused.login) leave(refused);
@@ -123,5 +124,5 @@ export async function get(path, { signal, tags } = {}) {
   return body;
 }
 
-/** pathOf is where a part of a ManagedResource is. */
+/** pathOf returns the path of a part of a ManagedResource. */
 export const pathOf = (namespace, name, part) => `resources/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/${part}`;

@@ -1,6 +1,6 @@
-// Elements are made here and nowhere else. Texts become text nodes, never HTML.
+// This is the only file that creates elements. Texts become text nodes, never HTML.
 
-/** h makes an element: h("p", {class: "note", onclick: f}, "text", other). */
+/** h creates an element: h("p", {class: "note", onclick: f}, "text", other). */
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -19,19 +19,19 @@ function append(element, children) {
   }
 }
 
-/** fill replaces what is in an element. */
+/** fill replaces the content of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
   return element;
 }
 
-/** say puts a text into an element unless it is there already, so that screen readers say only what is new. */
+/** say sets the text of an element if it differs, so that screen readers read only new text. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** harmless leaves out characters that change how others are shown: controls, and those that turn the direction of text. */
+/** harmless removes characters that change how other characters are shown: control characters and those that change the text direction. */
 export function harmless(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 }
@@ -47,7 +47,7 @@ const shapes = {
   open: "M4 6l4 4 4-4", closed: "M6 4l4 4-4 4", back: "M10 3 5 8l5 5",
 };
 
-/** icon makes a drawing, which says nothing to those who do not see it. */
+/** icon creates a decorative drawing, which screen readers ignore. */
 export function icon(shape, name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 16 16");

@@ -3,7 +3,7 @@ import { fill, h, icon } from "./dom.js";
 import { get, store, watch } from "./data.js";
 import { badge, since, stateOf, stateWords } from "./words.js";
 
-const mostTiles = 600; // more are in the list
+const maxTiles = 600; // the list shows the others
 
 export function showFleet(main, parameters, navigate) {
   let by = parameters.get("by") === "class" ? "class" : "namespace", stopped = false;
@@ -34,8 +34,8 @@ export function showFleet(main, parameters, navigate) {
     const worst = (group) => Math.min(...[...group.states.keys()].map((word) => stateOf(word).rank));
     const sorted = [...groups.values()].sort((a, b) => worst(a) - worst(b) || (a.name < b.name ? -1 : 1));
     const focused = document.activeElement?.dataset?.tile;
-    fill(tiles, sorted.slice(0, mostTiles).map((group) => tile(group, by)));
-    if (sorted.length > mostTiles) tiles.append(h("li", { class: "more" }, `and ${sorted.length - mostTiles} more with fewer problems`));
+    fill(tiles, sorted.slice(0, maxTiles).map((group) => tile(group, by)));
+    if (sorted.length > maxTiles) tiles.append(h("li", { class: "more" }, `and ${sorted.length - maxTiles} more with fewer problems`));
     if (focused) tiles.querySelector(`[data-tile="${CSS.escape(focused)}"]`)?.focus();
   }
 

@@ -1,4 +1,4 @@
-// The list of ManagedResources: what needs attention first.
+// The list of ManagedResources. Those that need attention come first.
 import { fill, h, say } from "./dom.js";
 import { keyOf, store, watch } from "./data.js";
 import { Virtual } from "./virtual.js";
@@ -14,7 +14,7 @@ const orders = {
 const text = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 const byName = (a, b) => text(a.namespace, b.namespace) || text(a.name, b.name);
 
-/** matcher makes a test of a filter: words that all have to be somewhere; ns:, state:, class: and name: look there, - turns a word round. */
+/** matcher returns the test of a filter. All words must match. The prefixes ns:, state:, class: and name: select a field, and - negates a word. */
 export function matcher(filter) {
   const tests = filter.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
     const not = word.startsWith("-") && word.length > 1;
@@ -38,7 +38,7 @@ function glob(text, pattern) {
   return parts.every((part) => (at = text.indexOf(part, at)) >= 0 && (at += part.length) >= 0);
 }
 
-let place = null; // where somebody was when they left the list
+let place = null; // the selected row when the list was left
 
 export function showList(main, parameters, navigate) {
   let filter = parameters.get("q") ?? "", order = parameters.get("order") ?? "attention";

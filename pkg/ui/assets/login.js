@@ -1,5 +1,6 @@
-// Logging in and out, where the page is served to many viewers: each brings a token, which the browser keeps in a cookie that no script
-// can read.
+// Login and logout on a page that is served to many viewers. Each viewer has a token, which the browser keeps in a
+// cookie that scripts
+// cannot read.
 import { fill, h } from "./dom.js";
 import { store, watch } from "./data.js";
 
@@ -9,7 +10,7 @@ async function post(path, body) {
   });
   if (response.ok) return;
   const answer = await response.json().catch(() => ({}));
-  throw new Error(answer.error ?? `The server of this page answers with status ${response.status}.`);
+  throw new Error(answer.error ?? `The server of this page responded with status ${response.status}.`);
 }
 
 function field(id, label, hint) {
@@ -17,7 +18,7 @@ function field(id, label, hint) {
   return [input, h("div", { class: "field" }, h("label", { for: id }, label), input, h("p", { id: `${id}-hint`, class: "faint" }, hint))];
 }
 
-/** showLogin asks for a token. The refusal says why, and whether there is another cluster with the objects. */
+/** showLogin asks for a token. The refusal contains the reason, and whether the objects are in another cluster. */
 export function showLogin(main, refusal) {
   const [token, tokenField] = field("token", "Token", "For the cluster with the ManagedResources, for example from kubectl create token.");
   const [target, targetField] = field("target-token", "Token for the cluster with the objects", "Optional: without it, the page does not show the state of objects.");
@@ -45,7 +46,7 @@ export function showLogin(main, refusal) {
   token.focus();
 }
 
-/** addUser says who looks at the page, and offers to log out. */
+/** addUser shows the name of the viewer, and a button to log out. */
 export function addUser(facts) {
   const before = document.getElementById("live");
   if (facts.user) before.before(h("span", { class: "user", title: facts.user }, facts.user.replace(/^system:serviceaccount:/, "")));
@@ -56,7 +57,7 @@ export function addUser(facts) {
   } }, "Log out"));
 }
 
-// The notice above every view explains what is not shown.
+// The notice above every view describes what is not shown.
 const notice = h("p", { class: "notice", role: "status", hidden: true });
 document.getElementById("main").before(notice);
 watch(() => {

@@ -1,4 +1,4 @@
-// One ManagedResource: its head, and one of its tabs.
+// One ManagedResource: its header, and one of its tabs.
 import { fill, h, icon, say } from "./dom.js";
 import { get, keyOf, pathOf, store, unchanged, watch } from "./data.js";
 import { showDiff, showEvents, showHistory, showWhy } from "./tabs.js";
@@ -9,7 +9,7 @@ const tabs = [
   ["tree", "Tree", "objects", showTree], ["why", "Why", "why", showWhy], ["diff", "Diff", "diff", showDiff],
   ["events", "Events", "events", showEvents], ["history", "History", "history", showHistory],
 ];
-// How soon what is shown is read again that may change without the ManagedResource, in milliseconds.
+// Intervals in milliseconds at which data is read again, because objects change without the ManagedResource.
 const againUnwell = 5000, againWell = 30000, least = 1000;
 
 export function showOne(main, namespace, name, parameters, navigate) {
@@ -39,14 +39,14 @@ export function showOne(main, namespace, name, parameters, navigate) {
     h("div", { class: "tabs" }, h("div", { role: "tablist", "aria-label": "Parts" }, links), progress, again), notes, panel));
 
   function paintHead(summary) {
-    const is = summary ?? store.rows.get(key) ?? last; // what it was, once it is gone
+    const is = summary ?? store.rows.get(key) ?? last; // the last state of a deleted ManagedResource
     last = is;
     seen ||= Boolean(is);
     fill(head,
       h("a", { class: "back", href: back(), "aria-label": "Back to the list", title: "Back to the list (Esc)" }, icon("back")),
       h("div", { class: "title" },
         h("h1", {}, h("span", { class: "namespace" }, namespace, h("span", { class: "slash" }, "/")), name),
-        gone ? h("span", { class: "badge tone-faint" }, seen ? "Deleted" : "Not there") : is && h("span", { class: "is" }, badge(is.state), is.since ? h("span", { class: "faint" }, "since ", since(is.since)) : "")),
+        gone ? h("span", { class: "badge tone-faint" }, seen ? "Deleted" : "Not found") : is && h("span", { class: "is" }, badge(is.state), is.since ? h("span", { class: "faint" }, "for ", since(is.since)) : "")),
       is && h("p", { class: "facts" }, [
         `class ${is.class}`, `${is.objects} object${is.objects === 1 ? "" : "s"}`, is.created ? ["created ", since(is.created), " ago"] : null,
         summary?.secrets ? `Secret${summary.secrets.length === 1 ? "" : "s"} ${summary.secrets.slice(0, 3).join(", ")}${summary.secrets.length > 3 ? ` and ${summary.secrets.length - 3} more` : ""}` : null,
@@ -69,7 +69,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
       const summary = answer.summary ?? own.summary;
       if (summary) paintHead(summary);
       if (answer !== unchanged) paint(answer.value ?? answer, answer.notes);
-      if (own instanceof Error) throw own; // of one that is gone, there is a history
+      if (own instanceof Error) throw own; // a deleted ManagedResource still has a history
     } catch (error) {
       if (!stopped) fail(error);
     } finally {
@@ -78,7 +78,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     }
   }
 
-  // What is painted may be only what is known so far.
+  // A partial value is what is known before the objects were read.
   function paint(value, said, partial = false) {
     view ??= show(panel, { namespace, name, base, parameters, navigate, path: (query) => `${base}?tab=${tab}${query}` });
     view.paint(value, partial);
@@ -93,8 +93,8 @@ export function showOne(main, namespace, name, parameters, navigate) {
     if (gone) {
       seen ||= part === "history" && Boolean(view?.seen);
       paintHead();
-      fill(notes, h("p", { class: "note bad", role: "alert" }, `ManagedResource ${key} does not exist (any more).`,
-        view ? (part === "history" ? " The history below is from before." : " The data below is from before.") : "", " ", h("a", { href: back() }, "Back to the list")));
+      fill(notes, h("p", { class: "note bad", role: "alert" }, `ManagedResource ${key} does not exist, or was deleted.`,
+        view ? (part === "history" ? " The history below is from before its deletion." : " The data below is from before its deletion.") : "", " ", h("a", { href: back() }, "Back to the list")));
       if (!view && part !== "history") showPast();
       return;
     }
@@ -102,7 +102,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     fill(notes, h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("pre", {}, error.message)));
   }
 
-  // What was seen of it while this page was served is told of one that is gone, too.
+  // showPast shows the history of a deleted ManagedResource, as far as it was observed.
   async function showPast() {
     const past = await get(pathOf(namespace, name, "history"), { signal: abort.signal }).catch(() => []);
     if (stopped || past.length === 0) return;
@@ -118,7 +118,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     say(progress, working ? `Reading${seconds >= 1 ? `, ${seconds} s` : ""}` : readAt && !gone ? `${failed ? "Tried" : "Read"} at ${clockTime(readAt / 1000)}` : "");
   }
 
-  // What is not well opens with why that is, once it is known.
+  // A ManagedResource that is not well opens with the tab Why, as soon as its state is known.
   let undecided = !parameters.get("tab") && !row;
   function look(changed) {
     const is = store.rows.get(key);
@@ -138,7 +138,7 @@ export function showOne(main, namespace, name, parameters, navigate) {
     paintProgress();
     if (reading || store.cut) return;
     const passed = Date.now() - readAt, is = store.rows.get(key), well = !is || stateOf(is.state).well;
-    const due = part === "diff" ? false : passed > (well ? againWell : againUnwell); // a diff asks more of the cluster: on demand alone
+    const due = part === "diff" ? false : passed > (well ? againWell : againUnwell); // diffs are expensive for the cluster: only on demand
     if ((stale && passed > least) || (due && !gone)) refresh();
   }, 250);
   const stop = watch(look);
@@ -153,10 +153,10 @@ export function showOne(main, namespace, name, parameters, navigate) {
   };
 }
 
-// link leads to another ManagedResource.
+// link returns a link to another ManagedResource.
 function link(key) { return h("a", { href: `#/mr/${key}` }, key); }
 
-// strength says what of a dependency is waited for, and by what, where that is not the default.
+// strength describes the required state of a dependency, and what waits for it, unless these are the defaults.
 function strength(dependency) {
   return ({ Applied: " to be applied", RolledOut: " to be rolled out" }[dependency.until] ?? "") + (dependency.for === "Creation" ? " before its creation" : "");
 }

@@ -1,4 +1,4 @@
-// Why it is as it is, what applying would change, Events, and what was seen to change.
+// The tabs Why, Diff, Events and History.
 import { fill, h, icon } from "./dom.js";
 import { badge, healthOf, moment, since, stateOf } from "./words.js";
 
@@ -30,7 +30,7 @@ function trouble(object, base) {
   return h("section", { class: `card trouble edge-${well ? "busy" : tone}` },
     h("h3", {}, h("a", { href: `#${base}?tab=tree&object=${encodeURIComponent(`${object.kind}/${object.namespace ?? ""}/${object.name}`)}` },
       h("span", { class: "kind" }, object.kind), " ", titled(object)), " ", well ? badge("Changed", "syncs") : badge(object.health, "healths"),
-      object.since && !well ? h("span", { class: "faint" }, " since ", since(seconds(object.since))) : ""),
+      object.since && !well ? h("span", { class: "faint" }, " for ", since(seconds(object.since))) : ""),
     object.why && h("p", { class: "text" }, object.why),
     (object.changedBy ?? []).map((taker) => h("p", { class: "text" }, "The field manager ", h("strong", {}, taker.manager), " changed it ", since(seconds(taker.when)), " ago: ",
       h("code", {}, (taker.fields ?? []).join(", ")))),
@@ -41,7 +41,7 @@ function trouble(object, base) {
 }
 
 function conditions(list, told) {
-  if (!list.length) return h("p", { class: "faint" }, "Nothing yet.");
+  if (!list.length) return h("p", { class: "faint" }, "No conditions yet.");
   return h("table", {}, h("tbody", {}, list.map((each) => {
     const wanted = each.type === "ResourcesProgressing" ? "False" : "True";
     const tone = each.status === wanted ? "plain" : each.status === "False" ? "bad" : "busy";
@@ -60,15 +60,15 @@ const verbs = {
   create: ["+", "good", "would be created"], change: ["~", "busy", "would be changed"], delete: ["−", "bad", "would be deleted"], replace: ["±", "bad", "would be replaced"],
   release: ["~", "busy", "would be released"], fail: ["!", "bad", "would fail"], wait: ["…", "busy", "would wait"],
 };
-const mostLines = 5000;
+const maxLines = 5000;
 
 export function showDiff(panel) {
   return {
     paint(value) {
       const changes = (value.changes ?? []).filter((each) => each.verb !== "nothing"), same = (value.changes ?? []).length - changes.length;
-      let left = mostLines;
+      let left = maxLines;
       fill(panel, h("div", { class: "text-view" }, h("h2", { class: "hidden" }, "Differences"),
-        value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: these changes are made when it is resumed."),
+        value.state === "Suspended" && h("p", { class: "note" }, "It is suspended: these changes will be made when it is resumed."),
         (value.problems ?? []).map((problem) => h("p", { class: "note bad" }, problem)),
         value.blocked && h("p", { class: "note" }, `The changes are waiting: ${value.blocked}`),
         !changes.length && h("p", { class: "all-well" }, icon("good"), ` Applying would change nothing: ${same} object${same === 1 ? " matches" : "s match"} the manifests.`),
@@ -101,18 +101,18 @@ export function showEvents(panel) {
 
 export function showHistory(panel) {
   return {
-    seen: false, // whether anything was seen of it
+    seen: false, // whether any change was observed
     paint(changes) {
       this.seen = changes.length > 0;
       fill(panel, h("div", { class: "text-view" },
-        h("p", { class: "faint" }, "Changes since this page is served, the latest first. They are kept in memory."),
+        h("p", { class: "faint" }, "Changes since the server of this page started, the latest first. They are kept only in memory."),
         changes.length ? h("ol", { class: "changes" }, atOnce(changes).map((together) => h("li", {}, moment(together[0].at), h("div", {}, together.map(storyOf)))))
-          : h("p", { class: "empty" }, "Nothing has changed yet.")));
+          : h("p", { class: "empty" }, "No changes yet.")));
     },
   };
 }
 
-/** atOnce puts together what changed in the same second. */
+/** atOnce groups changes of the same second. */
 function atOnce(changes) {
   const groups = [];
   for (const change of changes) if (groups.at(-1)?.[0].at === change.at) groups.at(-1).push(change); else groups.push([change]);

@@ -1,4 +1,4 @@
-// What a ManagedResource owns, down to Pods.
+// The objects of a ManagedResource, down to Pods.
 import { fill, h, icon, say } from "./dom.js";
 import { Virtual } from "./virtual.js";
 import { badge, healthOf, since } from "./words.js";
@@ -83,7 +83,7 @@ export function showTree(panel, { parameters, path }) {
   function update() {
     const matches = (node) => (!unwell || (!unknown && !node.well)) && (!filter || node.text.includes(filter));
     let shown;
-    if (filter || unwell) { // what matches, with what it is below
+    if (filter || unwell) { // matching nodes, with their ancestors
       const keep = new Array(nodes.length).fill(false);
       for (const [at, node] of nodes.entries()) if (matches(node)) for (let up = at; up >= 0 && !keep[up]; up = nodes[up].above) keep[up] = true;
       shown = nodes.filter((_, at) => keep[at]);
@@ -98,7 +98,7 @@ export function showTree(panel, { parameters, path }) {
     }
     table.set(shown);
     const ill = nodes.filter((node) => !node.well).length;
-    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more are omitted` : ""}${unknown && `, ${unknown}`}`);
+    say(count, `${shown.length === nodes.length ? nodes.length : `${shown.length} of ${nodes.length}`} objects${more ? `, ${more} more omitted` : ""}${unknown && `, ${unknown}`}`);
     say(unwellCount, unknown ? "" : `${ill}`);
     toggle.classList.toggle("some", !unknown && ill > 0);
     empty.hidden = shown.length > 0;
@@ -117,7 +117,7 @@ export function showTree(panel, { parameters, path }) {
       }
       if (document.activeElement === document.body || document.activeElement?.id === "main") table.element.focus({ preventScroll: true });
     },
-    // What is shown may be only what was known before it was read.
+    // If only the inventory is known, report that the health is unknown.
     fail() { if (unknown) { unknown = "their health could not be read"; update(); } },
     search: () => { input.focus(); input.select(); },
     escape: () => { if (close()) return true; if (filter) { clear(); return true; } return false; },
@@ -128,7 +128,7 @@ export function showTree(panel, { parameters, path }) {
 const healthOfNode = (node) => (node.health ? badge(node.health, "healths") : h("span", { class: "faint" }, "…"));
 const textOf = (node) => (node.why && !(node.detail ?? "").includes(":") ? node.why : node.detail ?? "");
 
-/** link finds out what is below what, and gives each node a key. */
+/** link determines the parents of nodes, and gives each node a key. */
 function link(list) {
   const path = [], sets = [];
   for (const [at, node] of list.entries()) {

@@ -1,12 +1,12 @@
-// A list of which only the rows on the screen are in the page. It has one tab stop; the active row is told by aria-activedescendant.
+// A list that renders only the rows on the screen. It has one tab stop. aria-activedescendant names the active row.
 import { h } from "./dom.js";
 
-const margin = 6; // rows beyond the edges, so that scrolling shows no gaps
+const margin = 6; // rows beyond the edges, so that there are no gaps while scrolling
 
 export class Virtual {
   /**
-   * columns are {title, class}; render(item, index) returns the cells of a row; keyOf(item) names it; open(item) is called by Enter
-   * and clicks. role is grid or treegrid; attributes(item, index) are those of its row.
+   * columns are {title, class}; render(item, index) returns the cells of a row; keyOf(item) returns its key; open(item) is called on Enter
+   * and clicks. role is grid or treegrid; attributes(item, index) returns the attributes of its row.
    */
   constructor({ role, label, columns, render, keyOf, open, attributes, keys, chosen }) {
     Object.assign(this, { columns, render, keyOf, open, attributes, keys, chosen });
@@ -27,7 +27,7 @@ export class Virtual {
 
   destroy() { this.observer.disconnect(); }
 
-  /** set shows other items. The active one stays active. */
+  /** set shows other items. The active item stays active. */
   set(items) {
     const key = this.items[this.active] && this.keyOf(this.items[this.active]);
     this.items = items;
@@ -46,7 +46,7 @@ export class Virtual {
     return parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 30;
   }
 
-  /** paint brings the page in line with what is on the screen: all rows anew, or those that came into view. */
+  /** paint renders the rows on the screen: all of them, or those that became visible. */
   paint(all) {
     const height = this.rowHeight();
     const view = this.element.clientHeight || 600;
@@ -88,7 +88,7 @@ export class Virtual {
     else this.element.removeAttribute("aria-activedescendant");
   }
 
-  /** choose makes a row active and brings it on the screen. */
+  /** choose makes a row active and scrolls to it. */
   choose(index, middle) {
     if (this.items.length === 0) return;
     this.moved = true;
@@ -101,7 +101,7 @@ export class Virtual {
     this.chosen?.(this.items[this.active]);
   }
 
-  /** chosenKey names the row that somebody has moved to. */
+  /** chosenKey returns the key of the row that the user selected, or null. */
   chosenKey() { return this.moved && this.items[this.active] ? this.keyOf(this.items[this.active]) : null; }
 
   chooseKey(key) {
@@ -127,7 +127,7 @@ export class Virtual {
     const row = event.target.closest("[data-index]");
     if (!row || String(getSelection())) return;
     this.choose(Number(row.dataset.index));
-    if (event.target.closest("a")) return; // which leads there itself
+    if (event.target.closest("a")) return; // the browser follows the link
     if (this.keys && event.target.closest(".twist")) this.keys(" ", this.items[this.active], this.active);
     else this.open?.(this.items[this.active], event);
   }

@@ -1,4 +1,4 @@
-// What words mean comes from the server, which has it from the command line; here is how they look.
+// The server provides the meaning of words. This file defines how they look.
 import { h, icon } from "./dom.js";
 
 const meaning = JSON.parse(document.querySelector("meta[name=words]").content);
@@ -11,28 +11,29 @@ export const healthOf = (word) => words.healths.get(word) ?? unknown;
 const syncOf = (word) => words.syncs.get(word) ?? unknown;
 export const stateWords = () => [...words.states.keys()];
 
-// Shapes differ beside colours: an octagon for what failed, a triangle for what is ill, a clock for what is under way.
+// Shapes differ in addition to colours: an octagon for failures, a triangle for unhealthy objects, a clock for work
+// in progress.
 const special = { Failed: "bad", Unhealthy: "ill", Missing: "bad", Changed: "drift", "Not applied": "bad" };
 const shapeOf = (word, tone) => special[word] ?? tone;
 
-/** badge is a word with its shape and colour. */
+/** badge returns a word with its shape and colour. */
 export function badge(word, kind = "states") {
   const { tone } = kind === "states" ? stateOf(word) : kind === "healths" ? healthOf(word) : syncOf(word);
   return h("span", { class: `badge tone-${tone}` }, icon(shapeOf(word, tone), tone), word);
 }
 
-/** mark is the shape of a word alone. */
+/** mark returns only the shape of a word. */
 export function mark(word, kind = "states") {
   const { tone } = kind === "states" ? stateOf(word) : healthOf(word);
   return h("span", { class: `badge tone-${tone}` }, icon(shapeOf(word, tone), tone));
 }
 
 let skew = 0;
-/** setNow takes in what time it is for the server. */
+/** setNow sets the current time of the server. */
 export function setNow(seconds) { skew = seconds - Date.now() / 1000; }
 export const now = () => Date.now() / 1000 + skew;
 
-/** age says how long ago something was, as kubectl does. */
+/** age returns the time since a point in time, in the format of kubectl. */
 export function age(seconds) {
   if (!seconds) return "";
   const s = Math.max(0, Math.floor(now() - seconds));
@@ -51,13 +52,13 @@ export function age(seconds) {
 
 export const clockTime = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 
-/** moment is a time of the day, with the day if that is another one, and in full on hovering. */
+/** moment returns a time of day, with the day unless it is today. The tooltip contains the full time. */
 export function moment(seconds) {
   const when = new Date(seconds * 1000), today = when.toDateString() === new Date(now() * 1000).toDateString();
   return h("time", { datetime: when.toISOString(), title: when.toLocaleString() }, today ? "" : `${when.toLocaleDateString([], { month: "short", day: "numeric" })} `, clockTime(seconds));
 }
 
-/** since is an age with the time in full on hovering. */
+/** since returns an age. The tooltip contains the full time. */
 export function since(seconds) {
   if (!seconds) return "";
   return h("time", { datetime: new Date(seconds * 1000).toISOString(), title: new Date(seconds * 1000).toLocaleString() }, age(seconds));

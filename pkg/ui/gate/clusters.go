@@ -12,24 +12,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 )
 
-// clusters are those of a viewer, reached by their tokens.
+// clusters are the clusters of a viewer, which are accessed with the viewer's tokens.
 type clusters struct {
 	source *rest.Config
-	// target is nil without a token for it, and if it is the source cluster.
+	// target is nil without a token for it, and if the objects are in the source cluster.
 	target       *rest.Config
 	hasOwnTarget bool
 }
 
-// Source returns how the cluster with the ManagedResources is reached.
+// Source returns the configuration for the cluster with the ManagedResources.
 func (c *clusters) Source() (*rest.Config, error) { return c.source, nil }
 
-// Target returns how the cluster with the objects is reached; ErrNoTarget without a token for it.
+// Target returns the configuration for the cluster with the objects. It returns ErrNoTarget without a token for it.
 func (c *clusters) Target() (*rest.Config, error) {
 	switch {
 	case !c.hasOwnTarget:
 		return c.source, nil
 	case c.target == nil:
-		return nil, fmt.Errorf("%w: the objects are in another cluster, and you gave no token for that. Log out, and log in with both", console.ErrNoTarget)
+		return nil, fmt.Errorf("%w: the objects are in another cluster, and you entered no token for it. Log out, and log in with both tokens",
+			console.ErrNoTarget)
 	}
 	return c.target, nil
 }
@@ -37,21 +38,21 @@ func (c *clusters) Target() (*rest.Config, error) {
 // HasOwnTarget reports whether the objects are in another cluster than the ManagedResources.
 func (c *clusters) HasOwnTarget() bool { return c.hasOwnTarget }
 
-// Garden returns how the garden is reached: no view reads it yet.
+// Garden returns the source cluster, because no view reads the garden yet.
 func (c *clusters) Garden() (*rest.Config, error) { return c.source, nil }
 
-// HasOwnGarden reports that no other cluster is configured.
+// HasOwnGarden returns false, because no other cluster is configured.
 func (c *clusters) HasOwnGarden() bool { return false }
 
-// AddFlags does nothing: there is no command line.
+// AddFlags does nothing, because there is no command line.
 func (c *clusters) AddFlags(*pflag.FlagSet) {}
 
-// TargetMapper is for names that people type.
+// TargetMapper returns an error, because users do not enter kinds.
 func (c *clusters) TargetMapper() (meta.RESTMapper, error) {
-	return nil, errors.New("kinds are not named by people here")
+	return nil, errors.New("the page does not look up kinds by name")
 }
 
-// Namespace returns none: no command is about one.
+// Namespace returns none, because there are no commands.
 func (c *clusters) Namespace() (string, error) { return "", nil }
 
 // SetNamespace does nothing.

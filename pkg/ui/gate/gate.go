@@ -1,7 +1,10 @@
-// Package gate serves the page to many viewers, each with their own rights: a request brings the token of its viewer, in a header that an
-// authenticating proxy sets or in a cookie. Everything that is read of a ManagedResource is read with that token, and what is kept
-// of all of them is shown as far as the API server says that the viewer may list and watch them. The credentials of the program that
-// serves the page are never used.
+// Package gate serves the page to many viewers, each with their own permissions. A request contains the token of its
+// viewer, in a
+// header that an authenticating proxy sets, or in a cookie. The details of a ManagedResource are read with that
+// token. The cached
+// summaries are shown only as far as the API server allows the viewer to list and watch ManagedResources. The page
+// never uses the
+// credentials of the program that serves it.
 package gate
 
 import (
@@ -19,22 +22,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ui"
 )
 
-// What is done for all viewers at the same time, and for one of them: the program has more important things to do.
+// Limits of concurrent work for all viewers and for one viewer, because the program has more important work.
 const (
-	mostReads, mostReadsOfOne     = 2, 1
-	mostStreams, mostStreamsOfOne = 64, 8
-	// mostNamespaces is of how many namespaces the API server is asked whether a viewer may see them who may not see all.
-	mostNamespaces = 500
-	// reviewsPerSecond and reviewsAtOnce bound how often the API server is asked what viewers may see.
+	maxReads, maxReadsOfOne     = 2, 1
+	maxStreams, maxStreamsOfOne = 64, 8
+	// maxNamespaces is the maximum number of namespaces to review for a viewer who may not see all namespaces.
+	maxNamespaces = 500
+	// reviewsPerSecond and reviewsAtOnce limit the access reviews that are sent to the API server.
 	reviewsPerSecond, reviewsAtOnce = 50, 500
 )
 
-// Options say what is served.
+// Options specify the page.
 type Options struct {
-	// Source and Target are how the clusters are reached, without credentials: rest.AnonymousClientConfig. Target is nil if the
-	// objects are in the cluster with the ManagedResources.
+	// Source and Target are the configurations for the clusters, without credentials (rest.AnonymousClientConfig).
+	// Target is nil if
+	// the objects are in the cluster with the ManagedResources.
 	Source, Target *rest.Config
-	// Namespaces are those whose ManagedResources are known; empty for all.
+	// Namespaces are the namespaces with known ManagedResources. It is empty for all.
 	Namespaces []string
 	Version    string
 	Clock      clock.WithTicker
@@ -46,20 +50,20 @@ type Gate struct {
 	options  Options
 	server   *ui.Server
 	sessions *sessions
-	entrance *entrance
+	limiter  *loginLimiter
 	reviews  flowcontrol.RateLimiter
 }
 
-// New returns a gate. Its Handler serves the page, and FollowInformer has it know ManagedResources.
+// New returns a gate. Its Handler serves the page. FollowInformer provides the ManagedResources.
 func New(options Options) (*Gate, error) {
 	for _, config := range []*rest.Config{options.Source, options.Target} {
 		if config != nil && (config.BearerToken != "" || config.BearerTokenFile != "" || config.Username != "" || len(config.CertData) > 0 ||
 			config.CertFile != "" || config.ExecProvider != nil || config.AuthProvider != nil) {
-			return nil, fmt.Errorf("the page was to be served with credentials for %s, which are not those of its viewers", config.Host)
+			return nil, fmt.Errorf("the page must be served without credentials for %s, because it uses those of its viewers", config.Host)
 		}
 	}
 	g := &Gate{
-		options: options, sessions: newSessions(options.Clock, options.Metrics), entrance: newEntrance(),
+		options: options, sessions: newSessions(options.Clock, options.Metrics), limiter: newLoginLimiter(),
 		reviews: flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
 	login := "token"
@@ -70,17 +74,17 @@ func New(options Options) (*Gate, error) {
 	g.server, err = ui.NewShared(ui.SharedOptions{
 		Viewer: g.viewer, Program: "resource-manager", Version: options.Version, Host: options.Source.Host, Login: login,
 		Namespaces: options.Namespaces, Clock: options.Clock,
-		Reads: mostReads, Streams: mostStreams,
+		Reads: maxReads, Streams: maxStreams,
 	})
 	return g, err
 }
 
-// FollowInformer has ManagedResources known until the context ends.
+// FollowInformer reads ManagedResources from an informer until the context is canceled.
 func (g *Gate) FollowInformer(ctx context.Context, informer ui.Informer) error {
 	return g.server.FollowInformer(ctx, informer)
 }
 
-// Handler serves the page, and lets viewers in and out.
+// Handler serves the page, the login and the logout.
 func (g *Gate) Handler() http.Handler {
 	pages := g.server.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,13 +99,13 @@ func (g *Gate) Handler() http.Handler {
 	})
 }
 
-// viewer returns who sent a request, and what they may see at the moment.
+// viewer returns the viewer who sent a request, with the current permissions.
 func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	if !g.server.Loaded() {
 		return nil, errNotYet
 	}
-	if ui.FromElsewhere(r) {
-		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
+	if ui.IsCrossSite(r) {
+		return nil, &ui.DeniedError{Code: http.StatusForbidden, Reason: "requests from pages of other servers are not allowed"}
 	}
 	given, byCookie, err := tokensOf(r)
 	if err != nil {
@@ -119,8 +123,10 @@ func (g *Gate) viewer(r *http.Request) (*ui.Viewer, error) {
 	}, nil
 }
 
-// enter returns the session of tokens, and what they may see now. It begins one if there is none, if not too many were begun lately, and
-// keeps it if the cluster accepts the tokens: others do not take the place of a viewer.
+// enter returns the session of tokens, with the current permissions. If there is none, enter creates one, unless too
+// many were created
+// recently. It keeps a new session only if the cluster accepts the tokens, so that invalid tokens do not displace
+// viewers.
 func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	s := g.sessions.find(given)
 	isKnown := s != nil
@@ -129,9 +135,9 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 		if err != nil {
 			address = r.RemoteAddr
 		}
-		if !g.entrance.admits(address) {
+		if !g.limiter.admits(address) {
 			g.options.Metrics.logins.Inc(resultLimited)
-			return nil, access{}, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many log in at once: try again in a few seconds"}
+			return nil, access{}, &ui.DeniedError{Code: http.StatusTooManyRequests, Reason: "too many logins at once: try again in a few seconds"}
 		}
 		if s, err = g.newSession(given); err != nil {
 			return nil, access{}, err
@@ -140,7 +146,7 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	known, err := s.access(r.Context())
 	switch {
 	case err != nil:
-		g.dismiss(s, err)
+		g.removeIfRefused(s, err)
 		return nil, access{}, err
 	case !isKnown:
 		s = g.sessions.add(s)
@@ -148,16 +154,16 @@ func (g *Gate) enter(r *http.Request, given tokens) (*session, access, error) {
 	return s, known, nil
 }
 
-// dismiss forgets a session whose token is not accepted, and counts that.
-func (g *Gate) dismiss(s *session, err error) {
+// removeIfRefused removes a session if the cluster refuses its token, and counts that.
+func (g *Gate) removeIfRefused(s *session, err error) {
 	if isRefused(err) {
 		g.sessions.remove(s)
 		g.options.Metrics.logins.Inc(resultRefused)
 	}
 }
 
-// Sweep forgets the tokens of those who have not asked for anything for a while. It is called now and then.
+// Sweep removes sessions that were not used for a while. Call it every SweepPeriod.
 func (g *Gate) Sweep() { g.sessions.sweep() }
 
-// SweepPeriod is how often that is due.
+// SweepPeriod is the interval between calls of Sweep.
 const SweepPeriod = time.Minute

@@ -34,7 +34,8 @@ func TestCredentialsOfTheProgramAreRefused(t *testing.T) {
 	}
 }
 
-// TestClusterThatIsNotThere checks that who has not been let in is told nothing of a cluster that does not answer.
+// TestClusterThatIsNotThere checks that a client that has not been admitted gets no information about a cluster that does not
+// respond.
 func TestClusterThatIsNotThere(t *testing.T) {
 	page, err := New(Options{Source: &rest.Config{Host: "https://127.0.0.1:1"}, Clock: clock.RealClock{}, Metrics: NewMetrics(prometheus.NewRegistry())})
 	if err != nil {
@@ -71,22 +72,22 @@ func TestClusterThatIsNotThere(t *testing.T) {
 			t.Errorf("loaded %t: %d %s", loaded, response.StatusCode, body)
 		}
 		if len(page.sessions.known) > 0 {
-			t.Error("who was not let in is kept")
+			t.Error("a client that was not admitted has a session")
 		}
 	}
 }
 
-// emptyInformer has nothing to tell.
+// emptyInformer is an informer without objects.
 type emptyInformer struct {
 	toolscache.ResourceEventHandlerRegistration
 }
 
-// AddEventHandler takes in a handler.
+// AddEventHandler registers a handler.
 func (e emptyInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return e, nil
 }
 
-// RemoveEventHandler lets go of it.
+// RemoveEventHandler removes the handler.
 func (emptyInformer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
 	return nil
 }
@@ -144,7 +145,7 @@ func TestIsFromPage(t *testing.T) {
 			}
 		}
 		if got := isFromPage(r); got != test.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }
@@ -153,50 +154,50 @@ func TestSessionsAreBoundedAndForgotten(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(start)
 	s := newSessions(now, NewMetrics(prometheus.NewRegistry()))
 	of := func(i int) tokens { return tokens{source: fmt.Sprint(i)} }
-	for i := range mostSessions {
+	for i := range maxSessions {
 		s.add(&session{tokens: of(i)})
 		now.SetTime(now.Now().Add(time.Second))
 	}
 	first := s.find(of(0))
 	if first == nil || s.add(&session{tokens: of(0)}) != first || s.find(tokens{"0", "other"}) != nil || s.find(tokens{"", "0"}) != nil {
-		t.Error("a session is not found again, or for others")
+		t.Error("a session is not found again, or found for other tokens")
 	}
-	s.add(&session{tokens: of(mostSessions)})
-	if len(s.known) != mostSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
-		t.Errorf("%d sessions; the one that was not used for longest is not the one that went", len(s.known))
+	s.add(&session{tokens: of(maxSessions)})
+	if len(s.known) != maxSessions || s.find(of(0)) == nil || s.find(of(1)) != nil {
+		t.Errorf("%d sessions, or the removed one is not the least recently used one", len(s.known))
 	}
 	now.SetTime(now.Now().Add(idle - time.Second))
 	s.find(of(0))
 	now.SetTime(now.Now().Add(time.Second))
 	s.sweep()
 	if len(s.known) != 1 || s.find(of(0)) == nil {
-		t.Errorf("%d sessions after a while", len(s.known))
+		t.Errorf("%d sessions after the idle time", len(s.known))
 	}
 	s.remove(first)
 	if len(s.known) != 0 {
-		t.Error("it is not forgotten")
+		t.Error("the session is not removed")
 	}
 }
 
 func TestEntrance(t *testing.T) {
-	e := newEntrance()
+	e := newLoginLimiter()
 	admitted := func(address func(int) string) int {
 		count := 0
-		for i := range 4 * mostAddresses {
+		for i := range 4 * maxAddresses {
 			if e.admits(address(i)) {
 				count++
 			}
 		}
 		return count
 	}
-	// What is let in beyond the first ones comes with the seconds that this takes.
+	// The limit grows with the seconds that the loop takes.
 	if got := admitted(func(int) string { return "one" }); got < loginsAtOnce || got > loginsAtOnce+loginsPerSecond*60 {
 		t.Errorf("%d from one address", got)
 	}
 	if got := admitted(func(i int) string { return fmt.Sprint(i) }); got < loginsOfAllAtOnce-loginsAtOnce-loginsPerSecond*60 || got > loginsOfAllAtOnce+loginsOfAllOften*60 {
 		t.Errorf("%d from many addresses", got)
 	}
-	if len(e.addresses) > mostAddresses {
+	if len(e.addresses) > maxAddresses {
 		t.Errorf("%d addresses are remembered", len(e.addresses))
 	}
 }

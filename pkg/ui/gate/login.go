@@ -17,33 +17,37 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/ui"
 )
 
-// The cookies. Browsers take such names only from this server by HTTPS, for all of its paths and for no other server
+// Cookie names. Browsers accept names with this prefix only over HTTPS, for all paths of this server, and for no
+// other server
 // (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis).
 const (
 	sourceCookie = "__Host-trellis-token"
 	targetCookie = "__Host-trellis-target-token"
 )
 
-// targetHeader is what a proxy sends the token for the cluster with the objects in; the other one is in Authorization.
+// targetHeader is the header in which a proxy sends the token for the cluster with the objects. The other token is in
+// Authorization.
 const targetHeader = "Target-Authorization"
 
 const (
-	// longestToken is how long a token may be, in bytes. Tokens of ServiceAccounts have about 1,000. longestInCookie is what browsers
-	// keep.
+	// longestToken is the maximum length of a token in bytes. Tokens of ServiceAccounts have about 1,000 bytes.
+	// longestInCookie is the
+	// maximum length that browsers store.
 	longestToken, longestInCookie = 16 << 10, 3800
-	// longestLogin bounds what is read of who logs in.
+	// longestLogin is the maximum size of a login request in bytes.
 	longestLogin = 64 << 10
-	// loginTimeout is how long that may take to arrive.
+	// loginTimeout limits how long a login request may take to arrive.
 	loginTimeout = 10 * time.Second
 )
 
 // errNoToken is the response to a request without a token.
-var errNoToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in: this needs a token."}
+var errNoToken = &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "Log in with a token."}
 
-// errNotYet is the response until all ManagedResources were read once: their namespaces decide what is reviewed.
+// errNotYet is the response until all ManagedResources were read once, because their namespaces determine the access
+// reviews.
 var errNotYet = &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "ManagedResources are being read: try again in a moment"}
 
-// tokensOf returns what a request says who asks: by headers, or else by cookies.
+// tokensOf returns the tokens of a request, from headers or else from cookies.
 func tokensOf(r *http.Request) (given tokens, byCookie bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		given = tokens{source: bearer(header), target: bearer(r.Header.Get(targetHeader))}
@@ -72,24 +76,24 @@ func cookieOf(r *http.Request, name string) string {
 	return cookie.Value
 }
 
-// check refuses what cannot be a token (RFC 6750, 2.1). The error does not repeat it.
+// check rejects invalid tokens (RFC 6750, section 2.1). The error does not contain the token.
 func (t tokens) check(longest int) error {
 	for _, token := range []string{t.source, t.target} {
 		if len(token) > longest {
 			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: fmt.Sprintf("This token is longer than the limit of %d bytes.", longest)}
 		}
-		if strings.ContainsFunc(strings.TrimRight(token, "="), isForeign) {
+		if strings.ContainsFunc(strings.TrimRight(token, "="), isInvalidInToken) {
 			return &ui.DeniedError{Code: http.StatusUnauthorized, Reason: "This is not a token: it contains invalid characters."}
 		}
 	}
 	return nil
 }
 
-func isForeign(r rune) bool {
+func isInvalidInToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/", r)
 }
 
-// post answers a request that changes what the browser keeps. It must come from the page.
+// post handles a request that changes the cookies. It must come from the page.
 func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.ResponseWriter, *http.Request) error) {
 	ui.SetHeaders(w.Header())
 	err := func() error {
@@ -101,7 +105,7 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 			return errNotYet
 		}
 		if !isFromPage(r) {
-			return &ui.DeniedError{Code: http.StatusForbidden, Reason: "a page of another server may not ask for this"}
+			return &ui.DeniedError{Code: http.StatusForbidden, Reason: "requests from pages of other servers are not allowed"}
 		}
 		return do(w, r)
 	}()
@@ -114,13 +118,13 @@ func (g *Gate) post(w http.ResponseWriter, r *http.Request, do func(http.Respons
 	if errors.As(err, &denied) {
 		code = denied.Code
 	}
-	body, _ := json.Marshal(ui.Refusal{Error: err.Error()}) // a text can be encoded
+	body, _ := json.Marshal(ui.Refusal{Error: err.Error()}) // a string can always be encoded
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // who went away needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// isFromPage reports whether a page of this server asks, by what all browsers say of what they send with POST.
+// isFromPage reports whether a page of this server sent a POST request. It uses headers that all browsers send.
 func isFromPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
@@ -132,9 +136,9 @@ func isFromPage(r *http.Request) bool {
 	return false
 }
 
-// login takes tokens, and has the browser keep them if the clusters accept them.
+// login reads tokens, and stores them in cookies if the clusters accept them.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(loginTimeout)) // writers of tests have none
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(loginTimeout)) // not supported by the writers of tests
 	var asked struct {
 		Token       string `json:"token"`
 		TargetToken string `json:"targetToken"`
@@ -143,7 +147,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 		return &ui.DeniedError{Code: http.StatusUnsupportedMediaType, Reason: "the content type must be application/json"}
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestLogin)).Decode(&asked); err != nil {
-		return &ui.DeniedError{Code: http.StatusBadRequest, Reason: "invalid login request"} // without what it is
+		return &ui.DeniedError{Code: http.StatusBadRequest, Reason: "invalid login request"} // without its content
 	}
 	given := tokens{strings.TrimSpace(asked.Token), strings.TrimSpace(asked.TargetToken)}
 	if given.source == "" {
@@ -160,7 +164,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.checkTarget(r); err != nil {
-		g.dismiss(s, err)
+		g.removeIfRefused(s, err)
 		return err
 	}
 	setCookie(w, sourceCookie, given.source)
@@ -168,7 +172,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkTarget finds out whether the cluster with the objects accepts the token for it.
+// checkTarget returns an error if the cluster with the objects does not accept its token.
 func (s *session) checkTarget(r *http.Request) error {
 	if s.tokens.target == "" {
 		return nil
@@ -179,12 +183,14 @@ func (s *session) checkTarget(r *http.Request) error {
 	}
 	_, err = client.SelfSubjectReviews().Create(r.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if apierrors.IsUnauthorized(err) {
-		return &refusedError{&ui.DeniedError{Code: http.StatusUnauthorized, Reason: "The cluster with the objects does not accept the token for it."}}
+		return &refusedError{&ui.DeniedError{
+			Code: http.StatusUnauthorized, Reason: "The cluster with the objects does not accept its token.",
+		}}
 	}
-	return nil // what else is wrong shows when objects are read
+	return nil // other errors are reported when objects are read
 }
 
-// logout has the browser forget the tokens.
+// logout deletes the cookies with the tokens.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
 	given := tokens{source: cookieOf(r, sourceCookie), target: cookieOf(r, targetCookie)}
 	if s := g.sessions.find(given); s != nil {
@@ -195,7 +201,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setCookie has the browser keep a value until it ends, or nothing for an empty one.
+// setCookie stores a value until the browser is closed, or deletes it if the value is empty.
 func setCookie(w http.ResponseWriter, name, value string) {
 	cookie := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
 	if value == "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// What becomes of log-ins, as values of a label.
+// Results of logins, as values of a label.
 const (
 	resultAccepted = "accepted"
 	resultRefused  = "refused"
@@ -24,7 +24,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 	return Metrics{
 		viewers: metrics.NewGauge(registry, "ui_viewers", "Users who viewed the page in the last minutes, in this process."),
 		logins: metrics.NewCounter(registry, "ui_logins_total",
-			"Log-ins to the page with a token that is new, or was not used for a while: accepted by the cluster, refused by it, or "+
+			"Logins to the page with a token that is new, or was not used for a while: accepted by the cluster, refused by it, or "+
 				"rejected because there were too many at once. result: accepted, refused, limited.", "result").
 			StartAtZero(resultAccepted, resultRefused, resultLimited),
 	}

@@ -27,44 +27,44 @@ import (
 )
 
 const (
-	// grantedFor is how long it is believed that a viewer may see something: as long a right that was withdrawn is of use.
+	// grantedFor is how long a granted permission is cached, and thus how long a revoked permission can still be used.
 	grantedFor = 10 * time.Second
-	// deniedFor is how long it is believed that they may not see a namespace.
+	// deniedFor is how long a denied permission for a namespace is cached.
 	deniedFor = time.Minute
-	// reviewTimeout bounds the time that all these reviews may take.
+	// reviewTimeout limits the time for all access reviews of a request.
 	reviewTimeout = 10 * time.Second
-	// reviewsInFlight is how many namespaces it is asked about at the same time for one viewer.
+	// reviewsInFlight is the maximum number of concurrent access reviews for one viewer.
 	reviewsInFlight = 8
 )
 
-// session is what is known of a viewer.
+// session is the state of a viewer.
 type session struct {
 	gate   *Gate
 	tokens tokens
 	bounds *ui.Bounds
 	config *rest.Config
 	asks   authorizationclient.SelfSubjectAccessReviewInterface
-	// used is when it was last asked for; the sessions guard it.
+	// used is the time of the last use. The mutex of sessions guards it.
 	used time.Time
 
-	// console and name are there once the API server has accepted the token.
+	// console and name are set after the API server has accepted the token.
 	console *console.Console
 	name    string
 
 	mu    sync.Mutex
 	known access
 	at    time.Time
-	// denied says until when a namespace is not asked about again.
+	// denied contains namespaces without permission, and the time until which they are not reviewed again.
 	denied map[string]time.Time
 }
 
-// access is what a viewer may see.
+// access describes the ManagedResources that a viewer may see.
 type access struct {
 	sees          ui.Namespaces
 	scope, notice string
 }
 
-// newSession returns a session for tokens that no API server has accepted yet.
+// newSession returns a session for tokens that the cluster has not accepted yet.
 func (g *Gate) newSession(given tokens) (*session, error) {
 	config := withToken(g.options.Source, given.source, g.options.Version)
 	client, err := authorizationclient.NewForConfig(config)
@@ -72,12 +72,12 @@ func (g *Gate) newSession(given tokens) (*session, error) {
 		return nil, fmt.Errorf("set up the connection to the cluster: %w", err)
 	}
 	return &session{
-		gate: g, tokens: given, bounds: ui.NewBounds(mostReadsOfOne, mostStreamsOfOne), config: config, asks: client.SelfSubjectAccessReviews(),
+		gate: g, tokens: given, bounds: ui.NewBounds(maxReadsOfOne, maxStreamsOfOne), config: config, asks: client.SelfSubjectAccessReviews(),
 		denied: map[string]time.Time{},
 	}, nil
 }
 
-// withToken returns how a cluster is reached by a viewer.
+// withToken returns the configuration for a cluster with the token of a viewer.
 func withToken(config *rest.Config, token, version string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.BearerToken = token
@@ -87,7 +87,7 @@ func withToken(config *rest.Config, token, version string) *rest.Config {
 	return config
 }
 
-// refusedError says that the API server does not accept a token.
+// refusedError is returned if the API server does not accept a token.
 type refusedError struct{ *ui.DeniedError }
 
 // Unwrap returns the error for the page.
@@ -98,7 +98,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// access returns what the viewer may see. What is known is good for some seconds.
+// access returns the access of the viewer. The result is cached for grantedFor.
 func (s *session) access(ctx context.Context) (access, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *session) access(ctx context.Context) (access, error) {
 	return known, nil
 }
 
-// scope says for people what those see who may see all.
+// scope describes the namespaces that viewers see who may see all.
 func (g *Gate) scope() string {
 	switch len(g.options.Namespaces) {
 	case 0:
@@ -138,11 +138,11 @@ func (g *Gate) scope() string {
 	return fmt.Sprintf("the %d namespaces of this resource-manager", len(g.options.Namespaces))
 }
 
-// namespaces finds out which namespaces a viewer may see who may not see all.
+// namespaces returns the access of a viewer who may not see all namespaces.
 func (s *session) namespaces(ctx context.Context, now time.Time) (access, error) {
 	names, more := s.gate.options.Namespaces, false
 	if len(names) == 0 {
-		names, more = s.gate.server.Namespaces(mostNamespaces)
+		names, more = s.gate.server.Namespaces(maxNamespaces)
 	}
 	for name, until := range s.denied {
 		if !now.Before(until) {
@@ -175,18 +175,20 @@ func (s *session) namespaces(ctx context.Context, now time.Time) (access, error)
 	switch {
 	case len(seen) == 0:
 		known.scope = "no namespace"
-		known.notice = "You may not list and watch ManagedResources in any namespace that has some. Open one that you may get at #/mr/NAMESPACE/NAME."
+		known.notice = "You may not list and watch ManagedResources in any namespace that has ManagedResources. " +
+			"Open one that you may get at #/mr/NAMESPACE/NAME."
 	case len(seen) > 1:
 		known.scope = fmt.Sprintf("%d namespaces", len(seen))
 	}
 	if more {
-		known.notice = fmt.Sprintf("You may not list ManagedResources in all namespaces, and there are too many to ask for each: only the "+
-			"first %d were looked at. One that you may get is at #/mr/NAMESPACE/NAME.", mostNamespaces)
+		known.notice = fmt.Sprintf("You may not list ManagedResources in all namespaces, "+
+			"and there are too many namespaces to check each of them: only the first %d were checked. Open one that you may get at #/mr/NAMESPACE/NAME.", maxNamespaces)
 	}
 	return known, nil
 }
 
-// mayFollow reports whether the viewer may list and watch the ManagedResources of a namespace; of all namespaces if it is empty.
+// mayFollow reports whether the viewer may list and watch the ManagedResources of a namespace, or of all namespaces
+// if it is empty.
 func (s *session) mayFollow(ctx context.Context, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		if may, err := s.review(ctx, verb, namespace, ""); err != nil || !may {
@@ -196,10 +198,10 @@ func (s *session) mayFollow(ctx context.Context, namespace string) (bool, error)
 	return true, nil
 }
 
-// review asks the API server, with the viewer's token, whether the viewer may do something with ManagedResources.
+// review reports whether the viewer may perform a verb on ManagedResources. It uses the viewer's token.
 func (s *session) review(ctx context.Context, verb, namespace, name string) (bool, error) {
 	if err := s.gate.reviews.Wait(ctx); err != nil {
-		return false, fmt.Errorf("find out what you may see: %w", context.DeadlineExceeded)
+		return false, fmt.Errorf("check your permissions: %w", context.DeadlineExceeded)
 	}
 	asked := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -209,20 +211,24 @@ func (s *session) review(ctx context.Context, verb, namespace, name string) (boo
 	answer, err := s.asks.Create(ctx, asked, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return false, &refusedError{&ui.DeniedError{Code: http.StatusUnauthorized, Reason: "The cluster does not accept this token, or does so no more: " +
-			"it may have expired, or be one for another cluster."}}
+		return false, &refusedError{&ui.DeniedError{
+			Code:   http.StatusUnauthorized,
+			Reason: "The cluster does not accept this token: it may have expired, or belong to another cluster.",
+		}}
 	case apierrors.IsForbidden(err):
-		return false, &ui.DeniedError{Code: http.StatusForbidden, Reason: "The cluster does not let you ask what you may do " +
-			"(create selfsubjectaccessreviews, which the ClusterRole system:basic-user has)."}
-	case err != nil && s.console == nil: // the cluster has not accepted these tokens yet, so they learn nothing about it
-		return false, &ui.DeniedError{Code: http.StatusServiceUnavailable, Reason: "The cluster cannot be asked what you may see: try again in a moment."}
+		return false, &ui.DeniedError{Code: http.StatusForbidden, Reason: "The cluster does not allow you to review your own permissions " +
+			"(create selfsubjectaccessreviews, which the ClusterRole system:basic-user allows)."}
+	case err != nil && s.console == nil: // the cluster has not accepted these tokens yet, so do not reveal anything about it
+		return false, &ui.DeniedError{
+			Code: http.StatusServiceUnavailable, Reason: "The cluster cannot check your permissions: try again in a moment.",
+		}
 	case err != nil:
-		return false, fmt.Errorf("find out what you may see: %w", err)
+		return false, fmt.Errorf("check your permissions: %w", err)
 	}
 	return answer.Status.Allowed, nil
 }
 
-// open sets up what reads with the rights of the viewer.
+// open creates the console that reads with the permissions of the viewer.
 func (s *session) open(ctx context.Context) error {
 	own := &clusters{source: s.config}
 	if target := s.gate.options.Target; target != nil {
@@ -234,7 +240,7 @@ func (s *session) open(ctx context.Context) error {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	opened := console.New(streams, s.gate.options.Version, own)
 	opened.Clock = s.gate.options.Clock
-	if _, err := opened.Source(); err != nil { // now, and not by several at once
+	if _, err := opened.Source(); err != nil { // create it now, before concurrent requests use it
 		return err
 	}
 	if _, err := opened.Target(); err != nil && !errors.Is(err, console.ErrNoTarget) {

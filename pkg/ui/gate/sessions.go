@@ -13,25 +13,27 @@ import (
 )
 
 const (
-	// mostSessions bounds how many viewers are known at the same time. It is more than the number that follows changes. Who is forgotten is asked about
-	// again, and notices nothing.
-	mostSessions = 96
-	// idle is after how long without a request a viewer is forgotten.
+	// maxSessions limits the number of cached sessions. It is larger than the number of streams. If a session is
+	// removed, the access of
+	// its viewer is reviewed again with the next request, which the viewer does not notice.
+	maxSessions = 96
+	// idle is the time without a request after which a session is removed.
 	idle = 5 * time.Minute
 )
 
-// tokens are what a viewer is known by: in the cluster with the ManagedResources, and in the one with the objects if that is another
-// one, where it may be empty.
+// tokens identify a viewer. source is the token for the cluster with the ManagedResources. target is the token for
+// the cluster with
+// the objects if that is another one. It may be empty.
 type tokens struct{ source, target string }
 
-// key stands for tokens.
+// key is a keyed digest of tokens.
 type key [sha256.Size]byte
 
-// sessions keep what is known of viewers. They are nothing but a cache: every replica can do without.
+// sessions is a cache of viewers. It can be lost at any time, and each replica has its own.
 type sessions struct {
 	clock   clock.PassiveClock
 	metrics Metrics
-	// secret makes keys worthless elsewhere.
+	// secret is the key of the digests, so that they are useless elsewhere.
 	secret []byte
 
 	mu    sync.Mutex
@@ -49,7 +51,7 @@ func (s *sessions) keyOf(of tokens) (k key) {
 	return k
 }
 
-// find returns the session of tokens; nil if there is none.
+// find returns the session of tokens. It returns nil if there is none.
 func (s *sessions) find(of tokens) *session {
 	k := s.keyOf(of)
 	s.mu.Lock()
@@ -61,7 +63,9 @@ func (s *sessions) find(of tokens) *session {
 	return found
 }
 
-// add returns the session that there is by now, which is the new one mostly. Others that were not used for long make room.
+// add adds a session, and returns it, or the session that was added concurrently for the same tokens. If there are
+// too many sessions,
+// it removes those that were not used for the longest time.
 func (s *sessions) add(added *session) *session {
 	k := s.keyOf(added.tokens)
 	s.mu.Lock()
@@ -69,7 +73,7 @@ func (s *sessions) add(added *session) *session {
 	if there := s.known[k]; there != nil {
 		return there
 	}
-	for len(s.known) >= mostSessions {
+	for len(s.known) >= maxSessions {
 		var oldest key
 		for each, session := range s.known {
 			if s.known[oldest] == nil || session.used.Before(s.known[oldest].used) {
@@ -105,36 +109,37 @@ func (s *sessions) sweep() {
 	s.metrics.viewers.Set(float64(len(s.known)))
 }
 
-// Limits for log-ins, which are all requests with unknown tokens: the burst and the rate for each second, for one address and for all.
+// Limits for logins, which are all requests with unknown tokens: burst and rate per second, for one address and for
+// all addresses.
 const (
 	loginsAtOnce, loginsPerSecond       = 30, 3
 	loginsOfAllAtOnce, loginsOfAllOften = 60, 10
-	// mostAddresses bounds what is remembered.
-	mostAddresses = 1000
+	// maxAddresses limits the number of addresses in memory.
+	maxAddresses = 1000
 )
 
-// entrance bounds how many log in.
-type entrance struct {
+// loginLimiter limits the rate of logins.
+type loginLimiter struct {
 	all flowcontrol.RateLimiter
 
 	mu        sync.Mutex
 	addresses map[string]flowcontrol.RateLimiter
 }
 
-func newEntrance() *entrance {
-	return &entrance{
+func newLoginLimiter() *loginLimiter {
+	return &loginLimiter{
 		all: flowcontrol.NewTokenBucketRateLimiter(loginsOfAllOften, loginsOfAllAtOnce), addresses: map[string]flowcontrol.RateLimiter{},
 	}
 }
 
 // admits reports whether a viewer from an address may log in now.
-func (e *entrance) admits(address string) bool {
+func (e *loginLimiter) admits(address string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.addresses[address]
 	if limit == nil {
-		if len(e.addresses) >= mostAddresses {
-			clear(e.addresses) // the bound for all remains
+		if len(e.addresses) >= maxAddresses {
+			clear(e.addresses) // the limit for all addresses remains
 		}
 		limit = flowcontrol.NewTokenBucketRateLimiter(loginsPerSecond, loginsAtOnce)
 		e.addresses[address] = limit

@@ -1,5 +1,5 @@
-// Package admit makes admission handlers of functions over objects. The functions decide; this package decodes, finds the smallest
-// patch, and words the answers.
+// Package admit turns functions over objects into admission handlers. The functions decide. This package decodes the
+// request, computes the smallest patch and builds the response.
 package admit
 
 import (
@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutation changes an object of a request in place, or leaves it as it is. An error of Refuse or Unavailable is returned to the
-// client in its own words, any other one as an internal error.
+// Mutation changes the object of a request in place, or leaves it unchanged. The message of an error from Refuse or
+// Unavailable is returned to the client verbatim. Any other error is returned as an internal error.
 type Mutation[T client.Object] func(ctx context.Context, request *admission.Request, object T) error
 
-// Mutating returns a handler that answers with the patch of what a mutation changes. It acts on creations and updates of objects
-// and allows everything else as it is.
+// Mutating returns a handler that responds with a patch of the changes that a mutation makes. It acts on creations and
+// updates of objects and allows all other requests without a patch.
 //
-// The patch has what the mutation changes and nothing else: fields that T does not know, or writes in another form, stay as they were
-// sent.
+// The patch contains only the changes of the mutation. Fields that T does not know, or encodes differently, keep the form
+// in which they were sent.
 func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission.Handler {
 	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
 		if !writesObject(request) {
@@ -37,7 +37,7 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 		if err := mutate(ctx, request, object); err != nil {
 			return answer(request, err)
 		}
-		// A copy, since the mutation may have put one value into two places.
+		// Copy the object because the mutation might have stored one value in two places.
 		patch, err := difference(request.Object.Raw, before, object.DeepCopyObject())
 		if err != nil {
 			return answer(request, err)
@@ -46,11 +46,11 @@ func Mutating[T client.Object](newObject func() T, mutate Mutation[T]) admission
 	})
 }
 
-// Validation objects to a request, or returns nil. An error of Refuse or Unavailable is returned to the client in its own words, any
-// other one as an internal error.
+// Validation returns an error if it rejects a request, nil otherwise. The message of an error from Refuse or Unavailable
+// is returned to the client verbatim. Any other error is returned as an internal error.
 type Validation func(ctx context.Context, request *admission.Request) error
 
-// Validating returns a handler that allows what a validation does not object to.
+// Validating returns a handler that allows the requests that a validation accepts.
 func Validating(validate Validation) admission.Handler {
 	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
 		if err := validate(ctx, request); err != nil {
@@ -60,8 +60,8 @@ func Validating(validate Validation) admission.Handler {
 	})
 }
 
-// ByKind returns a handler that leaves each request to the handler of its kind (as the webhook's rules name it, of any version) and
-// allows other kinds as they are.
+// ByKind returns a handler that delegates each request to the handler of its kind. The kind is the one in the webhook's
+// rules, in any version. Requests for other kinds are allowed without a patch.
 func ByKind(handlers map[schema.GroupKind]admission.Handler) admission.Handler {
 	return handler(func(ctx context.Context, request *admission.Request) admission.Response {
 		responsible, found := handlers[schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}]
@@ -72,10 +72,10 @@ func ByKind(handlers map[schema.GroupKind]admission.Handler) admission.Handler {
 	})
 }
 
-// handler is a function as a handler.
+// handler adapts a function to admission.Handler.
 type handler func(ctx context.Context, request *admission.Request) admission.Response
 
-// Handle calls the function. What has no operation comes from no API server, and is refused.
+// Handle calls the function. It rejects a request without an operation, because no API server sends one.
 func (h handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.Operation == "" {
 		return answer(&request, Refuse(http.StatusBadRequest, "the body is not an AdmissionReview with a request"))
@@ -89,7 +89,7 @@ func writesObject(request *admission.Request) bool {
 		slices.Contains([]admissionv1.Operation{admissionv1.Create, admissionv1.Update}, request.Operation)
 }
 
-// patched allows a request with a patch, or as it is if the patch is empty.
+// patched allows a request with a patch. It omits the patch if it is empty.
 func patched(patch []jsonpatch.Operation) admission.Response {
 	if len(patch) == 0 {
 		return admission.Allowed("")
@@ -97,8 +97,10 @@ func patched(patch []jsonpatch.Operation) admission.Response {
 	return admission.Response{Patches: patch, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
 }
 
-// malformed refuses a request whose object cannot be read. The error may repeat the object, so it is not returned.
+// malformed rejects a request whose object cannot be decoded. The decoding error might quote the object, so it is not
+// returned.
 func malformed(request *admission.Request, _ error) admission.Response {
-	return answer(request, Refuse(http.StatusBadRequest, "the object is not a valid %s of version %s: its fields do not have the types of the API",
+	return answer(request, Refuse(http.StatusBadRequest,
+		"the object is not a valid %s of version %s: its fields do not have the types of the API",
 		request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}))
 }

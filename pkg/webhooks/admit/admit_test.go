@@ -31,7 +31,8 @@ func request(object string) admission.Request {
 
 func newPod() *corev1.Pod { return &corev1.Pod{} }
 
-// TestMinimalPatch: only what the mutation changes is in the patch, and fields that the type does not know stay.
+// TestMinimalPatch checks that the patch contains only the changes of the mutation, and keeps fields that the type does not
+// know.
 func TestMinimalPatch(t *testing.T) {
 	handler := Mutating(newPod, func(_ context.Context, _ *admission.Request, pod *corev1.Pod) error {
 		pod.Labels = map[string]string{"a/b": "c"}
@@ -62,7 +63,7 @@ func TestMinimalPatch(t *testing.T) {
     {"name":"one","image":"x","future":true,"env":[{"name":"A","value":"1","future":2},{"name":"B","value":"2"}]},
     {"name":"two","image":"y","future":true,"env":[{"name":"B","value":"2"}]}]}}`
 	if !jsonpatch.Equal(got, []byte(want)) {
-		t.Errorf("the patch %s makes %s", encoded, got)
+		t.Errorf("the patch %s results in %s", encoded, got)
 	}
 }
 
@@ -87,7 +88,7 @@ func TestUnchangedObjects(t *testing.T) {
 		}
 	}
 	if response := ByKind(map[schema.GroupKind]admission.Handler{{Kind: "Pod"}: changes}).Handle(t.Context(), request(pod)); len(response.Patches) != 1 {
-		t.Errorf("the handler of the kind is not asked: %+v", response)
+		t.Errorf("the handler of the kind is not called: %+v", response)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if !IsRefusal(fmt.Errorf("x: %w", Refuse(400, "bad"))) || IsRefusal(cause) || !errors.Is(Refuse(400, "x: %w", cause), cause) {
-		t.Error("errors are not told apart")
+		t.Error("refusals and other errors are not distinguished")
 	}
 }
 
@@ -134,13 +135,13 @@ func TestNoRequest(t *testing.T) {
 	}
 }
 
-// TestMalformedObject: what cannot be read is refused, without its content.
+// TestMalformedObject checks that an object that cannot be decoded is refused, and that the message does not contain it.
 func TestMalformedObject(t *testing.T) {
 	handler := Mutating(newPod, func(context.Context, *admission.Request, *corev1.Pod) error { return nil })
 	for _, object := range []string{"", "null", "[]", `"text"`, `{"spec":{"containers":"top-secret"}}`, `{"metadata":{"labels":{"a":1}}}`, `{`} {
 		response := handler.Handle(t.Context(), request(object))
 		if object == "null" {
-			continue // an empty object, which is none of this package's business
+			continue // decodes to an empty object, which this package allows
 		}
 		const want = "the object is not a valid Pod of version v1: its fields do not have the types of the API"
 		if response.Allowed || response.Result.Code != http.StatusBadRequest || response.Result.Message != want {
@@ -149,7 +150,8 @@ func TestMalformedObject(t *testing.T) {
 	}
 }
 
-// TestPatchOfWhatWasNotSent: the type has fields where the request has none, and writes values in forms of its own.
+// TestPatchOfWhatWasNotSent checks objects in which the type encodes fields that the request did not have, or encodes values in
+// another format.
 func TestPatchOfWhatWasNotSent(t *testing.T) {
 	handler := Mutating(func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(_ context.Context, _ *admission.Request, deployment *appsv1.Deployment) error {
 		deployment.Spec.Template.Spec.SchedulerName = "other"
@@ -176,12 +178,12 @@ func TestPatchOfWhatWasNotSent(t *testing.T) {
 			t.Fatalf("%s: %v: %s", sent, err, encoded)
 		}
 		if !jsonpatch.Equal(got, []byte(want)) {
-			t.Errorf("%s becomes %s, want %s", sent, got, want)
+			t.Errorf("for %s got %s, want %s", sent, got, want)
 		}
 	}
 }
 
-// TestValueInTwoPlaces: a mutation may put what is in the object into another place of it.
+// TestValueInTwoPlaces checks that a mutation may copy a value of the object to another place in it.
 func TestValueInTwoPlaces(t *testing.T) {
 	handler := Mutating(func() *appsv1.Deployment { return &appsv1.Deployment{} }, func(_ context.Context, _ *admission.Request, deployment *appsv1.Deployment) error {
 		deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector = deployment.Spec.Selector

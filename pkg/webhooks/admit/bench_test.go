@@ -19,7 +19,7 @@ const typicalPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"app-6d64
 "restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"app","serviceAccount":"app","securityContext":{},"schedulerName":"default-scheduler",
 "tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},"status":{"phase":"Pending","qosClass":"Burstable"}}`
 
-// BenchmarkMutating tells what decoding and finding the patch cost, beside what a webhook decides.
+// BenchmarkMutating measures decoding and the computation of the patch, without the decision of a webhook.
 func BenchmarkMutating(b *testing.B) {
 	for name, mutate := range map[string]Mutation[*corev1.Pod]{
 		"nothing": func(context.Context, *admission.Request, *corev1.Pod) error { return nil },

@@ -13,15 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// The operations of patches (RFC 6902).
+// The operations of JSON patches (RFC 6902).
 const (
 	operationAdd     = "add"
 	operationReplace = "replace"
 	operationRemove  = "remove"
 )
 
-// difference returns the patch that does to raw, the object as it was sent, what was done to before, the same object in the form of a
-// type, to get after. What the type does not know stays as it was sent. Both objects are pointers, and lose what is equal in them.
+// difference returns the patch that applies the changes between before and after to raw. raw is the object as it was
+// sent, before is the same object decoded into a type. Fields that the type does not know stay as they were sent. before
+// and after are pointers. Values that are equal in both are set to zero.
 func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
 	if !dropEqual(reflect.ValueOf(before), reflect.ValueOf(after)) {
 		return nil, nil
@@ -41,7 +42,8 @@ func difference(raw []byte, before, after any) ([]jsonpatch.Operation, error) {
 	return fields(nil, "", sent, old, changed), nil
 }
 
-// dropEqual reports whether two values of a type differ, and empties what is equal in them, which makes them cheap to look through.
+// dropEqual reports whether two values of the same type differ. It sets equal parts to zero in both, so that they are
+// cheap to compare.
 func dropEqual(a, b reflect.Value) (differ bool) {
 	switch {
 	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
@@ -67,7 +69,8 @@ func dropEqual(a, b reflect.Value) (differ bool) {
 	return false
 }
 
-// exported reports whether all fields of a struct are exported, unlike those of a single value such as a time.
+// exported reports whether all fields of a struct are exported. This is false for structs that represent a single value,
+// such as a time.
 func exported(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {
@@ -77,7 +80,7 @@ func exported(t reflect.Type) bool {
 	return true
 }
 
-// values adds to a patch what makes changed of old, at a path at which something was sent.
+// values appends the operations that turn old into changed, at a path that exists in the sent object.
 func values(patch []jsonpatch.Operation, path string, sent, old, changed any) []jsonpatch.Operation {
 	switch changed := changed.(type) {
 	case map[string]any:
@@ -94,7 +97,7 @@ func values(patch []jsonpatch.Operation, path string, sent, old, changed any) []
 	if reflect.DeepEqual(old, changed) {
 		return patch
 	}
-	// A list whose elements cannot be paired, as one of them is gone, is replaced.
+	// A list whose elements cannot be paired, because one was removed, is replaced.
 	return append(patch, jsonpatch.NewOperation(operationReplace, path, put(old, changed)))
 }
 
@@ -112,7 +115,7 @@ func fields(patch []jsonpatch.Operation, path string, sent, old, changed map[str
 		case found:
 			patch = values(patch, below(path, key), now, before, changed[key])
 		case !had || !reflect.DeepEqual(before, changed[key]):
-			// The type may have the field where nothing was sent: what the mutation has put there is all there is.
+			// The type may encode a field that was not sent. The patch then contains only the values that the mutation set.
 			patch = append(patch, jsonpatch.NewOperation(operationAdd, below(path, key), put(before, changed[key])))
 		}
 	}
@@ -129,7 +132,8 @@ func elementsOf(patch []jsonpatch.Operation, path string, sent, old, changed []a
 	return patch
 }
 
-// put returns a value without the fields that it had before: those that the type has although they are empty.
+// put returns a value without the fields that are unchanged, which are those that the type encodes even if they are
+// empty.
 func put(before, value any) any {
 	old, isObject := before.(map[string]any)
 	changed, is := value.(map[string]any)
@@ -145,8 +149,8 @@ func put(before, value any) any {
 	return result
 }
 
-// escape writes a key as a part of a path (RFC 6901).
+// escape escapes a key for use in a JSON pointer (RFC 6901).
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// below returns the path of a field or element.
+// below returns the path of a field or element below a path.
 func below(path, key string) string { return path + "/" + escape.Replace(key) }

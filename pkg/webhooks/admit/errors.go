@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// retryAfterSeconds is how long a client is asked to wait if the facts for a decision cannot be had.
+// retryAfterSeconds is how many seconds a client should wait before a retry if the facts for a decision are not
+// available.
 const retryAfterSeconds = 1
 
-// refusal is an error with the status that the client gets.
+// refusal is an error with the status to return to the client.
 type refusal struct {
 	status metav1.Status
 	cause  error
@@ -23,11 +24,11 @@ type refusal struct {
 // Error returns the message of the status.
 func (r *refusal) Error() string { return r.status.Message }
 
-// Unwrap returns what led to it, if anything did.
+// Unwrap returns the cause, or nil.
 func (r *refusal) Unwrap() error { return r.cause }
 
-// Refuse returns an error that refuses a request with an HTTP status (400 and above) and a message for people: what is wrong, which
-// field with which value, and what to do. The message may wrap an error with %w.
+// Refuse returns an error that rejects a request with an HTTP status (400 and above) and a message for users. The message
+// names the problem, the field with its value, and the remedy. It may wrap an error with %w.
 func Refuse(code int32, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &refusal{cause: errors.Unwrap(err), status: metav1.Status{
@@ -35,11 +36,11 @@ func Refuse(code int32, format string, args ...any) error {
 	}}
 }
 
-// RefuseWith returns an error that refuses a request with a whole status, as apierrors.NewInvalid(…).Status().
+// RefuseWith returns an error that rejects a request with a complete status, such as apierrors.NewInvalid(…).Status().
 func RefuseWith(status metav1.Status) error { return &refusal{status: status} }
 
-// Unavailable returns an error that refuses a request for now: the client may send it again in a moment. It is for facts that cannot
-// be had, so that nothing is decided wrongly.
+// Unavailable returns an error that rejects a request temporarily. The client may retry it after a second. Use it if
+// facts are not available, to avoid a wrong decision.
 func Unavailable(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &refusal{cause: errors.Unwrap(err), status: metav1.Status{
@@ -48,13 +49,13 @@ func Unavailable(format string, args ...any) error {
 	}}
 }
 
-// IsRefusal reports whether an error is one of Refuse, RefuseWith or Unavailable.
+// IsRefusal reports whether an error was returned by Refuse, RefuseWith or Unavailable.
 func IsRefusal(err error) bool {
 	var refused *refusal
 	return errors.As(err, &refused)
 }
 
-// reasonOf returns the reason that Kubernetes has for an HTTP status.
+// reasonOf returns the reason of Kubernetes for an HTTP status, or an empty reason.
 func reasonOf(code int32) metav1.StatusReason {
 	switch code {
 	case http.StatusBadRequest:
@@ -70,7 +71,7 @@ func reasonOf(code int32) metav1.StatusReason {
 	}
 }
 
-// answer words an error as a response. A request whose time is up is worth another try.
+// answer converts an error to a response. A request that timed out can be retried.
 func answer(request *admission.Request, err error) admission.Response {
 	var refused *refusal
 	switch {
@@ -87,7 +88,7 @@ func answer(request *admission.Request, err error) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 }
 
-// subject names the object of a request. Objects whose name is generated do not have one yet.
+// subject names the object of a request for messages. An object with a generated name does not have a name yet.
 func subject(request *admission.Request) string {
 	name := request.Name
 	if name == "" {

@@ -35,7 +35,7 @@ import (
 // controllerName names the controller in logs and metrics.
 const controllerName = "webhook-certificates"
 
-// SelfManaged serves the certificate that a Keeper makes. The Keeper runs in the leader, every replica serves.
+// SelfManaged serves the certificate that a Keeper issues. The Keeper runs in the leader. Every replica serves.
 type SelfManaged struct {
 	current atomic.Pointer[tls.Certificate]
 	metrics *Metrics
@@ -47,21 +47,21 @@ type SelfManaged struct {
 	onBundle []func()
 }
 
-// Bundle returns what API servers have to trust, in PEM; nil if there is no certificate yet.
+// Bundle returns the CA bundle that API servers must trust, in PEM. It is nil if there is no certificate yet.
 func (s *SelfManaged) Bundle() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bundle
 }
 
-// OnBundle has a function called when the bundle changes. It must not wait.
+// OnBundle registers a function that is called when the bundle changes. It must not block.
 func (s *SelfManaged) OnBundle(changed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onBundle = append(s.onBundle, changed)
 }
 
-// takeBundle keeps what the Secret says API servers have to trust.
+// takeBundle stores the CA bundle of the Secret and calls the registered functions if it changed.
 func (s *SelfManaged) takeBundle(bundle []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *SelfManaged) takeBundle(bundle []byte) {
 	}
 }
 
-// Get returns the certificate; an error until there is one.
+// Get returns the certificate. It returns an error while there is none.
 func (s *SelfManaged) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if certificate := s.current.Load(); certificate != nil {
 		return certificate, nil
@@ -82,11 +82,13 @@ func (s *SelfManaged) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("the webhooks do not have a certificate yet")
 }
 
-// take serves the certificate of a Secret from now on, if it has another one.
+// take starts to serve the certificate of a Secret.
 func (s *SelfManaged) take(secret *corev1.Secret) {
 	certificate, err := tls.X509KeyPair(secret.Data[certificateFile], secret.Data[keyFile])
 	if err != nil {
-		s.log.Error(nil, "The Secret of the webhooks does not contain a certificate that matches its key; continuing to serve the previous certificate", "secret", client.ObjectKeyFromObject(secret).String())
+		s.log.Error(nil,
+			"The Secret of the webhooks does not contain a certificate that matches its key; continuing to serve the previous certificate",
+			"secret", client.ObjectKeyFromObject(secret).String())
 		return
 	}
 	s.takeBundle(parse(secret.Data).bundle())
@@ -95,9 +97,11 @@ func (s *SelfManaged) take(secret *corev1.Secret) {
 	}
 }
 
-// AddSelfManaged adds a Keeper to a manager, and returns what serves its certificate. It watches the one Secret in the source
-// cluster, and the metadata of the configurations in the target cluster.
-func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Config, options Options, metrics *Metrics, log logr.Logger) (*SelfManaged, error) {
+// AddSelfManaged adds a Keeper to a manager, and returns the server of its certificate. It watches the Secret of the
+// certificates in the source cluster and the metadata of the webhook configurations in the target cluster.
+func AddSelfManaged(
+	ctx context.Context, mgr manager.Manager, target *rest.Config, options Options, metrics *Metrics, log logr.Logger,
+) (*SelfManaged, error) {
 	served := &SelfManaged{metrics: metrics, log: log, clock: clock.RealClock{}}
 	writes, err := newClients(mgr, target)
 	if err != nil {
@@ -130,7 +134,7 @@ func AddSelfManaged(ctx context.Context, mgr manager.Manager, target *rest.Confi
 
 type clients struct{ source, target client.Client }
 
-// newClients returns clients without caches, so that no Secret but the one is ever kept.
+// newClients returns clients without caches, so that no other Secret is kept in memory.
 func newClients(mgr manager.Manager, target *rest.Config) (clients, error) {
 	source, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
@@ -143,13 +147,15 @@ func newClients(mgr manager.Manager, target *rest.Config) (clients, error) {
 	return clients{source, other}, nil
 }
 
-// newCaches returns a cache of the Secret, and one of the metadata of the configurations.
+// newCaches returns a cache of the Secret and a cache of the metadata of the webhook configurations.
 func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secrets, configurations cache.Cache, err error) {
-	secrets, err = cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), NewInformer: rewatch.NewInformer, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Namespaces: map[string]cache.Config{options.Secret.Namespace: {
-			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Secret.Name),
-		}}},
-	}})
+	secrets, err = cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), NewInformer: rewatch.NewInformer, ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{options.Secret.Namespace: {
+				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, options.Secret.Name),
+			}}},
+		},
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a cache of Secret %s: %w", options.Secret, err)
 	}
@@ -167,7 +173,7 @@ func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations 
 	if err != nil {
 		return fmt.Errorf("create the controller of the certificates of webhooks: %w", err)
 	}
-	// All events lead to the same request. It is also enqueued at the start: the Secret may not exist yet.
+	// All events enqueue the same request. It is also enqueued at the start, because the Secret might not exist yet.
 	enqueue := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: keeper.Options.Secret}}
 	}

@@ -17,17 +17,17 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// How long certificates are valid, and how long before their expiry a new one is made: API servers must know an authority
-// before anything is signed by it, a server's certificate is replaced in a moment.
+// The validity of certificates, and how long before their expiry they are renewed. API servers must trust a CA before it
+// signs a certificate, so a CA is renewed early. A server certificate is replaced within seconds.
 const (
 	authorityValidity = 2 * 365 * 24 * time.Hour
 	authorityRenewal  = 180 * 24 * time.Hour
 	serverValidity    = 90 * 24 * time.Hour
 	serverRenewal     = 30 * 24 * time.Hour
-	// spread is how long the next authority is in configurations before it signs: API servers get to know new ones by watches, within
-	// seconds if all is well.
+	// spread is how long the next CA is part of the configurations before it signs. API servers receive a new CA through
+	// watches, usually within seconds.
 	spread = 10 * time.Minute
-	// clockSkew is how far the clocks of API servers may be behind.
+	// clockSkew is how far the clocks of API servers may lag behind.
 	clockSkew = time.Hour
 )
 
@@ -37,7 +37,7 @@ type pair struct {
 	key         crypto.Signer
 }
 
-// parsePair returns nil if a certificate and a key in PEM do not match.
+// parsePair parses a certificate and a key in PEM. It returns nil if they do not match.
 func parsePair(certificate, key []byte) *pair {
 	both, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -51,7 +51,7 @@ func parsePair(certificate, key []byte) *pair {
 	return &pair{leaf, signer}
 }
 
-// parseCertificates returns the certificates that are in PEM; none if something else is.
+// parseCertificates parses certificates in PEM. It returns nil if the text contains anything else.
 func parseCertificates(text []byte) []*x509.Certificate {
 	certificates, err := cert.ParseCertsPEM(text)
 	if err != nil {
@@ -76,16 +76,17 @@ func (p *pair) encode() (certificate, key []byte, err error) {
 	return encodeCertificates(p.certificate), key, nil
 }
 
-// newAuthority makes an authority, valid from now.
+// newAuthority issues a CA certificate, valid from now.
 func newAuthority(now time.Time) (*pair, error) {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "resource-manager webhooks " + now.UTC().Format(time.RFC3339)}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityValidity),
+		Subject:   pkix.Name{CommonName: "resource-manager webhooks " + now.UTC().Format(time.RFC3339)},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityValidity),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	return sign(template, nil)
 }
 
-// issue makes a certificate for a server with some names, valid from now but not longer than the authority.
+// issue issues a server certificate for names, valid from now. It does not outlast the CA.
 func (p *pair) issue(names []string, now time.Time) (*pair, error) {
 	until := now.Add(serverValidity)
 	if until.After(p.certificate.NotAfter) {
@@ -94,7 +95,7 @@ func (p *pair) issue(names []string, now time.Time) (*pair, error) {
 	return newServer(names, now, until, p)
 }
 
-// newServer makes a certificate for a server with some names, signed by an authority, or by itself without one.
+// newServer issues a server certificate for names. It is signed by a CA, or self-signed if authority is nil.
 func newServer(names []string, now, until time.Time, authority *pair) (*pair, error) {
 	return sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "resource-manager"}, DNSNames: names, NotBefore: now.Add(-clockSkew), NotAfter: until,
@@ -102,13 +103,13 @@ func newServer(names []string, now, until time.Time, authority *pair) (*pair, er
 	}, authority)
 }
 
-// sign makes a key and a certificate for it, signed by an authority, or by itself without one.
+// sign generates a key and issues a certificate for it. It is signed by a CA, or self-signed if authority is nil.
 func sign(template *x509.Certificate, authority *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate a key: %w", err)
 	}
-	// 127 random bits make numbers that are not guessed, and that no other certificate has (RFC 5280, 4.1.2.2: at most 20 octets).
+	// Serial numbers have 127 random bits, so they are unpredictable and unique (RFC 5280, 4.1.2.2: at most 20 octets).
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}

@@ -1,4 +1,4 @@
-// Package certificates has the certificates that webhooks are served with.
+// Package certificates manages and serves the certificates of webhooks.
 package certificates
 
 import (
@@ -16,18 +16,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The names of the files, as in Secrets of type kubernetes.io/tls.
+// The file names, which are the keys of Secrets of type kubernetes.io/tls.
 const (
 	certificateFile = "tls.crt"
 	keyFile         = "tls.key"
 )
 
-// rereadInterval is how often the files are read again. Changes are not waited for by inotify: its instances are limited for each user of a
-// node (fs.inotify.max_user_instances), and may be used up.
+// rereadInterval is how often the files are read. The files are not watched with inotify, because its instances are
+// limited per user of a node (fs.inotify.max_user_instances) and might be exhausted.
 const rereadInterval = 5 * time.Second
 
-// Directory serves the certificate that is in tls.crt and tls.key of a directory, and reads it again when they change. It has to be
-// started, by a manager for example. It is safe for concurrent use.
+// Directory serves the certificate in the files tls.crt and tls.key of a directory, and reloads them when they change. It
+// must be started, for example by a manager. It is safe for concurrent use.
 type Directory struct {
 	path   string
 	clock  clock.WithTicker
@@ -37,14 +37,14 @@ type Directory struct {
 	current atomic.Pointer[content]
 }
 
-// content is what was read.
+// content is the content of the files.
 type content struct {
 	certificatePEM, keyPEM []byte
 	certificate            *tls.Certificate
 }
 
-// FromDirectory reads the certificate of a directory. Served is called with it and with each one that follows. The error says which file is
-// missing or wrong.
+// FromDirectory reads the certificate of a directory. It calls served with this certificate and with each later one. The
+// error names the file that is missing or invalid.
 func FromDirectory(path string, served func(*tls.Certificate), log logr.Logger, clk clock.WithTicker) (*Directory, error) {
 	d := &Directory{path: path, clock: clk, log: log.WithValues("directory", path), served: served}
 	if err := d.read(); err != nil {
@@ -58,11 +58,11 @@ func (d *Directory) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return d.current.Load().certificate, nil
 }
 
-// NeedLeaderElection says that every replica serves.
+// NeedLeaderElection returns false, because every replica serves.
 func (d *Directory) NeedLeaderElection() bool { return false }
 
-// Start reads the files at intervals until the context ends. While they are missing or wrong, the last certificate is served; that is
-// logged once.
+// Start reads the files periodically until the context ends. While they are missing or invalid, it keeps the last
+// certificate and logs the error once.
 func (d *Directory) Start(ctx context.Context) error {
 	ticker := d.clock.NewTicker(rereadInterval)
 	defer ticker.Stop()
@@ -84,7 +84,7 @@ func (d *Directory) Start(ctx context.Context) error {
 	}
 }
 
-// read takes in the files, if they changed.
+// read loads the files if they changed.
 func (d *Directory) read() error {
 	certificatePEM, err := os.ReadFile(filepath.Join(d.path, certificateFile))
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *Directory) read() error {
 	return nil
 }
 
-// leafOf returns the certificate that is shown to clients; nil if it does not exist.
+// leafOf returns the leaf certificate, or nil if there is none.
 func leafOf(certificate *tls.Certificate) *x509.Certificate {
 	if certificate.Leaf != nil {
 		return certificate.Leaf
@@ -121,7 +121,7 @@ func leafOf(certificate *tls.Certificate) *x509.Certificate {
 	return leaf
 }
 
-// Show has a TLS server show the certificate of a function.
+// Show configures a TLS server to present the certificate that get returns.
 func Show(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS12
@@ -129,7 +129,7 @@ func Show(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Co
 	}
 }
 
-// remaining is for the log.
+// remaining returns how long a certificate is still valid, for the log.
 func remaining(leaf *x509.Certificate, now time.Time) string {
 	return leaf.NotAfter.Sub(now).Round(time.Second).String()
 }

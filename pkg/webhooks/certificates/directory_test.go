@@ -31,7 +31,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestDirectory: a certificate that changed is served after a few seconds. While the files are wrong, the last one is.
+// TestDirectory checks that a changed certificate is served after a few seconds, and that the last valid one is served while
+// the files are invalid.
 func TestDirectory(t *testing.T) {
 	path := t.TempDir()
 	if _, err := FromDirectory(path, func(*tls.Certificate) {}, funcr.New(func(string, string) {}, funcr.Options{}), clock.RealClock{}); err == nil ||
@@ -58,7 +59,7 @@ func TestDirectory(t *testing.T) {
 			certificate, err := d.GetCertificate(nil)
 			must(t, err)
 			if got := leafOf(certificate).DNSNames[0]; got != name || served != count {
-				t.Errorf("serves %s, the certificate number %d, want %s, number %d", got, served, name, count)
+				t.Errorf("serves %s, certificate number %d, want %s, number %d", got, served, name, count)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -18,24 +18,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// FieldManager owns what is written into configurations of webhooks.
+// FieldManager owns the fields that the Keeper writes to webhook configurations.
 const FieldManager = "resource-manager-certificates"
 
-// checkPeriod is how often is looked whether a certificate is due, which costs one request.
+// checkPeriod is how often the Keeper checks for certificates to renew. A check costs one request.
 const checkPeriod = 12 * time.Hour
 
-// Options are the Secret of the certificates and the configurations that must trust them.
+// Options name the Secret of the certificates and the webhook configurations that must trust them.
 type Options struct {
-	// Secret is where certificates and keys are, in the source cluster. It is created if it is missing.
+	// Secret holds the certificates and keys in the source cluster. It is created if it does not exist.
 	Secret types.NamespacedName
 	// DNSNames are the names by which API servers reach the webhooks.
 	DNSNames []string
-	// Configurations are the names of the configurations of webhooks in the target cluster; those that are not there get what they
-	// need when they come.
+	// Configurations are the names of the webhook configurations in the target cluster. A configuration that does not exist
+	// yet gets the CA bundle when it is created.
 	Configurations []string
 }
 
-// Keeper makes certificates, renews them, and writes into configurations of webhooks what API servers have to trust.
+// Keeper issues and renews certificates, and writes the CA bundle to webhook configurations.
 type Keeper struct {
 	// Source and Target write to the clusters and read from their API servers, without caches.
 	Source, Target client.Client
@@ -43,7 +43,8 @@ type Keeper struct {
 	Options        Options
 }
 
-// Reconcile makes what is due. Everything is in the Secret, so that it can go on after any failure.
+// Reconcile renews the certificates that are due. The whole state is in the Secret, so that it can continue after any
+// failure.
 func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	secret, err := k.secret(ctx)
 	if err != nil {
@@ -85,7 +86,8 @@ func (k *Keeper) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// keep writes a state, unless the Secret has it. It fails if the Secret has changed since it was read.
+// keep writes a state to the Secret, unless the Secret already contains it. It fails if the Secret has changed since it
+// was read.
 func (k *Keeper) keep(ctx context.Context, secret *corev1.Secret, wanted state) (changed bool, err error) {
 	data, err := wanted.encode()
 	if err != nil || equal(data, secret.Data) {
@@ -104,7 +106,7 @@ func (k *Keeper) keep(ctx context.Context, secret *corev1.Secret, wanted state) 
 	return true, nil
 }
 
-// injectBundle sets the CA bundle of all configurations, and reports whether it was set before.
+// injectBundle sets the CA bundle of all configurations, and reports whether all of them had it before.
 func (k *Keeper) injectBundle(ctx context.Context, bundle []byte) (known bool, err error) {
 	if len(bundle) == 0 {
 		return false, nil
@@ -130,7 +132,7 @@ func (k *Keeper) injectInto(ctx context.Context, name string, configuration clie
 	case err != nil:
 		return false, fmt.Errorf("read the webhook configuration %s: %w", name, err)
 	}
-	// By this kind of patch the list of webhooks is merged by their names, so that nothing else is owned.
+	// A strategic merge patch merges the list of webhooks by name, so that only the CA bundles are owned.
 	before, is := configuration.DeepCopyObject().(client.Object)
 	if !is {
 		return false, fmt.Errorf("the webhook configuration %s is a %T", name, configuration)
@@ -145,7 +147,7 @@ func (k *Keeper) injectInto(ctx context.Context, name string, configuration clie
 	return false, nil
 }
 
-// setBundle sets the CA bundle of all webhooks of a configuration, and reports whether that changed one.
+// setBundle sets the CA bundle of all webhooks of a configuration, and reports whether a webhook changed.
 func setBundle(configuration client.Object, bundle []byte) (changed bool) {
 	set := func(config *admissionregistrationv1.WebhookClientConfig) {
 		if !bytes.Equal(config.CABundle, bundle) {

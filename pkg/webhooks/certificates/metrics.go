@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// Metrics report how long the certificate of the webhooks is valid.
+// Metrics report when the certificate of the webhooks expires.
 type Metrics struct {
 	expiry *metrics.Gauge
 }
@@ -22,12 +22,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		"Expiry of the serving certificate of webhooks, as a Unix time in seconds; 0 without a certificate.")}
 }
 
-// Serve returns what notes that a certificate is served from now on.
+// Serve returns a function that records the certificate that is served from now on.
 func (m *Metrics) Serve(log logr.Logger, now clock.PassiveClock) func(*tls.Certificate) {
 	return func(certificate *tls.Certificate) { m.serve(certificate, log, now) }
 }
 
-// serve notes that a certificate is served from now on.
+// serve records and logs the certificate that is served from now on.
 func (m *Metrics) serve(certificate *tls.Certificate, log logr.Logger, now clock.PassiveClock) {
 	leaf := leafOf(certificate)
 	if leaf == nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Own serves a certificate that the process makes for itself and keeps in memory. Clients can trust it only after they compared its
+// Own serves a self-signed certificate that the process keeps in memory. Clients can trust it only by comparing its
 // fingerprint, which is logged.
 type Own struct {
 	clock clock.PassiveClock
@@ -22,7 +22,7 @@ type Own struct {
 	current *pair
 }
 
-// NewOwn returns what makes a certificate when it is first needed, and in time before it expires.
+// NewOwn returns an Own. It issues a certificate on the first request, and a new one before that expires.
 func NewOwn(clock clock.PassiveClock, log logr.Logger) *Own { return &Own{clock: clock, log: log} }
 
 // Get returns the certificate.
@@ -41,7 +41,8 @@ func (o *Own) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		}
 		o.current = made
 		digest := sha256.Sum256(made.certificate.Raw)
-		o.log.Info("Serving with a self-signed certificate of this process", "sha256", hex.EncodeToString(digest[:]), "until", made.certificate.NotAfter)
+		o.log.Info("Serving with a self-signed certificate of this process",
+			"sha256", hex.EncodeToString(digest[:]), "until", made.certificate.NotAfter)
 	}
 	return &tls.Certificate{Certificate: [][]byte{o.current.certificate.Raw}, PrivateKey: o.current.key, Leaf: o.current.certificate}, nil
 }

@@ -8,7 +8,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestOwnCertificate checks that a certificate is shown on until it has to be replaced, and never one that has expired.
+// TestOwnCertificate checks that a certificate is served until it must be replaced, and never after it has expired.
 func TestOwnCertificate(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	own := NewOwn(clock, logr.Discard())
@@ -20,10 +20,10 @@ func TestOwnCertificate(t *testing.T) {
 		}
 		leaf := leafOf(shown)
 		if now := clock.Now(); now.Before(leaf.NotBefore) || leaf.NotAfter.Sub(now) < serverRenewal {
-			t.Fatalf("at %s a certificate is shown that is valid from %s to %s", now, leaf.NotBefore, leaf.NotAfter)
+			t.Fatalf("at %s a certificate is served that is valid from %s to %s", now, leaf.NotBefore, leaf.NotAfter)
 		}
 		if err := leaf.VerifyHostname("localhost"); err != nil || leaf.IsCA {
-			t.Fatalf("it is not one of a server on localhost: %v", err)
+			t.Fatalf("the certificate is not valid for a server on localhost: %v", err)
 		}
 		serials[leaf.SerialNumber.String()] = true
 		clock.SetTime(clock.Now().Add(24 * time.Hour))

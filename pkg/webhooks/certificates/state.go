@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// The keys of the Secret that holds everything. Those of the authority and the server are named as elsewhere in Kubernetes.
+// The keys of the Secret that holds the state. The keys of the CA and the server have their usual names in Kubernetes.
 const (
 	keyAuthority, keyAuthorityKey = "ca.crt", "ca.key"
 	keyNext, keyNextKey           = "ca-next.crt", "ca-next.key"
 	keyPrevious                   = "ca-previous.crt"
 )
 
-// state is what the Secret holds.
+// state is the content of the Secret.
 type state struct {
-	// authority has signed server, and next will sign the one after it: API servers get to know it before that.
+	// authority has signed server. next will sign the next server certificate. API servers trust next before it signs.
 	authority, next, server *pair
-	// previous are authorities whose keys are gone, but whose certificates an API server may still be shown by a slow replica.
+	// previous are CAs whose keys are deleted, but whose server certificates a slow replica might still present to an API
+	// server.
 	previous []*x509.Certificate
 }
 
@@ -50,7 +51,7 @@ func (s state) encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// bundle is what API servers have to trust, in PEM.
+// bundle returns the CA bundle that API servers must trust, in PEM.
 func (s state) bundle() []byte {
 	var trusted []*x509.Certificate
 	for _, one := range []*pair{s.authority, s.next} {
@@ -61,16 +62,16 @@ func (s state) bundle() []byte {
 	return encodeCertificates(append(trusted, s.previous...)...)
 }
 
-// renewed returns the state that is due now. Known is set if all API servers know the bundle of s.
+// renewed returns the state that is due now. known reports whether all API servers know the bundle of s.
 //
-// An authority is replaced in two steps, so that clients with the old bundle or the new one trust the server: the next
-// authority is in the bundle first, and signs only when that is known.
+// A CA is replaced in two steps, so that clients with either the old or the new bundle trust the server. The next CA is
+// added to the bundle first, and signs only when the bundle is known.
 func (s state) renewed(names []string, now time.Time, known bool) (state, error) {
 	var err error
 	s.previous = slices.DeleteFunc(slices.Clone(s.previous), func(one *x509.Certificate) bool { return now.After(one.NotAfter) })
 	switch {
 	case s.authority == nil || now.After(s.authority.certificate.NotAfter):
-		// No trusted certificate authority is left.
+		// No trusted CA is left.
 		s.next, s.server = nil, nil
 		s.authority, err = newAuthority(now)
 	case s.next == nil && due(s.authority.certificate, authorityRenewal, now):
@@ -86,12 +87,12 @@ func (s state) renewed(names []string, now time.Time, known bool) (state, error)
 	return s, err
 }
 
-// serves reports whether the server's certificate is valid long enough.
+// serves reports whether the server certificate is for names and does not have to be renewed.
 func (s state) serves(names []string, now time.Time) bool {
 	if s.server == nil || !slices.Equal(s.server.certificate.DNSNames, names) {
 		return false
 	}
-	// One that ends with its authority cannot be had for longer.
+	// A certificate that expires with its CA cannot be extended.
 	if due(s.server.certificate, serverRenewal, now) && s.server.certificate.NotAfter.Before(s.authority.certificate.NotAfter) {
 		return false
 	}
@@ -103,7 +104,7 @@ func due(certificate *x509.Certificate, before time.Duration, now time.Time) boo
 	return now.Add(before).After(certificate.NotAfter)
 }
 
-// equal reports whether two Secrets hold the same.
+// equal reports whether two Secrets have the same data.
 func equal(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -11,7 +11,7 @@ import (
 
 var names = []string{"resource-manager.garden.svc", "*.example.org"}
 
-// trusts reports whether an API server with a bundle accepts what a server shows.
+// trusts checks that an API server with a bundle accepts the certificate of a server.
 func trusts(bundle []byte, server *pair, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -21,15 +21,15 @@ func trusts(bundle []byte, server *pair, now time.Time) error {
 	return err
 }
 
-// TestFiveYears looks at certificates every other day for five years, through the Secret, with API servers that learn of a new bundle
-// late and replicas that serve a new certificate late: each that is shown is trusted by all.
+// TestFiveYears checks certificates every 31 hours for five years, through the Secret. API servers get a new bundle late, and
+// replicas serve a new certificate late. Every API server must trust every certificate that is served.
 func TestFiveYears(t *testing.T) {
 	const step, late = 31 * time.Hour, 3
 	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	data, bundles, servers, authorities := map[string][]byte{}, [][]byte{}, []*pair{}, map[string]bool{}
 	for now := begin; now.Before(begin.AddDate(5, 0, 0)); now = now.Add(step) {
 		kept := parse(data)
-		// The configurations have what was due at the last look.
+		// The webhook configurations have the bundle of the previous iteration.
 		known := len(bundles) > 0 && bytes.Equal(kept.bundle(), bundles[len(bundles)-1]) && (len(bundles) < late || bytes.Equal(kept.bundle(), bundles[len(bundles)-late]))
 		state, err := kept.renewed(names, now, known)
 		if err != nil {
@@ -51,7 +51,7 @@ func TestFiveYears(t *testing.T) {
 	if len(authorities) < 3 {
 		t.Errorf("there were %d authorities", len(authorities))
 	}
-	t.Logf("%d authorities, %d looks", len(authorities), len(bundles))
+	t.Logf("%d authorities, %d iterations", len(authorities), len(bundles))
 }
 
 func TestRenewal(t *testing.T) {
@@ -104,7 +104,7 @@ func TestRenewal(t *testing.T) {
 		sameServer := got.server.certificate.Equal(fresh.server.certificate)
 		sameRoot := got.authority.certificate.Equal(fresh.authority.certificate)
 		if sameServer != test.sameServer || sameRoot != test.sameRoot || !slices.Equal(got.server.certificate.DNSNames, test.names) {
-			t.Errorf("%s: the same server's %t, the same authority %t, for %v", name, sameServer, sameRoot, got.server.certificate.DNSNames)
+			t.Errorf("%s: same server certificate: %t, same authority: %t, names %v", name, sameServer, sameRoot, got.server.certificate.DNSNames)
 		}
 		encoded, err := got.encode()
 		if err != nil {

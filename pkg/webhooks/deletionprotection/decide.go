@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// AnnotationConfirmation says, with a true value (1, t, T, true, TRUE or True), that the deletion of the object is meant.
+	// AnnotationConfirmation confirms the deletion of an object if its value is true (1, t, T, true, TRUE or True).
 	AnnotationConfirmation = "confirmation.gardener.cloud/deletion"
-	// LabelDeletionProtected with the value "true" is what CustomResourceDefinitions are protected by.
+	// LabelDeletionProtected with the value "true" protects a CustomResourceDefinition.
 	LabelDeletionProtected = "gardener.cloud/deletion-protected"
 )
 
-// maxNamed is how many objects of a collection a refusal names.
+// maxNamed is the maximum number of objects of a collection that a refusal names.
 const maxNamed = 10
 
-// protected are the resources whose objects must be confirmed, by group and version. gardener-resource-manager's webhook is asked
-// about bastions too, and lets them go.
+// protected are the resources whose deletion must be confirmed, by group and version. The webhook of
+// gardener-resource-manager is also called for bastions, but allows their deletion.
 var protected = map[metav1.GroupVersion][]string{
 	{Group: "apiextensions.k8s.io", Version: "v1"}:       {definitions},
 	{Group: "apiextensions.k8s.io", Version: "v1beta1"}:  {definitions},
@@ -37,7 +37,7 @@ var protected = map[metav1.GroupVersion][]string{
 
 const definitions = "customresourcedefinitions"
 
-// isProtected reports whether objects of a request's resource must be confirmed.
+// isProtected reports whether deletions of a request's resource must be confirmed.
 func isProtected(request *admission.Request) bool {
 	resource := request.Resource
 	return slices.Contains(protected[metav1.GroupVersion{Group: resource.Group, Version: resource.Version}], resource.Resource)
@@ -45,24 +45,26 @@ func isProtected(request *admission.Request) bool {
 
 func isDefinition(request *admission.Request) bool { return request.Resource.Resource == definitions }
 
-// IsConfirmed reports whether the annotation AnnotationConfirmation of an object has a true value.
+// IsConfirmed reports whether the annotation AnnotationConfirmation of an object is true.
 func IsConfirmed(object *metav1.PartialObjectMetadata) bool {
 	confirmed, err := strconv.ParseBool(object.Annotations[AnnotationConfirmation])
 	return err == nil && confirmed
 }
 
-// unconfirmed returns the objects whose deletion is not confirmed. One that is being deleted needs no confirmation any more.
+// unconfirmed returns the objects whose deletion is not confirmed. Objects that are already being deleted need no
+// confirmation.
 func unconfirmed(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
 		return IsConfirmed(&object) || object.DeletionTimestamp != nil
 	})
 }
 
-// refusal returns the error about unconfirmed objects, or nil without such objects. Its text is gardener-resource-manager's; for a
-// collection, for which the client did not name objects, it lists them.
+// refusal returns the error about unconfirmed objects, or nil if there are none. The message is that of
+// gardener-resource-manager. For a collection, it also lists the objects.
 func refusal(request *admission.Request, objects []metav1.PartialObjectMetadata) error {
 	if isDefinition(request) {
-		// The webhook's object selector says the same. Without it, every definition of the cluster would have to be confirmed.
+		// The object selector of the webhook has the same condition. Without it, all CustomResourceDefinitions of the cluster
+		// would have to be confirmed.
 		objects = slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
 			return object.Labels[LabelDeletionProtected] != "true"
 		})
@@ -77,7 +79,7 @@ func refusal(request *admission.Request, objects []metav1.PartialObjectMetadata)
 	return admit.Refuse(http.StatusForbidden, "%s", text)
 }
 
-// names returns the first names in alphabetical order, and how many more there are.
+// names returns the first maxNamed names in alphabetical order, and the number of further ones.
 func names(objects []metav1.PartialObjectMetadata) string {
 	all := make([]string, 0, len(objects))
 	for i := range objects {

@@ -1,9 +1,9 @@
-// Package deletionprotection refuses to delete what extensions of Gardener live on, their CustomResourceDefinitions and custom
-// resources, unless the object says that its deletion is meant.
+// Package deletionprotection rejects the deletion of the CustomResourceDefinitions and custom resources of Gardener's
+// extensions, unless an annotation confirms it.
 //
-// API servers send the object with each deletion, one by one for the deletion of a collection too, and that is all that is read
-// then. For a review without an object, the metadata of those that it may mean are listed. Only names, labels, annotations and the
-// deletion timestamp count.
+// API servers send the object with each deletion, also for each object of a deleted collection. The webhook reads only
+// this object. For a review without an object, it lists the metadata of the objects in question. Only names, labels,
+// annotations and the deletion timestamp matter.
 package deletionprotection
 
 import (
@@ -24,18 +24,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where gardener-resource-manager serves the webhook, of CustomResourceDefinitions and custom resources alike.
+// Path is the path at which gardener-resource-manager serves the webhook for CustomResourceDefinitions and custom
+// resources.
 const Path = "/webhooks/validate-crd-deletion"
 
 const (
-	// pageSize is how many objects are listed at a time.
+	// pageSize is the number of objects per list request.
 	pageSize = 500
-	// listTimeout is how long all pages may take, less than API servers wait for the webhook.
+	// listTimeout limits the time for all pages. It is shorter than the webhook timeout of API servers.
 	listTimeout = 8 * time.Second
 )
 
-// NewHandler returns the handler of deletions. The reader is one of the source cluster without a cache: what has just been
-// confirmed, or has just lost its confirmation, must be seen.
+// NewHandler returns the handler of deletions. The reader must read from the source cluster without a cache, so that the
+// handler sees confirmations that were added or removed just before.
 func NewHandler(reader client.Reader) admission.Handler {
 	return admit.Validating(func(ctx context.Context, request *admission.Request) error {
 		if request.Operation != admissionv1.Delete || request.SubResource != "" || !isProtected(request) {
@@ -52,7 +53,7 @@ func NewHandler(reader client.Reader) admission.Handler {
 	})
 }
 
-// checkOldObject decides about the one object that comes with the request.
+// checkOldObject checks the object that comes with the request.
 func checkOldObject(request *admission.Request) error {
 	object := metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(request.OldObject.Raw, &object); err != nil {
@@ -61,7 +62,8 @@ func checkOldObject(request *admission.Request) error {
 	return refusal(request, unconfirmed([]metav1.PartialObjectMetadata{object}))
 }
 
-// list returns the metadata of what a request without an object may delete: the object of its name, or all of its namespace.
+// list returns the metadata of the objects that a request without an object deletes: the named object, or all objects of
+// the namespace.
 func list(ctx context.Context, reader client.Reader, request *admission.Request) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

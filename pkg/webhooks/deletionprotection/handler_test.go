@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// reader answers every list with objects of numbered names, or with an error.
+// reader is a fake reader that returns objects with numbered names, or an error, for every list.
 type reader struct {
 	client.Reader
 	objects int
@@ -79,7 +79,7 @@ func TestProtectedObjects(t *testing.T) {
 	}
 }
 
-// TestReadersErrors: what cannot be read is not decided. What is not found is not there.
+// TestReadersErrors checks that nothing is decided if a read fails, and that an object that is not found counts as deleted.
 func TestReadersErrors(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "workers"}, "")
 	if response := NewHandler(reader{err: notFound}).Handle(t.Context(), worker("", "")); !response.Allowed {
@@ -92,7 +92,7 @@ func TestReadersErrors(t *testing.T) {
 	}
 }
 
-// TestManyUnconfirmedObjects: the first ten are named.
+// TestManyUnconfirmedObjects checks that the first ten objects are named.
 func TestManyUnconfirmedObjects(t *testing.T) {
 	response := NewHandler(reader{objects: 12}).Handle(t.Context(), worker("", ""))
 	if want := `to delete: Worker "object-00", `; !strings.Contains(response.Result.Message, want) {
@@ -107,7 +107,8 @@ func TestManyUnconfirmedObjects(t *testing.T) {
 	}
 }
 
-// FuzzOldObject: an object that can be read is let go exactly if it is confirmed or being deleted.
+// FuzzOldObject checks that the deletion of a decodable object is allowed if and only if it is confirmed or the object is being
+// deleted.
 func FuzzOldObject(f *testing.F) {
 	for _, seed := range []string{
 		"null", "[]", `"a"`, "{", protectedObject, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`,
@@ -125,12 +126,12 @@ func FuzzOldObject(f *testing.F) {
 			t.Errorf("the response is %+v", response)
 		}
 		if !response.Allowed && (response.Result == nil || response.Result.Message == "" || response.Result.Code < 400) {
-			t.Errorf("the refusal says nothing: %+v", response)
+			t.Errorf("the refusal has no message: %+v", response)
 		}
 	})
 }
 
-// confirmedByHand reads an object in another way than the handler.
+// confirmedByHand decodes an object in another way than the handler.
 func confirmedByHand(old string) bool {
 	var object map[string]json.RawMessage
 	if old == "" || json.Unmarshal([]byte(old), &object) != nil {

@@ -1,5 +1,5 @@
-// Package endpointslicehints is the webhook that has each endpoint of a Service used in its own zone alone, as far as kube-proxy follows
-// the hints of EndpointSlices. It reads nothing.
+// Package endpointslicehints implements the webhook that restricts each endpoint of a Service to clients in its own zone,
+// as far as kube-proxy follows the hints of EndpointSlices. It reads no objects.
 package endpointslicehints
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/endpoint-slice-hints"
 
 const (
-	// LabelConsider on an EndpointSlice with the value "true" opts in. Kubernetes copies it from the Service. The webhook's
-	// selectors look at it.
+	// LabelConsider with the value "true" on an EndpointSlice opts in. Kubernetes copies the label from the Service. The
+	// selectors of the webhook match it.
 	LabelConsider = "endpoint-slice-hints.resources.gardener.cloud/consider"
 )
 

@@ -4,7 +4,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// setHints replaces the hints of all endpoints that have a zone by that zone.
+// setHints sets the hints of each endpoint that has a zone to that zone.
 func setHints(endpoints []discoveryv1.Endpoint) {
 	for i := range endpoints {
 		endpoint := &endpoints[i]

@@ -14,7 +14,7 @@ func checkBackupEntry(entry *object[backupEntrySpec]) field.ErrorList {
 	return append(errs, required(text{specPath.Child("bucketName"), entry.Spec.BucketName})...)
 }
 
-// compareBackupEntries lets region and bucket change: entries move from bucket to bucket.
+// compareBackupEntries allows changes of region and bucket, because entries can be migrated between buckets.
 func compareBackupEntries(spec, old *backupEntrySpec) field.ErrorList {
 	return immutable(change{specPath.Child("type"), spec.Type, old.Type})
 }

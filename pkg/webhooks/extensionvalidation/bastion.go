@@ -7,7 +7,7 @@ import (
 
 type bastionSpec struct {
 	Type string `json:"type"`
-	// UserData is what the machine runs when it starts, in Base64. It may be secret.
+	// UserData is the Base64-encoded script that the machine runs when it starts. It may contain secrets.
 	UserData string     `json:"userData"`
 	Ingress  []struct{} `json:"ingress"`
 }

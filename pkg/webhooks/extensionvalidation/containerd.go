@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultUpstream is the name of the registry configuration for all registries without their own.
+// defaultUpstream is the upstream of the configuration for all registries without their own.
 const defaultUpstream = "_default"
 
-// containerdConfig is how an OperatingSystemConfig configures containerd.
+// containerdConfig is the containerd configuration of an OperatingSystemConfig.
 type containerdConfig struct {
 	SandboxImage string               `json:"sandboxImage"`
 	Registries   []containerdRegistry `json:"registries"`
@@ -48,7 +48,7 @@ func (c *containerdConfig) check(path *field.Path) field.ErrorList {
 	return append(errs, each(c.Plugins, path.Child("plugins"), checkPlugin)...)
 }
 
-// checkUpstream reports the value only if it is the name of a host. A URL may contain a password.
+// checkUpstream includes the value in the error only if it is a host name, because a URL may contain a password.
 func checkUpstream(path *field.Path, upstream string, seen sets.Set[string]) field.ErrorList {
 	switch {
 	case upstream == "":
@@ -82,7 +82,7 @@ func checkCapability(path *field.Path, capability *string) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, *capability, all)}
 }
 
-// isHostAndPort takes names and addresses, with a port or without.
+// isHostAndPort reports whether a value is a host name or IP address, with or without a port.
 func isHostAndPort(value string) bool {
 	parsed, err := url.Parse("https://" + value)
 	if err != nil || parsed.Host != value || strings.HasSuffix(value, ":") {
@@ -97,19 +97,20 @@ func isHostAndPort(value string) bool {
 	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
 }
 
-// checkURL does not report the value, which may contain a password.
+// checkURL omits the value from the error, because it may contain a password.
 func checkURL(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{missing(path)}
 	}
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be a URL of the scheme http or https, such as https://registry.example.com")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			"must be a URL of the scheme http or https, such as https://registry.example.com")}
 	}
 	return nil
 }
 
-// checkPlugin does not report the values, which may contain passwords. Without an op, they are added.
+// checkPlugin omits the values from the error, because they may contain passwords. The default of op is add.
 func checkPlugin(path *field.Path, plugin *containerdPlugin) field.ErrorList {
 	var errs field.ErrorList
 	if len(plugin.Path) == 0 {

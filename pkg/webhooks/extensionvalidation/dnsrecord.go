@@ -49,7 +49,7 @@ func checkDNSRecord(record *object[dnsRecordSpec]) field.ErrorList {
 	return errs
 }
 
-// checkNotEmpty objects to a value that is there and says nothing.
+// checkNotEmpty rejects a value that is set but empty.
 func checkNotEmpty(path *field.Path, value *string) field.ErrorList {
 	if value == nil || *value != "" {
 		return nil
@@ -57,7 +57,8 @@ func checkNotEmpty(path *field.Path, value *string) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, "", "must not be empty: leave it out, or give a value")}
 }
 
-// checkRecordName takes wildcards, and, for TXT, names that begin with an underscore, as those of ACME challenges do.
+// checkRecordName allows wildcards. For TXT records, it also allows names that begin with an underscore, as in ACME
+// challenges.
 func checkRecordName(spec *dnsRecordSpec) field.ErrorList {
 	name := strings.TrimPrefix(spec.Name, "*.")
 	if spec.RecordType == recordTypeTXT {
@@ -87,7 +88,7 @@ func checkRecordValues(spec *dnsRecordSpec) field.ErrorList {
 	})...)
 }
 
-// checkIP takes addresses of both families.
+// checkIP accepts IPv4 and IPv6 addresses.
 func checkIP(path *field.Path, value string) field.ErrorList {
 	if net.ParseIP(value) == nil {
 		return field.ErrorList{field.Invalid(path, value, "must be an IP address, such as 10.9.8.7 or 2001:db8::ffff")}

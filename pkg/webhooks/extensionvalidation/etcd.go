@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// etcdSpec has the fields about which no version of etcd-druid can be of another opinion: Kubernetes knows no negative number of
-// replicas, and invalid quantities, durations and schedules cannot be parsed. All other rules are left to etcd-druid's
-// own CustomResourceDefinition.
+// etcdSpec has the fields whose rules hold for every version of etcd-druid: the number of replicas cannot be negative,
+// and quantities, durations and schedules must be parseable. All other rules are left to the CustomResourceDefinition of
+// etcd-druid.
 type etcdSpec struct {
 	Replicas        int32 `json:"replicas"`
 	StorageCapacity any   `json:"storageCapacity"`
@@ -27,8 +27,8 @@ type etcdSpec struct {
 	} `json:"backup"`
 }
 
-// schedule is the form of five fields of cron, as loosely as anything that reads it can be: after an optional time zone, five words
-// of digits, letters and the characters of lists, ranges and steps. A word with an @ stands for all of them.
+// schedule matches cron schedules of five fields, and is as lenient as any cron parser. After an optional time zone, it
+// allows five words of digits, letters and the characters of lists, ranges and steps, or one word that begins with an @.
 var schedule = regexp.MustCompile(`^\s*((CRON_)?TZ=\S+\s+)?(@.+|[\w*/,?#-]+(\s+[\w*/,?#-]+){4})\s*$`)
 
 func checkEtcd(etcd *object[etcdSpec]) field.ErrorList {

@@ -10,13 +10,13 @@ var (
 	specPath     = field.NewPath("spec")
 )
 
-// text is the value of a field.
+// text is a field with a string value.
 type text struct {
 	path  *field.Path
 	value string
 }
 
-// required objects to fields that are empty.
+// required returns an error for each empty field.
 func required(fields ...text) field.ErrorList {
 	var errs field.ErrorList
 	for _, one := range fields {
@@ -29,13 +29,13 @@ func required(fields ...text) field.ErrorList {
 
 func missing(path *field.Path) *field.Error { return field.Required(path, "field is required") }
 
-// change is a field that must not change.
+// change is the new and the old value of an immutable field.
 type change struct {
 	path       *field.Path
 	value, old string
 }
 
-// immutable objects to fields that have changed.
+// immutable returns an error for each field that changed.
 func immutable(changes ...change) field.ErrorList {
 	var errs field.ErrorList
 	for _, one := range changes {
@@ -44,7 +44,7 @@ func immutable(changes ...change) field.ErrorList {
 	return errs
 }
 
-// each checks the items of a list, until there are more errors than are reported: lists may be very long.
+// each checks the items of a list. It stops when there are more errors than are reported, because lists may be very long.
 func each[T any](items []T, path *field.Path, check func(path *field.Path, item *T) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for i := range items {
@@ -55,7 +55,7 @@ func each[T any](items []T, path *field.Path, check func(path *field.Path, item 
 	return errs
 }
 
-// located is the spec of the kinds that have a type, a region and a Secret with credentials, and nothing else that matters.
+// located is the spec of kinds that are validated only by type, region and the reference to a Secret with credentials.
 type located struct {
 	Type      string          `json:"type"`
 	Region    string          `json:"region"`

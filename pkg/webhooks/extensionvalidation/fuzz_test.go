@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// seeds are specs that have something of every field.
+// seeds are specs that together have every field.
 var seeds = []string{
 	`null`, `[]`, `"a"`, `{`, `{}`, `{"type":1}`, `{"type":"a","region":"b","secretRef":{"name":"c"},"bucketName":"d","binaryPath":"e","workerPool":{"name":"f"}}`,
 	`{"type":"a","userData":"YQ==","ingress":[{}]}`, `{"userData":"","ingress":[1]}`,
@@ -24,8 +24,8 @@ var seeds = []string{
 	`{"replicas":-1,"storageCapacity":"1Gi","etcd":{"quota":{},"defragmentationSchedule":"@"},"backup":{"fullSnapshotSchedule":"TZ=a * * * * *","deltaSnapshotPeriod":"1h"}}`,
 }
 
-// FuzzKinds: whatever a spec is, there is an answer. A refusal says why. What is accepted can be created again, what does not change
-// can be updated, and nothing of an object that is being deleted can be changed.
+// FuzzKinds checks that there is an answer for any spec, and that a refusal has a message. An accepted object can be created
+// again, an unchanged object can be updated, and an object that is being deleted cannot be changed.
 func FuzzKinds(f *testing.F) {
 	for i, seed := range seeds {
 		f.Add(seed, seeds[(i+1)%len(seeds)])
@@ -51,15 +51,15 @@ func FuzzKinds(f *testing.F) {
 			if updated := ask(admissionv1.Update, object, object); valid && len(updated) > 0 {
 				t.Errorf("%s: the update of %s without a change is refused: %v", kind.Kind, object, updated)
 			}
-			// What is wrong with an object is wrong with an update too, unless nothing changes.
+			// An object that is invalid for a creation is also invalid for an update, unless nothing changes.
 			updated := ask(admissionv1.Update, object, old)
 			if len(updated) > 0 && valid && json.Unmarshal([]byte(old), &anyObject{}) == nil && len(created) < maxErrors &&
 				slices.ContainsFunc(created, func(field string) bool { return !slices.Contains(updated, field) }) && len(updated) < maxErrors {
-				t.Errorf("%s: %s is refused for %v when created, for %v when updated", kind.Kind, object, created, updated)
+				t.Errorf("%s: %s is refused with %v when created, with %v when updated", kind.Kind, object, created, updated)
 			}
 			inDeletion := ask(admissionv1.Update, objectOf(kind, deleting, spec), objectOf(kind, deleting, oldSpec))
 			if len(inDeletion) > 1 || len(inDeletion) == 1 && inDeletion[0] != "spec" && !strings.HasPrefix(inDeletion[0], "malformed") {
-				t.Errorf("%s: the update of %s in deletion is refused for %v", kind.Kind, object, inDeletion)
+				t.Errorf("%s: the update of %s in deletion is refused with %v", kind.Kind, object, inDeletion)
 			}
 		}
 	})

@@ -1,7 +1,7 @@
 // Package extensionvalidation validates the resources of Gardener's extensions, and Etcds.
 //
-// All that is read is in the request: metadata and the fields of spec that the types of this package have, and the files in the
-// status of OperatingSystemConfigs. Fields that the types do not have are ignored.
+// The validation reads only the request: the metadata, the fields of spec that the types of this package have, and the
+// files in the status of OperatingSystemConfigs. Other fields are ignored.
 package extensionvalidation
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Kind is one whose objects are validated, each by a webhook of its own for creations and updates.
+// Kind is a kind of object to validate. Each kind has its own webhook for creations and updates.
 type Kind struct {
-	// GroupVersionKind is that of the objects.
+	// GroupVersionKind identifies the kind of the objects.
 	schema.GroupVersionKind
 	// Plural is the name of the resource.
 	Plural string
@@ -25,10 +25,10 @@ type Kind struct {
 	rules rules
 }
 
-// Singular returns the name of one object of the resource.
+// Singular returns the singular name of the resource.
 func (k Kind) Singular() string { return strings.ToLower(k.Kind) }
 
-// Path returns where gardener-resource-manager serves the webhook of the kind.
+// Path returns the path at which gardener-resource-manager serves the webhook of the kind.
 func (k Kind) Path() string {
 	return "/validate-" + strings.ReplaceAll(k.Group, ".", "-") + "-" + k.Version + "-" + k.Singular()
 }
@@ -51,7 +51,8 @@ func Kinds() []Kind {
 		extension("Infrastructure", "infrastructures", true, rulesOf(checkInfrastructure, compareInfrastructures)),
 		extension("Network", "networks", true, rulesOf(checkNetwork, compareNetworks)),
 		extension("OperatingSystemConfig", "operatingsystemconfigs", true, rulesOf(checkOperatingSystemConfig, compareOperatingSystemConfigs)),
-		extension("SelfHostedShootExposure", "selfhostedshootexposures", true, rulesOf(checkSelfHostedShootExposure, compareSelfHostedShootExposures)),
+		extension("SelfHostedShootExposure", "selfhostedshootexposures", true,
+			rulesOf(checkSelfHostedShootExposure, compareSelfHostedShootExposures)),
 		extension("Worker", "workers", true, rulesOf(checkWorker, compareWorkers)),
 		{
 			GroupVersionKind: schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"},

@@ -50,8 +50,8 @@ func checkIPFamilies(families []string) field.ErrorList {
 	})
 }
 
-// checkCIDR returns the network that a value stands for, nil if it stands for none. With two families a CIDR may be of either; no
-// family means IPv4.
+// checkCIDR returns the network of a CIDR, or nil if the value is invalid. With two families the CIDR may belong to
+// either. Without a family it must be IPv4.
 func checkCIDR(path *field.Path, value string, families []string) (*net.IPNet, field.ErrorList) {
 	if value == "" {
 		return nil, field.ErrorList{missing(path)}
@@ -85,7 +85,7 @@ func compareNetworks(spec, old *networkSpec) field.ErrorList {
 	return append(errs, apivalidation.ValidateImmutableField(spec.IPFamilies, old.IPFamilies, specPath.Child("ipFamilies"))...)
 }
 
-// addsOrRemovesIPv6 reports whether the change from one network to the other adds or removes IPv6.
+// addsOrRemovesIPv6 reports whether single is a single-stack and dual the corresponding dual-stack network.
 func addsOrRemovesIPv6(single, dual []string) bool {
 	return slices.Equal(single, []string{ipv4}) && slices.Equal(dual, []string{ipv4, ipv6})
 }

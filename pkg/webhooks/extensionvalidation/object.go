@@ -13,17 +13,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// object is one whose spec has type S.
+// object is an object whose spec has type S.
 type object[S any] struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              S `json:"spec"`
-	// Status has what rules read of it, which only an OperatingSystemConfig has.
+	// Status has the fields that rules read. Only an OperatingSystemConfig has them.
 	Status struct {
 		ExtensionFiles []operatingSystemFile `json:"extensionFiles"`
 	} `json:"status"`
 }
 
-// anyObject is one whose spec may be anything.
+// anyObject is an object with an arbitrary spec.
 type anyObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              any `json:"spec"`
@@ -34,7 +34,7 @@ type secretReference struct {
 	Name string `json:"name"`
 }
 
-// decode reads an object. The error is a refusal that names the field that is wrong, and nothing of its content.
+// decode decodes an object. The error is a refusal that names the wrong field but does not quote its value.
 func decode[T any](kind Kind, raw []byte) (*T, error) {
 	decoded := new(T)
 	err := utiljson.Unmarshal(raw, decoded)
@@ -49,7 +49,7 @@ func decode[T any](kind Kind, raw []byte) (*T, error) {
 	return nil, admit.Refuse(http.StatusBadRequest, "%sits fields do not have the types of the API", text)
 }
 
-// words returns how people call a type in JSON.
+// words returns the name of a JSON type for messages.
 func words(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -63,12 +63,12 @@ func words(t reflect.Type) string {
 	}
 }
 
-// equal reports whether two values from JSON are the same apart from fields whose values are absent by the given function.
+// equal reports whether two JSON values are equal, ignoring fields whose values absent accepts.
 func equal(a, b any, absent func(any) bool) bool {
 	return reflect.DeepEqual(pruned(a, absent), pruned(b, absent))
 }
 
-// pruned returns a value from JSON without the fields that are absent, from the innermost ones outwards.
+// pruned returns a JSON value without absent fields. It prunes nested values first.
 func pruned(value any, absent func(any) bool) any {
 	switch whole := value.(type) {
 	case map[string]any:
@@ -94,7 +94,7 @@ func pruned(value any, absent func(any) bool) any {
 
 func isNull(value any) bool { return value == nil }
 
-// isEmpty is for values that clients written in Go may leave out or write although they were not there.
+// isEmpty reports whether a value is empty. Go clients may omit such a value or write it explicitly.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

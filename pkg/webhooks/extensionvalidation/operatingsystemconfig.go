@@ -35,7 +35,7 @@ type operatingSystemDropIn struct {
 	Content string `json:"content"`
 }
 
-// operatingSystemFile is one on a node. Its content may be secret.
+// operatingSystemFile is a file on a node. Its content may be secret.
 type operatingSystemFile struct {
 	Path     string `json:"path"`
 	HostName string `json:"hostName"`
@@ -55,8 +55,8 @@ type operatingSystemFile struct {
 	} `json:"content"`
 }
 
-// checkOperatingSystemConfig requires no type, as gardener-resource-manager does not. Of the status, which requests for the object
-// itself do not change, it reads the paths and hosts of files alone.
+// checkOperatingSystemConfig does not require a type, as in gardener-resource-manager. It reads only the paths and hosts
+// of files from the status, which requests for the object itself do not change.
 func checkOperatingSystemConfig(config *object[operatingSystemConfigSpec]) field.ErrorList {
 	spec, extensionFiles := &config.Spec, config.Status.ExtensionFiles
 	var errs field.ErrorList
@@ -82,7 +82,7 @@ func checkOperatingSystemConfig(config *object[operatingSystemConfigSpec]) field
 	return append(errs, spec.checkCRI()...)
 }
 
-// checkUnit takes the paths of all files.
+// checkUnit checks a unit. paths are the paths of all files.
 func checkUnit(path *field.Path, unit *operatingSystemUnit, paths sets.Set[string]) field.ErrorList {
 	errs := required(text{path.Child("name"), unit.Name})
 	errs = append(errs, each(unit.DropIns, path.Child("dropIns"), func(path *field.Path, dropIn *operatingSystemDropIn) field.ErrorList {
@@ -131,7 +131,7 @@ func checkFile(path *field.Path, file *operatingSystemFile) field.ErrorList {
 	return errs
 }
 
-// checkDuplicateFiles lets files have one path only if each of them is for another host.
+// checkDuplicateFiles allows several files with the same path only if each of them is for another host.
 func checkDuplicateFiles(files, extensionFiles []operatingSystemFile) field.ErrorList {
 	hosts := map[string]sets.Set[string]{}
 	check := func(path *field.Path, file *operatingSystemFile) field.ErrorList {
@@ -162,7 +162,7 @@ func (s *operatingSystemConfigSpec) checkCRI() field.ErrorList {
 	switch path := path.Child("containerd"); {
 	case s.CRI.Containerd == nil:
 	case s.Purpose == purposeProvision:
-		errs = append(errs, field.Forbidden(path, "containerd is configured only with the purpose "+purposeReconcile+""))
+		errs = append(errs, field.Forbidden(path, "containerd is configured only with the purpose "+purposeReconcile))
 	default:
 		errs = append(errs, s.CRI.Containerd.check(path)...)
 	}

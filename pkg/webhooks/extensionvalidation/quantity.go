@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// absurd are quantities that would take minutes to read, such as 1e-2147483648, and have no use.
+// absurd matches quantities that take minutes to parse, such as 1e-2147483648, and have no use.
 var absurd = regexp.MustCompile(`.{64}|[eE][+-]?\d{4}`)
 
-// checkQuantity returns the quantity of a JSON value, nil if it is missing. Quantities are strings or numbers.
+// checkQuantity returns the quantity of a JSON string or number, or nil if the value is missing.
 func checkQuantity(path *field.Path, value any) (*resource.Quantity, field.ErrorList) {
 	if value == nil {
 		return nil, nil

@@ -20,7 +20,7 @@ type selfHostedShootExposureSpec struct {
 	Endpoints []exposedEndpoint `json:"endpoints"`
 }
 
-// exposedEndpoint is a node with control plane components.
+// exposedEndpoint is a node that runs control plane components.
 type exposedEndpoint struct {
 	NodeName  string               `json:"nodeName"`
 	Addresses []corev1.NodeAddress `json:"addresses"`
@@ -44,7 +44,8 @@ func checkEndpoint(path *field.Path, endpoint *exposedEndpoint) field.ErrorList 
 	return append(errs, each(endpoint.Addresses, path.Child("addresses"), checkNodeAddress)...)
 }
 
-// checkCredentialsRef accepts only Secrets of the object's own namespace, to prevent access to those of others.
+// checkCredentialsRef accepts only Secrets in the namespace of the object, to prevent access to Secrets of other
+// namespaces.
 func checkCredentialsRef(spec *selfHostedShootExposureSpec, namespace string) field.ErrorList {
 	reference := spec.CredentialsRef
 	if reference == nil {
@@ -64,7 +65,7 @@ func checkCredentialsRef(spec *selfHostedShootExposureSpec, namespace string) fi
 	return errs
 }
 
-// checkNodeAddress does not mind upper case in names, which DNS does not either.
+// checkNodeAddress accepts upper case in host names, because DNS is case-insensitive.
 func checkNodeAddress(path *field.Path, address *corev1.NodeAddress) field.ErrorList {
 	switch address.Type {
 	case corev1.NodeInternalIP, corev1.NodeExternalIP:

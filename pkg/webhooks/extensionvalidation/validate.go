@@ -13,18 +13,18 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// maxErrors is the number of errors in one response. Each of them is small, but an object may have very many.
+// maxErrors is the maximum number of errors in a response. Each error is small, but an object might have very many.
 const maxErrors = 100
 
-// rules are those of a kind apart from metadata. Objects come as JSON.
+// rules are the validation rules of a kind, except for metadata. Objects are passed as JSON.
 type rules struct {
-	// check says what is wrong with an object. The error is for JSON that has not the types of the API.
+	// check returns the errors of an object. The error is set if the JSON does not have the types of the API.
 	check func(kind Kind, object []byte) (field.ErrorList, error)
-	// compare says which changes of an object are not allowed.
+	// compare returns an error for each forbidden change of an object.
 	compare func(kind Kind, object, old []byte) field.ErrorList
 }
 
-// rulesOf makes rules of functions over the spec of a kind. Compare gets the new spec first.
+// rulesOf converts functions over the spec of a kind to rules. The first argument of compare is the new spec.
 func rulesOf[S any](check func(*object[S]) field.ErrorList, compare func(spec, old *S) field.ErrorList) rules {
 	return rules{
 		check: func(kind Kind, raw []byte) (field.ErrorList, error) {
@@ -38,7 +38,8 @@ func rulesOf[S any](check func(*object[S]) field.ErrorList, compare func(spec, o
 			decoded, err := decode[object[S]](kind, raw)
 			old, oldErr := decode[object[S]](kind, oldRaw)
 			if err != nil || oldErr != nil {
-				// What was stored before the webhook was there may be anything. It can be put right, and there is nothing to compare.
+				// An object that was stored before the webhook existed might be malformed. It can be corrected, and there is nothing
+				// to compare.
 				return nil
 			}
 			return compare(&decoded.Spec, &old.Spec)
@@ -46,10 +47,10 @@ func rulesOf[S any](check func(*object[S]) field.ErrorList, compare func(spec, o
 	}
 }
 
-// compareNothing is for kinds whose fields are all mutable.
+// compareNothing is for kinds without immutable fields.
 func compareNothing[S any](_, _ *S) field.ErrorList { return nil }
 
-// validate is the validation of the kind.
+// validate validates creations and updates of objects of the kind.
 func (k Kind) validate(_ context.Context, request *admission.Request) error {
 	if request.SubResource != "" {
 		return nil
@@ -94,8 +95,8 @@ func (k Kind) validateUpdate(request *admission.Request) error {
 	return k.invalid(&object.ObjectMeta, append(errs, changes...))
 }
 
-// checkChanges says what is wrong with a spec that differs from the old one. A spec that stays is not looked at: the object may be
-// older than the webhook, and it must be possible to confirm its deletion and to remove its finalizers.
+// checkChanges returns the errors of a changed spec. It does not check an unchanged spec, because the object might be
+// older than the webhook. It must remain possible to confirm the deletion of such an object and to remove its finalizers.
 func (k Kind) checkChanges(request *admission.Request, object, old *anyObject) (field.ErrorList, error) {
 	if equal(object.Spec, old.Spec, isNull) {
 		return nil, nil
@@ -113,12 +114,12 @@ func (k Kind) checkChanges(request *admission.Request, object, old *anyObject) (
 	return append(k.rules.compare(k, request.Object.Raw, request.OldObject.Raw), errs...), nil
 }
 
-// checkMetadata validates the metadata of an object after its name was generated, if it is generated.
+// checkMetadata validates the metadata of an object. The API server has already generated the name, if it is generated.
 func (k Kind) checkMetadata(meta *metav1.ObjectMeta) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(meta, k.Namespaced, apivalidation.NameIsDNSSubdomain, metadataPath)
 }
 
-// invalid returns the refusal with all errors, or nil without errors.
+// invalid returns the refusal with all errors, or nil if there are none.
 func (k Kind) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

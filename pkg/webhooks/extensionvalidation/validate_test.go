@@ -21,7 +21,7 @@ func request(kind Kind, operation admissionv1.Operation, object, old string) adm
 	}}
 }
 
-// objectOf returns an object whose metadata is right.
+// objectOf returns an object with valid metadata.
 func objectOf(kind Kind, more, spec string) string {
 	namespace := ""
 	if kind.Namespaced {
@@ -47,8 +47,8 @@ func fieldsOf(t *testing.T, response admission.Response) []string {
 	return fields
 }
 
-// TestMetadata: the scope of the kind, names that are DNS subdomains, and what Kubernetes says about metadata that changes. The API
-// server checks most of it, too.
+// TestMetadata checks the scope of the kind, that names are DNS subdomains, and the rules of Kubernetes for changes of
+// metadata. The API server checks most of it, too.
 func TestMetadata(t *testing.T) {
 	for _, kind := range Kinds() {
 		handler := kind.NewHandler()
@@ -76,7 +76,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestRequestsNotValidated: deletions, subresources and other kinds are another client's business.
+// TestRequestsNotValidated checks that deletions, subresources and other kinds are not validated.
 func TestRequestsNotValidated(t *testing.T) {
 	for _, kind := range Kinds() {
 		deletion := request(kind, admissionv1.Delete, "", `{}`)
@@ -92,7 +92,7 @@ func TestRequestsNotValidated(t *testing.T) {
 	}
 }
 
-// TestMessages_OmitSecrets: refusals repeat nothing that may be secret.
+// TestMessages_OmitSecrets checks that refusals do not repeat values that may be secret.
 func TestMessages_OmitSecrets(t *testing.T) {
 	const secret = "hidden-from-logs"
 	for _, test := range []struct{ kind, spec, old string }{
@@ -129,7 +129,7 @@ func TestEqual(t *testing.T) {
 	} {
 		var a, b any
 		if json.Unmarshal([]byte(test.a), &a) != nil || json.Unmarshal([]byte(test.b), &b) != nil {
-			t.Fatalf("bad JSON %s, %s", test.a, test.b)
+			t.Fatalf("invalid JSON: %s, %s", test.a, test.b)
 		}
 		got := fmt.Sprint(equal(a, b, isNull), equal(b, a, isNull), equal(a, b, isEmpty), equal(b, a, isEmpty))
 		if want := fmt.Sprint(test.withoutNull, test.withoutNull, test.without, test.without); got != want {

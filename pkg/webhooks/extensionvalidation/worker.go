@@ -50,7 +50,7 @@ func checkPool(path *field.Path, pool *workerPool) field.ErrorList {
 	names := slices.Sorted(maps.Keys(pool.NodeTemplate.Capacity))
 	path = path.Child("nodeTemplate", "capacity")
 	return append(errs, each(names, nil, func(_ *field.Path, name *string) field.ErrorList {
-		path, value := path.Child(*name), pool.NodeTemplate.Capacity[*name] // the path that gardener-resource-manager gives
+		path, value := path.Child(*name), pool.NodeTemplate.Capacity[*name] // the same path as in gardener-resource-manager
 		quantity, errs := checkQuantity(path, value)
 		if quantity != nil && quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(path, value, "must not be negative"))

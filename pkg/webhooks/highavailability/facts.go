@@ -15,30 +15,30 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// surroundings are what decides besides the object.
+// surroundings are the facts outside of an object that determine its changes.
 type surroundings struct {
-	// failureTolerance is the type of failure to tolerate; nil if nothing is said about it.
+	// failureTolerance is the failure tolerance type of the namespace, or nil if the annotation is missing.
 	failureTolerance *string
-	// zones are for the Pods, sorted.
+	// zones are the sorted zones for the Pods.
 	zones       []string
 	zonePinning bool
-	// autoscaler scales the object; nil if none does.
+	// autoscaler has the bounds of the autoscaler of the object, or is nil if no autoscaler scales it.
 	autoscaler *bounds
-	// severalNodes is set if there is more than one node.
+	// severalNodes reports whether there is more than one node.
 	severalNodes bool
 }
 
-// bounds are those of an autoscaler.
+// bounds are the bounds of an autoscaler.
 type bounds struct{ most int32 }
 
-// reader reads the surroundings of objects from caches, which know a namespace that has just been created a moment late: that one is
-// read directly.
+// reader reads the surroundings of objects from caches. A new namespace might be missing in the cache, so it is then read
+// directly.
 type reader struct {
 	client.Reader
 	direct client.Reader
 }
 
-// around returns the surroundings of an object. Its name is that of the request's kind.
+// around returns the surroundings of an object. Its kind is that of the request.
 func (r reader) around(ctx context.Context, namespace string, kind schema.GroupKind, name string) (*surroundings, error) {
 	found, err := r.namespace(ctx, namespace)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r reader) around(ctx context.Context, namespace string, kind schema.GroupK
 	return found, nil
 }
 
-// namespace returns what a namespace says.
+// namespace returns the surroundings that the annotations of a namespace define.
 func (r reader) namespace(ctx context.Context, name string) (*surroundings, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Get(ctx, client.ObjectKey{Name: name}, namespace)
@@ -66,15 +66,18 @@ func (r reader) namespace(ctx context.Context, name string) (*surroundings, erro
 		return nil, admit.Unavailable("the annotations of namespace %q cannot be read: %w", name, err)
 	}
 	annotations := namespace.Annotations
-	said := &surroundings{zones: zonesOf(annotations[AnnotationZones]), zonePinning: resourcesv1alpha1.Truthy(annotations[AnnotationZonePinning])}
-	if value, found := annotations[AnnotationFailureTolerance]; found {
-		said.failureTolerance = &value
+	result := &surroundings{
+		zones:       zonesOf(annotations[AnnotationZones]),
+		zonePinning: resourcesv1alpha1.Truthy(annotations[AnnotationZonePinning]),
 	}
-	return said, nil
+	if value, found := annotations[AnnotationFailureTolerance]; found {
+		result.failureTolerance = &value
+	}
+	return result, nil
 }
 
-// autoscaler returns the bounds of the HorizontalPodAutoscaler that scales an object. Versions of the same kind are one: the scale of
-// an object is the same in all.
+// autoscaler returns the bounds of the HorizontalPodAutoscaler that scales an object. It ignores the version of the kind,
+// because an object has the same scale in all versions.
 func (r reader) autoscaler(ctx context.Context, namespace string, kind schema.GroupKind, name string) (*bounds, error) {
 	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := r.List(ctx, autoscalers, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -90,7 +93,7 @@ func (r reader) autoscaler(ctx context.Context, namespace string, kind schema.Gr
 	return nil, nil //nolint:nilnil // an absent autoscaler is not an error
 }
 
-// zonesOf returns the zones of an annotation: sorted, each once.
+// zonesOf returns the zones of an annotation, sorted and without duplicates.
 func zonesOf(value string) []string {
 	var zones []string
 	for zone := range strings.SplitSeq(value, ",") {

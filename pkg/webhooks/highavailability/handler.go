@@ -16,13 +16,13 @@ import (
 
 // Options are the settings of the webhook.
 type Options struct {
-	// NotReadySeconds and UnreachableSeconds are how long Pods stay on a node that is not ready, or unreachable; nil to leave that
-	// to Kubernetes.
+	// NotReadySeconds and UnreachableSeconds are how many seconds Pods stay on a node that is not ready or unreachable. If
+	// nil, Kubernetes decides.
 	NotReadySeconds, UnreachableSeconds *int64
 }
 
-// NewHandler returns a handler for Deployments, StatefulSets and HorizontalPodAutoscalers. It reads their surroundings from caches of
-// the cluster in which they are, and from its API server what these do not have yet.
+// NewHandler returns a handler for Deployments, StatefulSets and HorizontalPodAutoscalers. It reads their surroundings
+// from caches of their cluster, and objects that the caches lack from the API server.
 func NewHandler(caches, direct client.Reader, options Options) admission.Handler {
 	read := reader{caches, direct}
 	return admit.ByKind(map[schema.GroupKind]admission.Handler{
@@ -60,7 +60,7 @@ func NewHandler(caches, direct client.Reader, options Options) admission.Handler
 	})
 }
 
-// change changes a workload, except for its replicas, which it returns.
+// change changes a workload in place, except for its replicas, which it returns.
 func change(ctx context.Context, read reader, options Options, request *admission.Request, w workload) (*int32, error) {
 	around, err := read.around(ctx, request.Namespace, schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}, request.Name)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// world is what a cluster has.
+// world is the state of a cluster.
 type world struct {
 	namespace  map[string]string
 	autoscaler *autoscalingv2.HorizontalPodAutoscalerSpec
@@ -57,7 +57,7 @@ func requestFor(tb testing.TB, manifest string) admission.Request {
 	}}
 }
 
-// admitted returns the object as it is after the webhook, in YAML, and what it is after a second call.
+// admitted returns the object after the webhook, in YAML. It checks that a second call changes nothing.
 func (w world) admitted(tb testing.TB, manifest string) string {
 	tb.Helper()
 	request, handler := requestFor(tb, manifest), w.handler()
@@ -96,7 +96,7 @@ func patched(tb testing.TB, raw []byte, response admission.Response) []byte {
 	return result
 }
 
-// part returns a part of an object, in YAML without a line break at the end.
+// part returns a part of an object, in YAML without a final line break.
 func part(tb testing.TB, object string, path ...string) string {
 	tb.Helper()
 	var value any
@@ -117,7 +117,7 @@ func part(tb testing.TB, object string, path ...string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// manifest returns a workload; labels, annotations, spec and the Pod's spec are in YAML's flow style.
+// manifest returns a workload. Labels, annotations, spec and the spec of the Pod are in YAML's flow style.
 func manifest(kind, labels, annotations, spec, pod string) string {
 	return strings.NewReplacer("$KIND", kind, "$LABELS", labels, "$ANNOTATIONS", annotations, "$SPEC", spec, "$POD", pod).Replace(`
 apiVersion: apps/v1
@@ -221,7 +221,7 @@ func TestBadReplicas(t *testing.T) {
 	}
 }
 
-// TestBadReplicasOfHibernatedWorkloads: the number is not needed, and what hibernates must not be held up.
+// TestBadReplicasOfHibernatedWorkloads checks that an invalid number does not block hibernated workloads, which do not need it.
 func TestBadReplicasOfHibernatedWorkloads(t *testing.T) {
 	for _, kind := range []string{"Deployment", "StatefulSet"} {
 		response := world{}.handler().Handle(t.Context(), requestFor(t, manifest(kind, key+"type: server", key+`replicas: "many"`, "replicas: 0", "")))

@@ -1,36 +1,37 @@
-// Package highavailability is the webhook that makes workloads highly available: replicas, zones, spread and tolerations of
-// Deployments and StatefulSets, and the bounds of HorizontalPodAutoscalers.
+// Package highavailability implements the webhook that makes workloads highly available. It sets the replicas, zones,
+// spread and tolerations of Deployments and StatefulSets, and the bounds of HorizontalPodAutoscalers.
 //
-// It reads of the target cluster: the annotations of Namespaces, what HorizontalPodAutoscalers scale within which bounds, and whether
-// there is more than one Node.
+// It reads from the target cluster the annotations of Namespaces, the targets and bounds of HorizontalPodAutoscalers, and
+// whether there is more than one Node.
 package highavailability
 
-// Path is where the webhook is served (gardener-resource-manager).
+// Path is the path at which gardener-resource-manager serves the webhook.
 const Path = "/webhooks/high-availability-config"
 
-// The keys of labels and annotations (gardener-resource-manager).
+// The keys of labels and annotations, as in gardener-resource-manager.
 const (
 	prefix = "high-availability-config.resources.gardener.cloud/"
 
-	// LabelConsider is a label of namespaces whose workloads are looked at, with the value "true".
+	// LabelConsider with the value "true" on a namespace opts in its workloads.
 	LabelConsider = prefix + "consider"
-	// LabelSkip is a label of objects that are left alone, with any value.
+	// LabelSkip with any value on an object opts it out.
 	LabelSkip = prefix + "skip"
-	// LabelType is a label of objects whose replicas are set: the type of the component, for example "controller".
+	// LabelType on an object makes the webhook set its replicas. The value is the type of the component, such as
+	// "controller".
 	LabelType = prefix + "type"
-	// AnnotationReplicas is an annotation of objects with the number of replicas to set, instead of the one of the table.
+	// AnnotationReplicas on an object is the number of replicas to set, instead of the default.
 	AnnotationReplicas = prefix + "replicas"
-	// AnnotationHostSpread is an annotation of objects whose Pods have to be on different nodes.
+	// AnnotationHostSpread on an object requires its Pods to run on different nodes.
 	AnnotationHostSpread = prefix + "host-spread"
-	// AnnotationFailureTolerance is an annotation of namespaces: the type of failure to tolerate, or empty.
+	// AnnotationFailureTolerance on a namespace is the type of failure to tolerate, or empty.
 	AnnotationFailureTolerance = prefix + "failure-tolerance-type"
-	// AnnotationZones is an annotation of namespaces: the zones for their Pods, with commas in between.
+	// AnnotationZones on a namespace is the comma-separated list of zones for its Pods.
 	AnnotationZones = prefix + "zones"
-	// AnnotationZonePinning is an annotation of namespaces whose Pods have to be in these zones.
+	// AnnotationZonePinning on a namespace requires its Pods to run in these zones.
 	AnnotationZonePinning = prefix + "zone-pinning"
 
-	// typeController is the type of components that need no second replica unless failures have to be tolerated.
+	// typeController is the type of components that need a second replica only if failures must be tolerated.
 	typeController = "controller"
-	// toleranceZone is the type of failure for which zones have to be spread over.
+	// toleranceZone is the failure tolerance type that requires Pods to be spread over zones.
 	toleranceZone = "zone"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// wantedReplicas returns how many replicas an object is to have; nil if that is not set for it.
+// wantedReplicas returns how many replicas an object should have, or nil if the webhook does not set them.
 func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, error) {
 	component := object.GetLabels()[LabelType]
 	if component == "" {
@@ -20,7 +20,8 @@ func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, err
 	if text, found := object.GetAnnotations()[AnnotationReplicas]; found {
 		replicas, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || replicas < 0 {
-			return nil, admit.Refuse(http.StatusBadRequest, "the annotation %s is %q, but must be a whole number from 0 to 2147483647", AnnotationReplicas, text)
+			return nil, admit.Refuse(http.StatusBadRequest,
+				"the annotation %s is %q, but must be a whole number from 0 to 2147483647", AnnotationReplicas, text)
 		}
 		return ptr.To(int32(replicas)), nil
 	}
@@ -30,8 +31,8 @@ func wantedReplicas(object metav1.Object, failureTolerance *string) (*int32, err
 	return ptr.To[int32](2), nil
 }
 
-// replicasOf returns how many replicas a workload gets. Zero stays, regardless of the annotation, because it means hibernation; more than is
-// wanted stays if an autoscaler sees to it.
+// replicasOf returns the replicas of a workload. It keeps zero, regardless of the annotation, because zero means
+// hibernation. If an autoscaler scales the workload, it also keeps more replicas than wanted.
 func replicasOf(w workload, around *surroundings) (*int32, error) {
 	if w.replicas == nil || *w.replicas == 0 {
 		return w.replicas, nil

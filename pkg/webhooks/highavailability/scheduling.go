@@ -11,22 +11,22 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// hostDomains is over how many nodes Pods have to be spread, if there are as many of them.
+// hostDomains is the minimum number of nodes to spread Pods over, if there are as many Pods.
 const hostDomains = 3
 
-// workload is what a Deployment and a StatefulSet have in common.
+// workload has the common fields of Deployments and StatefulSets.
 type workload struct {
 	metav1.Object
 
 	replicas *int32
 	template *corev1.PodTemplateSpec
-	// selector selects the Pods that are spread.
+	// selector selects the Pods to spread.
 	selector *metav1.LabelSelector
-	// hashed is set if Pods of different templates have different labels pod-template-hash.
+	// hashed reports whether Pods of different templates have different pod-template-hash labels.
 	hashed bool
 }
 
-// pinToZones has Pods run in the zones of the namespace only.
+// pinToZones restricts Pods to the zones of the namespace.
 func pinToZones(spec *corev1.PodSpec, around *surroundings) {
 	if len(around.zones) == 0 || (around.failureTolerance == nil && !around.zonePinning) {
 		return
@@ -55,7 +55,7 @@ func pinToZones(spec *corev1.PodSpec, around *surroundings) {
 	}
 }
 
-// spread has Pods run on different nodes and in different zones, if there are several Pods.
+// spread spreads Pods over nodes and zones, if there are several Pods.
 func spread(w workload, around *surroundings) {
 	spec := &w.template.Spec
 	replicas := ptr.Deref(w.replicas, 0)
@@ -82,7 +82,7 @@ func acrossHosts(w workload, around *surroundings, most int32) corev1.TopologySp
 		TopologyKey: corev1.LabelHostname, MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: w.selector,
 	}
 	wanted := resourcesv1alpha1.Truthy(w.GetAnnotations()[AnnotationHostSpread]) || ptr.Deref(around.failureTolerance, "") != ""
-	if wanted && around.severalNodes { // on a single node the second Pod could never start
+	if wanted && around.severalNodes { // with a single node, the second Pod could never start
 		constraint.WhenUnsatisfiable = corev1.DoNotSchedule
 		constraint.MinDomains = ptr.To(min(hostDomains, most))
 	}
@@ -104,8 +104,9 @@ func acrossZones(w workload, around *surroundings, most int32) corev1.TopologySp
 	}
 }
 
-// compareSameTemplate has constraints count Pods of the same template alone, so that a rolling update ends as well spread as it
-// began. The API refuses this for constraints without a selector, or whose selector has the label already.
+// compareSameTemplate makes constraints count only Pods of the same template, so that Pods are still spread evenly after
+// a rolling update. The API server rejects this for constraints without a selector, or with a selector that already
+// contains the label.
 func compareSameTemplate(constraints []corev1.TopologySpreadConstraint) {
 	const hash = appsv1.DefaultDeploymentUniqueLabelKey
 	for i := range constraints {
@@ -125,7 +126,8 @@ func selects(selector *metav1.LabelSelector, key string) bool {
 	})
 }
 
-// tolerate has Pods stay on a node that fails for some seconds, unless they say themselves how long; nil for no toleration.
+// tolerate adds a toleration for a taint of failed nodes with a number of seconds, unless the Pod already tolerates the
+// taint. It adds none if seconds is nil.
 func tolerate(spec *corev1.PodSpec, taint string, seconds *int64) {
 	if seconds == nil || slices.ContainsFunc(spec.Tolerations, func(toleration corev1.Toleration) bool {
 		return toleration.Key == taint && (toleration.Effect == "" || toleration.Effect == corev1.TaintEffectNoExecute)

@@ -66,7 +66,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// constraint is how a test writes a constraint: its topology, what happens if it cannot be kept, and its domains.
+// constraint returns the short form of a constraint in the tests: its topology, whenUnsatisfiable, and its domains.
 func constraint(topology, otherwise, domains, hash, selector string) string {
 	text := "- labelSelector:\n    matchLabels:\n      app: app\n" + selector
 	if hash != "" {
@@ -134,8 +134,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestOtherConstraints: constraints with other topologies stay first; those of a Deployment compare Pods of one template, where the
-// API allows that.
+// TestOtherConstraints checks that constraints with other topologies stay first. Constraints of a Deployment compare Pods of
+// one template, where the API allows that.
 func TestOtherConstraints(t *testing.T) {
 	const own = `topologySpreadConstraints: [
   {maxSkew: 2, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {x: z}}},

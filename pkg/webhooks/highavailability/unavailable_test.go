@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// TestNothingIsDecidedWithoutFacts: what cannot be read now is asked for again by the client.
+// TestNothingIsDecidedWithoutFacts checks that a client gets a retryable error if a read fails.
 func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
 	failing := errors.New("no answer")
@@ -46,7 +46,7 @@ func TestNothingIsDecidedWithoutFacts(t *testing.T) {
 	}
 }
 
-// TestNewNamespace: a namespace that the cache does not have yet is read directly.
+// TestNewNamespace checks that a namespace that the cache does not have yet is read from the API server.
 func TestNewNamespace(t *testing.T) {
 	caches := fake.NewClientBuilder().Build()
 	direct := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -58,11 +58,11 @@ func TestNewNamespace(t *testing.T) {
 		t.Errorf("%s replicas", got)
 	}
 	if response := NewHandler(caches, caches, Options{}).Handle(t.Context(), request); response.Allowed || response.Result.Code != 503 {
-		t.Errorf("a namespace that is not there: %+v", response)
+		t.Errorf("for a missing namespace: %+v", response)
 	}
 }
 
-// fixed has a namespace and some nodes.
+// fixed is a fake reader with a namespace and some nodes.
 type fixed struct {
 	annotations map[string]string
 	nodes       int
@@ -80,7 +80,8 @@ func (f fixed) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return nil
 }
 
-// FuzzHandler: whatever comes, the answer is well-formed, the patch applies, and a second call has nothing more to change.
+// FuzzHandler checks, for any input, that the response is well-formed, that the patch applies, and that a second call changes
+// nothing.
 func FuzzHandler(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"labels":{"`+key+`type":"controller"},"annotations":{"`+key+`replicas":"3"}},"spec":{"replicas":1,"template":{}}}`), "zone", "a,b", byte(1))
 	f.Add([]byte(`{"spec":{"replicas":2,"selector":{},"template":{"spec":{"topologySpreadConstraints":[{"topologyKey":"x"}],"affinity":{"nodeAffinity":{}}}}}}`), "", "", byte(2))
@@ -90,7 +91,7 @@ func FuzzHandler(f *testing.F) {
 		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"},
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, tolerance, zones string, nodes byte) {
-		// API servers have annotations in UTF-8 only.
+		// Annotations in API servers are always valid UTF-8.
 		surroundings := fixed{map[string]string{AnnotationFailureTolerance: tolerance, AnnotationZones: strings.ToValidUTF8(zones, "")}, int(nodes % 3)}
 		handler := NewHandler(surroundings, surroundings, Options{})
 		for _, kind := range kinds {
@@ -99,12 +100,12 @@ func FuzzHandler(f *testing.F) {
 			response := handler.Handle(t.Context(), request)
 			if !response.Allowed {
 				if response.Result.Code < 400 || response.Result.Message == "" {
-					t.Fatalf("a refusal without words: %+v", response)
+					t.Fatalf("a refusal without a message: %+v", response)
 				}
 				continue
 			}
 			if !json.Valid(raw) && kind.Kind != "DaemonSet" {
-				t.Fatal("what is no JSON is allowed")
+				t.Fatal("invalid JSON is allowed")
 			}
 			request.Object.Raw = patched(t, raw, response)
 			if again := handler.Handle(t.Context(), request); !again.Allowed || len(again.Patches) > 0 {
@@ -117,6 +118,6 @@ func FuzzHandler(f *testing.F) {
 func TestRefusalIsTheClients(t *testing.T) {
 	_, err := wantedReplicas(&metav1.ObjectMeta{Labels: map[string]string{LabelType: "x"}, Annotations: map[string]string{AnnotationReplicas: "x"}}, nil)
 	if !admit.IsRefusal(err) {
-		t.Errorf("%v is no refusal", err)
+		t.Errorf("%v is not a refusal", err)
 	}
 }

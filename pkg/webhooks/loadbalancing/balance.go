@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// secretPrefix begins the names of the Secrets with generic kubeconfigs.
+	// secretPrefix is the prefix of the names of Secrets with generic kubeconfigs.
 	secretPrefix = "generic-token-kubeconfig"
 
 	keyHosts          = "hosts"
 	keyIstioNamespace = "istio-namespace"
 
-	// labelPrefix begins the labels by which NetworkPolicies let Pods talk to a Service, labelValue is their value.
+	// labelPrefix is the prefix of the labels with which NetworkPolicies allow Pods to connect to a Service. labelValue is
+	// their value.
 	labelPrefix = "networking.resources.gardener.cloud/"
 	labelValue  = "allowed"
 )
 
-// gateway is where requests to API servers are sent.
+// gateway is the ingress gateway to which requests for API servers are sent.
 type gateway struct {
-	// hosts are the names of the API servers.
+	// hosts are the host names of the API servers.
 	hosts []string
-	// namespace is that of the ingress gateway.
+	// namespace is the namespace of the ingress gateway.
 	namespace string
 }
 
@@ -48,7 +49,7 @@ func usesGenericKubeconfig(spec *corev1.PodSpec) bool {
 	})
 }
 
-// parse reads the data of the ConfigMap of a namespace. The error refuses the Pod.
+// parse parses the data of the ConfigMap of a namespace. The error rejects the Pod.
 func parse(namespace string, data map[string]string) (gateway, error) {
 	result := gateway{namespace: strings.TrimSpace(data[keyIstioNamespace])}
 	for host := range strings.SplitSeq(data[keyHosts], ",") {
@@ -56,25 +57,29 @@ func parse(namespace string, data map[string]string) (gateway, error) {
 		switch {
 		case host == "" || slices.Contains(result.hosts, host):
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
-			return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q has the host %q, which is not a DNS name: its key %q "+
-				"must contain the names of the API servers, separated by commas", ConfigMapName, namespace, conditiontext.Shorten(host, 100), keyHosts)
+			return gateway{}, admit.Refuse(http.StatusForbidden,
+				"the ConfigMap %s in namespace %q has the host %q, which is not a DNS name: its key %q "+
+					"must contain the names of the API servers, separated by commas",
+				ConfigMapName, namespace, conditiontext.Shorten(host, 100), keyHosts)
 		default:
 			result.hosts = append(result.hosts, host)
 		}
 	}
 	if len(result.hosts) == 0 {
-		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not contain hosts: set its key %q to the names of the API "+
-			"servers, separated by commas, or delete it", ConfigMapName, namespace, keyHosts)
+		return gateway{}, admit.Refuse(http.StatusForbidden,
+			"the ConfigMap %s in namespace %q does not contain hosts: set its key %q to the names of the API "+
+				"servers, separated by commas, or delete it", ConfigMapName, namespace, keyHosts)
 	}
 	if result.namespace == "" {
-		return gateway{}, admit.Refuse(http.StatusForbidden, "the ConfigMap %s in namespace %q does not contain the namespace of the ingress gateway: set its "+
-			"key %q to the namespace of the Service %s, or delete it", ConfigMapName, namespace, keyIstioNamespace, ServiceName)
+		return gateway{}, admit.Refuse(http.StatusForbidden,
+			"the ConfigMap %s in namespace %q does not contain the namespace of the ingress gateway: set its "+
+				"key %q to the namespace of the Service %s, or delete it", ConfigMapName, namespace, keyIstioNamespace, ServiceName)
 	}
 	return result, nil
 }
 
-// balance has a Pod find the hosts at the IP addresses of the gateway, and lets it talk to it. An address has one alias: the API server
-// merges aliases by it.
+// balance resolves the hosts to the IP addresses of the gateway in a Pod, and allows the Pod to connect to the gateway.
+// There is one host alias per address, because the API server merges aliases by address.
 func balance(pod *corev1.Pod, target gateway, ips []string) {
 	for _, ip := range ips {
 		if _, err := netip.ParseAddr(ip); err != nil {
@@ -94,8 +99,8 @@ func balance(pod *corev1.Pod, target gateway, ips []string) {
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, labelKey(target.namespace), labelValue)
 }
 
-// labelKey returns the label of Pods that may talk to the gateway in a namespace. A name that is too long for a label is shortened, as
-// the NetworkPolicies for it have it, too.
+// labelKey returns the label that allows Pods to connect to the gateway in a namespace. A name that is too long for a
+// label is shortened in the same way as in the NetworkPolicies.
 func labelKey(namespace string) string {
 	const limit, digits = 63, 5
 	name := "to-" + namespace + "-" + ServiceName + "-tcp-9443"

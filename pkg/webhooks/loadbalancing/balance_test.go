@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
 )
 
-// facts are what a reader finds. Without data there is no ConfigMap, without addresses no Service.
+// facts is a fake reader. The ConfigMap does not exist if data is nil, the Service does not exist if addresses is nil.
 type facts struct {
 	client.Reader
 	data       map[string]string
@@ -44,7 +44,7 @@ func (f facts) Get(_ context.Context, key client.ObjectKey, object client.Object
 		}
 		object.Spec.ClusterIPs = f.addresses
 	default:
-		return fmt.Errorf("%T is not to be read", object)
+		return fmt.Errorf("%T must not be read", object)
 	}
 	return nil
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/deletionprotection"
 )
 
-// The labels of ManagedResources that flows emit. The package flow sets them; the resource-manager does not import it.
+// The labels of ManagedResources that flows emit. The package flow sets them. It is not imported here, to keep it out of
+// the resource-manager.
 const (
 	LabelFlow      = "flow.resources.gardener.cloud/name"
 	LabelFlowOwner = "flow.resources.gardener.cloud/owner-uid"
 )
 
-// ManagedBySecretsManager is the value of the label managed-by of Secrets of the secrets manager.
+// ManagedBySecretsManager is the value of the label managed-by of Secrets that the secrets manager manages.
 const ManagedBySecretsManager = "secrets-manager"
 
 // kind is a kind of protected objects.
 type kind struct {
 	// protects reports whether an object with these labels is protected.
 	protects func(labels map[string]string) bool
-	// resource is its name for kubectl.
+	// resource is the name of the kind for kubectl.
 	resource string
-	// consequence is a sentence about what a deletion does, after the object's kind and name.
+	// consequence describes the effect of a deletion. The text follows the kind and name of the object.
 	consequence func(labels map[string]string) string
 }
 
@@ -60,8 +61,8 @@ var kinds = map[metav1.GroupVersionResource]kind{
 	},
 }
 
-// allowedUsers are those of kube-controller-manager that delete the content of namespaces and what has lost its owner. It is one user for
-// all controllers, or one for each.
+// allowedUsers are the users of kube-controller-manager that delete the objects of terminating namespaces and objects
+// without an owner. All its controllers use one user, or each has its own.
 var allowedUsers = []string{
 	"system:kube-controller-manager",
 	"system:serviceaccount:kube-system:generic-garbage-collector",
@@ -71,14 +72,14 @@ var allowedUsers = []string{
 // KubeControllerManager returns the users of kube-controller-manager whose deletions are never denied.
 func KubeControllerManager() []string { return slices.Clone(allowedUsers) }
 
-// bySystem reports whether a request comes from a part of the system.
+// bySystem reports whether a request comes from a component of the system.
 func (o Options) bySystem(request *admission.Request) bool {
 	user := request.UserInfo
 	return slices.Contains(allowedUsers, user.Username) || slices.Contains(o.Users, user.Username) ||
 		slices.ContainsFunc(user.Groups, func(group string) bool { return slices.Contains(o.Groups, group) })
 }
 
-// check returns the denial of the deletion of an object, or nil if it may be deleted.
+// check returns an error if the deletion of an object is denied, nil otherwise.
 func check(request *admission.Request, object *metav1.PartialObjectMetadata) error {
 	kind, known := kinds[request.Resource]
 	if !known || !kind.protects(object.Labels) || object.DeletionTimestamp != nil || deletionprotection.IsConfirmed(object) {

@@ -1,9 +1,12 @@
-// Package manualdeletion denies the deletion, by hand, of what a shoot depends on: ManagedResources of flows, namespaces of control planes,
-// and Secrets that cannot be generated again. Parts of the system may delete them, and everybody may after a confirmation in the object.
+// Package manualdeletion denies manual deletions of objects that a shoot depends on: ManagedResources of flows,
+// namespaces of control planes, and Secrets that cannot be regenerated. Components of the system may delete them. Other
+// users must first confirm the deletion with an annotation.
 //
-// It protects from mistakes, not from attackers: who may change the labels or annotations of an object may also delete it.
+// The webhook protects from mistakes, not from attackers: a user who may change the labels or annotations of an object
+// can also delete it.
 //
-// API servers send the object with each deletion, one by one for the deletion of a collection too. Nothing else is read.
+// API servers send the object with each deletion, also for each object of a deleted collection. The webhook reads no
+// other objects.
 package manualdeletion
 
 import (
@@ -18,12 +21,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/validate-manual-deletion"
 
-// Options say who may delete without a confirmation, beside kube-controller-manager.
+// Options name the users, in addition to kube-controller-manager, who may delete objects without a confirmation.
 type Options struct {
-	// Users and Groups are names as API servers authenticate them.
+	// Users and Groups are the names that API servers authenticate.
 	Users, Groups []string
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// request is the deletion of an object with labels, and more metadata if there is any, by a user.
+// request returns the deletion, by a user, of an object with labels and optional further metadata.
 func request(group, version, resource, kind, labels, more string, user authenticationv1.UserInfo) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "1", Operation: admissionv1.Delete, Name: "a", Namespace: "b", UserInfo: user,
@@ -70,7 +70,7 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// TestDenialSaysHowToConfirm: the command in it can be run as it is.
+// TestDenialSaysHowToConfirm checks that the command in the message can be run unchanged.
 func TestDenialSaysHowToConfirm(t *testing.T) {
 	response := NewHandler(Options{}).Handle(t.Context(), secret(persisted, "", "jane"))
 	const want = "Secret b/a has a key or a certificate authority that cannot be generated again, and what it has encrypted or signed depends on it. " +
@@ -80,7 +80,8 @@ func TestDenialSaysHowToConfirm(t *testing.T) {
 	}
 }
 
-// TestUnreadableObject: what cannot be read is not deleted, and not repeated.
+// TestUnreadableObject checks that the deletion of an undecodable object is refused, and that the message does not repeat the
+// object.
 func TestUnreadableObject(t *testing.T) {
 	for _, old := range []string{"", "{", `{"metadata":{"labels":"persist"}}`} {
 		deletion := secret("", "", "jane")
@@ -92,9 +93,9 @@ func TestUnreadableObject(t *testing.T) {
 	}
 }
 
-// TestLabelsAreThoseOfFlows: the package flow sets what this one reads.
+// TestLabelsAreThoseOfFlows checks that package flow sets the labels that this package reads.
 func TestLabelsAreThoseOfFlows(t *testing.T) {
 	if LabelFlow != flow.LabelFlow || LabelFlowOwner != flow.LabelOwner {
-		t.Errorf("the labels are %s and %s, flows set %s and %s", LabelFlow, LabelFlowOwner, flow.LabelFlow, flow.LabelOwner)
+		t.Errorf("the labels are %s and %s, but flows set %s and %s", LabelFlow, LabelFlowOwner, flow.LabelFlow, flow.LabelOwner)
 	}
 }

@@ -26,8 +26,8 @@ import (
 const (
 	// labelNode of a Machine is the name of its Node.
 	labelNode = "node"
-	// labelSecret of a Node, and of the template of Nodes in a Machine, is the name of the Secret with the configuration of the
-	// operating system.
+	// labelSecret of a Node, and of the Node template of a Machine, is the name of the Secret with the operating system
+	// configuration.
 	labelSecret = "worker.gardener.cloud/gardener-node-agent-secret-name"
 	// labelPool of such a Secret is the name of the worker pool.
 	labelPool = "worker.gardener.cloud/pool"
@@ -35,8 +35,8 @@ const (
 
 var machineKind = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "Machine"}
 
-// AddToManager adds the caches that the authorizer needs to a manager, which is that of the source cluster, and returns the
-// authorizer. The fields Source and Target of the options are set here. The caches fill in the background and are there for all replicas.
+// AddToManager adds the caches of the authorizer to the manager of the source cluster, and returns the authorizer. It
+// sets the fields Source and Target of the options. The caches run in all replicas and are filled in the background.
 func AddToManager(mgr manager.Manager, target cluster.Cluster, options Options) (http.Handler, error) {
 	var err error
 	if options.Target, err = addCache(mgr, target, targetCacheOptions(), newNode(), newSecret()); err != nil {
@@ -63,34 +63,36 @@ func addCache(mgr manager.Manager, of cluster.Cluster, options cache.Options, ob
 	return Cluster{Cache: reduced, Live: of.GetAPIReader()}, mgr.Add(&opening{cache: reduced, objects: objects, log: mgr.GetLogger()})
 }
 
-// opening opens watches before the first request needs them. It does not wait for them, and what cannot be watched yet is tried
-// again by the requests.
+// opening starts watches before the first request needs them. It does not wait for the caches to be filled. Requests
+// retry watches that could not be started.
 type opening struct {
 	cache   cache.Cache
 	objects []client.Object
 	log     logr.Logger
 }
 
-// NeedLeaderElection has it run in all replicas.
+// NeedLeaderElection returns false, because all replicas need the caches.
 func (o *opening) NeedLeaderElection() bool { return false }
 
-// Start opens the watches.
+// Start starts the watches.
 func (o *opening) Start(ctx context.Context) error {
 	for _, object := range o.objects {
 		_, err := o.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			o.log.Error(err, "Cannot watch a kind that the authorizer of node agents needs; retrying", "kind", object.GetObjectKind().GroupVersionKind().Kind)
+			o.log.Error(err, "Cannot watch a kind that the authorizer of node agents needs; retrying",
+				"kind", object.GetObjectKind().GroupVersionKind().Kind)
 		}
 	}
 	return nil
 }
 
-// sourceCacheOptions are those of a cache of Machines alone. It does not name the kind, which may come later.
+// sourceCacheOptions returns the options of a cache of Machines. They do not name the kind, because its
+// CustomResourceDefinition might not exist yet.
 func sourceCacheOptions(namespace string) cache.Options {
 	return cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: cachetransform.Of(reduceMachine)}
 }
 
-// targetCacheOptions are those of a cache of the metadata of Nodes and of Secrets of worker pools.
+// targetCacheOptions returns the options of a cache of the metadata of Nodes and of Secrets of worker pools.
 func targetCacheOptions() cache.Options {
 	ofPool, err := labels.NewRequirement(labelPool, selection.Exists, nil)
 	utilruntime.Must(err)
@@ -118,7 +120,7 @@ func newMetadata(kind string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// reduceMachine keeps of a Machine what is read of it.
+// reduceMachine returns a Machine with only the fields that the authorizer reads.
 func reduceMachine(object *unstructured.Unstructured) *unstructured.Unstructured {
 	reduced := newMachine()
 	reduced.SetNamespace(object.GetNamespace())
@@ -129,7 +131,7 @@ func reduceMachine(object *unstructured.Unstructured) *unstructured.Unstructured
 		reduced.SetLabels(map[string]string{labelNode: name})
 	}
 	if name := secretOfMachine(object); name != "" {
-		// Cannot fail: the object has no spec yet.
+		// This cannot fail, because the object has no spec yet.
 		_ = unstructured.SetNestedStringMap(reduced.Object, map[string]string{labelSecret: name}, machineLabels...)
 	}
 	return reduced
@@ -137,16 +139,17 @@ func reduceMachine(object *unstructured.Unstructured) *unstructured.Unstructured
 
 var machineLabels = []string{"spec", "nodeTemplate", "metadata", "labels"}
 
-// secretOfMachine returns the name of the Secret with the configuration, empty if the Machine does not have one.
+// secretOfMachine returns the name of the Secret with the configuration, or an empty string if the Machine does not have
+// one.
 func secretOfMachine(object *unstructured.Unstructured) string {
 	name, _, err := unstructured.NestedString(object.Object, append(machineLabels[:len(machineLabels):len(machineLabels)], labelSecret)...)
-	if err != nil { // something else than labels, which the API of Machines does not allow
+	if err != nil { // not a map of labels, which the API of Machines does not allow
 		return ""
 	}
 	return name
 }
 
-// reduceMetadata keeps of metadata what is read of it.
+// reduceMetadata returns metadata with only the fields that the authorizer reads.
 func reduceMetadata(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	reduced := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: cachetransform.Meta(object)}
 	reduced.Labels = cachetransform.KeepKeys(object.Labels, labelSecret, labelPool, corev1.LabelHostname)

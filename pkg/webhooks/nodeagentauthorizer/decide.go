@@ -13,28 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A node agent is a user whose name has this prefix, before the name of its Machine, and who is in this group.
+// A node agent is a user in userGroup whose name consists of userPrefix and the name of its Machine.
 const (
 	userPrefix = "gardener.cloud:node-agent:machine:"
 	userGroup  = "gardener.cloud:node-agents"
 )
 
-// verdict is one of the three answers that an API server knows.
+// verdict is one of the three possible responses to an API server.
 type verdict string
 
 const (
-	noOpinion verdict = "no_opinion" // others decide
+	noOpinion verdict = "no_opinion" // other authorizers decide
 	allowed   verdict = "allowed"
 	denied    verdict = "denied" // regardless of other authorizers
 )
 
-// decision is a verdict with a reason for people, which the client gets to see if it is denied.
+// decision is a verdict with a reason for users. The client receives the reason if the request is denied.
 type decision struct {
 	verdict verdict
 	reason  string
 }
 
-// denial is the error of a rule that denies a request. Any other error means that the rule could not be applied.
+// denial is the error of a rule that denies a request. Any other error means that the rule could not be evaluated.
 type denial string
 
 // Error returns the reason.
@@ -47,58 +47,60 @@ func isDenial(err error) bool {
 	return errors.As(err, &reason)
 }
 
-// settings of the decisions.
+// settings are the settings of the decisions.
 type settings struct {
-	// machines is set if node agents belong to Machines, which reference their Nodes; without them the names are the same.
+	// machines is set if node agents belong to Machines, which reference their Nodes. Otherwise, the user name contains the
+	// name of the Node.
 	machines bool
-	// selectors is set if lists of Pods must select those of the agent's Node.
+	// selectors is set if lists of Pods must select the Pods of the agent's Node.
 	selectors bool
 }
 
-// facts is what decisions depend on. What is not there is nil or empty, without an error. Nothing is asked for that the decision
-// does not depend on.
+// facts provides the facts that decisions depend on. The methods return nil or empty values without an error for objects
+// that do not exist. Decisions read only the facts that they depend on.
 type facts interface {
 	// machine reads a Machine.
 	machine(ctx context.Context, name string) (*machine, error)
 	// node reads a Node.
 	node(ctx context.Context, name string) (*node, error)
-	// isPoolSecret reports whether there is a Secret of this name in secretNamespace with the label of a worker pool.
+	// isPoolSecret reports whether secretNamespace has a Secret of this name with the label of a worker pool.
 	isPoolSecret(ctx context.Context, name string) (bool, error)
-	// poolSecrets returns the names of all of these Secrets.
+	// poolSecrets returns the names of all these Secrets.
 	poolSecrets(ctx context.Context) ([]string, error)
-	// references returns what the operating system's configuration in a Secret of secretNamespace refers to.
+	// references returns the references in the operating system configuration of a Secret in secretNamespace.
 	references(ctx context.Context, secret string) ([]reference, error)
-	// isPodOn reports whether there is a Pod of this name on a Node.
+	// isPodOn reports whether a Pod of this name runs on a Node.
 	isPodOn(ctx context.Context, namespace, name, node string) (bool, error)
-	// isRequestOf reports whether there is a CertificateSigningRequest of this name that a user made.
+	// isRequestOf reports whether a user created the CertificateSigningRequest of this name.
 	isRequestOf(ctx context.Context, name, user string) (bool, error)
 }
 
-// machine is what counts of a Machine.
+// machine has the relevant fields of a Machine.
 type machine struct {
-	// node is the name of its Node, empty if it does not exist yet.
+	// node is the name of its Node. It is empty if the Node does not exist yet.
 	node string
-	// secret is the name of the Secret with the configuration of its operating system, empty if it does not have one.
+	// secret is the name of the Secret with the operating system configuration. It is empty if the Machine does not have
+	// one.
 	secret string
 }
 
-// node is what counts of a Node.
+// node has the relevant fields of a Node.
 type node struct {
 	name string
-	// secret is the same as of the Machine, in the words of the Node, which the node agent itself may change.
+	// secret is the same as for the Machine, but read from a label of the Node, which the node agent itself can change.
 	secret string
 	// host is the value of the label kubernetes.io/hostname.
 	host string
 }
 
-// reference is one to a Secret of secretNamespace, in a file of the operating system.
+// reference is a reference from an operating system file to a Secret in secretNamespace.
 type reference struct {
 	secret string
-	// host is the only host that gets the file; empty for all.
+	// host is the only host that gets the file. If it is empty, all hosts get the file.
 	host string
 }
 
-// decide answers a review, or returns an error.
+// decide decides on a review. It returns an error if the facts cannot be read.
 func decide(ctx context.Context, settings settings, spec *authorizationv1.SubjectAccessReviewSpec, facts facts) (decision, error) {
 	if !strings.HasPrefix(spec.User, userPrefix) || !slices.Contains(spec.Groups, userGroup) {
 		return decision{verdict: noOpinion}, nil
@@ -129,7 +131,7 @@ type question struct {
 	attributes  *authorizationv1.ResourceAttributes
 }
 
-// answer applies the rule for the resource. Nil allows, a denial denies.
+// answer applies the rule of the resource. It returns nil if the request is allowed and a denial if it is denied.
 func (q *question) answer(ctx context.Context, resourceRequest bool) error {
 	if len(validation.IsDNS1123Subdomain(q.machineName)) > 0 {
 		return deny("the user's name must end in the name of a Machine")
@@ -137,7 +139,7 @@ func (q *question) answer(ctx context.Context, resourceRequest bool) error {
 	if !resourceRequest || q.attributes == nil {
 		return deny("node agents have access only to resources")
 	}
-	// Such names exist nowhere, and reading them would fail.
+	// Objects with such names do not exist, and reading them would fail.
 	for _, name := range []string{q.attributes.Namespace, q.attributes.Name} {
 		if len(content.IsPathSegmentName(name)) > 0 {
 			return deny("invalid name of an object or a namespace")
@@ -160,7 +162,7 @@ func (q *question) answer(ctx context.Context, resourceRequest bool) error {
 	return rule.apply(ctx, q)
 }
 
-// ownNode returns the Node of the node agent, or denies.
+// ownNode returns the Node of the node agent, or a denial if there is none.
 func (q *question) ownNode(ctx context.Context) (*node, error) {
 	name := q.machineName
 	if q.machines {

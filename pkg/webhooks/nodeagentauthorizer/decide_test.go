@@ -13,7 +13,7 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// world is facts in memory. What is in unreadable cannot be read.
+// world contains facts in memory. The facts in unreadable cannot be read.
 type world struct {
 	machines   map[string]machine
 	nodes      map[string]node
@@ -91,7 +91,7 @@ func in(field string, values ...string) metav1.FieldSelectorRequirement {
 	return metav1.FieldSelectorRequirement{Key: field, Operator: metav1.FieldSelectorOpIn, Values: values}
 }
 
-// TestSelectors: a list of Pods has to select the own Node and nothing else.
+// TestSelectors checks that a list of Pods must select the agent's own Node and nothing else.
 func TestSelectors(t *testing.T) {
 	notIn := metav1.FieldSelectorRequirement{Key: nodeNameField, Operator: metav1.FieldSelectorOpNotIn, Values: []string{"n-own"}}
 	exists := metav1.FieldSelectorRequirement{Key: nodeNameField, Operator: metav1.FieldSelectorOpExists}
@@ -120,13 +120,13 @@ func TestSelectors(t *testing.T) {
 			}
 			got, err = decide(t.Context(), settings{machines: true}, spec, newWorld())
 			if err != nil || got.verdict != allowed {
-				t.Errorf("%s: %s, if selectors do not count: %+v, %v", name, verb, got, err)
+				t.Errorf("%s: %s, without support for selectors: %+v, %v", name, verb, got, err)
 			}
 		}
 	}
 }
 
-// TestPodsNeedANode: without a Node there are no Pods to see, whatever API servers say of selectors.
+// TestPodsNeedANode checks that an agent without a Node may not read Pods, whatever selectors API servers send.
 func TestPodsNeedANode(t *testing.T) {
 	for _, settings := range []settings{{}, {machines: true}, {selectors: true}, {machines: true, selectors: true}} {
 		for _, user := range []string{"new", "nodeless"} {
@@ -143,7 +143,8 @@ func TestPodsNeedANode(t *testing.T) {
 	}
 }
 
-// TestHostFilesBeforeTheNode: what its host is called is known of a node agent once there is a Node. It reads the files before, to make one.
+// TestHostFilesBeforeTheNode checks that a node agent may read host files before its Node exists, because it needs them to
+// register the Node. The hostname of an agent is known only when the Node exists.
 func TestHostFilesBeforeTheNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings settings
@@ -169,7 +170,8 @@ func TestHostFilesBeforeTheNode(t *testing.T) {
 	}
 }
 
-// TestIncompleteReviews: what API servers always fill in and is missing leaves nothing to allow, and nothing to leave to RBAC.
+// TestIncompleteReviews checks that a review without the fields that API servers always set is neither allowed nor left to
+// RBAC.
 func TestIncompleteReviews(t *testing.T) {
 	for name, spec := range map[string]*authorizationv1.SubjectAccessReviewSpec{
 		"neither attributes": {User: userPrefix + "own", Groups: []string{userGroup}},
@@ -186,7 +188,7 @@ func TestIncompleteReviews(t *testing.T) {
 	}
 }
 
-// TestLeastReads: only what a decision depends on is read.
+// TestLeastReads checks that only the facts that a decision depends on are read.
 func TestLeastReads(t *testing.T) {
 	for name, test := range map[string]struct {
 		user       string
@@ -219,7 +221,7 @@ func TestLeastReads(t *testing.T) {
 		facts := newWorld()
 		got, err := decide(t.Context(), test.settings, specOf(test.user, test.attributes), facts)
 		if err != nil || got.verdict != test.want || !slices.Equal(facts.asked, test.asked) {
-			t.Errorf("%s: %+v, %v, asked for %q; want %s, %q", name, got, err, facts.asked, test.want, test.asked)
+			t.Errorf("%s: %+v, %v, read %q; want %s, %q", name, got, err, facts.asked, test.want, test.asked)
 		}
 		if (got.verdict == denied) != (got.reason != "") {
 			t.Errorf("%s: the reason is %q", name, got.reason)
@@ -227,7 +229,8 @@ func TestLeastReads(t *testing.T) {
 	}
 }
 
-// TestForgedAndMissingLabels: what a Node says of itself counts only if it is a configuration, and a Machine without a Node has none.
+// TestForgedAndMissingLabels checks that the label of a Node counts only if it names a configuration, and that a Machine
+// without a Node has none.
 func TestForgedAndMissingLabels(t *testing.T) {
 	lease := func(verb, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-system", Name: name}
@@ -256,7 +259,7 @@ func TestForgedAndMissingLabels(t *testing.T) {
 	}
 }
 
-// TestUnreadableFacts: if a fact that matters cannot be read, there is no decision.
+// TestUnreadableFacts checks that there is no decision if a relevant fact cannot be read.
 func TestUnreadableFacts(t *testing.T) {
 	kube := func(group, resource, verb, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: verb, Namespace: "kube-system", Name: name}
@@ -282,7 +285,7 @@ func TestUnreadableFacts(t *testing.T) {
 			t.Errorf("without %s: %+v: %+v, %v", test.unreadable, test.attributes, got, err)
 		}
 	}
-	// Without Machines.
+	// Without access to Machines.
 	facts := newWorld()
 	facts.unreadable = []string{"secret", "secrets"}
 	for _, user := range []string{"own", "new"} {
@@ -290,7 +293,7 @@ func TestUnreadableFacts(t *testing.T) {
 			t.Errorf("%s: %v", user, err)
 		}
 	}
-	// One configuration that cannot be read does not matter if another one tells.
+	// An unreadable configuration does not matter if another one answers the question.
 	facts = newWorld()
 	facts.pool = append(facts.pool, "bad")
 	partly := &partlyUnreadable{facts}
@@ -303,7 +306,7 @@ func TestUnreadableFacts(t *testing.T) {
 	}
 }
 
-// partlyUnreadable has a configuration that cannot be read, the first one.
+// partlyUnreadable has an unreadable configuration, the first one.
 type partlyUnreadable struct{ *world }
 
 func (p *partlyUnreadable) poolSecrets(context.Context) ([]string, error) {
@@ -317,8 +320,8 @@ func (p *partlyUnreadable) references(ctx context.Context, secret string) ([]ref
 	return p.world.references(ctx, secret)
 }
 
-// FuzzDecide has an oracle that knows nothing of rules: nobody is allowed anything without prefix and group, and nothing that is
-// foreign, or that is outside of a list of resources and verbs, is ever allowed.
+// FuzzDecide uses an oracle that does not know the rules: a user without the prefix and group is never allowed anything. No
+// access is allowed to foreign objects, or to resources and verbs that are not in a list.
 func FuzzDecide(f *testing.F) {
 	for _, seed := range []string{
 		"nodes|get|n-own", "nodes|patch|n-foreign", "secrets|get|osc-own", "secrets|list|", "secrets|get|file-foreign", "pods|get|pod-own", "pods|delete|pod-foreign",
@@ -350,21 +353,21 @@ func FuzzDecide(f *testing.F) {
 		}
 		agent := strings.TrimPrefix(user, userPrefix)
 		if objection := forbidden(agent, &attributes, selectors); objection != "" {
-			t.Fatalf("%s: allowed is %+v: %s", agent, attributes, objection)
+			t.Fatalf("%s: %+v is allowed: %s", agent, attributes, objection)
 		}
 	})
 }
 
-// forbidden says what speaks against access in the world of newWorld.
+// forbidden returns an objection to the access in the world of newWorld, or an empty string.
 func forbidden(agent string, a *authorizationv1.ResourceAttributes, selectors bool) string {
 	sees := a.Verb == "list" || a.Verb == "watch"
 	foreign := func(own ...string) bool { return !slices.Contains(own, a.Name) }
 	onNode := agent == "own" || agent == "foreign" || strings.HasPrefix(agent, "n-") || agent == "nameless"
 	switch {
 	case agent == "" || strings.Contains(agent, "/"):
-		return "it is no node agent"
+		return "the user is not a node agent"
 	case slices.Contains([]string{"*", "deletecollection", "impersonate", "bind", "escalate", "approve", "connect"}, a.Verb):
-		return "a verb for nobody"
+		return "a verb that is never allowed"
 	case a.Subresource != "" && (a.Resource != "nodes" || a.Subresource != "status"):
 		return "a subresource"
 	case a.Resource == "secrets" && (a.Namespace != "kube-system" || a.Name == "" || !sees && a.Verb != "get"):
@@ -372,7 +375,7 @@ func forbidden(agent string, a *authorizationv1.ResourceAttributes, selectors bo
 	case a.Resource == "secrets" && agent == "own" && slices.Contains([]string{"osc-foreign", "file-foreign", "file-host-foreign"}, a.Name):
 		return "a foreign Secret"
 	case a.Resource == "leases" && (a.Namespace != "kube-system" || a.Name == "" && a.Verb != "create" || !onNode):
-		return "not a Lease of its own"
+		return "not one of its own Leases"
 	case a.Resource == "leases" && agent == "own" && foreign("", "osc-own", "gardener-node-agent-n-own", "gardener-node-agent-own"):
 		return "a foreign Lease"
 	case a.Resource == "nodes" && !sees && (agent == "own" && foreign("own", "n-own") || a.Name == "" || a.Verb == "delete" || a.Verb == "create"):
@@ -386,7 +389,7 @@ func forbidden(agent string, a *authorizationv1.ResourceAttributes, selectors bo
 	case a.Resource == "events" && a.Verb != "create" && a.Verb != "patch":
 		return "Events may only be written"
 	case !slices.Contains([]string{"secrets", "leases", "nodes", "pods", "certificatesigningrequests", "events"}, a.Resource):
-		return "a resource for nobody"
+		return "a resource that is never allowed"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func (v *view) isPoolSecret(ctx context.Context, name string) (bool, error) {
 	return secret != nil && secret.ofPool, err
 }
 
-// secret is what counts of a Secret.
+// secret has the relevant fields of a Secret.
 type secret struct {
 	resourceVersion string
 	ofPool          bool
@@ -65,7 +65,7 @@ func (v *view) poolSecrets(ctx context.Context) ([]string, error) {
 
 func (v *view) isPodOn(ctx context.Context, namespace, name, node string) (bool, error) {
 	return check(ctx, v, "Pod", namespace+"/"+name+"/"+node, func(ctx context.Context, reader client.Reader) (bool, error) {
-		// API servers find a Pod by these fields as quickly as by its name, and do not have to send it.
+		// API servers find a Pod by these fields as quickly as by its name, and do not send the whole Pod.
 		pods := &metav1.PartialObjectMetadataList{}
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		err := reader.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name, nodeNameField: node})
@@ -81,7 +81,7 @@ func (v *view) isRequestOf(ctx context.Context, name, user string) (bool, error)
 	})
 }
 
-// configuration is what is known of one in a Secret.
+// configuration is the parsed operating system configuration of a Secret.
 type configuration struct {
 	references      []reference
 	err             error
@@ -98,7 +98,7 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 		return known.references, known.err
 	}
 	read, err := flight(ctx, v.lookup, "configuration", name, func(ctx context.Context) (configuration, error) {
-		if known, found := v.known(name, secret.resourceVersion); found { // from a read that has just ended
+		if known, found := v.known(name, secret.resourceVersion); found { // by a concurrent read
 			return known, nil
 		}
 		v.metrics.reads.Inc("configuration")
@@ -118,7 +118,8 @@ func (v *view) references(ctx context.Context, name string) ([]reference, error)
 	return read.references, read.err
 }
 
-// known returns a configuration of this version. If the metadata is older than what was read, a moment may pass before it is read again.
+// known returns the configuration of a Secret if it is known in this version. If the cached metadata is older than the
+// last read, it returns the last read for up to rememberFor.
 func (v *view) known(name, resourceVersion string) (configuration, bool) {
 	value, _ := v.parsed.Get(name)
 	known, found := value.(configuration)

@@ -26,12 +26,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reader is a cache or an API server. It knows objects by kind and name, and counts what it is asked.
+// reader is a fake cache or API server. It has objects by kind and name, and counts the reads.
 type reader struct {
 	mu      sync.Mutex
 	objects map[string]client.Object
 	asked   map[string]int
-	// before may fail, block or panic.
+	// before is called before each read. It may fail, block or panic.
 	before func(ctx context.Context) error
 }
 
@@ -65,7 +65,7 @@ func (r *reader) count(kind string) int {
 	return sum
 }
 
-// Get reads one.
+// Get reads one object.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	kind := into.GetObjectKind().GroupVersionKind().Kind
 	switch into.(type) {
@@ -90,11 +90,11 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return json.Unmarshal(data, into)
 }
 
-// List finds Pods on a Node, and Secrets.
+// List returns the Pods on a Node, or Secrets.
 func (r *reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	list, isMetadata := into.(*metav1.PartialObjectMetadataList)
 	if !isMetadata {
-		return fmt.Errorf("more than metadata is read: %T", into)
+		return fmt.Errorf("a %T is read, but only metadata is needed", into)
 	}
 	applied := (&client.ListOptions{}).ApplyOptions(options)
 	if err := r.ask(ctx, list.Kind); err != nil {
@@ -117,7 +117,7 @@ func (r *reader) List(ctx context.Context, into client.ObjectList, options ...cl
 	return nil
 }
 
-// everything is a Machine with its Node, configuration, Pod and CertificateSigningRequest, and a foreign Node.
+// everything returns a Machine with its Node, configuration, Pod and CertificateSigningRequest, and a foreign Node.
 func everything() []client.Object {
 	machine := newMachine()
 	machine.SetName("own")
@@ -144,7 +144,7 @@ func everything() []client.Object {
 	return []client.Object{machine, nodes[0], nodes[1], secret, pod, request, foreign}
 }
 
-// setup is an authorizer with a cache and an API server for both clusters.
+// setup is an authorizer with a fake cache and a fake API server for both clusters.
 type setup struct {
 	*testing.T
 	cache, live *reader
@@ -180,7 +180,7 @@ func (s *setup) log() string {
 	return strings.Join(s.lines, "\n")
 }
 
-// post sends a body and returns the HTTP status and what was answered.
+// post sends a body and returns the HTTP status and the response.
 func (s *setup) post(ctx context.Context, body string) (int, string) {
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
@@ -195,7 +195,7 @@ func bodyOf(user, group, verb, resource, namespace, name string) string {
 		userPrefix+user, userGroup, group, verb, resource, namespace, name)
 }
 
-// review asks about a request of the node agent of Machine own, and returns the status.
+// review sends a review of a request by the node agent of Machine own, and returns the status.
 func (s *setup) review(ctx context.Context, verb, resource, namespace, name string) authorizationv1.SubjectAccessReviewStatus {
 	s.Helper()
 	group := ""

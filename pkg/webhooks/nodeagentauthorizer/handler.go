@@ -17,45 +17,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Path is where API servers find the webhook.
+// Path is the path of the webhook.
 const Path = "/webhooks/auth/nodeagent"
 
 const (
-	// maxBody is the size of a review in bytes. It repeats what the API server got in the request line, the headers and the
-	// certificate. API servers accept up to 1 MiB.
+	// maxBody is the maximum size of a review in bytes. A review repeats data from the request line, the headers and the
+	// client certificate, and API servers accept up to 1 MiB of these.
 	maxBody = 1 << 20
-	// answerTimeout is how long an answer may take: a little less than the 10 seconds that an API server waits for it.
+	// answerTimeout limits the time of a response. It is a little shorter than the 10 seconds that an API server waits.
 	answerTimeout = 9 * time.Second
-	// cacheTimeout limits the wait for caches that are not filled yet, before the API servers are asked.
+	// cacheTimeout limits the wait for caches that are not filled yet. After that, facts are read from API servers.
 	cacheTimeout = 2 * time.Second
-	// maxLogged is the number of bytes of what users choose that are logged.
+	// maxLogged is the maximum number of bytes that are logged of a value that a user chooses.
 	maxLogged = 320
 )
 
-// Cluster is where facts are read.
+// Cluster reads facts from a cluster.
 type Cluster struct {
-	// Cache holds what the package's documentation says.
+	// Cache holds the objects that the package documentation lists.
 	Cache client.Reader
 	// Live reads from the API server.
 	Live client.Reader
 }
 
-// Options of the authorizer.
+// Options are the options of the authorizer.
 type Options struct {
-	// Source is the cluster with the Machines, if there is a MachineNamespace; Target is that with the Nodes.
+	// Source is the cluster with the Machines, if MachineNamespace is set. Target is the cluster with the Nodes.
 	Source, Target Cluster
-	// MachineNamespace is the namespace of the Machines, whose label names their Node. Nil if a Node has the name in that of the user.
+	// MachineNamespace is the namespace of the Machines, whose label names their Node. If nil, the user name contains the
+	// name of the Node.
 	MachineNamespace *string
-	// AuthorizeWithSelectors is set if API servers send the selectors of lists and watches, which then must select Pods of the
-	// own Node.
+	// AuthorizeWithSelectors is set if API servers send the selectors of lists and watches. These must then select Pods of
+	// the agent's own Node.
 	AuthorizeWithSelectors bool
-	// Metrics count the answers; none by default.
+	// Metrics count the decisions. The zero value counts nothing.
 	Metrics Metrics
 	Log     logr.Logger
 	Clock   clock.PassiveClock
 }
 
-// handler answers API servers.
+// handler serves API servers.
 type handler struct {
 	settings settings
 	lookup   *lookup
@@ -71,12 +72,12 @@ func NewHandler(options Options) http.Handler {
 	}
 }
 
-// ServeHTTP answers a SubjectAccessReview in its version. Other requests get an HTTP error status, upon which API servers follow their
-// failure policy.
+// ServeHTTP responds to a SubjectAccessReview in the version of the request. Other requests get an HTTP error status, to
+// which API servers apply their failure policy.
 func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), answerTimeout)
 	defer cancel()
-	// Servers without deadlines do not need them: they are those of tests, without a connection.
+	// Ignore the error. Only servers in tests, which have no connection, do not support deadlines.
 	_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(answerTimeout))
 
 	body, code, err := readBody(writer, request)
@@ -105,7 +106,7 @@ func (h *handler) refuse(writer http.ResponseWriter, code int, err error) {
 	http.Error(writer, err.Error(), code)
 }
 
-// readBody returns the body of a request, or the HTTP status for the error.
+// readBody returns the body of a request, or an error with its HTTP status.
 func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, error) {
 	if request.Method != http.MethodPost {
 		writer.Header().Set("Allow", http.MethodPost)
@@ -125,7 +126,8 @@ func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, e
 	return body, 0, nil
 }
 
-// answer returns the status of a review. Without a decision, it contains the error, which API servers treat as no opinion.
+// answer returns the status of a review. If there is no decision, the status contains the error, which API servers treat
+// as no opinion.
 func (h *handler) answer(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	decision, err := h.decide(ctx, spec)
 	log := h.log.WithValues(logged(spec)...)
@@ -141,7 +143,8 @@ func (h *handler) answer(ctx context.Context, spec *authorizationv1.SubjectAcces
 	}
 }
 
-// decide asks the caches. What they do not allow is decided again by what the API servers say, as caches may be behind or not filled.
+// decide decides based on caches. Because caches may be stale or not filled, it reads the facts of denied and failed
+// requests from API servers and decides again.
 func (h *handler) decide(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (result decision, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -177,7 +180,8 @@ func codeOf(err error) int {
 func logged(spec *authorizationv1.SubjectAccessReviewSpec) []any {
 	values := []any{"user", shortened(spec.User)}
 	if attributes := spec.ResourceAttributes; attributes != nil {
-		values = append(values, "verb", shortened(attributes.Verb), "resource", shortened(attributes.Resource), "name", shortened(attributes.Name))
+		values = append(values, "verb", shortened(attributes.Verb),
+			"resource", shortened(attributes.Resource), "name", shortened(attributes.Name))
 	}
 	return values
 }

@@ -12,7 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// TestHandler_RejectsMalformedReviews gets an HTTP status, so that the API server follows its failure policy.
+// TestHandler_RejectsMalformedReviews expects an HTTP error status, so that the API server follows its failure policy.
 func TestHandler_RejectsMalformedReviews(t *testing.T) {
 	const v1 = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview"`
 	s := newSetup(t)
@@ -57,16 +57,17 @@ func TestHandler_RejectsMalformedReviews(t *testing.T) {
 				t.Errorf("%s: status %d, want %d: %s", name, response.Code, test.code, response.Body)
 			}
 			if response.Code == http.StatusMethodNotAllowed && response.Header().Get("Allow") != http.MethodPost {
-				t.Errorf("%s: the header tells no method", name)
+				t.Errorf("%s: the Allow header is missing", name)
 			}
 			if strings.Contains(response.Body.String()+s.log(), "top-secret") {
-				t.Errorf("%s: contents are told: %s", name, response.Body)
+				t.Errorf("%s: the response or the log repeats the request: %s", name, response.Body)
 			}
 		}
 	}
 }
 
-// TestVersions: the answer has the version of the review, in which groups are spelled as they are there.
+// TestVersions checks that the response has the version of the review, and that groups are read from the field name of that
+// version.
 func TestVersions(t *testing.T) {
 	s := newSetup(t, everything()...)
 	for _, test := range []struct{ version, groups, status string }{
@@ -85,7 +86,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestAttributes: a review is about a resource, or it is denied.
+// TestAttributes checks that a review without resource attributes is denied.
 func TestAttributes(t *testing.T) {
 	s := newSetup(t, everything()...)
 	const resource, other = `"resourceAttributes":{"verb":"list","resource":"nodes"}`, `"nonResourceAttributes":{"verb":"get","path":"/api"}`
@@ -99,7 +100,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestMessages: the log has user, verb, resource and name, in no unbounded length, and metrics count decisions.
+// TestMessages checks that the log has the user, verb, resource and name, limited in length, and that metrics count decisions.
 func TestMessages(t *testing.T) {
 	s := newSetup(t, everything()...)
 	long := strings.Repeat("x", 10_000)
@@ -113,7 +114,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("the log is %s", log)
 	}
 	if strings.Contains(log, "top-secret") || strings.Contains(log, "a-namespace") || len(log) > 20*maxLogged {
-		t.Errorf("the log tells too much, %d bytes: %s", len(log), log)
+		t.Errorf("the log is too long, %d bytes: %s", len(log), log)
 	}
 	counted := map[string]float64{}
 	families, err := s.registry.Gather()
@@ -131,11 +132,12 @@ func TestMessages(t *testing.T) {
 		"resource_manager_node_agent_authorizer_reads_total Machine": 1, "resource_manager_node_agent_authorizer_reads_total Node": 1,
 	}
 	if !maps.Equal(counted, want) {
-		t.Errorf("counted was %v, want %v", counted, want)
+		t.Errorf("the counters are %v, want %v", counted, want)
 	}
 }
 
-// FuzzHandler: any body gets a well-formed answer, and nobody is allowed anything without prefix and group.
+// FuzzHandler checks that any body gets a well-formed response, and that a user without the prefix and group is never allowed
+// anything.
 func FuzzHandler(f *testing.F) {
 	f.Add([]byte(bodyOf("own", "", "get", "nodes", "", "n-own")))
 	f.Add([]byte(bodyOf("own", "", "delete", "pods", "default", "pod-foreign")))
@@ -168,7 +170,7 @@ func FuzzHandler(f *testing.F) {
 			}
 			_, _ = json.Unmarshal(body, &asked), json.Unmarshal(body, &beta)
 			if !strings.HasPrefix(asked.Spec.User, userPrefix) || !slices.Contains(append(asked.Spec.Groups, beta.Spec.Group...), userGroup) {
-				t.Fatalf("%s is answered by %s", body, answer)
+				t.Fatalf("%s has the response %s", body, answer)
 			}
 		}
 	})

@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	// rememberFor is how long what was read from an API server is taken for true, so that denials cause no more load than this.
+	// rememberFor is how long a read from an API server is reused. It limits the load that denied requests cause.
 	rememberFor = time.Second
-	// rememberMost is the number of remembered facts of each kind; each has some hundred bytes.
+	// rememberMost is the maximum number of remembered facts of each kind. Each takes some hundred bytes.
 	rememberMost = 4096
-	// readTimeout is how long an API server may take to answer.
+	// readTimeout limits a read from an API server.
 	readTimeout = 4 * time.Second
-	// readsPerSecond and readsAtOnce limit the reads of what a single node agent chooses by its requests.
+	// readsPerSecond and readsAtOnce limit the reads of objects that a single node agent chooses with its requests.
 	readsPerSecond, readsAtOnce = 20, 100
-	// limitFor is how long a node agent that makes no requests is remembered. Its limit has recovered by then.
+	// limitFor is how long the limit of an idle node agent is kept. It has recovered by then.
 	limitFor = time.Minute
-	// parsedFor is how long the references of a configuration are remembered, unless it changes before.
+	// parsedFor is how long the references of an unchanged configuration are remembered.
 	parsedFor = time.Hour
 )
 
-// tooManyReadsError says that a node agent has used up its reads.
+// tooManyReadsError is the error if a node agent exceeds its limit of reads.
 type tooManyReadsError struct{}
 
-// Error says so.
+// Error returns the message with the limit.
 func (tooManyReadsError) Error() string {
 	return fmt.Sprintf("the node agent exceeds %d requests per second that need a read from an API server; retry later", readsPerSecond)
 }
 
-// lookup finds facts, and remembers for a moment those that caches do not hold. It may be used concurrently.
+// lookup reads facts, and remembers for a short time those that caches do not hold. It is safe for concurrent use.
 type lookup struct {
 	source, target Cluster
-	// machineNamespace is that of the Machines.
+	// machineNamespace is the namespace of the Machines.
 	machineNamespace string
 	clock            clock.PassiveClock
 	metrics          Metrics
 
 	flights singleflight.Group
-	// remembered holds what was read by the key of the read; nil pointers for what is not there.
+	// remembered maps keys of reads to their results. A result is a nil pointer if the object does not exist.
 	remembered *cache.LRUExpireCache
-	// parsed holds the references of configurations by the name of their Secret.
+	// parsed maps names of Secrets to the references of their configurations.
 	parsed *cache.LRUExpireCache
-	// limits holds a limiter of reads for each node agent.
+	// limits maps node agents to limiters of their reads.
 	limits *cache.LRUExpireCache
 }
 
@@ -65,7 +65,7 @@ func newLookup(options Options) *lookup {
 	return l
 }
 
-// view is the facts for one node agent.
+// view provides the facts for one node agent.
 type view struct {
 	*lookup
 	// agent is the name of its Machine.
@@ -74,18 +74,20 @@ type view struct {
 	live bool
 }
 
-// read reads from the cache of a cluster or, if the view is live, from its API server.
-func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name string, from func(context.Context, client.Reader) (*T, error)) (*T, error) {
+// read reads from the cache of a cluster. If the view is live, it reads from the API server.
+func read[T any](
+	ctx context.Context, v *view, cluster Cluster, kind, name string, from func(context.Context, client.Reader) (*T, error),
+) (*T, error) {
 	if !v.live {
 		return orNil(from(ctx, cluster.Cache))
 	}
 	key := kind + "/" + name
 	if known, found := v.remembered.Get(key); found {
-		return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
+		return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind determines the type
 	}
 	return flight(ctx, v.lookup, kind, name, func(ctx context.Context) (*T, error) {
-		if known, found := v.remembered.Get(key); found { // from a read that has just ended
-			return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
+		if known, found := v.remembered.Get(key); found { // by a concurrent read
+			return known.(*T), nil //nolint:errcheck,forcetypeassert // the kind determines the type
 		}
 		v.metrics.reads.Inc(kind)
 		value, err := orNil(from(ctx, cluster.Live))
@@ -96,8 +98,8 @@ func read[T any](ctx context.Context, v *view, cluster Cluster, kind, name strin
 	})
 }
 
-// check asks the API server of the target cluster about an object that the node agent chose, in which case the answer no is
-// remembered for a moment, and the number of answers is limited.
+// check reads from the API server of the target cluster whether a condition holds for an object that the node agent
+// chose. It remembers a negative result for rememberFor, and limits the number of reads per node agent.
 func check(ctx context.Context, v *view, kind, name string, ask func(context.Context, client.Reader) (bool, error)) (bool, error) {
 	key := kind + "/" + name + "/" + v.agent
 	if _, found := v.remembered.Get(key); found {
@@ -116,10 +118,10 @@ func check(ctx context.Context, v *view, kind, name string, ask func(context.Con
 	return yes, err
 }
 
-// flight reads from an API server once for all concurrent requests for the same object.
+// flight makes one read from an API server for all concurrent requests for the same object.
 func flight[T any](ctx context.Context, l *lookup, kind, name string, from func(context.Context) (T, error)) (T, error) {
 	value, err, _ := l.flights.Do(kind+"/"+name, func() (any, error) {
-		// The first request may be cancelled before the others.
+		// The first request might be cancelled before the others.
 		ctx, cancel := detached(ctx)
 		defer cancel()
 		return from(ctx)
@@ -128,10 +130,10 @@ func flight[T any](ctx context.Context, l *lookup, kind, name string, from func(
 		var none T
 		return none, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
-	return value.(T), nil //nolint:errcheck,forcetypeassert // the kind decides about the type
+	return value.(T), nil //nolint:errcheck,forcetypeassert // the kind determines the type
 }
 
-// detached returns a context that ends in time for its parent, but not because that was cancelled.
+// detached returns a context that ends by the deadline of its parent, but not when the parent is cancelled.
 func detached(parent context.Context) (context.Context, context.CancelFunc) {
 	timeout := readTimeout
 	if deadline, found := parent.Deadline(); found {
@@ -150,7 +152,7 @@ func (v *view) limiter() flowcontrol.PassiveRateLimiter {
 	return limiter
 }
 
-// orNil returns nil for what is not there.
+// orNil returns nil without an error if the object was not found.
 func orNil[T any](value *T, err error) (*T, error) {
 	if err == nil {
 		return value, nil

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestCachesAnswer: what caches hold needs no API server.
+// TestCachesAnswer checks that cached objects are not read from the API server.
 func TestCachesAnswer(t *testing.T) {
 	s := newSetup(t, everything()...)
 	for range 10 {
@@ -26,13 +26,14 @@ func TestCachesAnswer(t *testing.T) {
 			}
 		}
 	}
-	// The configuration is read once.
+	// The content of the configuration is read once.
 	if s.live.count("") != 1 || s.live.count("body of Secret osc-own") != 1 {
-		t.Errorf("the API server was asked %v", s.live.asked)
+		t.Errorf("the API server got the requests %v", s.live.asked)
 	}
 }
 
-// TestDenialsAreConfirmed: caches that hold nothing yet deny nothing, and what the API server says holds for a second.
+// TestDenialsAreConfirmed checks that an object that is missing in the cache is read from the API server before a denial, and
+// that the result is reused for a second.
 func TestDenialsAreConfirmed(t *testing.T) {
 	s := newSetup(t)
 	for range 50 {
@@ -58,7 +59,7 @@ func TestDenialsAreConfirmed(t *testing.T) {
 	}
 }
 
-// TestThousandAtOnce: many requests at the same time get their answers, and denials cost one read of each object.
+// TestThousandAtOnce checks that many concurrent requests are answered, and that denials cost one read of each object.
 func TestThousandAtOnce(t *testing.T) {
 	s := newSetup(t, everything()...)
 	var group sync.WaitGroup
@@ -79,7 +80,7 @@ func TestThousandAtOnce(t *testing.T) {
 				}
 			case 3:
 				if code, _ := s.post(t.Context(), "{"); code != 400 {
-					t.Errorf("status %d for what is no review", code)
+					t.Errorf("status %d for a body that is not a review", code)
 				}
 			}
 		})
@@ -92,7 +93,7 @@ func TestThousandAtOnce(t *testing.T) {
 	}
 }
 
-// TestReadsOfANodeAgentAreLimited: what it can choose is read at most so often, for each node agent.
+// TestReadsOfANodeAgentAreLimited checks that the number of reads that each node agent can cause is limited.
 func TestReadsOfANodeAgentAreLimited(t *testing.T) {
 	s := newSetup(t, everything()...)
 	var denied, failed int
@@ -112,14 +113,14 @@ func TestReadsOfANodeAgentAreLimited(t *testing.T) {
 	if denied != readsAtOnce || failed != 300-readsAtOnce || s.live.count("PodList") != readsAtOnce {
 		t.Errorf("%d denied, %d failed, %d lists", denied, failed, s.live.count("PodList"))
 	}
-	// What was denied a moment ago is denied without a read.
+	// A recently denied request is denied again without a read.
 	ask("pod-0")
 	if denied != readsAtOnce+1 {
-		t.Error("what is known is not denied")
+		t.Error("a request with a known answer is not denied")
 	}
 	other, _ := s.handler.(*handler)
 	if (&view{lookup: other.lookup, agent: "other"}).limiter().TryAccept() != true {
-		t.Error("another node agent suffers")
+		t.Error("another node agent is affected")
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Second))
 	before := s.live.count("PodList")
@@ -131,7 +132,8 @@ func TestReadsOfANodeAgentAreLimited(t *testing.T) {
 	}
 }
 
-// TestOwnPodsAndRequests: an answer yes is asked for anew, as a Pod of the same name may be on another Node.
+// TestOwnPodsAndRequests checks that a positive answer is not reused, because a Pod with the same name might be on another
+// Node.
 func TestOwnPodsAndRequests(t *testing.T) {
 	s := newSetup(t, everything()...)
 	for range 3 {
@@ -146,11 +148,11 @@ func TestOwnPodsAndRequests(t *testing.T) {
 		t.Errorf("a foreign CertificateSigningRequest: %+v", status)
 	}
 	if s.live.count("PodList") != 3 || s.live.count("CertificateSigningRequest csr-own") != 3 {
-		t.Errorf("the API server was asked %v", s.live.asked)
+		t.Errorf("the API server got the requests %v", s.live.asked)
 	}
 }
 
-// TestCachesThatFail: the API server answers instead, and if it does not either, there is an error.
+// TestCachesThatFail checks that the API server is read if the cache fails, and that there is an error if that fails, too.
 func TestCachesThatFail(t *testing.T) {
 	s := newSetup(t, everything()...)
 	s.cache.before = func(context.Context) error { return errors.New("not started") }
@@ -169,7 +171,7 @@ func TestCachesThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsThatHang: they end in time, and are shared without being ended by whoever leaves.
+// TestReadsThatHang checks that reads end in time, and that a shared read continues when one of the callers leaves.
 func TestReadsThatHang(t *testing.T) {
 	s := newSetup(t)
 	hangs := func(ctx context.Context) error {
@@ -198,7 +200,7 @@ func TestReadsThatHang(t *testing.T) {
 		}
 		group.Go(func() {
 			if status := s.review(ctx, "get", "nodes", "", "n-own"); !status.Allowed {
-				t.Errorf("somebody left, and then: %+v", status)
+				t.Errorf("after another caller left: %+v", status)
 			}
 		})
 	}
@@ -207,7 +209,7 @@ func TestReadsThatHang(t *testing.T) {
 	group.Wait()
 }
 
-// TestPanics: one request fails, the next one does not.
+// TestPanics checks that a panic fails only its own request.
 func TestPanics(t *testing.T) {
 	s := newSetup(t)
 	s.live.before = func(context.Context) error { panic("top-secret") }
@@ -223,13 +225,13 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestConfigurationIsReadOncePerVersion, whether it can be read or not.
+// TestConfigurationIsReadOncePerVersion tests readable and unreadable configurations.
 func TestConfigurationIsReadOncePerVersion(t *testing.T) {
 	s := newSetup(t, everything()...)
 	for _, data := range []string{"top-secret: [", "spec: {files: [{content: {secretRef: {name: file-own}}}]}"} {
 		secret, isSecret := s.live.objects["Secret osc-own"].DeepCopyObject().(*corev1.Secret)
 		if !isSecret {
-			t.Fatal("there is no Secret")
+			t.Fatal("the Secret does not exist")
 		}
 		secret.Data[configurationKey] = []byte(data)
 		secret.ResourceVersion += "0"
@@ -248,11 +250,12 @@ func TestConfigurationIsReadOncePerVersion(t *testing.T) {
 		}
 	}
 	if strings.Contains(s.log(), "top-secret") {
-		t.Error("the log has a Secret's data")
+		t.Error("the log contains data of a Secret")
 	}
 }
 
-// TestMetadataThatIsBehind: while a cache shows an older version than was read, a configuration is read once in a second.
+// TestMetadataThatIsBehind checks that a configuration is read once per second while the cache shows an older version than the
+// one that was read.
 func TestMetadataThatIsBehind(t *testing.T) {
 	s := newSetup(t, everything()...)
 	older := s.cache.objects["Secret osc-own"].DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // it is one
@@ -265,13 +268,13 @@ func TestMetadataThatIsBehind(t *testing.T) {
 			}
 		}
 		if got := s.live.count("body of Secret"); got != seconds+1 {
-			t.Errorf("in second %d it was read %d times", seconds, got)
+			t.Errorf("in second %d the configuration was read %d times", seconds, got)
 		}
 		s.clock.SetTime(s.clock.Now().Add(rememberFor))
 	}
 }
 
-// TestReduced: caches keep what is read, and nothing else.
+// TestReduced checks that caches keep the fields that are read, and nothing else.
 func TestReduced(t *testing.T) {
 	machine := newMachine()
 	machine.SetName("a")
@@ -286,7 +289,7 @@ func TestReduced(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(data)) != want {
 		t.Errorf("%s, %v", data, err)
 	}
-	// What is no Machine by its form has no secret.
+	// An object without the form of a Machine has no secret.
 	machine.Object["spec"] = "text"
 	if name := secretOfMachine(machine); name != "" {
 		t.Errorf("the secret is %q", name)

@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/metrics"
 )
 
-// failed is the decision in metrics if there was an error.
+// failed is the decision in metrics if an error occurred.
 const failed = "error"
 
 // Metrics are the metrics of the authorizer. The zero value counts nothing.

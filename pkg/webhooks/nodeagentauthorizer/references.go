@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configurationKey is the key of a Secret's data with an OperatingSystemConfig in YAML.
+// configurationKey is the key in a Secret of the OperatingSystemConfig in YAML.
 const configurationKey = "osc.yaml"
 
-// operatingSystemConfig is what is read of an OperatingSystemConfig of extensions.gardener.cloud/v1alpha1.
+// operatingSystemConfig has the relevant fields of an OperatingSystemConfig of extensions.gardener.cloud/v1alpha1.
 type operatingSystemConfig struct {
 	Spec struct {
 		Files []file `json:"files"`
@@ -29,18 +29,20 @@ type file struct {
 	} `json:"content"`
 }
 
-// referencesOf returns what the configuration in a Secret refers to. The error says nothing of the Secret's data.
+// referencesOf returns the references in the configuration of a Secret. The error does not quote the data of the Secret.
 func referencesOf(secret *corev1.Secret) ([]reference, error) {
 	data, found := secret.Data[configurationKey]
 	if !found {
 		return nil, nil
 	}
 	if len(data) > corev1.MaxSecretSize { // an API server would not have stored it
-		return nil, fmt.Errorf("the key %s of Secret %s/%s is larger than %d bytes", configurationKey, secret.Namespace, secret.Name, corev1.MaxSecretSize)
+		return nil, fmt.Errorf("the key %s of Secret %s/%s is larger than %d bytes",
+			configurationKey, secret.Namespace, secret.Name, corev1.MaxSecretSize)
 	}
 	var config operatingSystemConfig
-	if err := yaml.Unmarshal(data, &config); err != nil { // err may repeat the data
-		return nil, fmt.Errorf("the key %s of Secret %s/%s is not an OperatingSystemConfig in YAML", configurationKey, secret.Namespace, secret.Name)
+	if err := yaml.Unmarshal(data, &config); err != nil { // err may quote the data
+		return nil, fmt.Errorf("the key %s of Secret %s/%s is not an OperatingSystemConfig in YAML",
+			configurationKey, secret.Namespace, secret.Name)
 	}
 	var references []reference
 	for _, files := range [][]file{config.Spec.Files, config.Status.ExtensionFiles} {

@@ -48,7 +48,7 @@ func TestReferencesOf(t *testing.T) {
 	}
 }
 
-// FuzzReferencesOf: no panic, no empty names, and errors without the data.
+// FuzzReferencesOf checks that there is no panic and no empty name, and that errors do not contain the data.
 func FuzzReferencesOf(f *testing.F) {
 	f.Add("spec: {files: [{content: {secretRef: {name: b}}, hostName: a}]}")
 	f.Add("a: &a [*a]")
@@ -57,7 +57,7 @@ func FuzzReferencesOf(f *testing.F) {
 		references, err := referencesOf(secretWith(data))
 		for _, reference := range references {
 			if reference.secret == "" {
-				t.Fatal("a reference to nothing")
+				t.Fatal("a reference has an empty name")
 			}
 		}
 		if err != nil && err.Error() != "the key osc.yaml of Secret kube-system/a is not an OperatingSystemConfig in YAML" {

@@ -11,7 +11,7 @@ import (
 
 const reviewKind = "SubjectAccessReview"
 
-// parseReview reads a review of any version. The error says nothing of its contents.
+// parseReview decodes a review of any version. The error does not quote its content.
 func parseReview(body []byte) (metav1.TypeMeta, *authorizationv1.SubjectAccessReviewSpec, error) {
 	var form metav1.TypeMeta
 	if err := json.Unmarshal(body, &form); err != nil {
@@ -34,7 +34,8 @@ func parseReview(body []byte) (metav1.TypeMeta, *authorizationv1.SubjectAccessRe
 			spec.NonResourceAttributes = (*authorizationv1.NonResourceAttributes)(attributes)
 		}
 	default:
-		return form, nil, fmt.Errorf("the body is not a %s of %s or %s", reviewKind, authorizationv1.SchemeGroupVersion, authorizationv1beta1.SchemeGroupVersion)
+		return form, nil, fmt.Errorf("the body is not a %s of %s or %s",
+			reviewKind, authorizationv1.SchemeGroupVersion, authorizationv1beta1.SchemeGroupVersion)
 	}
 	if err != nil {
 		return form, nil, fmt.Errorf("the fields of the %s do not have the types of %s", reviewKind, form.APIVersion)
@@ -42,7 +43,7 @@ func parseReview(body []byte) (metav1.TypeMeta, *authorizationv1.SubjectAccessRe
 	return form, spec, nil
 }
 
-// review is an answer. The two versions have the same status.
+// review is a response. Both versions have the same status.
 type review struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            struct{}                                  `json:"spec"`

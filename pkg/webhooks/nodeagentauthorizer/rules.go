@@ -16,28 +16,28 @@ import (
 const (
 	// secretNamespace is the namespace of the Secrets and Leases that node agents use.
 	secretNamespace = metav1.NamespaceSystem
-	// leasePrefix is what the name of a node agent's Lease has before that of the Node.
+	// leasePrefix is the prefix of the names of the Leases of node agents. The name of the Node follows it.
 	leasePrefix = "gardener-node-agent-"
 	// nodeNameField is the field of Pods with the name of the Node.
 	nodeNameField = "spec.nodeName"
 )
 
-// commonSecrets are those that all node agents read.
+// commonSecrets are the Secrets that all node agents may read.
 var commonSecrets = []string{
 	"gardener-valitail", "gardener-opentelemetry-collector",
 	"shoot-access-kube-controller-manager", "shoot-access-kube-scheduler", "shoot-access-cluster-admin",
 }
 
-// rule says what node agents may do with a resource.
+// rule defines the access of node agents to a resource.
 type rule struct {
 	verbs []string
-	// subresources have the empty one, which is the object itself, first.
+	// subresources starts with the empty string, which is the object itself.
 	subresources []string
-	// apply decides about one of the verbs.
+	// apply decides on a request with one of the verbs.
 	apply func(ctx context.Context, q *question) error
 }
 
-// rules is all that node agents may do.
+// rules defines the complete access of node agents.
 var rules = map[schema.GroupResource]rule{
 	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {
 		verbs: []string{"get", "create"}, subresources: []string{""}, apply: applyToRequests,
@@ -60,7 +60,7 @@ var rules = map[schema.GroupResource]rule{
 
 func always(context.Context, *question) error { return nil }
 
-// applyToRequests allows to make CertificateSigningRequests, and to read one's own.
+// applyToRequests allows creating CertificateSigningRequests, and reading those that the node agent created.
 func applyToRequests(ctx context.Context, q *question) error {
 	if q.attributes.Verb == "create" {
 		return nil
@@ -74,7 +74,7 @@ func applyToRequests(ctx context.Context, q *question) error {
 	return deny("node agents may only get CertificateSigningRequests that they created")
 }
 
-// applyToLeases allows the Lease of the own Node, and the one with the name of its configuration.
+// applyToLeases allows the Lease of the agent's own Node and the Lease with the name of its configuration Secret.
 func applyToLeases(ctx context.Context, q *question) error {
 	if q.attributes.Namespace != secretNamespace {
 		return deny("node agents have access only to Leases in the namespace %s", secretNamespace)
@@ -83,7 +83,7 @@ func applyToLeases(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
-	// API servers do not send the name of an object that is created by POST.
+	// API servers do not send the name of an object that is created with POST.
 	if q.attributes.Name == leasePrefix+node.name || q.attributes.Name == "" && q.attributes.Verb == "create" {
 		return nil
 	}
@@ -93,11 +93,12 @@ func applyToLeases(ctx context.Context, q *question) error {
 			return err
 		}
 	}
-	return deny("this node agent has access only to the Lease %s and to the Lease with the name of its configuration Secret", leasePrefix+node.name)
+	return deny("this node agent has access only to the Lease %s and to the Lease with the name of its configuration Secret",
+		leasePrefix+node.name)
 }
 
-// isConfiguration reports whether a name from a Node is the name of a configuration. Node agents write the labels of their Node, and
-// could otherwise give themselves access to any Lease.
+// isConfiguration reports whether a name from a label of a Node is the name of a configuration. Node agents write the
+// labels of their Node. Without this check, they could give themselves access to any Lease.
 func (q *question) isConfiguration(ctx context.Context, secret string) (bool, error) {
 	if q.machines {
 		machine, err := q.machine(ctx, q.machineName)
@@ -108,7 +109,7 @@ func (q *question) isConfiguration(ctx context.Context, secret string) (bool, er
 	return q.isPoolSecret(ctx, secret)
 }
 
-// applyToNodes allows to see all Nodes and to change the own one.
+// applyToNodes allows reading all Nodes and changing the agent's own Node.
 func applyToNodes(ctx context.Context, q *question) error {
 	if q.attributes.Verb == "list" || q.attributes.Verb == "watch" {
 		return nil
@@ -120,8 +121,8 @@ func applyToNodes(ctx context.Context, q *question) error {
 	return err
 }
 
-// applyToPods allows the Pods of the own Node, and to see all of them unless lists have to select. Without a Node, there are no Pods to
-// see: a certificate without a Machine or Node gives no access.
+// applyToPods allows access to the Pods of the agent's own Node. It allows reading all Pods if lists do not have to use a
+// selector. A certificate without a Machine or Node gives no access.
 func applyToPods(ctx context.Context, q *question) error {
 	sees := q.attributes.Verb == "list" || q.attributes.Verb == "watch"
 	node, err := q.ownNode(ctx)
@@ -131,7 +132,7 @@ func applyToPods(ctx context.Context, q *question) error {
 	if sees && selectsField(q.attributes.FieldSelector, nodeNameField, node.name) {
 		return nil
 	}
-	// Without a namespace, the name would be that of Pods of all namespaces.
+	// Without a namespace, the name would match Pods of all namespaces.
 	if q.attributes.Name != "" && q.attributes.Namespace != "" {
 		own, err := q.isPodOn(ctx, q.attributes.Namespace, q.attributes.Name, node.name)
 		if err != nil || own {
@@ -144,22 +145,25 @@ func applyToPods(ctx context.Context, q *question) error {
 	return deny("this node agent may only %s Pods on the Node %s", q.attributes.Verb, node.name)
 }
 
-// selectsField reports whether a selector leaves only objects with this value of a field. Requirements narrow each other, so that one
-// of them is enough. What is not parsed (rawSelector) does not count, as the API asks of webhooks.
+// selectsField reports whether a selector matches only objects with this value of a field. One such requirement is
+// sufficient, because all requirements must match. It ignores rawSelector, as the API demands of webhooks.
 func selectsField(selector *authorizationv1.FieldSelectorAttributes, field, value string) bool {
 	return selector != nil && slices.ContainsFunc(selector.Requirements, func(requirement metav1.FieldSelectorRequirement) bool {
-		return requirement.Key == field && requirement.Operator == metav1.FieldSelectorOpIn && slices.Equal(requirement.Values, []string{value})
+		return requirement.Key == field && requirement.Operator == metav1.FieldSelectorOpIn &&
+			slices.Equal(requirement.Values, []string{value})
 	})
 }
 
-// applyToSecrets allows the Secrets that all node agents read, those with the own configuration, and those that it refers to.
+// applyToSecrets allows the Secrets that all node agents read, the agent's configuration Secrets, and the Secrets that
+// these reference.
 func applyToSecrets(ctx context.Context, q *question) error {
 	if q.attributes.Namespace != secretNamespace {
 		return deny("node agents have access only to Secrets in the namespace %s", secretNamespace)
 	}
 	name := q.attributes.Name
 	if name == "" {
-		return deny("node agents may only %s single Secrets: name one, for a list or watch by the field selector metadata.name", q.attributes.Verb)
+		return deny("node agents may only %s single Secrets: name one, for a list or watch by the field selector metadata.name",
+			q.attributes.Verb)
 	}
 	common := slices.Contains(commonSecrets, name)
 	if common && !q.machines {
@@ -184,8 +188,9 @@ func applyToSecrets(ctx context.Context, q *question) error {
 		"and no file of the operating system's configuration refers to it")
 }
 
-// configurations returns the names of the Secrets with the configuration of the operating system. A Machine names its own; there may
-// be none. Without Machines it is the Node, or all of them while there is no Node: its node agent is about to make it one.
+// configurations returns the names of the Secrets with the operating system configuration. If there are Machines, the
+// Machine names its Secret. It may have none. Otherwise, the Node names it. While the Node does not exist, these are the
+// Secrets of all pools, because the node agent is about to create its Node.
 func (q *question) configurations(ctx context.Context) ([]string, error) {
 	if q.machines {
 		machine, err := q.machine(ctx, q.machineName)
@@ -215,8 +220,8 @@ func (q *question) configurations(ctx context.Context) ([]string, error) {
 	return []string{node.secret}, nil
 }
 
-// refersTo reports whether a file of a configuration, one that this Node gets, refers to a Secret. While there is no Node, files of all
-// hosts count.
+// refersTo reports whether a file of a configuration that this Node gets references a Secret. While the Node does not
+// exist, the files of all hosts count.
 func (q *question) refersTo(ctx context.Context, configuration, secret string) (bool, error) {
 	references, err := q.references(ctx, configuration)
 	if err != nil {
@@ -232,13 +237,13 @@ func (q *question) refersTo(ctx context.Context, configuration, secret string) (
 		return hosts[""], nil
 	}
 	node, err := q.ownNode(ctx)
-	if isDenial(err) { // the node agent reads its files to make a Node, which then has the label with the host
+	if isDenial(err) { // the node agent reads its files before it creates its Node with the host label
 		return true, nil
 	}
 	return err == nil && hosts[node.host], err
 }
 
-// resourcesOf returns the names of the resources that have rules, in order.
+// resourcesOf returns the sorted names of the resources that have rules.
 func resourcesOf(rules map[schema.GroupResource]rule) []string {
 	names := make([]string, 0, len(rules))
 	for resource := range rules {

@@ -1,4 +1,5 @@
-// Package schedulername is the webhook that gives Pods another scheduler than the default one. It reads nothing.
+// Package schedulername implements the webhook that assigns Pods to a scheduler other than the default one. It reads no
+// objects.
 package schedulername
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/default-pod-scheduler-name"
 
 // NewHandler returns a handler for the creation of Pods.

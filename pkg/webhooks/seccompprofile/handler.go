@@ -1,5 +1,5 @@
-// Package seccompprofile is the webhook that gives Pods the seccomp profile of the container runtime, unless they choose one. It reads
-// nothing.
+// Package seccompprofile implements the webhook that sets the seccomp profile of the container runtime in Pods that do
+// not choose one. It reads no objects.
 package seccompprofile
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/seccomp-profile"
 
-// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+// LabelSkip on a Pod, with any value, opts out. The selectors of the webhook match it.
 const LabelSkip = "seccompprofile.resources.gardener.cloud/skip"
 
 // NewHandler returns a handler for the creation of Pods.

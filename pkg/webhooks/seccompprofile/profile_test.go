@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
 )
 
-// erase keeps an empty security context apart from none, since the handler makes one only to put the profile in.
+// erase removes the profile. It keeps a security context, because the handler adds an empty one to set the profile.
 func erase(pod *corev1.Pod) {
 	if pod.Spec.SecurityContext == nil {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}

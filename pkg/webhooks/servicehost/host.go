@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// variable is what client libraries take the address of the API server from.
+// variable is the environment variable from which client libraries read the address of the API server.
 const variable = "KUBERNETES_SERVICE_HOST"
 
 // setHost appends the variable to every container and init container that does not set it.

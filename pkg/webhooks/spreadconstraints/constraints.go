@@ -11,7 +11,8 @@ import (
 // hashLabel distinguishes the Pods of a ReplicaSet from those of other templates of its Deployment.
 const hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 
-// countSameTemplate adds the hash of the Pod's template to the selectors of its spread constraints. Without a hash nothing changes.
+// countSameTemplate adds the hash of the Pod's template to the selectors of its spread constraints. It does nothing if
+// the Pod has no hash.
 func countSameTemplate(pod *corev1.Pod) {
 	hash, found := pod.Labels[hashLabel]
 	if !found {
@@ -25,7 +26,7 @@ func countSameTemplate(pod *corev1.Pod) {
 	}
 }
 
-// selectsHash reports whether a selector already picks Pods by the values of their hash.
+// selectsHash reports whether a selector already matches Pods by their hash.
 func selectsHash(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false
@@ -43,6 +44,6 @@ func selectHash(constraint *corev1.TopologySpreadConstraint, hash string) {
 		constraint.LabelSelector = &metav1.LabelSelector{}
 	}
 	metav1.AddLabelToSelector(constraint.LabelSelector, hashLabel, hash)
-	// The API server refuses a key that is in both.
+	// The API server rejects a key that is in both.
 	constraint.MatchLabelKeys = slices.DeleteFunc(constraint.MatchLabelKeys, func(key string) bool { return key == hashLabel })
 }

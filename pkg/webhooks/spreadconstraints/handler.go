@@ -1,5 +1,5 @@
-// Package spreadconstraints is the webhook that lets topology spread constraints count only Pods of the same template, so that Pods
-// are spread evenly after a rolling update, too. It reads nothing.
+// Package spreadconstraints implements the webhook that makes topology spread constraints count only Pods of the same
+// template, so that Pods are also spread evenly after a rolling update. It reads no objects.
 package spreadconstraints
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/pod-topology-spread-constraints"
 
-// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+// LabelSkip on a Pod, with any value, opts out. The selectors of the webhook match it.
 const LabelSkip = "topology-spread-constraints.resources.gardener.cloud/skip"
 
 // NewHandler returns a handler for the creation of Pods.

@@ -1,7 +1,7 @@
-// Package systemcomponents is the webhook that places system components on the nodes that are meant for them: it sets their node
-// selector, and lets them tolerate the taints of these nodes.
+// Package systemcomponents implements the webhook that schedules system components on the nodes for system components. It
+// sets their node selector and adds tolerations for the taints of these nodes.
 //
-// It reads Nodes, only their labels and spec.taints.
+// It reads the labels and spec.taints of Nodes.
 package systemcomponents
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/system-components-config"
 
 const (
-	// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+	// LabelSkip on a Pod, with any value, opts out. The selectors of the webhook match it.
 	LabelSkip = "system-components-config.resources.gardener.cloud/skip"
-	// LabelConsider on a Namespace with the value "true" opts in, where the webhook's selectors ask for it.
+	// LabelConsider on a Namespace with the value "true" opts in, if the selectors of the webhook require it.
 	LabelConsider = "system-components-config.resources.gardener.cloud/consider"
 )
 
 // Options are the settings of the webhook.
 type Options struct {
-	// PodNodeSelector is added to the node selector of Pods, over which it wins.
+	// PodNodeSelector is merged into the node selector of Pods, and takes precedence.
 	PodNodeSelector map[string]string
 	// PodTolerations are added to the tolerations of Pods.
 	PodTolerations []corev1.Toleration
 }
 
-// NodeTolerations returns the tolerations that Pods need to run on any node for system components; see Watch.
+// NodeTolerations returns the tolerations that Pods need to run on any node for system components. See Watch.
 type NodeTolerations interface {
-	// Tolerations returns them without duplicates, always in the same order. They must not be changed.
+	// Tolerations returns the tolerations without duplicates, always in the same order. The caller must not modify them.
 	Tolerations(ctx context.Context) ([]corev1.Toleration, error)
 }
 

@@ -13,26 +13,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Nodes knows the tolerations of the selected nodes. It looks through the nodes when labels or taints of one have changed, not for
-// every Pod.
+// Nodes provides the tolerations of the selected nodes. It lists the nodes again only if the labels or taints of a node
+// changed, not for every Pod.
 type Nodes struct {
 	reader   client.Reader
 	selector labels.Selector
-	// changes counts what may have changed the tolerations.
+	// changes counts the changes that can affect the tolerations.
 	changes atomic.Int64
-	// known is what the last look found.
+	// known is the result of the last list.
 	known atomic.Pointer[knowledge]
 }
 
-// knowledge is what a look through the nodes found.
+// knowledge is the result of listing the nodes.
 type knowledge struct {
 	tolerations []corev1.Toleration
-	// changes is how many there had been when the look began.
+	// changes is the value of Nodes.changes when the list began.
 	changes int64
 }
 
-// Watch returns the tolerations of the nodes with all labels of a selector, kept up to date by the informer of Nodes that fills the
-// cache of the reader. It does not wait until the cache is filled; the reader does.
+// Watch returns the tolerations of the nodes with all labels of a selector. The informer of Nodes, which fills the cache
+// of the reader, keeps them up to date. Watch does not wait until the cache is filled, but the reader does.
 func Watch(ctx context.Context, reader client.Reader, informers cache.Informers, nodeSelector map[string]string) (*Nodes, error) {
 	informer, err := informers.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -49,7 +49,8 @@ func newNodes(reader client.Reader, nodeSelector map[string]string) *Nodes {
 	return &Nodes{reader: reader, selector: labels.SelectorFromSet(nodeSelector)}
 }
 
-// eventHandler counts changes. The cache calls it after it has changed itself, so that the next look sees what was counted.
+// eventHandler counts changes. The cache calls it after it was updated, so that the next list includes the counted
+// change.
 func (n *Nodes) eventHandler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { n.changes.Add(1) },
@@ -62,19 +63,21 @@ func (n *Nodes) eventHandler() toolscache.ResourceEventHandler {
 	}
 }
 
-// sameTaints reports whether two states of a node, which changes many times a minute, are equal in the relevant fields.
+// sameTaints reports whether the relevant fields of two states of a node are equal. Nodes change many times a minute.
 func sameTaints(before, after any) bool {
 	old, isNode := before.(*corev1.Node)
 	if !isNode {
 		return false
 	}
 	current, isNode := after.(*corev1.Node)
-	return isNode && equality.Semantic.DeepEqual(old.Spec.Taints, current.Spec.Taints) && equality.Semantic.DeepEqual(old.Labels, current.Labels)
+	return isNode && equality.Semantic.DeepEqual(old.Spec.Taints, current.Spec.Taints) &&
+		equality.Semantic.DeepEqual(old.Labels, current.Labels)
 }
 
-// Tolerations returns what tolerates the taints of the selected nodes, without duplicates, by key, value and effect.
+// Tolerations returns the tolerations of the taints of the selected nodes, without duplicates, sorted by key, value and
+// effect.
 func (n *Nodes) Tolerations(ctx context.Context) ([]corev1.Toleration, error) {
-	// Counted before the look: what changes meanwhile makes the next call look again.
+	// Load the count before the list. A concurrent change then makes the next call list again.
 	changes := n.changes.Load()
 	if known := n.known.Load(); known != nil && known.changes == changes {
 		return known.tolerations, nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lister is a reader of nodes that counts how often they are listed.
+// lister is a fake reader of nodes that counts the lists.
 type lister struct {
 	client.Reader
 	items  []corev1.Node
@@ -24,7 +24,7 @@ func (l *lister) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	l.listed++
 	nodes, isNodes := list.(*corev1.NodeList)
 	if !isNodes {
-		return fmt.Errorf("%T is not to be read", list)
+		return fmt.Errorf("%T must not be read", list)
 	}
 	nodes.Items = l.items
 	if l.onlist != nil {
@@ -33,7 +33,8 @@ func (l *lister) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return l.err
 }
 
-// TestNodesAreLookedThroughWhenTaintsChange: not for every Pod, and not when a node says that it is alive.
+// TestNodesAreLookedThroughWhenTaintsChange checks that nodes are not listed for every Pod, and not when the status of a node
+// is updated.
 func TestNodesAreLookedThroughWhenTaintsChange(t *testing.T) {
 	tainted := node(map[string]string{"system": "true"}, corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoSchedule})
 	reader := &lister{items: []corev1.Node{tainted}}
@@ -80,7 +81,7 @@ func TestNodesAreLookedThroughWhenTaintsChange(t *testing.T) {
 	look(0, 5)
 }
 
-// TestChangeDuringALook: it is seen by the next one.
+// TestChangeDuringALook checks that a change during a list is noticed by the next call.
 func TestChangeDuringALook(t *testing.T) {
 	reader := &lister{}
 	nodes := newNodes(reader, nil)
@@ -97,7 +98,7 @@ func TestChangeDuringALook(t *testing.T) {
 	}
 }
 
-// TestNodesThatCannotBeListed: nothing is remembered of the failure, and nothing old is told.
+// TestNodesThatCannotBeListed checks that a failure is not remembered, and that no outdated tolerations are returned.
 func TestNodesThatCannotBeListed(t *testing.T) {
 	reader := &lister{items: []corev1.Node{node(nil, corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoSchedule})}}
 	nodes := newNodes(reader, nil)

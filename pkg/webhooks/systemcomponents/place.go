@@ -13,16 +13,18 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// taintOfDeletedNodes is the cluster-autoscaler's mark of a node that it is about to remove.
+// taintOfDeletedNodes is the taint with which the cluster-autoscaler marks a node that it is about to remove.
 const taintOfDeletedNodes = "ToBeDeletedByClusterAutoscaler"
 
-// ofDaemonSet reports whether a DaemonSet controls the Pod. Such a Pod is bound to one node of any kind.
+// ofDaemonSet reports whether a DaemonSet controls the Pod. Such a Pod is bound to a specific node, which may be of any
+// kind.
 func ofDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Kind == "DaemonSet"
 }
 
-// place adds to the node selector, over which the added one wins, and appends the tolerations that are not there, in their order.
+// place merges nodeSelector into the node selector of a Pod, with precedence, and appends missing tolerations in their
+// order.
 func place(spec *corev1.PodSpec, nodeSelector map[string]string, tolerations ...[]corev1.Toleration) {
 	if len(nodeSelector) > 0 && spec.NodeSelector == nil {
 		spec.NodeSelector = map[string]string{}
@@ -40,8 +42,8 @@ func place(spec *corev1.PodSpec, nodeSelector map[string]string, tolerations ...
 	}
 }
 
-// ofNodes returns what tolerates the taints of the selected nodes: without duplicates, by key, value and effect. Taints that stand for
-// the state of a node, and those of nodes that are about to go, are not tolerated.
+// ofNodes returns the tolerations of the taints of the selected nodes, without duplicates, sorted by key, value and
+// effect. It skips taints that represent the state of a node, and taints of nodes that are about to be removed.
 func ofNodes(nodes []corev1.Node, selector labels.Selector) []corev1.Toleration {
 	distinct := map[identity]corev1.Toleration{}
 	for _, node := range nodes {
@@ -68,16 +70,19 @@ func ofTaint(taint corev1.Taint) corev1.Toleration {
 	return corev1.Toleration{Key: taint.Key, Operator: operator, Value: taint.Value, Effect: taint.Effect}
 }
 
-// identity is a toleration in a form that can be compared.
+// identity is a toleration in a comparable form.
 type identity struct {
 	toleration corev1.Toleration
 	seconds    int64
 	forever    bool
 }
 
-// identify returns the identity of a toleration. No operator means Equal.
+// identify returns the identity of a toleration. The default operator is Equal.
 func identify(toleration corev1.Toleration) identity {
-	result := identity{toleration: toleration, seconds: ptr.Deref(toleration.TolerationSeconds, 0), forever: toleration.TolerationSeconds == nil}
+	result := identity{
+		toleration: toleration,
+		seconds:    ptr.Deref(toleration.TolerationSeconds, 0), forever: toleration.TolerationSeconds == nil,
+	}
 	result.toleration.TolerationSeconds = nil
 	result.toleration.Operator = cmp.Or(toleration.Operator, corev1.TolerationOpEqual)
 	return result

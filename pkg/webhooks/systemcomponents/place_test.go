@@ -16,12 +16,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
 )
 
-// known are tolerations that are no secret.
+// known is a fake source with fixed tolerations.
 type known []corev1.Toleration
 
 func (k known) Tolerations(context.Context) ([]corev1.Toleration, error) { return k, nil }
 
-// unknown are those of nodes that cannot be read.
+// unknown is a fake source that fails, as if nodes could not be read.
 type unknown struct{ error }
 
 func (u unknown) Tolerations(context.Context) ([]corev1.Toleration, error) { return nil, u.error }
@@ -124,7 +124,8 @@ func FuzzPlace(f *testing.F) {
 	})
 }
 
-// BenchmarkPod is one Pod in a cluster of a number of nodes with five different taints; nodes change never, or before every Pod.
+// BenchmarkPod measures one Pod in a cluster with a number of nodes and five different taints. The nodes never change, or
+// before every Pod.
 func BenchmarkPod(b *testing.B) {
 	for _, count := range []int{10, 1000} {
 		for _, changes := range []bool{false, true} {

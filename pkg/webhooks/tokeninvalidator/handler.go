@@ -13,8 +13,8 @@ import (
 // Path is where gardener-resource-manager serves the webhook.
 const Path = "/webhooks/invalidate-service-account-token-secret"
 
-// NewHandler returns a handler for Secrets that are created or updated. Its patches are about the token alone, and it has no effect
-// but its answer, so that it takes part in dry runs. It refuses what cannot be read, and repeats nothing of it.
+// NewHandler returns a handler for Secrets that are created or updated. Its patches change only the token. It has no side
+// effects, so it also handles dry runs. It rejects Secrets that it cannot decode without quoting their data.
 func NewHandler() admission.Handler {
 	return admit.ByKind(map[schema.GroupKind]admission.Handler{
 		{Kind: "Secret"}: admit.Mutating(func() *corev1.Secret { return &corev1.Secret{} },

@@ -23,7 +23,7 @@ func TestInvalidate(t *testing.T) {
 	labelled, other := map[string]string{considerLabel: "true"}, map[string]string{"resources.gardener.cloud/purpose": "token-invalidator"}
 	for name, test := range map[string]struct {
 		labels     map[string]string
-		data, want map[string][]byte // want is nil if nothing is to change
+		data, want map[string][]byte // want is nil if nothing changes
 	}{
 		"valid":                  {labelled, map[string][]byte{"token": []byte("x"), "a": []byte("b")}, map[string][]byte{"token": {0, 0, 0}, "a": []byte("b")}},
 		"another value":          {map[string]string{considerLabel: "false"}, map[string][]byte{"token": []byte("x")}, map[string][]byte{"token": {0, 0, 0}}},
@@ -51,10 +51,10 @@ func TestInvalidate(t *testing.T) {
 		case got != nil && (!maps.EqualFunc(got.Data, test.want, slices.Equal) || got.Name != "s" || got.Type != "t"):
 			t.Errorf("%s: got %v", name, got)
 		case got != nil && Invalidate(got) != nil:
-			t.Errorf("%s: what it made is to change, too", name)
+			t.Errorf("%s: a second call changes the result", name)
 		}
 		if !maps.EqualFunc(before.Data, secret.Data, slices.Equal) {
-			t.Errorf("%s: it changes what it is given", name)
+			t.Errorf("%s: the input was changed", name)
 		}
 	}
 	if base64.StdEncoding.EncodeToString(invalidToken) != "AAAA" {
@@ -88,7 +88,7 @@ func TestHandle(t *testing.T) {
 				t.Errorf("%s, %s: got %s", name, operation, got)
 			}
 		}
-		// Nothing else is asked for; if it is, nothing is changed.
+		// Other kinds and operations are not sent to the webhook. If they are, nothing is changed.
 		other := request(admissionv1.Update, test.raw)
 		other.Kind = metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 		for _, request := range []admission.Request{other, request(admissionv1.Delete, ""), request(admissionv1.Connect, "")} {
@@ -99,7 +99,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// patchOf returns the patch in the answer to a request, which must be allowed.
+// patchOf returns the patch in the response to a request, which must be allowed.
 func patchOf(t *testing.T, request admission.Request) string {
 	t.Helper()
 	response := NewHandler().Handle(t.Context(), request)
@@ -116,7 +116,7 @@ func patchOf(t *testing.T, request admission.Request) string {
 	return string(text)
 }
 
-// TestUnreadable: what cannot be read is refused, and nothing of it is repeated.
+// TestUnreadable checks that an object that cannot be decoded is refused, and that the message does not repeat it.
 func TestUnreadable(t *testing.T) {
 	for _, raw := range []string{
 		``, `{`, `[]`, `"sensitive"`, `{"data":"sensitive"}`, `{"data":{"token":123456789}}`, `{"data":{"token":"sensitive!"}}`,
@@ -135,7 +135,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// FuzzHandle: whatever comes, a patch is a single operation on the token, and an error repeats nothing.
+// FuzzHandle checks, for any input, that a patch is a single operation on the token, and that an error does not repeat the
+// input.
 func FuzzHandle(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata":{"labels":{"token-invalidator.resources.gardener.cloud/consider":"true"}},"data":{"token":"eA=="}}`,

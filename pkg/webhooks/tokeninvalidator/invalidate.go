@@ -1,5 +1,5 @@
-// Package tokeninvalidator is the webhook that makes the static tokens in Secrets invalid which the controller of the same name
-// (pkg/tokeninvalidator) labelled, and makes Kubernetes regenerate them when the label is removed.
+// Package tokeninvalidator implements the webhook that invalidates the static tokens in Secrets that the controller of
+// the same name (pkg/tokeninvalidator) labelled. When the label is removed, it makes Kubernetes regenerate the tokens.
 package tokeninvalidator
 
 import (
@@ -10,13 +10,14 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// invalidToken replaces a token: three bytes whose base64 form is AAAA. While there is something,
-// kube-controller-manager generates no token.
+// invalidToken replaces a token. It is three bytes with the Base64 form AAAA. kube-controller-manager generates a token
+// only if the Secret has none.
 var invalidToken = []byte{0, 0, 0}
 
-// Invalidate returns a Secret as it is to be, nil if it is so already: with an invalid token if it is labelled, and without one
-// if it is not, so that kube-controller-manager generates a valid one. What has no data yet is left alone. The Secret that is
-// passed is not changed; the one that is returned shares what is equal.
+// Invalidate returns the desired Secret, or nil if the Secret does not have to change. A labelled Secret gets an invalid
+// token. A Secret that is not labelled loses an invalid token, so that kube-controller-manager generates a valid one. A
+// Secret without data is not changed. Invalidate does not modify its argument. The returned Secret shares unchanged parts
+// with it.
 func Invalidate(secret *corev1.Secret) *corev1.Secret {
 	if secret.Data == nil {
 		return nil

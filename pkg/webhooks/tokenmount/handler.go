@@ -1,7 +1,7 @@
-// Package tokenmount is the webhook that mounts a short-lived, projected token of their ServiceAccount into Pods whose ServiceAccount
-// switches off that Kubernetes does so.
+// Package tokenmount implements the webhook that mounts a short-lived, projected ServiceAccount token into Pods whose
+// ServiceAccount disables the token mounts of Kubernetes.
 //
-// It reads ServiceAccounts, only their automountServiceAccountToken, in the namespaces of Pods.
+// It reads the automountServiceAccountToken of ServiceAccounts in the namespaces of Pods.
 package tokenmount
 
 import (
@@ -17,26 +17,28 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/mount-projected-service-account-token"
 
 const (
-	// LabelSkip on a Pod, with any value, opts out. The webhook's selectors look at it.
+	// LabelSkip on a Pod, with any value, opts out. The selectors of the webhook match it.
 	LabelSkip = "projected-token-mount.resources.gardener.cloud/skip"
-	// AnnotationExpirationSeconds on a Pod is how many seconds its tokens are valid. It wins over the configuration.
+	// AnnotationExpirationSeconds on a Pod is how many seconds its tokens are valid. It takes precedence over the
+	// configuration.
 	AnnotationExpirationSeconds = "projected-token-mount.resources.gardener.cloud/expiration-seconds"
 )
 
 // Options are the settings of the webhook.
 type Options struct {
-	// ExpirationSeconds is how many seconds a token is valid if the Pod does not say it, at least 600.
+	// ExpirationSeconds is how many seconds a token is valid if the Pod does not set it, at least 600.
 	ExpirationSeconds int64
 }
 
-// NewHandler returns a handler for the creation of Pods. ServiceAccounts are read from the cached reader, which may be behind; one that
-// is not there is looked for with the live reader before a Pod is refused.
+// NewHandler returns a handler for the creation of Pods. It reads ServiceAccounts from the cached reader. The cache may
+// be stale, so the live reader is used before a Pod is rejected because its ServiceAccount does not exist.
 func NewHandler(cached, live client.Reader, options Options) admission.Handler {
-	return admit.Mutating(func() *corev1.Pod { return &corev1.Pod{} }, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
+	newPod := func() *corev1.Pod { return &corev1.Pod{} }
+	return admit.Mutating(newPod, func(ctx context.Context, request *admission.Request, pod *corev1.Pod) error {
 		if !eligible(&pod.Spec) {
 			return nil
 		}
@@ -64,10 +66,12 @@ func read(ctx context.Context, cached, live client.Reader, key client.ObjectKey)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, admit.Refuse(http.StatusForbidden, "the ServiceAccount %q of the Pod does not exist in namespace %q: create it first, or "+
-			"correct spec.serviceAccountName", key.Name, key.Namespace)
+		return nil, admit.Refuse(http.StatusForbidden,
+			"the ServiceAccount %q of the Pod does not exist in namespace %q: create it first, or "+
+				"correct spec.serviceAccountName", key.Name, key.Namespace)
 	case err != nil:
-		return nil, admit.Unavailable("cannot determine whether the Pod needs a token: its ServiceAccount %q in namespace %q cannot be read: %w",
+		return nil, admit.Unavailable(
+			"cannot determine whether the Pod needs a token: its ServiceAccount %q in namespace %q cannot be read: %w",
 			key.Name, key.Namespace, err)
 	}
 	return account, nil

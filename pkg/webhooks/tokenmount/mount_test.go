@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
 )
 
-// accounts are ServiceAccounts by their names: whether Kubernetes mounts their tokens.
+// accounts are ServiceAccounts by name. The value is whether Kubernetes mounts their tokens.
 type accounts struct {
 	client.Reader
 	automount map[string]*bool

@@ -1,5 +1,5 @@
-// Package verticalautoscaling is the webhook that lets VerticalPodAutoscalers resize Pods in place, where they would otherwise evict
-// them. It reads nothing.
+// Package verticalautoscaling implements the webhook that makes VerticalPodAutoscalers resize Pods in place instead of
+// evicting them. It reads no objects.
 package verticalautoscaling
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 )
 
-// Path is where the webhook is served.
+// Path is the path of the webhook.
 const Path = "/webhooks/vpa-in-place-updates"
 
 const (
-	// LabelSkip on a VerticalPodAutoscaler, with any value, opts out. The webhook's selectors look at it.
+	// LabelSkip on a VerticalPodAutoscaler, with any value, opts out. The selectors of the webhook match it.
 	LabelSkip = "vpa-in-place-updates.resources.gardener.cloud/skip"
-	// LabelMutated with the value "true" is on every VerticalPodAutoscaler whose mode the webhook has set.
+	// LabelMutated with the value "true" marks each VerticalPodAutoscaler whose mode the webhook has set.
 	LabelMutated = "vpa-in-place-updates.resources.gardener.cloud/mutated"
 )
 

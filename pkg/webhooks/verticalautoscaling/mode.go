@@ -1,20 +1,20 @@
 package verticalautoscaling
 
-// The fields of VerticalPodAutoscalers that matter (autoscaling.k8s.io/v1).
+// The relevant fields of VerticalPodAutoscalers (autoscaling.k8s.io/v1).
 const (
 	fieldPolicy = "updatePolicy"
 	fieldMode   = "updateMode"
 )
 
-// Modes of an updatePolicy.
+// The modes of an updatePolicy.
 const (
 	modeAuto     = "Auto"
 	modeRecreate = "Recreate"
 	modeInPlace  = "InPlaceOrRecreate"
 )
 
-// updateInPlace changes the mode, given or default, that would evict Pods, and labels what it changed. An object whose fields have
-// other types than those of the API stays as it is: the API server refuses it in better words.
+// updateInPlace replaces a mode, explicit or default, that evicts Pods, and labels the changed object. It does not change
+// an object whose fields have other types than those of the API, because the API server rejects it with a better message.
 func updateInPlace(autoscaler map[string]any) {
 	metadata, isMap := autoscaler["metadata"].(map[string]any)
 	if !isMap {
@@ -36,7 +36,8 @@ func updateInPlace(autoscaler map[string]any) {
 	labels[LabelMutated], metadata["labels"] = "true", labels
 }
 
-// child returns a field that is a map, or an empty map, which is not in the parent yet, if it is missing.
+// child returns a field that is a map. If the field is missing, it returns an empty map that is not part of the parent
+// yet. ok is false if the field has another type.
 func child(parent map[string]any, field string) (_ map[string]any, ok bool) {
 	value, found := parent[field]
 	if !found || value == nil {
@@ -46,7 +47,7 @@ func child(parent map[string]any, field string) (_ map[string]any, ok bool) {
 	return fields, ok
 }
 
-// evicts reports whether Pods are evicted for a resize in a mode, nil for the default.
+// evicts reports whether a mode evicts Pods for a resize. The mode nil is the default.
 func evicts(mode any) bool {
 	switch mode {
 	case nil, "", modeAuto, modeRecreate:

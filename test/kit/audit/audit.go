@@ -14,20 +14,20 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// Requests returns what a user has sent, or others have sent on its behalf, in order, and how many lines the log has. The first lines are
-// left out.
+// Requests returns the requests that a user sent, or that others sent on its behalf, in order, and the number of lines in
+// the log. It skips the first lines.
 func Requests(tb testing.TB, file, user string, skip int) (found []auditv1.Event, lines int) {
 	tb.Helper()
 	log, err := os.Open(file)
 	kit.Must(tb, err)
-	defer log.Close() //nolint:errcheck // it was read
+	defer log.Close() //nolint:errcheck // only read
 	scanner := bufio.NewScanner(log)
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
 		lines++
 		var event auditv1.Event
 		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
-			continue // the last line is being written
+			continue // the last line is incomplete
 		}
 		if lines > skip && userOf(event) == user && event.Stage == auditv1.StageResponseComplete {
 			found = append(found, event)
@@ -61,17 +61,18 @@ func Describe(event auditv1.Event) string {
 	return text
 }
 
-// IsWrite reports whether something is stored. Reviews are questions.
+// IsWrite reports whether a request stores an object. Reviews do not.
 func IsWrite(event auditv1.Event) bool {
-	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb) && (event.ObjectRef == nil || event.ObjectRef.Resource != "tokenreviews")
+	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb) &&
+		(event.ObjectRef == nil || event.ObjectRef.Resource != "tokenreviews")
 }
 
-// IsForbidden reports whether a request was refused because of missing rights.
+// IsForbidden reports whether a request was rejected because of missing rights.
 func IsForbidden(event auditv1.Event) bool {
 	return event.ResponseStatus != nil && event.ResponseStatus.Code == 403
 }
 
-// Described returns what occurs of the requests, sorted.
+// Described returns the distinct descriptions of the selected requests, sorted.
 func Described(events []auditv1.Event, selected func(auditv1.Event) bool) []string {
 	var texts []string
 	for _, event := range events {

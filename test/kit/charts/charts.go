@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// Apply applies the objects of a chart that are wanted. Its release is in the namespace garden.
+// Apply applies the selected objects of a chart. Its release is in the namespace garden.
 func Apply(tb testing.TB, to client.Client, chart string, values map[string]any, wanted func(*unstructured.Unstructured) bool) {
 	tb.Helper()
 	root, err := controlplane.RepositoryRoot()
@@ -38,7 +38,7 @@ func Apply(tb testing.TB, to client.Client, chart string, values map[string]any,
 	}
 }
 
-// IsRight reports whether an object gives rights, or has them.
+// IsRight reports whether an object grants rights, or is a ServiceAccount.
 func IsRight(object *unstructured.Unstructured) bool {
 	return strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount"
 }

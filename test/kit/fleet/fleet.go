@@ -29,17 +29,19 @@ type Fleet struct {
 	Scheme *runtime.Scheme
 	// Garden and Seed are clients with all rights.
 	Garden, Seed client.Client
-	// Gardens is the garden, and Seeds the cluster.
+	// Gardens is the garden, and Seeds is the cluster of the Seed.
 	Gardens *garden.Garden
 	Seeds   *controlplane.ControlPlane
 }
 
-// Start starts the cluster of a Seed, until the test ends, beside the garden that the tests of the package share.
+// Start starts the cluster of a Seed next to the garden that the tests of the package share. The cluster stops at the
+// end of the test.
 func Start(t *testing.T, gardens *garden.Shared, options controlplane.Options) *Fleet {
 	t.Helper()
 	f := &Fleet{Gardens: gardens.Get(t), Scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme,
+		extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
 	} {
 		kit.Must(t, add(f.Scheme))
 	}
@@ -54,7 +56,7 @@ func Start(t *testing.T, gardens *garden.Shared, options controlplane.Options) *
 	return f
 }
 
-// Create creates an object, unless another test has created it in the garden that they share.
+// Create creates an object, unless another test has already created it in the shared garden.
 func Create(ctx context.Context, tb testing.TB, c client.Client, object client.Object) {
 	tb.Helper()
 	if err := c.Create(ctx, object); !apierrors.IsAlreadyExists(err) {
@@ -62,7 +64,7 @@ func Create(ctx context.Context, tb testing.TB, c client.Client, object client.O
 	}
 }
 
-// SetImages has an image for each of these names found, until the test ends.
+// SetImages defines an image for each of the names until the test ends.
 func SetImages(t *testing.T, names ...string) {
 	t.Helper()
 	var list strings.Builder

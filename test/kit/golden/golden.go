@@ -1,4 +1,4 @@
-// Package golden compares what is computed with files: the objects of components, and the plans of extensions.
+// Package golden compares computed objects of components and plans of extensions with golden files.
 package golden
 
 import (
@@ -42,7 +42,7 @@ func CheckText(t *testing.T, name, got string) {
 		t.Fatalf("%v: write it with -update", err)
 	}
 	if got != string(want) {
-		t.Errorf("it is not what %s has: see git diff after -update; got\n%s", path, got)
+		t.Errorf("the text differs from %s: run with -update and see git diff; got\n%s", path, got)
 	}
 }
 

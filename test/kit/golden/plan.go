@@ -9,7 +9,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// CheckPlan compares the bundles of a plan, and the status that goes with it, with the file testdata/<name>.yaml, which -update writes.
+// CheckPlan compares the bundles of a plan, and the corresponding status, with the file testdata/<name>.yaml, which
+// -update writes.
 func CheckPlan(t *testing.T, name string, plan flow.Plan, status any) {
 	t.Helper()
 	var text bytes.Buffer

@@ -1,5 +1,5 @@
-// Package inprocess runs resource-managers in the process of a test, so that it can put something between them and the clusters, run
-// many of them, and give them a clock.
+// Package inprocess runs resource-managers in the process of a test, so that the test can intercept their requests, run
+// many of them, and set their clock.
 package inprocess
 
 import (
@@ -30,36 +30,37 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// ResourceManager says how a resource-manager is set up: with the controllers of ManagedResources and of their health, wired as the
-// program wires them. What is not set is as it is said here.
+// ResourceManager configures a resource-manager with the controllers of ManagedResources and of their health, wired as in
+// the program. The comments describe the defaults.
 type ResourceManager struct {
 	Scheme *runtime.Scheme
-	// Source and Target lead to the clusters.
+	// Source and Target are the connections to the clusters.
 	Source, Target *rest.Config
-	// Namespaces are those that are cached of either cluster, all if there are none.
+	// Namespaces are the cached namespaces of both clusters. If there are none, all namespaces are cached.
 	Namespaces []string
 	// Class is the class of its ManagedResources.
 	Class string
-	// Identity is that of the cluster, and the value of the managed-by label; the class if it is empty. With one of its own, no
-	// resource-manager has to do with the objects of another one.
+	// Identity is the identity of the cluster, and the value of the managed-by label. The default is the class. With its own
+	// identity, a resource-manager ignores the objects of all others.
 	Identity string
-	// SyncPeriod is how often what has no event is looked at: every hour if it is 0.
+	// SyncPeriod is how often objects without events are reconciled. The default is one hour.
 	SyncPeriod time.Duration
 	// PruneDelay is how long an object waits for another ManagedResource to take it over.
 	PruneDelay time.Duration
-	// CollectsGarbage says that somebody collects what is not referred to any more.
+	// CollectsGarbage reports whether unreferenced objects are garbage collected.
 	CollectsGarbage bool
-	// OtherKinds says what is asked of kinds that have no rule of their own: no failures if it is empty.
+	// OtherKinds defines the health check of kinds that have no rule of their own. By default, they must not report
+	// failures.
 	OtherKinds health.OtherKinds
-	// ProgressingThreshold is how long something may progress; ever so long if it is 0.
+	// ProgressingThreshold is how long an object may progress. By default, it is not limited.
 	ProgressingThreshold time.Duration
-	// Clock is the time of day if it is nil.
+	// Clock is the clock. The default is the real time.
 	Clock clock.WithTicker
-	// EndsWork says that it does not stop before it has ended what it has begun, however long that takes.
+	// EndsWork is set if the resource-manager completes running work before it stops, regardless of the time.
 	EndsWork bool
 }
 
-// Parts are what a resource-manager is made of.
+// Parts are the parts of a resource-manager.
 type Parts struct {
 	Manager manager.Manager
 	Target  cluster.Cluster

@@ -14,27 +14,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Options say what runs.
+// Options select the agents that run.
 type Options struct {
 	// Node is the name of this node.
 	Node string
-	// NetworkPolicies enforces those for the Pods of this node.
+	// NetworkPolicies enforces NetworkPolicies for the Pods of this node.
 	NetworkPolicies bool
-	// PodNetwork writes the CNI configuration of this node to this directory, and keeps routes to the Pods of other nodes. Empty: neither.
+	// PodNetwork is the directory for the CNI configuration of this node. It also enables routes to the Pods of other nodes.
+	// If empty, the agent does neither.
 	PodNetwork string
-	// ClusterPods is the network of all Pods: what they send elsewhere gets the address of the node.
+	// ClusterPods is the network of all Pods. Packets from Pods to other destinations get the address of the node.
 	ClusterPods netip.Prefix
-	// LoadBalancers is the network that Services get addresses from. If it is not valid, they get none.
+	// LoadBalancers is the network that Services get addresses from. If it is not valid, Services get none.
 	LoadBalancers netip.Prefix
 }
 
 // settle is how long an agent waits for further changes before it acts.
 const settle = 20 * time.Millisecond
 
-// retry is how long an agent waits after a failure.
+// retry is how long an agent waits after a failure before it retries.
 const retry = time.Second
 
-// agent is one of the things that run. It acts on the whole state whenever that has changed.
+// agent is one of the agents of a node. It acts on the whole state after each change.
 type agent struct {
 	name string
 	act  func(ctx context.Context) error
@@ -46,7 +47,7 @@ func newAgent(name string, act func(context.Context) error, watched ...cache.Sha
 	changed := func() {
 		select {
 		case a.wake <- struct{}{}:
-		default: // it is going to act anyway
+		default: // an action is already pending
 		}
 	}
 	for _, informer := range watched {
@@ -74,7 +75,7 @@ func (a *agent) run(ctx context.Context) {
 		}
 		pause = settle
 		if err := a.act(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "It is tried again", "agent", a.name)
+			klog.ErrorS(err, "The agent failed and will retry", "agent", a.name)
 			pause = retry
 			select {
 			case a.wake <- struct{}{}:
@@ -84,7 +85,7 @@ func (a *agent) run(ctx context.Context) {
 	}
 }
 
-// Run returns when the context ends.
+// Run runs the agents until the context ends.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if o.Node == "" {
 		return errors.New("the name of the node is missing")
@@ -115,7 +116,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	factory.Start(ctx.Done())
 	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
-			return fmt.Errorf("reading all objects of %s did not end", kind)
+			return fmt.Errorf("listing the objects of %s was interrupted", kind)
 		}
 	}
 	done := make(chan struct{})

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// assign returns the status that each Service should have, of those whose status is another one. A Service keeps its address; others get the
-// lowest one that is free, in the order of their creation. Services with a class are for other controllers.
+// assign returns the Services whose status has to change, with the new status. A Service keeps its address. Others get the
+// lowest free address, in the order of their creation. Services with a class belong to other controllers.
 func assign(services []*corev1.Service, pool netip.Prefix) (changed []*corev1.Service, err error) {
 	services = slices.Clone(services)
 	slices.SortFunc(services, func(a, b *corev1.Service) int {
@@ -64,12 +64,12 @@ func current(s *corev1.Service) netip.Addr {
 	return address
 }
 
-// free returns an address that is not used: the wanted one, if there is one.
+// free returns an unused address. If a specific address is wanted, it returns that address or an error.
 func free(pool netip.Prefix, used map[netip.Addr]bool, wanted string) (netip.Addr, error) {
 	if wanted != "" {
 		address, err := netip.ParseAddr(wanted)
 		if err != nil || !pool.Contains(address) || used[address] {
-			return netip.Addr{}, fmt.Errorf("the address %s is not free, or is not one of %s", wanted, pool)
+			return netip.Addr{}, fmt.Errorf("the address %s is not free, or is not in %s", wanted, pool)
 		}
 		return address, nil
 	}
@@ -79,7 +79,7 @@ func free(pool netip.Prefix, used map[netip.Addr]bool, wanted string) (netip.Add
 			return address, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("all addresses of %s are used", pool)
+	return netip.Addr{}, fmt.Errorf("all addresses of %s are in use", pool)
 }
 
 func withAddress(s *corev1.Service, address netip.Addr) *corev1.Service {
@@ -103,7 +103,7 @@ func loadBalancers(factory informers.SharedInformerFactory, client kubernetes.In
 		errs := []error{err}
 		for _, s := range changed {
 			_, err := client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, s, metav1.UpdateOptions{})
-			// A conflict or a deletion comes with a change, which is acted on.
+			// A conflict or a deletion is followed by a change, which triggers the agent again.
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				errs = append(errs, err)
 			}

@@ -26,13 +26,14 @@ const (
 	routeProtocol = 90
 	// bridge is the network device that Pods are connected to.
 	bridge = "landscape0"
-	// masqueradeTable is the nftables table, of the family ip, that gives what Pods send elsewhere the address of the node.
+	// masqueradeTable is the nftables table, of the family ip, that replaces the source address of packets from Pods to other
+	// networks by the address of the node.
 	masqueradeTable = "landscape-masquerade"
 	cniFile         = "10-landscape.conflist"
 )
 
-// wantedRoutes returns the networks of Pods of other nodes, and the nodes that lead to them; and the network of the Pods of this node, which
-// is not valid as long as it has none.
+// wantedRoutes returns the networks of the Pods of other nodes with the addresses of these nodes, and the network of the
+// Pods of this node. The latter is invalid as long as the node has none.
 func wantedRoutes(nodes []*corev1.Node, self string) (own netip.Prefix, others map[netip.Prefix]netip.Addr) {
 	others = map[netip.Prefix]netip.Addr{}
 	for _, n := range nodes {
@@ -70,7 +71,7 @@ func podNetwork(factory informers.SharedInformerFactory, o Options) (*agent, err
 			return err
 		}
 		if !own.IsValid() {
-			return nil // the node is to get one, which is a change
+			return nil // the node will get one, which triggers the agent again
 		}
 		if err := masquerade(ctx, o.ClusterPods); err != nil {
 			return err
@@ -80,8 +81,8 @@ func podNetwork(factory informers.SharedInformerFactory, o Options) (*agent, err
 	return newAgent("pod-network", act, nodes.Informer())
 }
 
-// onLink returns the routes over nodes that are in the same network as this one. A machine that is a node of the cluster that it is a Pod of reaches the
-// others, and their Pods, through the node that it runs on, which is its router.
+// onLink returns the routes over nodes that are in the same network as this one. A machine can be a node of the cluster
+// that it is a Pod of. It reaches other nodes and their Pods through the node that it runs on, which is its router.
 func onLink(routes map[netip.Prefix]netip.Addr) (map[netip.Prefix]netip.Addr, error) {
 	direct := map[netip.Prefix]netip.Addr{}
 	for network, node := range routes {
@@ -96,7 +97,7 @@ func onLink(routes map[netip.Prefix]netip.Addr) (map[netip.Prefix]netip.Addr, er
 	return direct, nil
 }
 
-// keepRoutes adds and replaces the routes that are wanted, and removes those that were.
+// keepRoutes adds and replaces the wanted routes, and removes earlier ones that are not wanted anymore.
 func keepRoutes(wanted map[netip.Prefix]netip.Addr) error {
 	existing, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol}, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
@@ -132,11 +133,11 @@ func prefix(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(address.Unmap(), bits)
 }
 
-// masquerade gives what Pods send out of the cluster the address of the node.
+// masquerade replaces the source address of packets that Pods send out of the cluster by the address of the node.
 func masquerade(ctx context.Context, pods netip.Prefix) error {
 	nft, err := knftables.New(knftables.IPv4Family, masqueradeTable)
 	if err != nil {
-		return fmt.Errorf("using nftables: %w", err)
+		return fmt.Errorf("connecting to nftables: %w", err)
 	}
 	tx := nft.NewTransaction()
 	tx.Add(&knftables.Table{})
@@ -147,12 +148,12 @@ func masquerade(ctx context.Context, pods netip.Prefix) error {
 	tx.Flush(&knftables.Chain{Name: "postrouting"})
 	tx.Add(&knftables.Rule{Chain: "postrouting", Rule: fmt.Sprintf("ip saddr %s ip daddr != %s masquerade", pods, pods)})
 	if err := nft.Run(ctx, tx); err != nil {
-		return fmt.Errorf("masquerading what Pods send: %w", err)
+		return fmt.Errorf("masquerading packets of Pods: %w", err)
 	}
 	return nil
 }
 
-// writeConfiguration writes the CNI configuration. The node is ready for Pods when it is there.
+// writeConfiguration writes the CNI configuration. The node is ready for Pods once the file exists.
 func writeConfiguration(path string, pods netip.Prefix) error {
 	content, err := json.MarshalIndent(configuration(pods), "", "  ")
 	if err != nil {
@@ -164,14 +165,14 @@ func writeConfiguration(path string, pods netip.Prefix) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("writing the CNI configuration: %w", err)
 	}
-	// In one step: containerd reads it as soon as it is there.
+	// The rename is atomic: containerd reads the file as soon as it exists.
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return fmt.Errorf("writing the CNI configuration: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("writing the CNI configuration: %w", err)
 	}
-	klog.InfoS("The CNI configuration is written", "pods", pods)
+	klog.InfoS("Wrote the CNI configuration", "pods", pods)
 	return nil
 }
 

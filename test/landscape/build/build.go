@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// Builder builds programs of a repository.
+// Builder builds the programs of a repository.
 type Builder struct {
 	// Root is the root of the repository.
 	Root string
-	// Out gets one line for each program that is built.
+	// Out receives one line for each program that is built.
 	Out io.Writer
-	// Go is the Go tool.
+	// Go is the path of the Go tool.
 	Go string
-	// Now is the clock that build times are taken from.
+	// Now is the clock for build times.
 	Now func() time.Time
 }
 
@@ -38,10 +38,10 @@ func New(root string, out io.Writer) *Builder {
 	return &Builder{Root: root, Out: out, Go: tool, Now: time.Now}
 }
 
-// Path is where a program is.
+// Path returns the path of a program.
 func (b *Builder) Path(name string) string { return filepath.Join(b.Root, Directory, name) }
 
-// Missing returns the programs that are not there in the pinned version.
+// Missing returns the programs that do not exist in the pinned version.
 func (b *Builder) Missing(programs []Program) ([]Program, error) {
 	var missing []Program
 	for _, p := range programs {
@@ -56,7 +56,8 @@ func (b *Builder) Missing(programs []Program) ([]Program, error) {
 	return missing, nil
 }
 
-// Build builds the programs that are not there in the pinned version, and those of the project. It can be interrupted: what is built stays.
+// Build builds the programs that do not exist in the pinned version, and those of the project. If it is interrupted,
+// finished programs are kept.
 func (b *Builder) Build(ctx context.Context, programs []Program) error {
 	var pinned, own []Program
 	for _, p := range programs {
@@ -96,19 +97,20 @@ func (b *Builder) build(ctx context.Context, p Program, version string) error {
 	if err = errors.Join(err, ignoreMissing(os.Remove(stampPath))); err != nil {
 		return fmt.Errorf("building %s: %w", p.Name, err)
 	}
-	target := made + ".building" // a program that runs cannot be written to, but replaced
+	target := made + ".building" // a running program cannot be written to, only replaced
 	flags := "-s -w " + linker(p.Linker, version)
-	command := b.command(ctx, p.Module, p.CGO, "build", "-trimpath", "-buildvcs=false", "-tags", p.Tags, "-ldflags", flags, "-o", target, p.Package)
+	command := b.command(ctx, p.Module, p.CGO, "build", "-trimpath", "-buildvcs=false",
+		"-tags", p.Tags, "-ldflags", flags, "-o", target, p.Package)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", p.Name, err, output)
 	}
 	if err := os.Rename(target, made); err != nil {
 		return fmt.Errorf("building %s: %w", p.Name, err)
 	}
-	return os.WriteFile(stampPath, []byte(stamp), 0o644) //nolint:gosec // no secret
+	return os.WriteFile(stampPath, []byte(stamp), 0o644) //nolint:gosec // not a secret
 }
 
-// buildOwn builds programs of the project in one go. The Go tool leaves alone those that are up to date.
+// buildOwn builds programs of the project with one command. The Go tool skips those that are up to date.
 func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
 	if len(programs) == 0 {
 		return nil
@@ -132,7 +134,7 @@ func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
 	return nil
 }
 
-// ReplaceLink makes a path a hard link to another file. A process that runs the old file is not affected.
+// ReplaceLink replaces a path by a hard link to another file. It does not affect a process that runs the old file.
 func ReplaceLink(made, path string) error {
 	wanted, err := os.Stat(made)
 	if err != nil {
@@ -173,7 +175,7 @@ func (b *Builder) stampPath(p Program) string {
 	return filepath.Join(b.Root, Directory, ".stamps", strings.ReplaceAll(p.Name, "/", "_"))
 }
 
-// stamp changes when a program has to be built again.
+// stamp returns a text that changes when a program has to be rebuilt.
 func (b *Builder) stamp(p Program) (string, error) {
 	h := sha256.New()
 	files, err := filepath.Glob(filepath.Join(b.Root, p.Module, "*.go"))
@@ -194,7 +196,7 @@ func (b *Builder) stamp(p Program) (string, error) {
 	return fmt.Sprintf("%s %s/%s %q %q %s\n", version, runtime.GOOS, runtime.GOARCH, p.Tags, p.Linker, hex.EncodeToString(h.Sum(nil))), nil
 }
 
-// Version returns the version of a module that the go.mod in a directory of the repository requires.
+// Version returns the version of a module that the go.mod file in a directory of the repository requires.
 func Version(root, directory, module string) (string, error) {
 	path := filepath.Join(root, directory, "go.mod")
 	content, err := os.ReadFile(path)
@@ -210,9 +212,9 @@ func Version(root, directory, module string) (string, error) {
 	return "", fmt.Errorf("%s does not require %s", path, module)
 }
 
-// command runs the Go tool with low priority: a build must not slow down what runs on this machine.
+// command runs the Go tool with low priority: a build must not slow down other programs on this machine.
 func (b *Builder) command(ctx context.Context, module string, cgo bool, arguments ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", b.Go}, arguments...)...) //nolint:gosec // the arguments are pinned here
+	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", b.Go}, arguments...)...) //nolint:gosec // the arguments are pinned
 	command.Dir = filepath.Join(b.Root, module)
 	command.Env = append(os.Environ(), "CGO_ENABLED="+map[bool]string{true: "1", false: "0"}[cgo])
 	return command

@@ -1,26 +1,28 @@
-// Package build builds the programs of a landscape from Go modules whose versions are pinned in this repository, and keeps them: what was
-// built from the same modules is not built again.
+// Package build builds the programs of a landscape from Go modules whose versions are pinned in this repository. It keeps
+// the programs, and rebuilds a program only if its modules change.
 package build
 
 import "strings"
 
-// Program is a program that is built.
+// Program describes how a program is built.
 type Program struct {
-	// Name is its path below [Directory].
+	// Name is the path of the program below [Directory].
 	Name string
-	// Module is the directory of the go.mod that pins it, below the root of the repository; "." is the project's own.
+	// Module is the directory of the go.mod file that pins it, below the root of the repository. "." is the project's own
+	// module.
 	Module string
-	// Package is what is built.
+	// Package is the Go package of the program.
 	Package string
-	// From is the module whose version it has. It is empty for programs of the project.
+	// From is the module that the program's version is taken from. It is empty for programs of the project.
 	From string
-	// CGO needs a C compiler.
+	// CGO is true if the build needs a C compiler.
 	CGO bool
-	// Tags and Linker are passed to the Go tool. $VERSION in Linker is the version, $MAJOR and $MINOR its parts.
+	// Tags and Linker are passed to the Go tool. In Linker, $VERSION is replaced by the version, $MAJOR and $MINOR by its
+	// parts.
 	Tags, Linker string
 }
 
-// Directory is where the programs are, below the root of the repository.
+// Directory is the directory of the programs, below the root of the repository.
 const Directory = "bin/landscape"
 
 const (
@@ -33,11 +35,11 @@ const (
 	kubernetes   = "k8s.io/kubernetes"
 	autoscaler   = "k8s.io/autoscaler/vertical-pod-autoscaler"
 	stamp        = "k8s.io/component-base/version"
-	// Without these, Kubernetes programs report a version that clients cannot parse.
+	// Without these variables, Kubernetes programs report a version that clients cannot parse.
 	kubernetesLinker = "-X " + stamp + ".gitVersion=$VERSION -X " + stamp + ".gitMajor=$MAJOR -X " + stamp + ".gitMinor=$MINOR"
 )
 
-// Containers are the programs that run containers. Those of the distribution can replace them.
+// Containers returns the programs that run containers. Those of the distribution can replace them.
 func Containers() []Program {
 	programs := []Program{
 		{Name: "containerd", Package: containerd + "/cmd/containerd", Tags: "no_btrfs no_zfs no_devmapper"},
@@ -60,7 +62,7 @@ func Containers() []Program {
 	return programs
 }
 
-// Upstream are the other programs of the base cluster that are not the project's own.
+// Upstream returns the other programs of the base cluster that do not belong to the project.
 func Upstream() []Program {
 	return []Program{
 		{Name: "kubelet", Module: controlPlane, Package: kubernetes + "/cmd/kubelet", From: kubernetes, Linker: kubernetesLinker},
@@ -70,7 +72,8 @@ func Upstream() []Program {
 	}
 }
 
-// Components are programs of others that the components of a seed run. The base cluster does not need them: they are built with their images.
+// Components returns the programs of other projects that the components of a seed run. The base cluster does not need them.
+// They are built together with their images.
 func Components() []Program {
 	return []Program{
 		{Name: "vpa-admission-controller", Module: binaries + "vpa", Package: autoscaler + "/pkg/admission-controller", From: autoscaler},
@@ -79,7 +82,8 @@ func Components() []Program {
 	}
 }
 
-// Own are the programs of the project. They are built each time, which the Go tool does in a moment if nothing has changed.
+// Own returns the programs of the project. They are built on every start. The Go tool skips them quickly if nothing has
+// changed.
 func Own() []Program {
 	return []Program{
 		{Name: "pause", Module: project, Package: "./test/landscape/programs/pause"},

@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// answers checks the statuses of the kinds that need no machine, and what they made.
+// answers checks the statuses of the kinds that need no machine, and the objects that they create.
 func (k *extensionKinds) answers() {
 	k.t.Helper()
 	status := &providerlocalv1alpha1.InfrastructureStatus{}
@@ -49,10 +49,11 @@ func (k *extensionKinds) answers() {
 	if string(access.Data["bucketName"]) != k.bucket.Name || len(access.Data["hostPath"]) == 0 {
 		k.t.Errorf("the access to backups has the data %q", access.Data)
 	}
-	must(k.t, os.MkdirAll(filepath.Join(k.bucketDirectory(), k.entry.Name, "etcd-main"), 0o750)) // a backup
+	must(k.t, os.MkdirAll(filepath.Join(k.bucketDirectory(), k.entry.Name, "etcd-main"), 0o750)) // simulates a backup
 }
 
-// unserved waits for the answer of the Network: its status has the address families, and an error, as a Shoot without nodes serves no DaemonSets.
+// unserved waits for the status of the Network. It has the address families and an error, because a Shoot without nodes
+// does not serve DaemonSets.
 func (k *extensionKinds) unserved() {
 	k.t.Helper()
 	k.await("No DaemonSets", []extensionsv1alpha1.Object{k.network}, func(extensionsv1alpha1.Object) error {
@@ -63,12 +64,12 @@ func (k *extensionKinds) unserved() {
 	})
 }
 
-// objectsInShoot are what the ControlPlane and the ContainerRuntime make in the Shoot.
+// objectsInShoot are the objects that the ControlPlane and the ContainerRuntime create in the Shoot.
 func (k *extensionKinds) objectsInShoot() []string {
 	return []string{"storageclass/default", "runtimeclass/local-" + k.runtimes.Spec.WorkerPool.Name}
 }
 
-// inShoot runs kubectl in the Shoot, in the namespace kube-system.
+// inShoot runs kubectl in the namespace kube-system of the Shoot.
 func (k *extensionKinds) inShoot(arguments ...string) (string, error) {
 	arguments = append([]string{"--kubeconfig", k.fleet.ShootKubeconfig(), "--namespace=kube-system"}, arguments...)
 	output, err := exec.CommandContext(k.ctx, filepath.Join(base.Root, "bin", "kubectl"), arguments...).CombinedOutput()
@@ -87,7 +88,7 @@ func (k *extensionKinds) decode(raw *runtime.RawExtension, into any) {
 	must(k.t, json.Unmarshal(raw.Raw, into))
 }
 
-// refusal is a change that provider-local refuses, and what its error says.
+// refusal is a change that provider-local rejects, and the text of the error.
 type refusal struct {
 	object extensionsv1alpha1.Object
 	change func()
@@ -134,7 +135,8 @@ func (k *extensionKinds) refusals() []refusal {
 	}
 }
 
-// refused asks for what provider-local refuses, and then for something else: the Worker for a second machine, and the Bastion to let others in.
+// refused requests changes that provider-local rejects, and then valid changes: a second machine of the Worker, and
+// another ingress of the Bastion.
 func (k *extensionKinds) refused() {
 	k.t.Helper()
 	keyless := &extensionsv1alpha1.Bastion{Spec: *k.bastion.Spec.DeepCopy()} // user data are immutable
@@ -166,17 +168,17 @@ func (k *extensionKinds) refused() {
 	k.succeeded(reconciled, k.infrastructure, k.controlPlane, k.osc, k.record, k.bastion, k.worker)
 }
 
-// removeAll deletes everything, the Infrastructure last, and looks for what is left.
+// removeAll deletes all objects, the Infrastructure last, and checks that nothing is left.
 func (k *extensionKinds) removeAll() {
 	k.t.Helper()
 	k.gone(slices.DeleteFunc(k.all(), func(object extensionsv1alpha1.Object) bool { return object == k.infrastructure })...)
 	k.gone(k.infrastructure)
 	if entries, err := os.ReadDir(k.fleet.Buckets()); err != nil || len(entries) > 0 {
-		k.t.Errorf("buckets are left: %v, %v", entries, err)
+		k.t.Errorf("buckets still exist: %v, %v", entries, err)
 	}
 	for _, object := range k.objectsInShoot() {
 		if output, err := k.inShoot("get", object); err == nil || !strings.Contains(output, "NotFound") {
-			k.t.Errorf("the Shoot has %s: %v", output, err)
+			k.t.Errorf("the Shoot still has %s: %v", output, err)
 		}
 	}
 	zones, credentials := &corev1.ConfigMap{}, &corev1.Secret{}
@@ -192,16 +194,16 @@ func (k *extensionKinds) removeAll() {
 	for _, object := range k.all() {
 		for _, mr := range bundles.Items {
 			if mr.Labels[flow.LabelOwner] == string(object.GetUID()) {
-				k.t.Errorf("%T: ManagedResource %s/%s is left", object, mr.Namespace, mr.Name)
+				k.t.Errorf("%T: ManagedResource %s/%s still exists", object, mr.Namespace, mr.Name)
 			}
 		}
 	}
 	if len(pods.Items) > 0 || len(namespaces.Items) > 0 {
-		k.t.Errorf("%d Pods and %d namespaces of machines are left", len(pods.Items), len(namespaces.Items))
+		k.t.Errorf("%d Pods and %d namespaces of machines still exist", len(pods.Items), len(namespaces.Items))
 	}
 }
 
-// explainKinds logs what the objects report, and the machines.
+// explainKinds logs the statuses of the objects, and the machines.
 func (k *extensionKinds) explainKinds() {
 	for _, object := range k.all() {
 		status := object.GetExtensionStatus()

@@ -1,4 +1,4 @@
-// Package e2e tests what runs on a landscape.
+// Package e2e tests workloads on a landscape.
 package e2e
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fetch asks from the host.
+// fetch sends a request from the host.
 func fetch(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -36,24 +36,24 @@ func fetch(ctx context.Context, url string) (string, error) {
 	return string(content), err
 }
 
-// TestServices: a Deployment with three replicas answers by its Service's name, by the Service's address from the host, and by the address of
-// a load balancer; logs, exec and port-forward work.
+// TestServices checks that a Deployment with three replicas responds at its Service's name, at the Service's address from
+// the host, and at the address of a load balancer, and that logs, exec and port-forward work.
 func TestServices(t *testing.T) {
 	c := onBase(t)
 	c.create(c.deployment("web", 3, c.server()), service("web", corev1.ServiceTypeLoadBalancer))
 	pods := c.available("web")
 	if len(pods) != 3 {
-		t.Fatalf("there are the Pods %v, want 3", pods)
+		t.Fatalf("the Deployment has the Pods %v, want 3", pods)
 	}
 	answered := map[string]bool{}
-	c.eventually("all Pods answer", func() error {
+	c.eventually("all Pods respond", func() error {
 		answer, err := c.probe(pods[0], "get", "http://web/")
 		if err != nil {
 			return err
 		}
 		answered[strings.Fields(answer)[2]] = true
 		if len(answered) < 3 {
-			return fmt.Errorf("only %v answered", answered)
+			return fmt.Errorf("only %v responded", answered)
 		}
 		return nil
 	})
@@ -74,7 +74,7 @@ func TestServices(t *testing.T) {
 		c.eventually("the host reaches "+address, func() error {
 			answer, err := fetch(c.ctx, "http://"+address)
 			if err == nil && !strings.HasPrefix(answer, "hello from web-") {
-				err = fmt.Errorf("the answer is %q", answer)
+				err = fmt.Errorf("the response is %q", answer)
 			}
 			return err
 		})
@@ -99,11 +99,12 @@ func forward(t *testing.T, c *cluster, pod string) {
 	must(t, err)
 	answer, err := fetch(c.ctx, "http://"+strings.Fields(line)[2])
 	if err != nil || !strings.HasPrefix(answer, "hello from "+pod) {
-		t.Errorf("the answer over port-forward is %q: %v", answer, err)
+		t.Errorf("the response over port-forward is %q: %v", answer, err)
 	}
 }
 
-// TestStorage: a claim gets a volume when a Pod uses it, the volume keeps what one Pod wrote for the next, and is removed with the claim.
+// TestStorage checks that a claim gets a volume when a Pod uses it, that the volume keeps data from one Pod to the next,
+// and that it is removed with the claim.
 func TestStorage(t *testing.T) {
 	c := onBase(t)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
@@ -144,6 +145,6 @@ func TestStorage(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %w", err)
+		return fmt.Errorf("the volume still exists: %w", err)
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/build"
 )
 
-// TestDistribution: a landscape with Debian's containerd, runc and CNI plugins runs beside one with those that are built.
+// TestDistribution runs a landscape with Debian's containerd, runc and CNI plugins next to one with the built programs.
 func TestDistribution(t *testing.T) {
 	needsLandscape(t)
 	if _, err := exec.LookPath("apt-get"); err != nil {
@@ -50,12 +50,12 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("the container runtime is %s, which is the one that is built", runtime)
 	}
 
-	// Commands without the option take the landscape as it is.
+	// Commands without the option apply to the existing landscape.
 	options.Distribution = false
 	l, err = landscape.New(options)
 	must(t, err)
 	if !l.Distribution {
-		t.Error("the choice of the programs is forgotten")
+		t.Error("the choice of programs was not kept")
 	}
 	if _, err := l.Push(ctx, "probe"); err != nil {
 		t.Error(err)

@@ -29,13 +29,13 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
-// etcdTimeout is how long images may take to start, on a machine that does much else.
+// etcdTimeout is how long images may take to start on a busy machine.
 const etcdTimeout = 5 * time.Minute
 
 const etcdMain = "etcd-main"
 
-// TestEtcd runs the operator of etcd and members in real containers: under write load, a cluster grows from one member to three, a Pod is
-// killed, a volume is lost, and all members are replaced. No acknowledged write is lost.
+// TestEtcd runs the etcd operator and members in real containers. Under write load, a cluster grows from one member to
+// three, a Pod is killed, a volume is lost, and all members are replaced. No acknowledged write is lost.
 func TestEtcd(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
@@ -72,7 +72,7 @@ func TestEtcd(t *testing.T) {
 	must(t, c.Create(c.ctx, e))
 	t.Cleanup(func() {
 		must(t, client.IgnoreNotFound(c.Delete(context.Background(), e)))
-		c.within(etcdTimeout, "the Etcd is gone", func() error {
+		c.within(etcdTimeout, "the Etcd is deleted", func() error {
 			if err := c.Get(context.Background(), client.ObjectKeyFromObject(e), e); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("%w: %+v", err, e.Status.LastOperation)
 			}
@@ -95,7 +95,7 @@ func TestEtcd(t *testing.T) {
 	l.goesOn()
 	c.within(etcdTimeout, "the member has joined again", func() error {
 		if c.memberID(1) == before {
-			return fmt.Errorf("it has the identifier %s", before)
+			return fmt.Errorf("it still has the identifier %s", before)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func TestEtcd(t *testing.T) {
 	l.verify()
 }
 
-// etcdCertificates creates the Secrets of an Etcd, and returns what a client trusts and shows.
+// etcdCertificates creates the Secrets of an Etcd, and returns the CA and the certificate of a client.
 func (c *cluster) etcdCertificates() *tls.Config {
 	c.t.Helper()
 	authority, err := landscape.NewAuthority("etcd")
@@ -132,7 +132,7 @@ func etcdTLS(secret string) *druidv1alpha1.TLSConfig {
 	return config
 }
 
-// changeEtcd changes the Etcd and asks for the change to be carried out.
+// changeEtcd changes the Etcd and requests its reconciliation.
 func (c *cluster) changeEtcd(change func(*druidv1alpha1.Etcd)) {
 	c.t.Helper()
 	c.eventually("the Etcd is changed", func() error {
@@ -146,7 +146,7 @@ func (c *cluster) changeEtcd(change func(*druidv1alpha1.Etcd)) {
 	})
 }
 
-// etcdReady waits until a number of members is as the Etcd wants them.
+// etcdReady waits until a number of members is ready and up to date.
 func (c *cluster) etcdReady(members int) {
 	c.t.Helper()
 	began := time.Now()
@@ -170,7 +170,7 @@ func (c *cluster) etcdReady(members int) {
 	c.t.Logf("%d members are ready after %s", members, time.Since(began).Round(100*time.Millisecond))
 }
 
-// memberID returns the identifier of a member; nothing if it has none.
+// memberID returns the identifier of a member, or an empty string if it has none.
 func (c *cluster) memberID(ordinal int32) string {
 	c.t.Helper()
 	e := &druidv1alpha1.Etcd{}
@@ -183,7 +183,7 @@ func (c *cluster) memberID(ordinal int32) string {
 	return ""
 }
 
-// etcdLoad writes keys by the Service for clients, and remembers those whose write was acknowledged.
+// etcdLoad writes keys through the client Service, and records the acknowledged ones.
 type etcdLoad struct {
 	c      *cluster
 	client *clientv3.Client
@@ -203,7 +203,7 @@ func (c *cluster) writeTo(trust *tls.Config) *etcdLoad {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"https://" + net.JoinHostPort(s.Spec.ClusterIP, "2379")}, TLS: trust, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 		DialOptions:       []grpc.DialOption{grpc.WithAuthority(etcd.ClientServiceName(etcdMain))}, // the certificate has no addresses of Services
-		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second,                  // a connection with a Pod that is gone ends
+		DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second,                  // closes a connection to a deleted Pod
 	})
 	must(c.t, err)
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -241,7 +241,7 @@ func (l *etcdLoad) count() int {
 	return len(l.acknowledged)
 }
 
-// failure is the last one.
+// failure returns the last error.
 func (l *etcdLoad) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,13 +253,13 @@ func (l *etcdLoad) goesOn() {
 	before := l.count()
 	l.c.eventually("writes are acknowledged", func() error {
 		if now := l.count(); now < before+20 {
-			return fmt.Errorf("%d, before %d: %w", now, before, l.failure())
+			return fmt.Errorf("%d writes, previously %d: %w", now, before, l.failure())
 		}
 		return nil
 	})
 }
 
-// verify ends the load, and reads everything that was acknowledged.
+// verify stops the load, and reads all acknowledged keys.
 func (l *etcdLoad) verify() {
 	l.c.t.Helper()
 	l.end()

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// explainTimeout is how long one look at what failed may take.
+// explainTimeout limits each command that collects details about a failure.
 const explainTimeout = 20 * time.Second
 
-// explainMachines logs why machines may not have joined a cluster: their Pods, what their services log, and the CertificateSigningRequests of
-// their kubelets.
+// explainMachines logs possible reasons why machines did not join a cluster: their Pods, the logs of their services, and
+// the CertificateSigningRequests of their kubelets.
 func (c *cluster) explainMachines(inner client.Client, names ...string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, explainTimeout)
@@ -39,7 +39,7 @@ func (c *cluster) explainMachine(pod, container string) {
 	run("journalctl --no-pager --lines=60 --unit=kubelet")
 }
 
-// show logs what kubectl writes.
+// show logs the output of kubectl.
 func (c *cluster) show(arguments ...string) {
 	c.t.Helper()
 	limited := *c
@@ -54,7 +54,7 @@ func (c *cluster) show(arguments ...string) {
 	c.t.Logf("kubectl %s%s\n%s", strings.Join(arguments, " "), failure, output)
 }
 
-// joining describes the Nodes of a cluster, and the CertificateSigningRequests of those that want to be.
+// joining describes the Nodes of a cluster, and the pending CertificateSigningRequests.
 func joining(ctx context.Context, inner client.Client) string {
 	var text strings.Builder
 	nodes, requests := &corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,9 +24,10 @@ import (
 // shootOfFleet is the Shoot that Up creates.
 var shootOfFleet = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 
-// TestFleet makes the base cluster a garden and a seed with their charts, as `make landscape` does: the API server and the controllers of the
-// garden, the gardenlet, which registers its Seed, all that the Seed's flow emits, provider-local as an extension, and a Shoot without workers, in
-// real containers. The Shoot's API server answers; then all is deleted.
+// TestFleet installs a garden and a seed on the base cluster with their charts, as `make landscape` does: the API server
+// and the controllers of the garden, the gardenlet, which registers its Seed, all objects of the Seed's flow,
+// provider-local as an extension, and a Shoot without workers, in real containers. When the Shoot's API server responds,
+// everything is deleted.
 func TestFleet(t *testing.T) {
 	c, f := onFleet(t)
 	if *extensions {
@@ -36,8 +38,9 @@ func TestFleet(t *testing.T) {
 	must(t, f.Up(c.ctx))
 	lines, err := f.Timeline(c.ctx, shootOfFleet)
 	must(t, err)
-	t.Logf("The Shoot came up:\n%s", strings.Join(lines, "\n"))
+	t.Logf("The Shoot started:\n%s", strings.Join(lines, "\n"))
 	c.installed(f)
+	c.inspect()
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
 	if *extensions {
@@ -46,7 +49,7 @@ func TestFleet(t *testing.T) {
 
 	began := time.Now()
 	must(t, f.Up(c.ctx))
-	t.Logf("All of it once more, with nothing changed: %s", time.Since(began).Round(time.Second))
+	t.Logf("Second call of Up without changes: %s", time.Since(began).Round(time.Second))
 
 	shoot := c.shoot(f)
 	must(t, f.DeleteShoot(c.ctx))
@@ -56,7 +59,22 @@ func TestFleet(t *testing.T) {
 	must(t, f.Uninstall(c.ctx))
 }
 
-// inShoot does what users do in their cluster.
+// inspect runs the commands of docs/landscape.md with which operators inspect the fleet.
+func (c *cluster) inspect() {
+	c.t.Helper()
+	for _, inspection := range []struct{ program, arguments, want string }{
+		{"kubectl", "get seeds,shoots --all-namespaces", "shoot.core.gardener.cloud/registry"},
+		{"kubectl-mr", "get shoot/garden-dev/registry", "kube-controller-manager"},
+	} {
+		command := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", inspection.program), strings.Fields(inspection.arguments)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+base.Kubeconfig())
+		if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), inspection.want) {
+			c.t.Errorf("%s %s: %v\n%s", inspection.program, inspection.arguments, err, output)
+		}
+	}
+}
+
+// inShoot uses the cluster as its users do.
 func (c *cluster) inShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	kubectl := func(arguments ...string) string {
@@ -69,7 +87,7 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 	}
 	kubectl("create", "namespace", "shop")
 	kubectl("create", "configmap", "settings", "--namespace=shop", "--from-literal=color=green")
-	c.eventually("the controllers of the Shoot work", func() error {
+	c.eventually("the controllers of the Shoot are running", func() error {
 		if found := kubectl("get", "serviceaccounts,configmaps", "--namespace=shop", "--output=name"); !strings.Contains(found, "serviceaccount/default") ||
 			!strings.Contains(found, "kube-root-ca.crt") {
 			return fmt.Errorf("the namespace has %q", found)
@@ -79,7 +97,8 @@ func (c *cluster) inShoot(f *fleet.Fleet) {
 	c.t.Logf("In the Shoot:\n%s", kubectl("get", "namespaces,priorityclasses,configmaps", "--all-namespaces"))
 }
 
-// extensionsOfShoot: both extensions have answered in the seed and in the Shoot, and the DNS server of the landscape resolves the API server's name.
+// extensionsOfShoot checks that both extensions have acted in the seed and in the Shoot, and that the DNS server of the
+// landscape resolves the API server's name.
 func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	c.t.Helper()
 	shoot, service := c.shoot(f), &corev1.Service{}
@@ -88,7 +107,7 @@ func (c *cluster) extensionsOfShoot(f *fleet.Fleet) {
 	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(),
 		"get", "serviceaccount", "--namespace=kube-system", "extension-local-ext-shoot").CombinedOutput()
 	if err != nil {
-		c.t.Fatalf("the extension has not answered in the Shoot: %v\n%s", err, output)
+		c.t.Fatalf("the objects of the extension are missing in the Shoot: %v\n%s", err, output)
 	}
 	must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
 	host := strings.TrimPrefix(shoot.Status.AdvertisedAddresses[0].URL, "https://")
@@ -103,7 +122,7 @@ func (c *cluster) shoot(f *fleet.Fleet) *corev1beta1.Shoot {
 	return shoot
 }
 
-// resolves waits until the DNS server of the landscape has one address for a name.
+// resolves waits until the DNS server of the landscape returns one address for a name.
 func (c *cluster) resolves(host, want string) {
 	c.t.Helper()
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -113,31 +132,31 @@ func (c *cluster) resolves(host, want string) {
 	c.eventually("the DNS server of the landscape resolves "+host, func() error {
 		addresses, err := resolver.LookupHost(c.ctx, host)
 		if err == nil && (len(addresses) != 1 || addresses[0] != want) {
-			err = fmt.Errorf("it has the addresses %v, want %s", addresses, want)
+			err = fmt.Errorf("the name has the addresses %v, want %s", addresses, want)
 		}
 		return err
 	})
-	c.t.Logf("%s is resolved after %s", host, time.Since(began).Round(100*time.Millisecond))
+	c.t.Logf("resolved %s after %s", host, time.Since(began).Round(100*time.Millisecond))
 }
 
-// nothingIsLeft: what the Seed emitted is gone, but what it shares with others and the resource-manager.
+// nothingIsLeft checks that the objects of the Seed are deleted, except for shared ones and the resource-manager.
 func (c *cluster) nothingIsLeft() {
 	c.t.Helper()
 	left := &resourcesv1alpha1.ManagedResourceList{}
 	must(c.t, c.List(c.ctx, left))
 	for _, mr := range left.Items {
-		c.t.Errorf("ManagedResource %s/%s is left", mr.Namespace, mr.Name)
+		c.t.Errorf("ManagedResource %s/%s still exists", mr.Namespace, mr.Name)
 	}
 	deployments := &appsv1.DeploymentList{}
 	must(c.t, c.List(c.ctx, deployments, client.InNamespace(constants.GardenNamespace)))
 	for _, d := range deployments.Items {
 		if d.Name != "gardenlet" && d.Name != resourceManager {
-			c.t.Errorf("Deployment %s is left", d.Name)
+			c.t.Errorf("Deployment %s still exists", d.Name)
 		}
 	}
 }
 
-// explain shows what a user would look at first.
+// explain logs the objects that a user would inspect first.
 func (c *cluster) explain() {
 	for _, arguments := range [][]string{
 		{"get", "seeds,shoots,controllerinstallations", "--all-namespaces"}, {"get", "managedresources", "--all-namespaces"},

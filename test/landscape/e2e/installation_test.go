@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// logInstallations logs the conditions of ControllerInstallations and the Pods of their extensions whenever they change, until stop is called.
+// logInstallations logs the conditions of ControllerInstallations and the Pods of their extensions whenever they change,
+// until stop is called.
 func (c *cluster) logInstallations(f *fleet.Fleet) (stop func()) {
 	ended, end := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -34,11 +35,11 @@ func (c *cluster) logInstallations(f *fleet.Fleet) (stop func()) {
 	}
 }
 
-// logChanges logs what has changed since the last look. Times count from when an installation was seen first.
+// logChanges logs the changes since the last call. Times are relative to the first sight of an installation.
 func (c *cluster) logChanges(f *fleet.Fleet, seen map[string]string, since map[string]time.Time) {
 	all := &corev1beta1.ControllerInstallationList{}
 	if f.List(c.ctx, all) != nil {
-		return // the API server of the garden does not answer
+		return // the API server of the garden does not respond
 	}
 	is := map[string]string{}
 	for i := range all.Items {
@@ -55,7 +56,7 @@ func (c *cluster) logChanges(f *fleet.Fleet, seen map[string]string, since map[s
 	}
 	for name := range seen {
 		if _, exists := is[name]; !exists {
-			c.t.Logf("ControllerInstallation %s after %.1f s: it is gone", name, time.Since(since[name]).Seconds())
+			c.t.Logf("ControllerInstallation %s after %.1f s: deleted", name, time.Since(since[name]).Seconds())
 			delete(seen, name)
 			delete(since, name)
 		}
@@ -81,7 +82,7 @@ func (c *cluster) describe(f *fleet.Fleet, installation *corev1beta1.ControllerI
 	return strings.Join(parts, ", ")
 }
 
-// installed: the Seed needs provider-local, so that it is installed, healthy, and runs.
+// installed checks that the Seed needs provider-local, and that it is installed, healthy and running.
 func (c *cluster) installed(f *fleet.Fleet) {
 	c.t.Helper()
 	all := &corev1beta1.ControllerInstallationList{}
@@ -105,6 +106,6 @@ func (c *cluster) installed(f *fleet.Fleet) {
 	namespace, pods := "extension-"+all.Items[0].Name, &corev1.PodList{}
 	must(c.t, c.List(c.ctx, pods, client.InNamespace(namespace)))
 	if len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
-		c.t.Errorf("in %s are the Pods %+v, want one that runs", namespace, pods.Items)
+		c.t.Errorf("the namespace %s has the Pods %+v, want a running one", namespace, pods.Items)
 	}
 }

@@ -28,11 +28,12 @@ const (
 	reconciled = corev1beta1.LastOperationTypeReconcile
 )
 
-// extensionKinds are the objects of all kinds of extension resources that a test creates by hand in the namespace of a Shoot.
+// extensionKinds are objects of all kinds of extension resources, which a test creates directly in the namespace of a
+// Shoot.
 type extensionKinds struct {
 	*cluster
 	fleet *fleet.Fleet
-	// shoot is the namespace, infra that of machines and bastions.
+	// shoot is the namespace of the Shoot, infra is the namespace of machines and bastions.
 	shoot, infra string
 	key          sshKey
 	asked        map[client.Object]time.Time
@@ -49,8 +50,8 @@ type extensionKinds struct {
 	bastion        *extensionsv1alpha1.Bastion
 }
 
-// extensionKinds has provider-local answer an object of each kind, created by hand: machines and a bastion run. What it refuses has codes. In the end
-// nothing is left.
+// extensionKinds creates an object of each kind for provider-local. Machines and a bastion run. Rejected objects have
+// error codes. In the end, nothing is left.
 func (c *cluster) extensionKinds(f *fleet.Fleet, shoot string) {
 	c.t.Helper()
 	began := time.Now()
@@ -119,10 +120,10 @@ func (k *extensionKinds) ask(object client.Object, operation string) {
 	flow.AskExtension(object, operation, k.asked[object])
 }
 
-// change changes an object, and asks for an operation.
+// change changes an object, and requests an operation.
 func (k *extensionKinds) change(object extensionsv1alpha1.Object, operation string, change func()) {
 	k.t.Helper()
-	k.eventually(fmt.Sprintf("%T is changed", object), func() error { // the extension writes to it, too
+	k.eventually(fmt.Sprintf("%T is changed", object), func() error { // the extension updates it concurrently
 		if err := k.Get(k.ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
@@ -132,20 +133,20 @@ func (k *extensionKinds) change(object extensionsv1alpha1.Object, operation stri
 	})
 }
 
-// succeeded waits until operations have succeeded that were asked for.
+// succeeded waits until the requested operations have succeeded.
 func (k *extensionKinds) succeeded(operation corev1beta1.LastOperationType, objects ...extensionsv1alpha1.Object) {
 	k.t.Helper()
 	k.await(string(operation), objects, func(object extensionsv1alpha1.Object) error {
 		status := object.GetExtensionStatus()
 		last, asked := status.LastOperation, object.GetAnnotations()[constants.AnnotationGardenerOperation]
 		if last == nil || last.State != corev1beta1.LastOperationStateSucceeded || last.Type != operation || asked != "" || status.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("asked %q, last operation %+v, last error %+v", asked, last, status.LastError)
+			return fmt.Errorf("operation requested at %q, last operation %+v, last error %+v", asked, last, status.LastError)
 		}
 		return nil
 	})
 }
 
-// await looks at objects until each of them is as wanted, and logs when that was.
+// await polls objects until each of them meets the condition, and logs the time.
 func (k *extensionKinds) await(what string, objects []extensionsv1alpha1.Object, wanted func(extensionsv1alpha1.Object) error) {
 	k.t.Helper()
 	var times []string
@@ -173,7 +174,7 @@ func kindOf(object client.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1.")
 }
 
-// gone deletes objects as an operator does, with a confirmation, and waits until they are gone.
+// gone deletes objects with a confirmation, as an operator does, and waits until they no longer exist.
 func (k *extensionKinds) gone(objects ...extensionsv1alpha1.Object) {
 	k.t.Helper()
 	for _, object := range objects {
@@ -188,7 +189,7 @@ func (k *extensionKinds) gone(objects ...extensionsv1alpha1.Object) {
 			return apierrors.IsNotFound(k.Get(k.ctx, client.ObjectKeyFromObject(object), object))
 		})
 		if len(left) > 0 {
-			return fmt.Errorf("%T %s is left: %+v", left[0], left[0].GetName(), left[0].GetExtensionStatus())
+			return fmt.Errorf("%T %s still exists: %+v", left[0], left[0].GetName(), left[0].GetExtensionStatus())
 		}
 		return nil
 	})

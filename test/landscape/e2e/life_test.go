@@ -24,20 +24,22 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// rotationTimeout is how long one step of a rotation may take: the API servers are rolled out several times.
+// rotationTimeout limits one step of a rotation, in which the API servers are rolled out several times.
 const rotationTimeout = 15 * time.Minute
 
-// servedRequests is how many requests of each user show that the API server serves again.
+// servedRequests is how many requests of each user must succeed to show that the API server serves again.
 const servedRequests = 100
 
-// marker is what a user has written before a Shoot changes.
+// marker is an object that a user has written before a Shoot changes.
 var marker = client.ObjectKey{Namespace: "default", Name: "kept"}
 
-// lostByEtcd is how many writes of a user etcd may lose in one step of a rotation, which replaces its six members once or twice.
+// lostByEtcd is how many writes of a user etcd may lose in one step of a rotation, which replaces its six members once or
+// twice.
 const lostByEtcd = 3
 
-// TestShootRotation makes a Shoot highly available in real containers and rotates all of its credentials. Users write and read all along: none of their
-// requests fails while credentials are rotated, but for a few writes while etcd changes its leader, and the old ones are refused at the end.
+// TestShootRotation makes a Shoot highly available in real containers and rotates all of its credentials. Users write and
+// read continuously. No request fails during the rotation, except for a few writes while etcd changes its leader. At the
+// end, the old credentials are rejected.
 func TestShootRotation(t *testing.T) {
 	if !*updates {
 		t.Skip("takes minutes: -landscape.updates")
@@ -52,8 +54,8 @@ func TestShootRotation(t *testing.T) {
 	c.rotate(f, old)
 }
 
-// TestShootHibernation has a Shoot hibernate and wake up in real containers, and deletes it. What it had is there after it woke up, no request fails
-// while the API server should answer, and nothing is left at the end.
+// TestShootHibernation hibernates and wakes up a Shoot in real containers, and deletes it. Its objects still exist after
+// the wake-up, no request fails while the API server should respond, and nothing is left at the end.
 func TestShootHibernation(t *testing.T) {
 	if !*updates {
 		t.Skip("takes minutes: -landscape.updates")
@@ -67,7 +69,7 @@ func TestShootHibernation(t *testing.T) {
 	c.deleteInUse(f, latest)
 }
 
-// credentials are those of an administrator, who has a kubeconfig, and of a program, which has a token.
+// credentials are the credentials of an administrator with a kubeconfig, and of a program with a token.
 type credentials struct {
 	user, program *rest.Config
 	admin         client.Client
@@ -98,7 +100,7 @@ func withToken(config *rest.Config, token string) *rest.Config {
 	return config
 }
 
-// rotate rotates all credentials. The old ones work until users have got new ones, and are refused at the end.
+// rotate rotates all credentials. The old ones work until users have new ones, and are rejected at the end.
 func (c *cluster) rotate(f *fleet.Fleet, old credentials) {
 	c.t.Helper()
 	users := append(c.startUsers(old.user), c.startUser("program", c.connection(old.program, false)))
@@ -117,7 +119,8 @@ func (c *cluster) rotate(f *fleet.Fleet, old credentials) {
 	c.refused(old, latest)
 }
 
-// operate annotates the Shoot with an operation, and waits until that has brought authorities and the key of accounts to a phase.
+// operate annotates the Shoot with an operation, and waits until the CAs and the service account key have reached a
+// phase.
 func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.CredentialsRotationPhase) {
 	c.t.Helper()
 	began := time.Now()
@@ -127,11 +130,11 @@ func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.Cr
 	c.within(rotationTimeout, operation, func() error {
 		shoot := c.shoot(f)
 		if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
-			return errors.New("no rotation has begun")
+			return errors.New("no rotation has started")
 		}
 		rotation := shoot.Status.Credentials.Rotation
 		if rotation.CertificateAuthorities.Phase != phase || rotation.ServiceAccountKey.Phase != phase || rotation.ETCDEncryptionKey.Phase != corev1beta1.RotationCompleted {
-			return fmt.Errorf("authorities %s, key of accounts %s, key of etcd %s: %+v", rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase,
+			return fmt.Errorf("authorities %s, service account key %s, etcd encryption key %s: %+v", rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase,
 				rotation.ETCDEncryptionKey.Phase, shoot.Status.LastOperation)
 		}
 		return f.ShootIsReady(c.ctx, shootOfFleet)
@@ -139,7 +142,7 @@ func (c *cluster) operate(f *fleet.Fleet, operation string, phase corev1beta1.Cr
 	c.t.Logf("%s took %s", operation, time.Since(began).Round(100*time.Millisecond))
 }
 
-// refused fails unless the API server refuses old credentials, and has a certificate that those who have them do not trust.
+// refused fails unless the API server rejects old credentials, and has a certificate that their owners do not trust.
 func (c *cluster) refused(old, latest credentials) {
 	c.t.Helper()
 	get := func(config *rest.Config) error {
@@ -149,7 +152,7 @@ func (c *cluster) refused(old, latest credentials) {
 		trusting := rest.CopyConfig(config)
 		trusting.CAData = latest.user.CAData
 		if err := get(trusting); !apierrors.IsUnauthorized(err) {
-			c.t.Errorf("old credentials are not refused (with a token: %t): %v", config.BearerToken != "", err)
+			c.t.Errorf("old credentials are not rejected (with a token: %t): %v", config.BearerToken != "", err)
 		}
 	}
 	if err := get(old.user); err == nil || !strings.Contains(err.Error(), "x509") {
@@ -157,7 +160,7 @@ func (c *cluster) refused(old, latest credentials) {
 	}
 }
 
-// hibernate has the Shoot hibernate: no Pod of its control plane is left.
+// hibernate hibernates the Shoot, and checks that no Pod of its control plane is left.
 func (c *cluster) hibernate(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	c.readsMarker(latest)
@@ -165,19 +168,19 @@ func (c *cluster) hibernate(f *fleet.Fleet, latest credentials) {
 		shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)}
 	})
 	namespace := c.technicalID(f)
-	c.eventually("the Pods of the Shoot are gone", func() error {
+	c.eventually("the Pods of the Shoot are deleted", func() error {
 		pods := &corev1.PodList{}
 		if err := c.List(c.ctx, pods, client.InNamespace(namespace)); err != nil || len(pods.Items) == 0 {
 			return err
 		}
-		return fmt.Errorf("%d Pods are left, one of them is %s", len(pods.Items), pods.Items[0].Name)
+		return fmt.Errorf("%d Pods still exist, one of them is %s", len(pods.Items), pods.Items[0].Name)
 	})
 	if !c.shoot(f).Status.IsHibernated {
-		c.t.Error("the status says that the Shoot does not hibernate")
+		c.t.Error("the status does not report that the Shoot is hibernated")
 	}
 }
 
-// wakeUp has the Shoot wake up. It has what it had before, and serves.
+// wakeUp wakes up the Shoot, and checks that its objects still exist and that it serves.
 func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	c.changeShoot(f, "waking up", func(shoot *corev1beta1.Shoot) { shoot.Spec.Hibernation.Enabled = ptr.To(false) })
@@ -194,10 +197,10 @@ func (c *cluster) wakeUp(f *fleet.Fleet, latest credentials) {
 	for _, u := range users {
 		u.stop()
 	}
-	c.noneFailed(users, "the time after it woke up")
+	c.noneFailed(users, "the time after the wake-up")
 }
 
-// writeMarker writes what has to be there after changes of the Shoot.
+// writeMarker writes an object that must still exist after changes of the Shoot.
 func (c *cluster) writeMarker(credentials credentials) {
 	c.t.Helper()
 	must(c.t, client.IgnoreAlreadyExists(credentials.admin.Create(c.ctx, &corev1.Secret{
@@ -210,11 +213,11 @@ func (c *cluster) readsMarker(credentials credentials) {
 	kept := &corev1.Secret{}
 	must(c.t, c.connection(credentials.user, true).Get(c.ctx, marker, kept))
 	if string(kept.Data["color"]) != "green" {
-		c.t.Errorf("what was written before is %v", kept.Data)
+		c.t.Errorf("the object written before has the data %v", kept.Data)
 	}
 }
 
-// deleteInUse deletes the Shoot while a program uses it, which is served until kube-apiserver goes.
+// deleteInUse deletes the Shoot while a program uses it. The program is served until kube-apiserver is deleted.
 func (c *cluster) deleteInUse(f *fleet.Fleet, latest credentials) {
 	c.t.Helper()
 	program := c.startUser("program", c.connection(latest.program, false))
@@ -224,31 +227,32 @@ func (c *cluster) deleteInUse(f *fleet.Fleet, latest credentials) {
 		bundle := &resourcesv1alpha1.ManagedResource{}
 		err := c.Get(c.ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, bundle)
 		if err == nil && bundle.DeletionTimestamp == nil {
-			return errors.New("it is not")
+			return errors.New("it still exists")
 		}
 		return client.IgnoreNotFound(err)
 	})
 	program.stop()
-	c.noneFailed([]*user{program}, "the deletion, before kube-apiserver went")
+	c.noneFailed([]*user{program}, "the deletion, before kube-apiserver was deleted")
 	must(c.t, <-gone)
 	c.nothingOfShootIsLeft(f, shoot)
 }
 
-// nothingOfShootIsLeft fails if the seed or the garden has something of a Shoot that is gone. What is only released by controllers of the seed gets time.
+// nothingOfShootIsLeft fails if the seed or the garden has objects of a deleted Shoot. Objects that controllers of the
+// seed release asynchronously get time.
 func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
 	bundles, configMaps := &resourcesv1alpha1.ManagedResourceList{}, &corev1.ConfigMapList{}
 	secrets, states := &corev1beta1.InternalSecretList{}, &corev1beta1.ShootStateList{}
 	must(c.t, c.List(c.ctx, bundles, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{flow.LabelOwner: string(shoot.UID)}))
 	for _, mr := range bundles.Items {
-		c.t.Errorf("ManagedResource %s/%s is left", mr.Namespace, mr.Name)
+		c.t.Errorf("ManagedResource %s/%s still exists", mr.Namespace, mr.Name)
 	}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
 	} {
 		if err := c.Get(c.ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-			c.t.Errorf("%T %s is left: %v", object, shoot.Status.TechnicalID, err)
+			c.t.Errorf("%T %s still exists: %v", object, shoot.Status.TechnicalID, err)
 		}
 	}
 	for _, list := range []client.ObjectList{configMaps, secrets, states} {
@@ -256,11 +260,11 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 	}
 	for _, object := range configMaps.Items {
 		if strings.HasPrefix(object.Name, shoot.Name+".") {
-			c.t.Errorf("ConfigMap %s is left in the garden", object.Name)
+			c.t.Errorf("ConfigMap %s still exists in the garden", object.Name)
 		}
 	}
 	if len(secrets.Items) > 0 || len(states.Items) > 0 {
-		c.t.Errorf("%d InternalSecrets and %d ShootStates are left in the garden", len(secrets.Items), len(states.Items))
+		c.t.Errorf("%d InternalSecrets and %d ShootStates still exist in the garden", len(secrets.Items), len(states.Items))
 	}
 	c.eventually("the volumes of the Shoot are removed", func() error {
 		volumes := &corev1.PersistentVolumeList{}
@@ -269,7 +273,7 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 		}
 		for _, volume := range volumes.Items {
 			if claim := volume.Spec.ClaimRef; claim != nil && claim.Namespace == shoot.Status.TechnicalID {
-				return fmt.Errorf("PersistentVolume %s of %s is left", volume.Name, claim.Name)
+				return fmt.Errorf("PersistentVolume %s of %s still exists", volume.Name, claim.Name)
 			}
 		}
 		return nil

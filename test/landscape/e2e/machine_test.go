@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ type nodesValues struct {
 	TokenID, TokenSecret string
 	// Pods is the network of all Pods.
 	Pods string
-	// Except is a node that has its own agents; Provisioner makes volumes on the others.
+	// Except is a node that has its own agents. Provisioner creates volumes on the others.
 	Except      string
 	Provisioner bool
 }
@@ -67,14 +68,14 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 
 var machineImages = sync.OnceValue(func() error { return base.MachineImages(context.Background()) })
 
-// makeMachineImages makes the images of machines, once for all tests.
+// makeMachineImages builds the images of machines, once for all tests.
 func makeMachineImages(t *testing.T) {
 	t.Helper()
 	must(t, machineImages())
 }
 
-// TestMachines: two machines join a control plane that runs as Pods of the base cluster; Pods on them reach each other, and go. containerd and the
-// kubelet of the second one fail at first.
+// TestMachines runs two machines that join a control plane in Pods of the base cluster. Pods on them reach each other,
+// and are deleted. containerd and the kubelet of the second machine fail at first.
 func TestMachines(t *testing.T) {
 	c := onBase(t)
 	makeMachineImages(t)
@@ -112,21 +113,23 @@ func TestMachines(t *testing.T) {
 	t.Logf("Pods run after %s", time.Since(began).Round(100*time.Millisecond))
 	c.throughInner(kubeconfig, "on-machine-1", "get", "http://"+servers["machine-2"]+":8080")
 	c.throughInner(kubeconfig, "on-machine-2", "get", "http://"+servers["machine-1"]+":8080")
+	c.servicesSurviveZone(inner, kubeconfig)
 
 	must(t, inner.Delete(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-machine-1", Namespace: "default"}}))
-	c.eventually("the Pod is gone", func() error {
+	c.eventually("the Pod is deleted", func() error {
 		err := inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "on-machine-1"}, &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it is there"))
+		return errors.Join(err, errors.New("it still exists"))
 	})
 	began = time.Now()
 	c.kubectl("delete", "pod", "machine-1", "--timeout=60s")
-	t.Logf("the machine is gone after %s", time.Since(began).Round(100*time.Millisecond))
+	t.Logf("the machine is deleted after %s", time.Since(began).Round(100*time.Millisecond))
 }
 
-// nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes that at its end.
+// nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes these
+// objects at its end.
 func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues) {
 	c.t.Helper()
 	objects := []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "kube-system"}, Data: map[string][]byte{
@@ -141,8 +144,28 @@ func (c *cluster) nodes(in client.Client, kubeconfig []byte, values nodesValues)
 	}
 }
 
-// nodeFiles creates the Secret with what a machine needs to join a cluster: the kubeconfig for its first connection, without credentials but the token,
-// the authority of kubelets' clients, and the configuration of the kubelet.
+// servicesSurviveZone checks that a Service is reached from a machine after its Node has got a zone, which
+// makes kube-proxy compare all its rules with those of the machine. A second Service shows that it has done so.
+func (c *cluster) servicesSurviveZone(inner client.Client, kubeconfig []byte) {
+	c.t.Helper()
+	serve := func(name string) (url string) {
+		s := service(name, corev1.ServiceTypeClusterIP)
+		s.Namespace, s.Spec.Selector = "default", map[string]string{"app": "machine-2"}
+		must(c.t, inner.Create(c.ctx, s))
+		url = "http://" + s.Spec.ClusterIP + ":" + strconv.Itoa(int(s.Spec.Ports[0].Port))
+		c.throughInner(kubeconfig, "on-machine-1", "get", url)
+		return url
+	}
+	first := serve("before-zone")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine-1"}}
+	must(c.t, inner.Patch(c.ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"a"}}}`))))
+	serve("after-zone")
+	c.throughInner(kubeconfig, "on-machine-1", "get", first)
+}
+
+// nodeFiles creates the Secret that a machine needs to join a cluster. It contains the kubeconfig for its first connection
+// with the bootstrap token as the only credential, the authority of kubelets' clients, and the configuration of the
+// kubelet.
 func (c *cluster) nodeFiles(kubeconfig, authority []byte, token, configuration string) {
 	c.t.Helper()
 	bootstrap, err := clientcmd.Load(kubeconfig)
@@ -170,7 +193,7 @@ func ready(c *cluster, inner client.Client, name string) error {
 	return fmt.Errorf("the node is not ready: %+v", node.Status.Conditions)
 }
 
-// throughInner runs the program probe in a Pod of the inner cluster: its API server reaches the kubelet of the machine.
+// throughInner runs the program probe in a Pod of the inner cluster, whose API server reaches the kubelet of the machine.
 func (c *cluster) throughInner(kubeconfig []byte, pod string, args ...string) {
 	c.t.Helper()
 	file := c.t.TempDir() + "/kubeconfig"
@@ -193,7 +216,7 @@ func (c *cluster) throughInner(kubeconfig []byte, pod string, args ...string) {
 	})
 }
 
-// controlPlane runs one as Pods, and returns a client for it, and the kubeconfig that it is reached with from everywhere.
+// controlPlane runs a control plane as Pods, and returns a client and a kubeconfig that works from everywhere.
 func (c *cluster) controlPlane() (client.Client, []byte) {
 	c.t.Helper()
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}, Spec: corev1.ServiceSpec{
@@ -225,17 +248,18 @@ func (c *cluster) controlPlane() (client.Client, []byte) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	must(c.t, err)
 	var inner client.Client
-	c.eventually("the control plane answers", func() error {
+	c.eventually("the control plane responds", func() error {
 		if inner, err = client.New(config, client.Options{}); err != nil {
 			return err
 		}
 		return inner.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
 	})
-	c.t.Logf("the control plane answers after %s", time.Since(began).Round(100*time.Millisecond))
+	c.t.Logf("the control plane responds after %s", time.Since(began).Round(100*time.Millisecond))
 	return inner, kubeconfig
 }
 
-// failFirst boots a machine whose containerd fails at its first start, and whose kubelet fails more often than systemd starts a unit again by default.
+// failFirst boots a machine whose containerd fails at its first start, and whose kubelet fails more often than systemd
+// restarts a unit by default.
 var failFirst = []string{"/bin/sh", "-c", `set -e
 echo 'echo >> /run/starts-$1; [ $(wc -l < /run/starts-$1) -gt $2 ]' > /fail-first
 cd /etc/systemd/system
@@ -253,7 +277,7 @@ ExecStartPre=/usr/local/bin/install-kubelet
 END
 exec /usr/local/bin/machine-entrypoint`}
 
-// machine creates a machine as a Pod. A command replaces that of the image.
+// machine creates a machine as a Pod. A command replaces the command of the image.
 func (c *cluster) machine(name string, command ...string) {
 	c.t.Helper()
 	c.create(c.machinePod(name, command...))

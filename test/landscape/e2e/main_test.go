@@ -20,11 +20,11 @@ import (
 )
 
 var (
-	enabled      = flag.Bool("landscape", false, "run the tests on a landscape, which need root: make test-landscape")
-	distribution = flag.Bool("landscape.distribution", false, "run them on a landscape with Debian's containerd, runc and CNI plugins")
+	enabled      = flag.Bool("landscape", false, "run the tests that need root and a landscape: make test-landscape")
+	distribution = flag.Bool("landscape.distribution", false, "run the tests on a landscape with Debian's containerd, runc and CNI plugins")
 	updates      = flag.Bool("landscape.updates", false, "also roll out the API servers of a Shoot while users write and read, which takes minutes")
 	older        = flag.String("landscape.older", "", "the same, with an update from this version of Kubernetes, whose programs make controlplane-older has built")
-	shoots       = flag.Int("landscape.shoots", 0, "also create so many Shoots, which takes minutes and gigabytes")
+	shoots       = flag.Int("landscape.shoots", 0, "also create this number of Shoots, which takes minutes and gigabytes")
 	zones        = flag.Bool("landscape.zones", false, "also spread a Shoot over three zones, one of which fails, which takes minutes")
 	extensions   = flag.Bool("landscape.extensions", false, "also create an object of each kind of extension resource in TestFleet, with machines, which takes a minute")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	log.SetLogger(logr.Discard())
 	if !*enabled || testing.Short() {
-		os.Exit(m.Run()) // every test skips itself
+		os.Exit(m.Run()) // all tests are skipped
 	}
 	code, err := run(m)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run brings the landscape up if it is not, and removes it if it was not.
+// run starts the landscape if it is not running, and removes it if it started it.
 func run(m *testing.M) (code int, err error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
@@ -99,7 +99,7 @@ func onBase(t *testing.T) *cluster {
 	return on(t, base)
 }
 
-// on makes a namespace on a landscape. The test runs alone.
+// on creates a namespace on a landscape. The test does not run in parallel with others.
 func on(t *testing.T, l *landscape.Landscape) *cluster {
 	t.Helper()
 	c, err := l.Client()
@@ -119,13 +119,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits until there is no error.
+// eventually waits until try returns no error.
 func (c *cluster) eventually(what string, try func() error) {
 	c.t.Helper()
 	c.within(timeout, what, try)
 }
 
-// within is eventually with another time-out.
+// within is like eventually, with a timeout.
 func (c *cluster) within(limit time.Duration, what string, try func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
@@ -157,7 +157,7 @@ func (c *cluster) create(objects ...client.Object) {
 	}
 }
 
-// image is a reference from the list of images.
+// image returns the reference of an image in the list of images.
 func (c *cluster) image(name string) string {
 	c.t.Helper()
 	reference, err := c.landscape.Image(name)

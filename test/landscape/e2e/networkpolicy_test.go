@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNetworkPolicies tries every part of a NetworkPolicy with packets.
+// TestNetworkPolicies tests each part of a NetworkPolicy with real connections.
 func TestNetworkPolicies(t *testing.T) {
 	c := onBase(t)
 	for _, name := range []string{"server", "friend", "stranger"} {
@@ -35,7 +35,7 @@ ingress: [{from: [{podSelector: {matchLabels: {app: friend}}}], ports: [{port: w
 	c.reaches("server", "http://"+friend+":8080")
 	c.reaches("server", web) // a Pod reaches itself
 	if _, err := fetch(c.ctx, web); err == nil {
-		t.Error("the host reaches the Pod, which only some Pods may")
+		t.Error("the host reaches the Pod, which only some Pods may reach")
 	}
 
 	c.change(policy, `
@@ -61,7 +61,7 @@ egress:
 - {to: [{podSelector: {matchLabels: {app: udp}}}], ports: [{port: 5353, protocol: UDP}]}`)
 	c.blocked("stranger", other)
 	c.blocked("stranger", "http://"+friend+":8080")
-	c.blocked("stranger", "http://server/") // it cannot ask for names any more
+	c.blocked("stranger", "http://server/") // it can no longer resolve names
 	c.reaches("stranger", web)
 	c.eventually("datagrams are allowed", func() error {
 		_, err := c.probe("stranger", "ask", datagrams+":5353")
@@ -85,12 +85,12 @@ func (c *cluster) change(p *networkingv1.NetworkPolicy, spec string) {
 	must(c.t, c.Update(c.ctx, p))
 }
 
-// blockedAPIServer: what the node itself serves is filtered, too.
+// blockedAPIServer checks that servers on the node itself are filtered, too.
 func (c *cluster) blockedAPIServer(pod string) {
 	c.t.Helper()
 	c.eventually(pod+" does not reach the registry on the node", func() error {
 		if _, err := c.probe(pod, "get", "http://"+base.Registry()+"/v2/"); err == nil {
-			return errors.New("it gets an answer")
+			return errors.New("it gets a response")
 		}
 		return nil
 	})

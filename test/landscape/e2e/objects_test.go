@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// container runs the program probe.
+// container returns a container that runs the program probe.
 func (c *cluster) container(args ...string) corev1.Container {
 	return corev1.Container{Name: "probe", Image: c.image("probe"), Args: args}
 }
 
-// server serves HTTP on port 8080, and is ready when it does.
+// server returns a Pod that serves HTTP on port 8080, and is ready when the port is open.
 func (c *cluster) server() corev1.PodSpec {
 	container := c.container("serve", ":8080", ":8081")
 	container.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
@@ -67,14 +67,14 @@ func (c *cluster) available(name string) []string {
 	must(c.t, c.List(c.ctx, pods, client.InNamespace(c.namespace), client.MatchingLabels{"app": name}))
 	var names []string
 	for _, p := range pods.Items {
-		if p.DeletionTimestamp == nil { // a Deployment does not count those that end
+		if p.DeletionTimestamp == nil { // a Deployment does not count terminating Pods
 			names = append(names, p.Name)
 		}
 	}
 	return names
 }
 
-// kubectl returns what it writes.
+// kubectl runs kubectl and returns its output.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
 	output, err := c.tryKubectl(args...)
@@ -103,7 +103,7 @@ func (c *cluster) probe(pod string, args ...string) (string, error) {
 	return c.tryKubectl(append([]string{"exec", pod, "--", "/probe"}, args...)...)
 }
 
-// reaches waits until a Pod gets an answer from a URL.
+// reaches waits until a Pod gets a response from a URL.
 func (c *cluster) reaches(pod, url string) {
 	c.t.Helper()
 	c.eventually(pod+" reaches "+url, func() error {
@@ -112,18 +112,18 @@ func (c *cluster) reaches(pod, url string) {
 	})
 }
 
-// blocked waits until a Pod gets no answer from a URL.
+// blocked waits until a Pod gets no response from a URL.
 func (c *cluster) blocked(pod, url string) {
 	c.t.Helper()
 	c.eventually(pod+" does not reach "+url, func() error {
 		if _, err := c.probe(pod, "get", url); err == nil {
-			return errors.New("it gets an answer")
+			return errors.New("it gets a response")
 		}
 		return nil
 	})
 }
 
-// podIP is the address of a Pod that runs.
+// podIP returns the address of a running Pod.
 func (c *cluster) podIP(name string) string {
 	c.t.Helper()
 	p := &corev1.Pod{}

@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
-// TestPush: a change of a program is built, made an image, imported and rolled out; a second change does not import again what it does not
-// change.
+// TestPush checks that a changed program is built, packed into an image, imported and rolled out, and that a second
+// change does not import unchanged layers again.
 func TestPush(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
@@ -28,45 +28,45 @@ func TestPush(t *testing.T) {
 	overlay(t, source, "hello from %s", "changed answer of %s")
 	output := c.push("probe")
 	changed := c.image("probe")
-	if changed == original || !strings.Contains(output, "Deployment "+c.namespace+"/web runs it") {
-		t.Errorf("the image is %s, before it was %s; push says:\n%s", changed, original, output)
+	if changed == original || !strings.Contains(output, "Deployment "+c.namespace+"/web runs the new image") {
+		t.Errorf("the image is %s, previously %s; push prints:\n%s", changed, original, output)
 	}
 	after := c.available("web")
 	for _, pod := range after {
 		if strings.Contains(strings.Join(before, " "), pod) {
-			t.Errorf("the Pod %s was there before", pod)
+			t.Errorf("the Pod %s was not replaced", pod)
 		}
 		if image := c.kubectl("get", "pod", pod, "-o", "jsonpath={.spec.containers[0].image}"); image != changed {
 			t.Errorf("the Pod %s runs %s, want %s", pod, image, changed)
 		}
 		if answer, err := c.probe(pod, "get", "http://"+c.podIP(pod)+":8080"); err != nil || !strings.HasPrefix(answer, "changed answer of "+pod) {
-			t.Errorf("the Pod %s answers %q, %v", pod, answer, err)
+			t.Errorf("the Pod %s responds %q, %v", pod, answer, err)
 		}
 	}
 	if output := c.push("probe"); strings.Contains(output, "imported") {
-		t.Errorf("an image that is there is imported again:\n%s", output)
+		t.Errorf("an existing image is imported again:\n%s", output)
 	}
 	if now := c.available("web"); strings.Join(now, " ") != strings.Join(after, " ") {
-		t.Errorf("a push without a change replaces the Pods: %v, before %v", now, after)
+		t.Errorf("a push without a change replaces the Pods: %v, previously %v", now, after)
 	}
 }
 
-// TestPushLayers: of an image with several layers, only those that changed are imported.
+// TestPushLayers checks that only the changed layers of an image are imported.
 func TestPushLayers(t *testing.T) {
 	needsLandscape(t)
 	c := on(t, base)
-	makeMachineImages(t) // it makes the layer with Debian's files
+	makeMachineImages(t) // creates the layer with Debian's files
 	t.Cleanup(func() { c.push("node-agents") })
 	c.push("node-agents")
 	overlay(t, "test/landscape/programs/node-agents/main.go", "name of this node", "the name of this node")
 	output := c.push("node-agents")
-	// The layer with the program, configuration and manifest are new, the layer with Debian's files is not.
+	// The layer with the program, the configuration and the manifest are new. The layer with Debian's files is not.
 	if want := "3 blobs sent, 1 already there"; !strings.Contains(output, want) {
-		t.Errorf("push says\n%s\nwant %q", output, want)
+		t.Errorf("push prints\n%s\nwant %q", output, want)
 	}
 }
 
-// overlay has the Go tool build the project as if a text in a file were another one, until the test ends.
+// overlay makes the Go tool build the project with another text in a file, until the test ends.
 func overlay(t *testing.T, file, text, with string) {
 	t.Helper()
 	path := filepath.Join(base.Root, file)
@@ -84,7 +84,7 @@ func overlay(t *testing.T, file, text, with string) {
 	t.Setenv("GOFLAGS", strings.TrimSpace(fmt.Sprintf("%s -overlay=%s/overlay.json", os.Getenv("GOFLAGS"), directory)))
 }
 
-// push does what `make landscape-push` does, and returns what it writes.
+// push runs the same code as `make landscape-push`, and returns its output.
 func (c *cluster) push(name string) string {
 	c.t.Helper()
 	var out bytes.Buffer

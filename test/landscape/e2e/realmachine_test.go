@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// bootTimeout is how long an emulated machine may take until it has joined, on a host that does much else.
+// bootTimeout is how long an emulated machine may take to join, on a busy host.
 const bootTimeout = 20 * time.Minute
 
-// TestRealMachine: the exported root file system boots on an emulated machine, with a kernel, a disk and a network of its own and with cgroups
-// v2 only, joins a control plane, and runs a Pod.
+// TestRealMachine boots the exported root file system on an emulated machine, with its own kernel, disk and network and
+// with cgroups v2 only. The machine joins a control plane and runs a Pod.
 func TestRealMachine(t *testing.T) {
 	c := onBase(t)
 	needsEmulator(t)
@@ -35,7 +35,7 @@ func TestRealMachine(t *testing.T) {
 	for name, content := range node.Data {
 		writeFile(t, filepath.Join(files, "etc", "kubernetes", "node", name), content)
 	}
-	// 10.0.2.15 is what the emulated network gives; from there, the host and all that it reaches can be reached.
+	// 10.0.2.15 is the address in the emulated network, from which the host and its networks are reachable.
 	writeFile(t, filepath.Join(files, "etc", "machine.conf"), fmt.Appendf(nil, "REGISTRY=%s\nPAUSE_IMAGE=%s\nKUBELET_IMAGE=%s\nNODE_NAME=real\nNODE_IP=10.0.2.15\n",
 		base.Registry(), c.image("pause"), c.image("kubelet")))
 	archive := filepath.Join(directory, "machine.tar.gz")
@@ -43,7 +43,7 @@ func TestRealMachine(t *testing.T) {
 	console := boot(t, c.ctx, directory, archive, files)
 
 	began := time.Now()
-	c.within(bootTimeout, "the machine joins", func() error {
+	c.within(bootTimeout, "the machine joins the cluster", func() error {
 		if err := ready(c, inner, "real"); err != nil {
 			return fmt.Errorf("%w; the console:\n%s", err, tail(console()))
 		}
@@ -54,7 +54,7 @@ func TestRealMachine(t *testing.T) {
 	spec.NodeName = "real"
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-real", Namespace: "default"}, Spec: spec}
 	c.eventually("a Pod is created", func() error { return inner.Create(c.ctx, p) })
-	c.within(bootTimeout, "the Pod is ready", func() error { // its kubelet asks it
+	c.within(bootTimeout, "the Pod is ready", func() error { // its kubelet probes it
 		if err := inner.Get(c.ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func TestRealMachine(t *testing.T) {
 	must(t, inner.Get(c.ctx, client.ObjectKey{Name: "real"}, joined))
 	t.Logf("kernel %s, %s", joined.Status.NodeInfo.KernelVersion, joined.Status.NodeInfo.OSImage)
 	if !strings.Contains(console(), "default-hierarchy=unified") {
-		t.Error("systemd does not run with cgroups v2 only")
+		t.Error("systemd is not running with cgroups v2 only")
 	}
 	for line := range strings.Lines(console()) {
 		if strings.Contains(line, "Failed") {
@@ -76,7 +76,7 @@ func TestRealMachine(t *testing.T) {
 	}
 }
 
-// needsEmulator skips the test unless it is asked for, because it takes minutes, and where the programs are not there.
+// needsEmulator skips the test unless it is requested, because it takes minutes, or if the programs are missing.
 func needsEmulator(t *testing.T) {
 	t.Helper()
 	if !*emulator {
@@ -92,7 +92,7 @@ func needsEmulator(t *testing.T) {
 	}
 }
 
-// boot boots a root file system with files added, until the test ends. It returns what the console shows.
+// boot boots a root file system with additional files, until the test ends. It returns the output of the console.
 func boot(t *testing.T, ctx context.Context, directory, archive, files string) (console func() string) { //nolint:revive // as in other helpers
 	t.Helper()
 	script, err := testdata.ReadFile("testdata/boot.sh")

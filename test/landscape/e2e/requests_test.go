@@ -18,49 +18,49 @@ import (
 )
 
 const (
-	// requestTimeout is how long an answer may take, and requestEvery how often a user writes and reads.
+	// requestTimeout limits each request. requestEvery is the interval between the requests of a user.
 	requestTimeout = 10 * time.Second
 	requestEvery   = 100 * time.Millisecond
-	// failuresShown is how many failed requests are shown.
+	// failuresShown is how many failed requests are logged.
 	failuresShown = 5
 	// connectsEachTime is the name of the user who connects for each request.
 	connectsEachTime = "connects-each-time"
 )
 
-// user writes and reads a Secret of a cluster all along, and counts the requests that fail.
+// user continuously writes and reads a Secret of a cluster, and counts the failed requests.
 type user struct {
 	name string
-	// stop ends the requests.
+	// stop stops the requests.
 	stop func()
 
 	mu     sync.Mutex
 	in     client.Client
 	counts counts
-	// answered is when the last request succeeded, and succeeded how many have since one failed.
+	// answered is when the last request succeeded. succeeded is the number of requests since the last one that failed.
 	answered  time.Time
 	succeeded int
 }
 
-// counts are the requests of a user since they were taken last.
+// counts are the counted requests of a user since the last call of take.
 type counts struct {
-	// Of the failed ones, some connections were refused, and some writes were lost when etcd changed its leader.
+	// refused are failed requests whose connection was refused. lost are writes that were lost when etcd changed its leader.
 	requests, failed, refused, lost int
-	// gap is the longest time without an answer.
+	// gap is the longest time without a response.
 	gap    time.Duration
 	errors []string
 }
 
 func (n counts) String() string {
-	text := fmt.Sprintf("%d requests, %d failed, %d of them refused, %d lost by etcd; longest time without an answer %s", n.requests, n.failed, n.refused, n.lost, n.gap.Round(time.Millisecond))
+	text := fmt.Sprintf("%d requests, %d failed, %d of them refused, %d lost by etcd; longest time without a response %s", n.requests, n.failed, n.refused, n.lost, n.gap.Round(time.Millisecond))
 	return strings.Join(append([]string{text}, n.errors...), "\n  ")
 }
 
-// connection returns a client of the cluster of a Shoot. Alone, each request has a connection of its own.
+// connection returns a client for the cluster of a Shoot. If alone is set, each request has its own connection.
 func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	c.t.Helper()
 	tls, err := rest.TLSConfigFor(config)
 	must(c.t, err)
-	mapper := meta.NewDefaultRESTMapper(nil) // the server is asked for nothing but what is counted
+	mapper := meta.NewDefaultRESTMapper(nil) // avoids discovery requests, which would not be counted
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
@@ -71,7 +71,8 @@ func (c *cluster) connection(config *rest.Config, alone bool) client.Client {
 	return in
 }
 
-// startUsers starts two users of the cluster of a Shoot: one keeps its connections, the other one connects for each request.
+// startUsers starts two users of the cluster of a Shoot. One keeps its connections, the other one connects for each
+// request.
 func (c *cluster) startUsers(config *rest.Config) []*user {
 	c.t.Helper()
 	return []*user{
@@ -80,7 +81,7 @@ func (c *cluster) startUsers(config *rest.Config) []*user {
 	}
 }
 
-// startUser starts a user, until the test ends or stops it.
+// startUser starts a user until the test ends or stops it.
 func (c *cluster) startUser(name string, in client.Client) *user {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -93,7 +94,7 @@ func (c *cluster) startUser(name string, in client.Client) *user {
 	return u
 }
 
-// connect has a user go on with another client.
+// connect makes a user continue with another client.
 func (u *user) connect(in client.Client) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -106,7 +107,7 @@ func (u *user) client() client.Client {
 	return u.in
 }
 
-// run writes a number, and reads it again, until the context ends.
+// run writes a number and reads it again, until the context ends.
 func (u *user) run(ctx context.Context, object *corev1.Secret) {
 	tick := time.NewTicker(requestEvery)
 	defer tick.Stop()
@@ -131,7 +132,7 @@ func (u *user) run(ctx context.Context, object *corev1.Secret) {
 			return
 		}
 		if found := string(read.Data["number"]); err == nil && found != text {
-			err = fmt.Errorf("it reads %s after it has written %s", found, text)
+			err = fmt.Errorf("the user reads %s after writing %s", found, text)
 		}
 		u.note(err)
 	}
@@ -161,21 +162,21 @@ func (u *user) note(err error) {
 	}
 }
 
-// successes returns how many requests have succeeded since one failed.
+// successes returns the number of requests since the last one that failed.
 func (u *user) successes() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.succeeded
 }
 
-// sent returns how many requests were sent since they were taken last.
+// sent returns the number of requests since the last call of take.
 func (u *user) sent() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.counts.requests
 }
 
-// take returns what was counted, and counts from 0.
+// take returns the counts, and resets them.
 func (u *user) take() counts {
 	u.mu.Lock()
 	defer u.mu.Unlock()

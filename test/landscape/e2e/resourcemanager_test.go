@@ -24,7 +24,7 @@ import (
 
 const resourceManager = "gardener-resource-manager"
 
-// TestResourceManager installs the resource-manager with its chart, from its image, and lets it apply real workloads.
+// TestResourceManager installs the resource-manager with its chart and image, and makes it apply real workloads.
 func TestResourceManager(t *testing.T) {
 	c := onBase(t)
 	must(t, resourcesv1alpha1.AddToScheme(c.Scheme()))
@@ -66,7 +66,7 @@ func (c *cluster) helm(release, directory, namespace, values string) {
 	must(c.t, err)
 	install := action.NewInstall(config)
 	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = release, namespace, kube.HookOnlyStrategy, timeout
-	install.TakeOwnership = true // of definitions that an earlier test has left
+	install.TakeOwnership = true // of definitions that an earlier test installed
 	_, err = install.Run(chart, content)
 	must(c.t, err)
 	c.t.Cleanup(func() {
@@ -91,17 +91,18 @@ func (c *cluster) rolledOut(name string) {
 	})
 }
 
-// in is the same for a part of a test.
-func (c *cluster) in(t *testing.T) *cluster { //nolint:thelper // it fails nothing
+// in returns the same cluster for a subtest.
+func (c *cluster) in(t *testing.T) *cluster { //nolint:thelper // it does not fail the test
 	return &cluster{c.Client, t, c.ctx, c.landscape, c.namespace}
 }
 
-// testServers: the kubelet has found the Pods ready, so its probes get through the NetworkPolicy; metrics are there for those whom it allows.
+// testServers checks that the kubelet has found the Pods ready, so its probes pass the NetworkPolicy, and that allowed
+// Pods get metrics.
 func (c *cluster) testServers() {
 	pods := &corev1.PodList{}
 	must(c.t, c.List(c.ctx, pods, client.InNamespace(c.namespace)))
 	if len(pods.Items) != 2 {
-		c.t.Fatalf("there are %d Pods, want 2", len(pods.Items))
+		c.t.Fatalf("the resource-manager has %d Pods, want 2", len(pods.Items))
 	}
 	for _, p := range pods.Items {
 		metrics, err := c.tryKubectl("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8080/proxy/metrics", c.namespace, p.Name))
@@ -109,12 +110,12 @@ func (c *cluster) testServers() {
 			c.t.Errorf("the metrics of %s: %v, %d bytes", p.Name, err, len(metrics))
 		}
 		if logs := c.kubectl("logs", p.Name); logs == "" {
-			c.t.Errorf("%s logs nothing", p.Name)
+			c.t.Errorf("the log of %s is empty", p.Name)
 		}
 	}
 }
 
-// testWebhook: the API server reaches the webhook by its Service, and Pods get what it adds.
+// testWebhook checks that the API server reaches the webhook through its Service, and that the webhook changes Pods.
 func (c *cluster) testWebhook() {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhook-", Labels: map[string]string{"gardener.cloud/role": "test"}}}
 	must(c.t, c.Create(c.ctx, namespace))
@@ -126,7 +127,7 @@ func (c *cluster) testWebhook() {
 	}
 }
 
-// testLeader kills the leader: the other replica takes over, and continues the work.
+// testLeader kills the leader, and checks that the other replica takes over and continues the work.
 func (c *cluster) testLeader() {
 	lease := &coordinationv1.Lease{}
 	holder := func() string {
@@ -146,7 +147,7 @@ func (c *cluster) testLeader() {
 		}
 		return nil
 	})
-	c.t.Logf("%s leads after %s, before it was %s", holder(), time.Since(began).Round(time.Millisecond), before)
+	c.t.Logf("%s leads after %s, previously %s", holder(), time.Since(began).Round(time.Millisecond), before)
 	c.manage("after", "", configMap)
 	c.condition("after", resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, "")
 	must(c.t, c.Delete(c.ctx, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "after"}}))

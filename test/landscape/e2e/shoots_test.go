@@ -15,10 +15,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// memoryShown is the memory, in KiB, from which on a program is shown.
+// memoryShown is the minimum memory, in KiB, of programs that are logged.
 const memoryShown = 5 << 10
 
-// TestShoots creates many Shoots on one node, all at once, and shows when each was ready and what the programs use.
+// TestShoots creates many Shoots on one node at the same time, and logs when each was ready and the memory of the
+// programs.
 func TestShoots(t *testing.T) {
 	if *shoots == 0 {
 		t.Skip("takes minutes and gigabytes: -landscape.shoots 10")
@@ -42,7 +43,7 @@ func TestShoots(t *testing.T) {
 	t.Logf("%d MiB for each further Shoot", (after-before)/len(keys)/1024)
 }
 
-// memory shows what the programs use, and returns the sum in KiB.
+// memory logs the memory of the programs, and returns the sum in KiB.
 func (c *cluster) memory(when string) int {
 	c.t.Helper()
 	uses, err := base.Memory()
@@ -58,8 +59,8 @@ func (c *cluster) memory(when string) int {
 	return total
 }
 
-// reduceRequests has the Pods of control planes request little, as a VerticalPodAutoscaler would do for those that are idle: a small node has no room for
-// what they request at first.
+// reduceRequests reduces the requests of control plane Pods, as a VerticalPodAutoscaler would do for idle ones. A small
+// node has no room for their initial requests.
 func (c *cluster) reduceRequests() {
 	c.t.Helper()
 	var patches []string

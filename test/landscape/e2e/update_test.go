@@ -22,17 +22,18 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// fleetTimeout is how long a change of Shoots may take, on a machine that does much else.
+// fleetTimeout is how long a change of Shoots may take on a busy machine.
 const fleetTimeout = 10 * time.Minute
 
-// smallRequests are those of Pods that share one small node with many others.
+// smallRequests are the requests of Pods that share a small node with many others.
 func smallRequests() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("200Mi")}
 }
 
-// TestShootUpdate rolls out the two API servers of a Shoot in real containers: it updates them from an older minor version of Kubernetes to the present
-// one, with the real programs of both, or changes a flag without an older version. Then it makes the Shoot highly available. Users write and read
-// all along: none of their requests fails while API servers are rolled out.
+// TestShootUpdate rolls out the two API servers of a Shoot in real containers. It updates them from an older minor
+// version of Kubernetes to the current one, with the real programs of both, or changes a flag if there is no older
+// version. Then it makes the Shoot highly available. Users write and read continuously. None of their requests fails
+// while API servers are rolled out.
 func TestShootUpdate(t *testing.T) {
 	if !*updates && *older == "" {
 		t.Skip("takes minutes: -landscape.older v1.36.0, after make controlplane-older VERSION=v1.36.0, or -landscape.updates without an older version")
@@ -91,14 +92,15 @@ func (c *cluster) shootConfig(f *fleet.Fleet) *rest.Config {
 	return config
 }
 
-// noneFailed fails if a request failed since the users' requests were counted last.
+// noneFailed fails if a request failed since the users' requests were last counted.
 func (c *cluster) noneFailed(users []*user, during string) {
 	c.t.Helper()
 	c.fewLost(users, during, 0)
 }
 
-// fewLost fails if a request failed since the users' requests were counted last, but for a number of writes of each user that etcd lost. A member of etcd
-// passes a write on to the leader once, and a leader that hands over, because it is replaced, drops it: neither etcd nor kube-apiserver repeat it.
+// fewLost fails if a request failed since the users' requests were last counted, except for a number of writes of each
+// user that etcd lost. A member of etcd forwards a write to the leader once. A leader that hands over, because it is
+// replaced, drops it, and neither etcd nor kube-apiserver retries it.
 func (c *cluster) fewLost(users []*user, during string, lost int) {
 	c.t.Helper()
 	for _, u := range users {
@@ -110,7 +112,8 @@ func (c *cluster) fewLost(users []*user, during string, lost int) {
 	}
 }
 
-// makeRoom changes a flag of the API servers, and has them request little, so that four of them, as during an update, have room on one node.
+// makeRoom changes a flag of the API servers, and reduces their requests, so that four of them, as during an update, fit
+// on one node.
 func (c *cluster) makeRoom(f *fleet.Fleet) {
 	c.t.Helper()
 	c.changeShoot(f, "a change of API servers", func(shoot *corev1beta1.Shoot) {
@@ -122,8 +125,9 @@ func (c *cluster) makeRoom(f *fleet.Fleet) {
 	})
 }
 
-// makeHighlyAvailable has a Shoot tolerate failures of nodes. Its etcd grows from one member to three; the first one is started again for that, with
-// the certificates of peers, while it is the only one: requests of that time fail. The operation is over when all members are ready.
+// makeHighlyAvailable makes a Shoot tolerate failures of nodes. Its etcd grows from one member to three. For that, the
+// first member is restarted with peer certificates while it is the only one, so requests fail in that time. The operation
+// ends when all members are ready.
 func (c *cluster) makeHighlyAvailable(f *fleet.Fleet) {
 	c.t.Helper()
 	c.changeShoot(f, "high availability", func(shoot *corev1beta1.Shoot) {
@@ -135,12 +139,12 @@ func (c *cluster) makeHighlyAvailable(f *fleet.Fleet) {
 		etcd := &druidv1alpha1.Etcd{}
 		must(c.t, c.Get(c.ctx, client.ObjectKey{Namespace: c.technicalID(f), Name: name}, etcd))
 		if etcd.Status.ReadyReplicas != 3 {
-			c.t.Errorf("the operation has succeeded, and %d of 3 members of %s are ready", etcd.Status.ReadyReplicas, name)
+			c.t.Errorf("the operation has succeeded, but %d of 3 members of %s are ready", etcd.Status.ReadyReplicas, name)
 		}
 	}
 }
 
-// changeShoot changes the Shoot, and waits until that is carried out.
+// changeShoot changes the Shoot, and waits until it is reconciled.
 func (c *cluster) changeShoot(f *fleet.Fleet, what string, change func(*corev1beta1.Shoot)) {
 	c.t.Helper()
 	shoot := &corev1beta1.Shoot{}
@@ -158,7 +162,7 @@ func (c *cluster) technicalID(f *fleet.Fleet) string {
 	return c.shoot(f).Status.TechnicalID
 }
 
-// serversReady returns an error unless a Shoot has so many API servers that are ready, and no others.
+// serversReady returns an error unless a Shoot has exactly this number of API servers, all of them ready.
 func (c *cluster) serversReady(f *fleet.Fleet, want int) error {
 	var pods corev1.PodList
 	if err := c.List(c.ctx, &pods, client.InNamespace(c.technicalID(f)), client.MatchingLabels{"app": "kubernetes", "role": "apiserver"}); err != nil {
@@ -178,7 +182,7 @@ func (c *cluster) serversReady(f *fleet.Fleet, want int) error {
 	return nil
 }
 
-// serves fails unless the API server of the Shoot has a version, and its controllers run in the same one.
+// serves fails unless the API server of the Shoot and its controllers have a version.
 func (c *cluster) serves(f *fleet.Fleet, version string) {
 	c.t.Helper()
 	output, err := exec.CommandContext(c.ctx, filepath.Join(base.Root, "bin", "kubectl"), "--kubeconfig", f.ShootKubeconfig(), "get", "--raw", "/version").CombinedOutput()

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/machine"
 )
 
-// traces returns what there is of a landscape on the host.
+// traces returns the traces of a landscape on the host.
 func traces(t *testing.T, l *landscape.Landscape) string {
 	t.Helper()
 	var found []string
@@ -44,7 +44,8 @@ func traces(t *testing.T, l *landscape.Landscape) string {
 	return strings.Join(found, ", ")
 }
 
-// TestUpAndDown: a second landscape starts beside the first one, is killed in the middle of its start, starts again, and leaves nothing.
+// TestUpAndDown starts a second landscape next to the first one, kills it during its start, starts it again, and checks
+// that nothing is left.
 func TestUpAndDown(t *testing.T) {
 	needsLandscape(t)
 	var out bytes.Buffer
@@ -53,16 +54,16 @@ func TestUpAndDown(t *testing.T) {
 	must(t, err)
 	ctx := context.Background()
 	t.Cleanup(func() { must(t, second.Down(ctx)) })
-	must(t, second.Down(ctx)) // nothing is there
+	must(t, second.Down(ctx)) // without a landscape
 	rules, err := exec.Command("nft", "list", "ruleset").Output()
 	must(t, err)
 
-	t.Log("it is killed while it starts, together with the program that starts it")
+	t.Log("killing the landscape during its start, together with the program that starts it")
 	program := exec.Command(filepath.Join(base.Root, "bin", "landscape", "landscape"), "--directory", second.Directory, "up")
 	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, program.Start())
 	c := &cluster{t: t, ctx: ctx}
-	c.eventually("the machine runs", func() error {
+	c.eventually("the machine is running", func() error {
 		pid, err := machine.Process(second.Name())
 		if err == nil && pid == 0 {
 			err = os.ErrNotExist
@@ -75,7 +76,7 @@ func TestUpAndDown(t *testing.T) {
 	must(t, err)
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 
-	t.Log("it is started again, and used")
+	t.Log("starting the landscape again, and using it")
 	second, err = landscape.New(options)
 	must(t, err)
 	if err := second.Up(ctx); err != nil {
@@ -89,22 +90,22 @@ func TestUpAndDown(t *testing.T) {
 	}
 	t.Log(out.String())
 
-	t.Log("it is killed and removed")
+	t.Log("killing and removing the landscape")
 	pid, err = machine.Process(second.Name())
 	must(t, err)
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	for range 2 {
 		must(t, second.Down(ctx))
 		if left := traces(t, second); left != "" {
-			t.Errorf("this is left: %s", left)
+			t.Errorf("traces of the landscape: %s", left)
 		}
 	}
 	after, err := exec.Command("nft", "list", "ruleset").Output()
 	must(t, err)
 	if !bytes.Equal(rules, after) {
-		t.Errorf("the rules of nftables of the host changed:\n%s\nbefore:\n%s", after, rules)
+		t.Errorf("the nftables rules of the host changed:\n%s\nbefore:\n%s", after, rules)
 	}
 	if running, err := base.Running(); err != nil || !running {
-		t.Errorf("the other landscape does not run any more: %v", err)
+		t.Errorf("the other landscape is no longer running: %v", err)
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// machines returns the Pods of the machines, which are those that the Worker reports, all of them ready and of a version of the machine image.
+// machines returns the Pods of the machines that the Worker reports. All must be ready and have a version of the machine
+// image.
 func (k *extensionKinds) machines(version string, count int) map[types.UID]*corev1.Pod {
 	k.t.Helper()
 	reported, byName := &providerlocalv1alpha1.WorkerStatus{}, map[string]providerlocalv1alpha1.MachineStatus{}
@@ -42,12 +43,12 @@ func (k *extensionKinds) machines(version string, count int) map[types.UID]*core
 		}
 	}
 	if len(found) != count || len(reported.Machines) != count || reported.Simulated {
-		k.t.Errorf("%d machines run, want %d; the Worker reports %+v", len(found), count, reported)
+		k.t.Errorf("%d machines are running, want %d; the Worker reports %+v", len(found), count, reported)
 	}
 	return found
 }
 
-// machineRuns looks into the only machine: it has run its user data.
+// machineRuns checks that the only machine has run its user data.
 func (k *extensionKinds) machineRuns() *corev1.Pod {
 	k.t.Helper()
 	if got := k.worker.Status.MachineDeployments; len(got) != 1 || got[0].Name != k.shoot+"-pool-z1" || got[0].Minimum != 1 || k.worker.Status.MachineDeploymentsLastUpdateTime == nil {
@@ -63,7 +64,7 @@ func (k *extensionKinds) machineRuns() *corev1.Pod {
 		"cat /etc/e2e": "written by the user data", "systemctl is-active e2e.service": "active", "cat /proc/1/comm": "systemd", "systemctl is-active containerd": "active",
 	} {
 		if got, err := inside.tryKubectl("exec", machine.Name, "--", "/bin/sh", "-c", command); err != nil || got != want {
-			k.t.Errorf("in the machine, %q writes %q, want %q: %v", command, got, want, err)
+			k.t.Errorf("in the machine, %q prints %q, want %q: %v", command, got, want, err)
 		}
 	}
 	k.eventually("the Worker reports that its machines are ready", func() error {
@@ -81,7 +82,7 @@ func (k *extensionKinds) machineRuns() *corev1.Pod {
 // sshKey is the key of a user of a bastion.
 type sshKey struct {
 	signer ssh.Signer
-	// authorized is its public part in the format of OpenSSH.
+	// authorized is its public key in the format of OpenSSH.
 	authorized string
 }
 
@@ -98,16 +99,16 @@ func newSSHKey(t *testing.T) sshKey {
 func (k *extensionKinds) connect(key sshKey) (*ssh.Client, error) {
 	return ssh.Dial("tcp", net.JoinHostPort(k.bastion.Status.Ingress.IP, "22"), &ssh.ClientConfig{
 		User: "gardener", Auth: []ssh.AuthMethod{ssh.PublicKeys(key.signer)}, Timeout: 3 * time.Second,
-		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // a bastion makes its key when it starts
+		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // a bastion creates its key when it starts
 	})
 }
 
-// throughBastion: the user's key opens the bastion on its address, and the machine answers through it; another key does not. Users on other addresses
-// do not reach it: refused has it let others in.
+// throughBastion checks that the machine responds through the bastion with the user's key, but not with another key. Only
+// the addresses in spec.ingress can reach the bastion. The step refused changes these addresses later.
 func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	k.t.Helper()
 	var user *ssh.Client
-	k.eventually("the bastion answers", func() (err error) {
+	k.eventually("the bastion responds", func() (err error) {
 		user, err = k.connect(k.key)
 		return err
 	})
@@ -123,15 +124,16 @@ func (k *extensionKinds) throughBastion(machine *corev1.Pod) {
 	must(k.t, err)
 	answer, err := io.ReadAll(io.LimitReader(connection, 1<<10))
 	if err != nil || strings.TrimSpace(string(answer)) != machine.Name {
-		k.t.Errorf("the machine %s answers %q: %v", machine.Name, answer, err)
+		k.t.Errorf("the machine %s responds %q: %v", machine.Name, answer, err)
 	}
 	if other, err := k.connect(newSSHKey(k.t)); err == nil {
-		k.t.Error("the bastion lets another key in")
+		k.t.Error("the bastion accepts another key")
 		_ = other.Close()
 	}
 }
 
-// scaleAndRoll: the second machine that was asked for runs, the bastion is closed, and both machines are replaced by those of another version.
+// scaleAndRoll checks that the requested second machine runs, that the bastion is closed, and that both machines are
+// replaced by machines of another version.
 func (k *extensionKinds) scaleAndRoll() {
 	k.t.Helper()
 	before := k.machines(fleet.MachineVersions[0], 2)
@@ -139,7 +141,7 @@ func (k *extensionKinds) scaleAndRoll() {
 	k.eventually("the bastion is closed", func() error {
 		if user, err := k.connect(k.key); err == nil {
 			_ = user.Close()
-			return errors.New("it lets addresses in that spec.ingress does not name")
+			return errors.New("it accepts connections from addresses that spec.ingress does not contain")
 		}
 		return nil
 	})
@@ -151,7 +153,7 @@ func (k *extensionKinds) scaleAndRoll() {
 	}
 }
 
-// moveMachines moves the Worker to another seed, which is this one: the machines go on running.
+// moveMachines moves the Worker to another seed, which is the same one. The machines continue to run.
 func (k *extensionKinds) moveMachines() {
 	k.t.Helper()
 	before := k.machines(fleet.MachineVersions[1], 2)
@@ -161,7 +163,7 @@ func (k *extensionKinds) moveMachines() {
 	moved.Namespace, moved.Name, moved.Spec = k.worker.Namespace, k.worker.Name, *k.worker.Spec.DeepCopy()
 	state := k.worker.Status.State
 	k.gone(k.worker)
-	// Those of the garbage collector: nothing refers to them any more.
+	// The Secrets for the garbage collector, which are no longer referenced.
 	must(k.t, k.DeleteAllOf(k.ctx, &corev1.Secret{}, client.InNamespace(k.shoot), client.MatchingLabels{flow.LabelOwner: string(k.worker.UID)}))
 	k.worker = moved
 	k.ask(k.worker, constants.OperationWaitForState)
@@ -172,7 +174,7 @@ func (k *extensionKinds) moveMachines() {
 	k.succeeded(corev1beta1.LastOperationTypeRestore, k.worker)
 	for uid, pod := range k.machines(fleet.MachineVersions[1], 2) {
 		if before[uid] == nil {
-			k.t.Errorf("the machine %s was made again", pod.Name)
+			k.t.Errorf("the machine %s was created again", pod.Name)
 		}
 	}
 }

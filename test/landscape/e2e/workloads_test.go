@@ -13,7 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// workloads are what a ManagedResource applies, each in a namespace of its own.
+// workloads are the manifests that a ManagedResource applies, each in its own namespace.
 var workloads = map[string]func(*cluster){
 	"rolling update":             (*cluster).rollingUpdate,
 	"an image that is not there": (*cluster).missingImage,
@@ -24,7 +24,7 @@ var workloads = map[string]func(*cluster){
 	"load balancer":              (*cluster).loadBalancer,
 }
 
-// manage creates or changes a ManagedResource with manifests. Its objects go to the namespace of the test.
+// manage creates or changes a ManagedResource with manifests. Its objects are created in the namespace of the test.
 func (c *cluster) manage(name, secretSuffix, manifests string) {
 	c.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name + secretSuffix, Namespace: c.namespace}, StringData: map[string]string{
@@ -39,7 +39,7 @@ func (c *cluster) manage(name, secretSuffix, manifests string) {
 		err = c.Patch(c.ctx, mr, client.RawPatch("application/merge-patch+json", []byte(patch)))
 	}
 	must(c.t, err)
-	c.t.Cleanup(func() { // before the namespace goes, and with it the Secret
+	c.t.Cleanup(func() { // before the namespace, and with it the Secret, is deleted
 		_ = c.Delete(context.Background(), mr)
 		d := &cluster{c.Client, c.t, context.Background(), c.landscape, c.namespace}
 		d.gone(name)
@@ -48,16 +48,16 @@ func (c *cluster) manage(name, secretSuffix, manifests string) {
 
 func (c *cluster) gone(name string) {
 	c.t.Helper()
-	c.eventually("ManagedResource "+name+" is gone", func() error {
+	c.eventually("ManagedResource "+name+" is deleted", func() error {
 		err := c.Get(c.ctx, c.key(name), &resourcesv1alpha1.ManagedResource{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %w", err)
+		return fmt.Errorf("it still exists: %w", err)
 	})
 }
 
-// condition waits for a condition with a status and a text in its message, for the generation as it is now.
+// condition waits for a condition with a status and a text in its message, for the current generation.
 func (c *cluster) condition(name string, kind resourcesv1alpha1.ConditionType, status resourcesv1alpha1.ConditionStatus, text string) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("%s is %s", kind, status), func() error {
@@ -74,7 +74,7 @@ func (c *cluster) condition(name string, kind resourcesv1alpha1.ConditionType, s
 	})
 }
 
-// settled waits until everything is applied, healthy and rolled out.
+// settled waits until all objects are applied, healthy and rolled out.
 func (c *cluster) settled(name string) {
 	c.t.Helper()
 	c.condition(name, resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, "")
@@ -110,10 +110,10 @@ func (c *cluster) rollingUpdate() {
 	c.settled("web")
 	for _, p := range c.available("web") {
 		if environment, err := c.probe(p, "env"); err != nil || !strings.Contains(environment, "VERSION=two") {
-			c.t.Errorf("%s has not the new version: %v", p, err)
+			c.t.Errorf("%s does not run the new version: %v", p, err)
 		}
 	}
-	c.t.Logf("the Pods were %v", before)
+	c.t.Logf("the previous Pods were %v", before)
 }
 
 func (c *cluster) missingImage() {
@@ -157,7 +157,7 @@ spec:
 `, c.image("probe")))
 	c.settled("agent")
 	if running := c.kubectl("get", "pods", "-l", "app=agent", "-o", "jsonpath={.items[*].status.phase}"); running != "Running" {
-		c.t.Errorf("the Pods of the DaemonSet are %q, want one that runs", running)
+		c.t.Errorf("the Pods of the DaemonSet are %q, want a running one", running)
 	}
 }
 

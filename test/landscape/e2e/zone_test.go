@@ -23,40 +23,44 @@ import (
 )
 
 const (
-	// baseZone is the zone of the node of the base cluster, and failingZone that of a machine, which fails.
+	// baseZone is the zone of the node of the base cluster. failingZone is the zone of the machine that fails.
 	baseZone, failingZone = "base", "zone-b"
-	// volumesOfMachines is the directory of the base cluster with the volumes of machines, which survive them.
+	// volumesOfMachines is the directory of the base cluster with the volumes of machines. The volumes are kept when a machine
+	// is deleted.
 	volumesOfMachines = "/var/lib/landscape/machines/"
-	// detection is how long kube-controller-manager may take to take the Pods of a node that failed out of Services: the grace period of Nodes is 50 s.
+	// detection is how long kube-controller-manager may take to remove the Pods of a failed node from Services. The grace
+	// period of Nodes is 50 s.
 	detection = 90 * time.Second
 )
 
-// zonesOfSeed are the zones of the Seed: that of the node of the base cluster, and one for each machine, which has the name of its zone.
+// zonesOfSeed are the zones of the Seed: the zone of the node of the base cluster, and one for each machine. A machine has
+// the name of its zone.
 var zonesOfSeed = []string{baseZone, failingZone, "zone-c"}
 
-// zoneNodes are machines that are nodes of the base cluster, as which they run.
+// zoneNodes returns the values for machines that are nodes of the base cluster, in which they run.
 func zoneNodes() nodesValues {
 	return nodesValues{
 		TokenID: "fedcba", TokenSecret: "fedcba9876543210", Pods: base.Network.Pods().String(), Except: landscape.Node, Provisioner: true,
 	}
 }
 
-// TestShootZones makes a Shoot highly available over three zones, in real containers on three nodes, and has one of the zones fail. The Shoot serves
-// without that zone, keeps what was acknowledged, and is complete again when the zone is back. A Shoot that exists when its Seed gets zones stays where its
-// volumes are.
+// TestShootZones makes a Shoot highly available over three zones, in real containers on three nodes, and makes one of the
+// zones fail. The Shoot responds without that zone, keeps all acknowledged writes, and recovers completely when the zone is
+// back. A Shoot that exists when its Seed gets zones stays in the zone of its volumes.
 func TestShootZones(t *testing.T) {
 	if !*zones {
 		t.Skip("takes minutes: -landscape.zones")
 	}
 	c, f := onFleet(t)
 	makeMachineImages(t)
+	f.AllowMachines()
 	must(t, f.Up(c.ctx))
 	before := c.serverPods(f)
 	c.joinMachines()
 	f.SetZones(zonesOfSeed...)
 	must(t, f.Up(c.ctx))
 	if placed := c.zonesOfShoot(f); placed != "" {
-		t.Errorf("a Shoot that existed before its Seed had zones is in %s", placed)
+		t.Errorf("a Shoot that existed before its Seed had zones is in the zones %s", placed)
 	}
 	c.makeRoom(f)
 	t.Logf("API servers before the Seed had zones: %v", slices.Collect(maps.Keys(before)))
@@ -98,7 +102,7 @@ func (c *cluster) joinMachines() {
 	}
 }
 
-// startMachine creates the machine of a zone. Its volumes are those that it had before.
+// startMachine creates the machine of a zone. It uses the volumes of its predecessor.
 func (c *cluster) startMachine(zone string) {
 	c.t.Helper()
 	machine := c.machinePod(zone)
@@ -110,7 +114,7 @@ func (c *cluster) startMachine(zone string) {
 	c.create(machine)
 }
 
-// zoneHasNode returns an error unless a node of a zone is ready. The node of a machine gets the label of its zone.
+// zoneHasNode returns an error unless a node of a zone is ready. It sets the zone label of a machine's node.
 func (c *cluster) zoneHasNode(zone string) error {
 	if zone == baseZone {
 		return ready(c, c.Client, landscape.Node)
@@ -122,7 +126,7 @@ func (c *cluster) zoneHasNode(zone string) error {
 	return c.Patch(c.ctx, node, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, zone)))
 }
 
-// zonesOfShoot returns the zones of the control plane, as its namespace has them.
+// zonesOfShoot returns the zones of the control plane, from the annotation of its namespace.
 func (c *cluster) zonesOfShoot(f *fleet.Fleet) string {
 	c.t.Helper()
 	namespace := &corev1.Namespace{}
@@ -130,7 +134,7 @@ func (c *cluster) zonesOfShoot(f *fleet.Fleet) string {
 	return namespace.Annotations[highavailability.AnnotationZones]
 }
 
-// serverPods returns the nodes of the API servers, by the names of their Pods.
+// serverPods returns the nodes of the API servers by the names of their Pods.
 func (c *cluster) serverPods(f *fleet.Fleet) map[string]string {
 	c.t.Helper()
 	return c.nodesOfPods(f, client.MatchingLabels{"app": "kubernetes", "role": "apiserver"})
@@ -148,7 +152,7 @@ func (c *cluster) nodesOfPods(f *fleet.Fleet, labels client.MatchingLabels) map[
 	return nodes
 }
 
-// tolerateZones has the Shoot tolerate the failure of a zone: each zone has an API server and a member of each etcd.
+// tolerateZones makes the Shoot tolerate the failure of a zone. Each zone has an API server and a member of each etcd.
 func (c *cluster) tolerateZones(f *fleet.Fleet) {
 	c.t.Helper()
 	c.changeShoot(f, "high availability over zones", func(shoot *corev1beta1.Shoot) {
@@ -168,14 +172,14 @@ func (c *cluster) tolerateZones(f *fleet.Fleet) {
 		c.within(fleetTimeout, name+" are in all zones", func() error {
 			pods := c.nodesOfPods(f, labels)
 			if nodes := slices.Sorted(maps.Values(pods)); len(nodes) != len(want) || !slices.Equal(nodes, slices.Sorted(slices.Values(want))) {
-				return fmt.Errorf("they are on %v", pods)
+				return fmt.Errorf("they run on %v", pods)
 			}
 			return nil
 		})
 	}
 }
 
-// served waits until users were served for a while.
+// served waits until users have been served for a while.
 func (c *cluster) served(users []*user) {
 	c.t.Helper()
 	for _, u := range users {
@@ -191,7 +195,8 @@ func (c *cluster) served(users []*user) {
 	})
 }
 
-// zoneFails ends the machine of a zone at once. Until the API server of the seed has seen that, each third connection may go there; then no request fails.
+// zoneFails ends the machine of a zone abruptly. Until the API server of the seed has noticed the failure, every third
+// connection might fail. After that, no request fails.
 func (c *cluster) zoneFails(f *fleet.Fleet, users []*user) {
 	c.t.Helper()
 	began := time.Now()
@@ -199,21 +204,21 @@ func (c *cluster) zoneFails(f *fleet.Fleet, users []*user) {
 	must(c.t, c.Delete(c.ctx, machine, client.GracePeriodSeconds(0)))
 	c.within(detection, "the node of the zone is not ready", func() error {
 		if ready(c, c.Client, failingZone) == nil {
-			return errors.New("it is ready")
+			return errors.New("the node is ready")
 		}
 		return nil
 	})
-	c.t.Logf("the node of the zone is not ready after %s", time.Since(began).Round(100*time.Millisecond))
+	c.t.Logf("the node of the zone is reported as not ready after %s", time.Since(began).Round(100*time.Millisecond))
 	c.within(detection, "users are served", func() error {
 		for _, u := range users {
 			if count := u.successes(); count < servedRequests {
-				return fmt.Errorf("%s has had %d requests since one failed", u.name, count)
+				return fmt.Errorf("%s has had %d successful requests since the last failed one", u.name, count)
 			}
 		}
 		return nil
 	})
 	for _, u := range users {
-		c.t.Logf("until the failure of the zone is known: %s: %s", u.name, u.take())
+		c.t.Logf("until the failure of the zone is detected: %s: %s", u.name, u.take())
 	}
 	c.served(users)
 	c.noneFailed(users, "the time without the zone")
@@ -228,16 +233,16 @@ func (c *cluster) zoneFails(f *fleet.Fleet, users []*user) {
 	})
 }
 
-// zoneReturns starts the machine of the zone again. The Shoot is complete again, and no request fails meanwhile.
+// zoneReturns starts the machine of the zone again. The Shoot recovers completely, and no request fails in the meantime.
 func (c *cluster) zoneReturns(f *fleet.Fleet, users []*user) {
 	c.t.Helper()
 	began := time.Now()
-	c.eventually("the machine is gone", func() error {
+	c.eventually("the machine is deleted", func() error {
 		err := c.Get(c.ctx, c.key(failingZone), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it exists"))
+		return errors.Join(err, errors.New("it still exists"))
 	})
 	c.startMachine(failingZone)
 	c.within(fleetTimeout, "the zone has a node again", func() error { return c.zoneHasNode(failingZone) })

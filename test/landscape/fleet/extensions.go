@@ -23,10 +23,11 @@ import (
 // provider is the name of the extension, of its chart, and of the directory of its examples.
 const provider = "provider-local"
 
-// MachineVersions are the versions of the machine image in the CloudProfile. Both are the machine image of the landscape.
+// MachineVersions are the versions of the machine image in the CloudProfile. Both use the machine image of the landscape.
 var MachineVersions = []string{"1.0.0", "1.1.0"}
 
-// registerProvider registers provider-local in the garden, with its chart in the ControllerDeployment. The Seed needs it, so that it is installed.
+// registerProvider registers provider-local in the garden, with its chart in the ControllerDeployment. It is installed
+// because the Seed needs it.
 func (f *Fleet) registerProvider(ctx context.Context) error {
 	chart, err := f.packedChart(provider)
 	if err != nil {
@@ -48,7 +49,8 @@ func (f *Fleet) registerProvider(ctx context.Context) error {
 	return f.applyObjects(ctx, objects)
 }
 
-// providerValues are the values of the chart: images, what machines need to find theirs, and the directory of the node with the buckets.
+// providerValues returns the values of the chart: images, the data that machines need to find theirs, and the node's
+// directory with the buckets.
 func (f *Fleet) providerValues() (map[string]any, error) {
 	repository, tag, err := f.image(provider)
 	if err != nil {
@@ -64,7 +66,7 @@ func (f *Fleet) providerValues() (map[string]any, error) {
 		"image":    map[string]any{"repository": repository, "tag": tag},
 		"machines": map[string]any{"environment": environment},
 		"backup":   map[string]any{"hostPath": "/var/" + bucketsDirectory},
-		// Bastions run the same image.
+		// Bastions run the same image as the extension.
 		"imageVectorOverwrite": fmt.Sprintf("images:\n- {name: %s, repository: %q, tag: %q}\n", provider, repository, tag),
 	}, nil
 }
@@ -72,7 +74,7 @@ func (f *Fleet) providerValues() (map[string]any, error) {
 // bucketsDirectory is the directory with the buckets for backups, below /var of the node.
 const bucketsDirectory = "lib/landscape/buckets"
 
-// Buckets is the directory of this machine with the buckets for backups.
+// Buckets returns the directory on this host with the buckets for backups.
 func (f *Fleet) Buckets() string {
 	return filepath.Join(f.landscape.Directory, "var", bucketsDirectory)
 }
@@ -99,7 +101,7 @@ func (f *Fleet) packedChart(name string) (string, error) {
 	return base64.StdEncoding.EncodeToString(content), nil
 }
 
-// createCloudProfile creates what Shoots refer to, with the machine image of the landscape.
+// createCloudProfile creates the CloudProfile that Shoots refer to, with the machine image of the landscape.
 func (f *Fleet) createCloudProfile(ctx context.Context) error {
 	objects, err := f.examples(provider + "/cloudprofile.yaml")
 	if err != nil {
@@ -122,7 +124,8 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 		if err := errors.Join(
 			unstructured.SetNestedSlice(object.Object, versions, "spec", "kubernetes", "versions"),
 			unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "local", "versions": offered}}, "spec", "machineImages"),
-			unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "local", "versions": images}}, "spec", "providerConfig", "machineImages"),
+			unstructured.SetNestedSlice(object.Object, []any{map[string]any{"name": "local", "versions": images}},
+				"spec", "providerConfig", "machineImages"),
 		); err != nil {
 			return fmt.Errorf("set the versions of the CloudProfile: %w", err)
 		}
@@ -130,7 +133,8 @@ func (f *Fleet) createCloudProfile(ctx context.Context) error {
 	return f.applyObjects(ctx, objects)
 }
 
-// createCredentials creates the credentials that the Seed names for its DNS service. provider-local needs none: the Secret is empty.
+// createCredentials creates the credentials that the Seed names for its DNS service. The Secret is empty because
+// provider-local does not use it.
 func (f *Fleet) createCredentials(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "dns"}}
 	if err := client.IgnoreAlreadyExists(f.Create(ctx, secret)); err != nil {
@@ -148,7 +152,7 @@ func (f *Fleet) examples(path string) ([]*unstructured.Unstructured, error) {
 	return parse(path, string(content))
 }
 
-// parse returns the objects of a YAML text. Name is for errors.
+// parse returns the objects of a YAML text. The name is used in errors.
 func parse(name, text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(text, "\n---\n") {

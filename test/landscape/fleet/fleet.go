@@ -1,4 +1,4 @@
-// Package fleet makes a base cluster a garden and a seed, installed by their charts as an operator of a fleet would.
+// Package fleet installs a garden and a seed on a base cluster with their charts, as an operator of a fleet would.
 package fleet
 
 import (
@@ -23,9 +23,10 @@ const (
 	SeedName = "local"
 	// system is the namespace of the garden's own etcd and API server.
 	system = "garden-system"
-	// fieldOwner owns what is applied.
+	// fieldOwner owns the fields that the fleet applies.
 	fieldOwner = client.FieldOwner("landscape-fleet")
-	// timeout is how long one step may take, on a machine that does much else, and buildTimeout how long it may take to build the programs of images.
+	// timeout is how long one step may take on a busy machine. buildTimeout is how long the build of the programs of images
+	// may take.
 	timeout      = 5 * time.Minute
 	buildTimeout = 30 * time.Minute
 	poll         = 200 * time.Millisecond
@@ -36,14 +37,17 @@ type Fleet struct {
 	client.Client
 
 	landscape *landscape.Landscape
-	// version is the version of Kubernetes that the landscape has programs of, and shootVersion that with which the Shoot is created.
+	// version is the Kubernetes version of the landscape's programs. shootVersion is the version that the Shoot is created
+	// with.
 	version, shootVersion string
-	// zones are those of the Seed.
+	// zones are the zones of the Seed.
 	zones []string
-	say   func(format string, arguments ...any)
+	// machines is set if machines can become nodes of the base cluster.
+	machines bool
+	say      func(format string, arguments ...any)
 }
 
-// New returns the fleet of a base cluster that runs, installed or not. Say prints a line of progress.
+// New returns the fleet of a running base cluster. The fleet may be installed or not. say prints a line of progress.
 func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fleet, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, served.AddToScheme} {
@@ -67,13 +71,18 @@ func New(l *landscape.Landscape, say func(format string, arguments ...any)) (*Fl
 	return &Fleet{Client: c, landscape: l, version: version, shootVersion: version, say: say}, nil
 }
 
-// BeginWith has Up create the Shoot with another version of Kubernetes, whose images the landscape has. The CloudProfile offers both.
+// BeginWith makes Up create the Shoot with another version of Kubernetes. The landscape must have its images. The
+// CloudProfile offers both versions.
 func (f *Fleet) BeginWith(version string) { f.shootVersion = strings.TrimPrefix(version, "v") }
 
-// SetZones has Up give the Seed zones, which nodes of the base cluster are in.
+// AllowMachines makes Up leave the network of nodes out of the configuration of the Seed, so that machines can become nodes
+// of the base cluster: they are Pods, and gardenlet refuses to run with nodes that have addresses of another network.
+func (f *Fleet) AllowMachines() { f.machines = true }
+
+// SetZones makes Up set the zones of the Seed. Nodes of the base cluster are in these zones.
 func (f *Fleet) SetZones(zones ...string) { f.zones = zones }
 
-// step is one part of the installation. It can be repeated.
+// step is one step of the installation. It can be repeated.
 type step struct {
 	name    string
 	run     func(*Fleet, context.Context) error
@@ -97,8 +106,8 @@ var steps = []step{
 	{"kubeconfig of the Shoot", (*Fleet).WriteShootKubeconfig, timeout},
 }
 
-// Up installs what is missing, brings what is there up to date, and returns when the Seed is ready. It continues what an earlier call that was
-// interrupted has begun.
+// Up installs missing parts, updates existing ones, and returns when the Seed is ready. It continues an interrupted
+// installation.
 func (f *Fleet) Up(ctx context.Context) error {
 	began := time.Now()
 	for i, step := range steps {
@@ -115,9 +124,10 @@ func (f *Fleet) Up(ctx context.Context) error {
 	return nil
 }
 
-// imageNames are the images of what is installed, and of what the flow of the Seed emits.
+// imageNames are the images of the installed components, and of the objects that the Seed's flow emits.
 var imageNames = []string{
-	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider, "kube-apiserver", "kube-controller-manager",
+	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider,
+	"kube-apiserver", "kube-controller-manager",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }
 
@@ -141,7 +151,7 @@ func (f *Fleet) createNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// wait repeats what fails until it succeeds or the context ends. The error is the last one.
+// wait retries until try succeeds or the context ends. The error contains the last one.
 func wait(ctx context.Context, try func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -13,7 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape"
 )
 
-// installEtcd starts the etcd of the garden's API server, with a volume, so that the garden survives its Pod.
+// installEtcd installs the etcd of the garden's API server with a volume, so that the garden keeps its data when the Pod is
+// replaced.
 func (f *Fleet) installEtcd(ctx context.Context) error {
 	reference, err := f.landscape.Image("etcd")
 	if err != nil {
@@ -25,7 +26,7 @@ func (f *Fleet) installEtcd(ctx context.Context) error {
 	return f.rolledOut(ctx, system, "garden-etcd")
 }
 
-// installAPIServer installs the API server of the garden, and the rights of the gardenlet there.
+// installAPIServer installs the API server of the garden, and gardenlet's permissions in it.
 func (f *Fleet) installAPIServer(ctx context.Context) error {
 	bundle, err := f.servingCertificate(ctx)
 	if err != nil {
@@ -49,7 +50,8 @@ tls: {secretName: garden-tls, caBundle: %q}`, repository, tag, bundle)); err != 
 	return wait(ctx, func() error { return f.List(ctx, &corev1beta1.SeedList{}) })
 }
 
-// servingCertificate makes the certificate of the API server once, and returns what verifies it.
+// servingCertificate creates the certificate of the API server unless it exists, and returns the CA bundle that verifies
+// it.
 func (f *Fleet) servingCertificate(ctx context.Context) (bundle []byte, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "garden-tls"}}
 	if err := f.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {

@@ -23,7 +23,7 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// render returns one of the manifests with values.
+// render renders one of the manifests with values.
 func render(name string, values any) (string, error) {
 	indent := func(by int, text string) string {
 		return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", by))
@@ -98,14 +98,15 @@ func installed(config *action.Configuration, release string) (bool, error) {
 	return err == nil, err
 }
 
-// rolledOut waits until a Deployment runs as it is declared.
+// rolledOut waits until a Deployment is rolled out.
 func (f *Fleet) rolledOut(ctx context.Context, namespace, name string) error {
 	return wait(ctx, func() error {
 		d := &appsv1.Deployment{}
 		if err := f.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
 			return err
 		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas {
+		s := d.Status
+		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != *d.Spec.Replicas || s.AvailableReplicas != *d.Spec.Replicas {
 			return fmt.Errorf("the Deployment %s/%s has %d of %d replicas available", namespace, name, s.AvailableReplicas, *d.Spec.Replicas)
 		}
 		return nil

@@ -16,12 +16,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// DeleteShoot deletes the Shoot, and returns when it is gone.
+// DeleteShoot deletes the Shoot, and returns when it no longer exists.
 func (f *Fleet) DeleteShoot(ctx context.Context) error {
 	return f.deleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shootKey.Namespace, Name: shootKey.Name}})
 }
 
-// DeleteSeed deletes the Seed, and returns when it is gone.
+// DeleteSeed deletes the Seed, and returns when it no longer exists.
 func (f *Fleet) DeleteSeed(ctx context.Context) error {
 	return f.deleteConfirmed(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: SeedName}})
 }
@@ -47,10 +47,10 @@ func (f *Fleet) deleteConfirmed(ctx context.Context, object client.Object) error
 		case err != nil:
 			return err
 		}
-		return fmt.Errorf("%s exists: %+v", what, lastOperation(object))
+		return fmt.Errorf("%s still exists: %+v", what, lastOperation(object))
 	})
 	if err == nil {
-		f.say("  %s is gone after %.1f s", what, time.Since(began).Seconds())
+		f.say("  %s is deleted after %.1f s", what, time.Since(began).Seconds())
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func lastOperation(object client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// releases are what Up installs, in the order in which it is removed.
+// releases are the releases that Up installs, in the order of their removal.
 var releases = []struct{ name, namespace string }{
 	{"gardenlet", constants.GardenNamespace},
 	{"gardenlet-garden", constants.GardenNamespace},
@@ -74,7 +74,7 @@ var releases = []struct{ name, namespace string }{
 	{"apiserver", system},
 }
 
-// Uninstall removes the garden and the gardenlet, once the Shoot and the Seed are gone.
+// Uninstall removes the garden and gardenlet after the Shoot and the Seed have been deleted.
 func (f *Fleet) Uninstall(ctx context.Context) error {
 	for _, release := range releases {
 		config, err := f.landscape.Helm(release.namespace)

@@ -15,10 +15,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// tokenID and tokenSecret are the parts of the bootstrap token of the gardenlet.
+// tokenID and tokenSecret are the parts of gardenlet's bootstrap token.
 const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
 
-// installResourceManager installs the first resource-manager of the seed. The flow of the Seed takes it over, and updates it from then on.
+// installResourceManager installs the first resource-manager of the seed. The flow of the Seed adopts it and updates it
+// from then on.
 func (f *Fleet) installResourceManager(ctx context.Context) error {
 	config, err := f.landscape.Helm(constants.GardenNamespace)
 	if err != nil {
@@ -35,14 +36,15 @@ func (f *Fleet) installResourceManager(ctx context.Context) error {
 		fmt.Sprintf("image: {repository: %q, tag: %q}\nconfig: {controllers: {resourceClass: seed}}", repository, tag))
 }
 
-// installGardenlet gives the gardenlet its rights in the garden and a bootstrap token, and installs it.
+// installGardenlet creates gardenlet's permissions in the garden and a bootstrap token, and installs gardenlet.
 func (f *Fleet) installGardenlet(ctx context.Context) error {
 	if err := f.install(ctx, "gardenlet-garden", "gardenlet", constants.GardenNamespace,
 		fmt.Sprintf("{mode: garden, seeds: [{name: %s, bootstrapTokenID: %s}]}", SeedName, tokenID)); err != nil {
 		return err
 	}
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + tokenID},
+		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
 	}
 	if err := client.IgnoreAlreadyExists(f.Create(ctx, token)); err != nil {
@@ -77,26 +79,32 @@ func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
 		return "", err
 	}
 	network := f.landscape.Network
+	nodes := network.Machine().Masked().String()
+	if f.machines {
+		nodes = ""
+	}
 	return render("gardenlet.yaml", map[string]any{
-		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig, "Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
-		"Nodes": network.Machine().Masked(), "Pods": network.Pods(), "Services": network.Services(),
+		"Repository": repository, "Tag": tag, "ImageVector": string(overwrites), "BootstrapKubeconfig": kubeconfig,
+		"Seed": SeedName, "Zones": strings.Join(f.zones, ", "),
+		"Nodes": nodes, "Pods": network.Pods(), "Services": network.Services(),
 	})
 }
 
 func (f *Fleet) bootstrapKubeconfig(ctx context.Context) (string, error) {
 	roots := &corev1.ConfigMap{}
 	if err := f.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, roots); err != nil {
-		return "", fmt.Errorf("read what verifies the API server of the base cluster: %w", err)
+		return "", fmt.Errorf("read the CA bundle of the base cluster: %w", err)
 	}
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: garden
 contexts: [{name: garden, context: {cluster: garden, user: bootstrap}}]
 clusters: [{name: garden, cluster: {server: "https://kubernetes.default.svc", certificate-authority-data: %s}}]
-users: [{name: bootstrap, user: {token: %s.%s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])), tokenID, tokenSecret), nil
+users: [{name: bootstrap, user: {token: %s.%s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])),
+		tokenID, tokenSecret), nil
 }
 
-// approveCertificates approves the certificates that the gardenlet asks for, as an operator of the garden does.
+// approveCertificates approves the certificates that gardenlet requests, as an operator of the garden would.
 func (f *Fleet) approveCertificates(ctx context.Context) error {
 	requests := &certificatesv1.CertificateSigningRequestList{}
 	if err := f.List(ctx, requests); err != nil {
@@ -117,7 +125,7 @@ func (f *Fleet) approveCertificates(ctx context.Context) error {
 	return nil
 }
 
-// awaitSeed waits until all that the Seed's flow emits is applied and healthy.
+// awaitSeed waits until all objects that the Seed's flow emits are applied and healthy.
 func (f *Fleet) awaitSeed(ctx context.Context) error {
 	return wait(ctx, func() error { return f.seedIsReady(ctx) })
 }
@@ -129,7 +137,7 @@ func (f *Fleet) seedIsReady(ctx context.Context) error {
 	}
 	last := seed.Status.LastOperation
 	if last == nil || seed.Status.ObservedGeneration != seed.Generation {
-		return fmt.Errorf("the Seed %s was not looked at yet", SeedName)
+		return fmt.Errorf("the Seed %s has not been reconciled yet", SeedName)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
 		return fmt.Errorf("the Seed %s: %s %s, %d %%: %s", SeedName, last.Type, last.State, last.Progress, last.Description)

@@ -19,13 +19,13 @@ import (
 // shootFile is the example with the Shoot, in the directory examples.
 const shootFile = "fleet/shoot-workerless.yaml"
 
-// shootKey is the Shoot of the example.
+// shootKey identifies the Shoot of the example.
 var shootKey = client.ObjectKey{Namespace: "garden-dev", Name: "registry"}
 
-// createProject creates the Project of the Shoot and its namespace. The controllers of the garden do not do that yet.
+// createProject creates the Project of the Shoot and its namespace. The garden has no controller for that yet.
 func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, "project.yaml", nil) }
 
-// createShoot applies the Shoot, and waits until its control plane runs.
+// createShoot applies the Shoot, and waits until its control plane is running.
 func (f *Fleet) createShoot(ctx context.Context) error {
 	if err := f.applyShoot(ctx, shootKey); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (f *Fleet) createShoot(ctx context.Context) error {
 	return wait(ctx, func() error { return f.ShootIsReady(ctx, shootKey) })
 }
 
-// applyShoot applies a Shoot like that of the example.
+// applyShoot applies the Shoot of the example under another key.
 func (f *Fleet) applyShoot(ctx context.Context, key client.ObjectKey) error {
 	objects, err := f.examples(shootFile)
 	if err != nil {
@@ -45,14 +45,15 @@ func (f *Fleet) applyShoot(ctx context.Context, key client.ObjectKey) error {
 		if err := unstructured.SetNestedField(object.Object, f.shootVersion, "spec", "kubernetes", "version"); err != nil {
 			return fmt.Errorf("set the version of the Shoot: %w", err)
 		}
-		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}, "spec", "extensions"); err != nil {
+		extensions := []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}
+		if err := unstructured.SetNestedSlice(object.Object, extensions, "spec", "extensions"); err != nil {
 			return fmt.Errorf("set the extensions of the Shoot: %w", err)
 		}
 	}
 	return f.applyObjects(ctx, objects)
 }
 
-// ShootIsReady returns an error unless the last operation of a Shoot has succeeded, at its present generation.
+// ShootIsReady returns an error unless the last operation of a Shoot has succeeded for its current generation.
 func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 	shoot := &corev1beta1.Shoot{}
 	if err := f.Get(ctx, key, shoot); err != nil {
@@ -60,7 +61,7 @@ func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 	}
 	last := shoot.Status.LastOperation
 	if last == nil || shoot.Status.ObservedGeneration != shoot.Generation {
-		return fmt.Errorf("the Shoot %s was not looked at yet", key)
+		return fmt.Errorf("the Shoot %s has not been reconciled yet", key)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
 		return fmt.Errorf("the Shoot %s: %s %s, %d %%: %s", key, last.Type, last.State, last.Progress, last.Description)
@@ -68,7 +69,7 @@ func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 	return nil
 }
 
-// CreateShoots creates Shoots like that of Up, all at once, and returns after how long each of them was ready.
+// CreateShoots creates copies of the Shoot of Up, all at once, and returns how long each took to become ready.
 func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]time.Duration, error) {
 	for _, key := range keys {
 		if err := f.applyShoot(ctx, key); err != nil {
@@ -89,8 +90,8 @@ func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]t
 	return times, nil
 }
 
-// WriteShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to the Service of the
-// API server in the seed, as nothing outside resolves the names of the landscape.
+// WriteShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to
+// the Service of the API server in the seed, because the names of the landscape are not resolved outside of it.
 func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
 	shoot := &corev1beta1.Shoot{}
 	if err := f.Get(ctx, shootKey, shoot); err != nil {
@@ -117,7 +118,7 @@ func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
 	return clientcmd.WriteToFile(*config, f.ShootKubeconfig())
 }
 
-// ShootKubeconfig is the path of a kubeconfig for an administrator of the Shoot, which Up writes.
+// ShootKubeconfig returns the path of the kubeconfig for an administrator of the Shoot, which Up writes.
 func (f *Fleet) ShootKubeconfig() string {
 	return filepath.Join(f.landscape.Directory, "shoot.kubeconfig")
 }

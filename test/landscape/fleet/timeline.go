@@ -14,14 +14,15 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// moment is when something has happened.
+// moment is an event and its time.
 type moment struct {
 	at   time.Time
 	what string
 }
 
-// Timeline returns what has happened in the control plane of a Shoot since it was created, a line for each moment, in the order of time: when its
-// ManagedResources were created, applied and healthy, and when its Pods were scheduled, started and ready. Clocks of API servers show whole seconds.
+// Timeline returns the events in the control plane of a Shoot since its creation, one per line, in the order of time: when
+// its ManagedResources were created, applied and healthy, and when its Pods were scheduled, started and ready. Times have a
+// resolution of one second, like those of API servers.
 func (f *Fleet) Timeline(ctx context.Context, key client.ObjectKey) ([]string, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := f.Get(ctx, key, shoot); err != nil {

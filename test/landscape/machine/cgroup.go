@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Hierarchy is one hierarchy of cgroups that is mounted.
+// Hierarchy is a mounted hierarchy of cgroups.
 type Hierarchy struct {
-	// Controllers is the option that v1 mounts it with, for example "memory" or "name=systemd". It is empty for v2.
+	// Controllers is the mount option of v1, for example "memory" or "name=systemd". It is empty for v2.
 	Controllers string
-	// Mount is where it is mounted, Path the cgroup of this process in it.
+	// Mount is its mount point. Path is the cgroup of this process in it.
 	Mount, Path string
 }
 
-// Directory is the cgroup of this process.
+// Directory returns the directory of the cgroup of this process.
 func (h Hierarchy) Directory() string { return filepath.Join(h.Mount, h.Path) }
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// Hierarchies returns the hierarchies that are mounted.
+// Hierarchies returns the mounted hierarchies.
 func Hierarchies() ([]Hierarchy, error) {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -70,13 +70,14 @@ func hierarchies(cgroups, mountinfo []byte) []Hierarchy {
 	return result
 }
 
-// unifiedOnly reports whether cgroups are v2 only.
+// unifiedOnly reports whether only cgroups v2 are mounted.
 func unifiedOnly(all []Hierarchy) bool {
 	return len(all) == 1 && all[0].Controllers == ""
 }
 
-// join makes a cgroup with that name in each hierarchy and puts this process into it: below the one of this process, and for v2 only below the
-// root, because a cgroup with processes, such as that of this process, gives its children no controllers.
+// join creates a cgroup with that name in each hierarchy and moves this process into it. The cgroup is below that of this
+// process, or below the root if only v2 is mounted: in v2, a cgroup with processes, such as that of this process, cannot
+// give controllers to its children.
 func join(name string) error {
 	all, err := Hierarchies()
 	if err != nil {
@@ -94,7 +95,7 @@ func join(name string) error {
 			directory = filepath.Join(h.Mount, name)
 		}
 		if err := os.MkdirAll(directory, 0o755); err != nil {
-			return fmt.Errorf("making a cgroup: %w", err)
+			return fmt.Errorf("creating a cgroup: %w", err)
 		}
 		if slices.Contains(strings.Split(h.Controllers, ","), "cpuset") {
 			if err := inheritCPUs(h.Directory(), directory); err != nil {
@@ -108,7 +109,7 @@ func join(name string) error {
 	return nil
 }
 
-// enter puts this process into a cgroup.
+// enter moves this process into a cgroup.
 func enter(directory string) error {
 	if err := os.WriteFile(filepath.Join(directory, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return fmt.Errorf("entering a cgroup: %w", err)
@@ -116,19 +117,20 @@ func enter(directory string) error {
 	return nil
 }
 
-// leaf is the cgroup of the services of a machine with cgroups v2 only: a cgroup that gives controllers to others has no processes.
+// leaf is the cgroup of the services of a machine if only v2 is mounted. A cgroup that gives controllers to its children
+// has no processes.
 const leaf = "init"
 
-// enterLeaf puts this process into the leaf of a cgroup of v2.
+// enterLeaf moves this process into the leaf of a v2 cgroup.
 func enterLeaf(group string) error {
 	directory := filepath.Join(group, leaf)
 	if err := os.MkdirAll(directory, 0o755); err != nil {
-		return fmt.Errorf("making a cgroup: %w", err)
+		return fmt.Errorf("creating a cgroup: %w", err)
 	}
 	return enter(directory)
 }
 
-// enableControllers gives all controllers of a cgroup of v2 to its children.
+// enableControllers enables all controllers of a v2 cgroup for its children.
 func enableControllers(group string) error {
 	available, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if err != nil {
@@ -142,26 +144,26 @@ func enableControllers(group string) error {
 	return nil
 }
 
-// inheritCPUs gives a cgroup of v1 the CPUs and memory nodes of its parent: a new one has none.
+// inheritCPUs copies the CPUs and memory nodes of the parent to a v1 cgroup. A new cgroup has none.
 func inheritCPUs(parent, child string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		content, err := os.ReadFile(filepath.Join(parent, file))
 		if err != nil {
-			return fmt.Errorf("making a cgroup: %w", err)
+			return fmt.Errorf("creating a cgroup: %w", err)
 		}
 		if err := os.WriteFile(filepath.Join(child, file), content, 0o600); err != nil {
-			return fmt.Errorf("making a cgroup: %w", err)
+			return fmt.Errorf("creating a cgroup: %w", err)
 		}
 	}
 	return nil
 }
 
-// groups returns the cgroups with that name, in all hierarchies.
+// groups returns the cgroups with that name in all hierarchies.
 func groups(name string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(cgroupRoot, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was removed at the same time
+		case errors.Is(err, fs.ErrNotExist): // it was removed concurrently
 			return nil
 		case err != nil:
 			return err
@@ -179,7 +181,7 @@ func groups(name string) ([]string, error) {
 	return found, nil
 }
 
-// processes returns the processes in cgroups and below.
+// processes returns the processes in cgroups and their descendants.
 func processes(groups []string) ([]int, error) {
 	pids := map[int]bool{}
 	for _, group := range groups {
@@ -210,7 +212,7 @@ func processes(groups []string) ([]int, error) {
 	return sorted, nil
 }
 
-// removeGroups removes cgroups, the innermost first.
+// removeGroups removes cgroups, innermost first.
 func removeGroups(groups []string) error {
 	var errs []error
 	for _, group := range groups {
@@ -232,7 +234,7 @@ func removeGroups(groups []string) error {
 }
 
 func ignoreMissing(err error) error {
-	// A process that ends makes its files unreadable with ENODEV.
+	// The files of an ending process cannot be read: the error is ENODEV.
 	if errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such device") {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Where a machine finds what it is given, in its own file system.
+// Paths in the machine's file system.
 const (
 	// State is the directory of the machine. Its subdirectory var is /var of the machine.
 	State = "/run/landscape/state"
@@ -17,7 +17,7 @@ const (
 	Programs = "/run/landscape/bin"
 	// Files is the directory with the single files of [Config.Files].
 	Files = "/run/landscape/files"
-	// Images is an OCI layout, read-only.
+	// Images is the directory with an OCI layout. It is read-only.
 	Images = "/run/landscape/images"
 )
 
@@ -33,23 +33,24 @@ type Config struct {
 	Images string `json:"images"`
 	// Programs is the directory on the host that becomes [Programs].
 	Programs string `json:"programs"`
-	// Files are files on the host by their names in [Files].
+	// Files are the paths of files on the host, by their names in [Files].
 	Files map[string]string `json:"files"`
 	// Host and Machine are the addresses of both ends of the link between host and machine.
 	Host    netip.Prefix `json:"host"`
 	Machine netip.Prefix `json:"machine"`
 	// Routes are networks that the host reaches through the machine.
 	Routes []netip.Prefix `json:"routes"`
-	// Services are started in this order, each as soon as what it waits for is there.
+	// Services are started in this order. Each starts as soon as the addresses that it waits for respond.
 	Services []Service `json:"services"`
 }
 
-// Service is a process that runs as long as the machine, and is started again when it ends.
+// Service is a process that runs as long as the machine. It is restarted when it ends.
 type Service struct {
 	Name string   `json:"name"`
 	Args []string `json:"args"`
 	Env  []string `json:"env,omitempty"`
-	// After are addresses that have to answer before: "unix:/path", "tcp:host:port", or a URL that has to answer 200.
+	// After are addresses that have to respond before the service starts: "unix:/path", "tcp:host:port", or a URL that has to
+	// respond with 200.
 	After []string `json:"after,omitempty"`
 }
 

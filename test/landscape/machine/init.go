@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkName is the network device in the machine.
+// linkName is the name of the network device in the machine.
 const linkName = "eth0"
 
-// Init is process 1 of a machine. It returns only if the machine cannot be set up.
+// Init runs process 1 of a machine. It returns only if the setup of the machine fails.
 func Init(directory string) error {
 	c, err := Read(directory)
 	if err != nil {
@@ -35,7 +35,7 @@ func Init(directory string) error {
 		return fmt.Errorf("setting the host name: %w", err)
 	}
 	if _, err := connected.Read(make([]byte, 1)); err == nil {
-		return fmt.Errorf("the launcher sent data over the pipe that it only closes")
+		return fmt.Errorf("the launcher sent data over a pipe that it must only close")
 	}
 	if err := divideCgroups(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func Init(directory string) error {
 		return err
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
-		return fmt.Errorf("switching forwarding on: %w", err)
+		return fmt.Errorf("enabling forwarding: %w", err)
 	}
 	if _, err := started.WriteString("."); err != nil {
 		return fmt.Errorf("reporting the start: %w", err)
@@ -56,7 +56,8 @@ func Init(directory string) error {
 	return nil
 }
 
-// divideCgroups gives the controllers of cgroups v2 to the cgroups of Pods. The launcher has left the cgroup.
+// divideCgroups enables the controllers of cgroups v2 for the cgroups of Pods. At this point, the launcher has left the
+// cgroup.
 func divideCgroups() error {
 	all, err := Hierarchies()
 	if err != nil || !unifiedOnly(all) {
@@ -68,7 +69,7 @@ func divideCgroups() error {
 	return enableControllers(cgroupRoot)
 }
 
-// connectMachine is the end of connectHost in the machine.
+// connectMachine sets up the machine's end of the link that connectHost creates.
 func connectMachine(c *Config) error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -60,6 +60,6 @@ func TestConfig(t *testing.T) {
 		t.Errorf("read %+v, %v, want %+v", read, err, c)
 	}
 	if _, err := Read(filepath.Join(c.Directory, "missing")); err == nil {
-		t.Error("a missing configuration is no error")
+		t.Error("no error for a missing configuration")
 	}
 }

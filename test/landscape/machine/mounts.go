@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a part of the host's file system that the machine gets at another place.
+// tree is a part of the host's file system that the machine has at another path.
 type tree struct {
 	fd     int
 	target string
 	file   bool
 }
 
-// openTrees copies the mounts that the machine gets, before the rest of the file system is made read-only.
+// openTrees clones the mounts for the machine before the rest of the file system becomes read-only.
 func openTrees(c *Config) ([]tree, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("separating the mounts from those of the host: %w", err)
@@ -40,7 +40,8 @@ func openTrees(c *Config) ([]tree, error) {
 	return trees, nil
 }
 
-// mountAll gives the machine its own /proc, /sys, /run, /tmp, /var and cgroups. Everything else is the host's, read-only.
+// mountAll mounts the machine's own /proc, /sys, /run, /tmp, /var and cgroups. The rest of its file system is the host's,
+// read-only.
 func mountAll(trees []tree) error {
 	all, err := Hierarchies()
 	if err != nil {
@@ -85,7 +86,7 @@ func mountAll(trees []tree) error {
 }
 
 func (t tree) move() error {
-	defer unix.Close(t.fd) //nolint:errcheck // it is moved
+	defer unix.Close(t.fd) //nolint:errcheck // the mount stays
 	if t.file {
 		if err := touch(t.target); err != nil {
 			return err
@@ -103,7 +104,7 @@ func touch(path string) error {
 	return os.WriteFile(path, nil, 0o600)
 }
 
-// mountCgroups mounts the hierarchies again: the machine sees the part of them that begins at its own cgroup.
+// mountCgroups mounts the hierarchies again. The machine sees only its own cgroup and those below.
 func mountCgroups(all []Hierarchy) error {
 	if unifiedOnly(all) {
 		if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
@@ -116,7 +117,7 @@ func mountCgroups(all []Hierarchy) error {
 	}
 	for _, h := range all {
 		if h.Controllers == "" {
-			continue // programs that find it besides v1 do not agree on what to do with it
+			continue // programs differ in how they use v2 if v1 is mounted too
 		}
 		target := filepath.Join(cgroupRoot, strings.TrimPrefix(h.Controllers, "name="))
 		if err := os.MkdirAll(target, 0o755); err != nil {
@@ -133,14 +134,14 @@ func mountCgroups(all []Hierarchy) error {
 	return nil
 }
 
-// tunables are settings of the kernel, for all of the host, that the kubelet wants to have these values. It does not change them if it finds
-// them so.
+// tunables are host-wide kernel settings and the values that the kubelet sets. It does not write a setting that already has
+// its value.
 var tunables = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// shieldTunables shows the kubelet the values that it wants, so that it leaves those of the host alone.
+// shieldTunables shows the kubelet the values that it expects, so that it does not change those of the host.
 func shieldTunables() error {
 	for name, value := range tunables {
 		target := "/proc/sys/" + name

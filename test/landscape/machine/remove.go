@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process returns the process ID, on the host, of process 1 of the machine, and 0 if the machine does not run.
+// Process returns the process ID, on the host, of process 1 of the machine. It returns 0 if the machine is not running.
 func Process(name string) (int, error) {
 	groups, err := groups(name)
 	if err != nil {
@@ -32,7 +32,8 @@ func Process(name string) (int, error) {
 	return 0, nil
 }
 
-// isFirst reports, from /proc/<pid>/status, whether a process is process 1 of a PID namespace directly below the host's.
+// isFirst reports whether the content of /proc/<pid>/status is that of process 1 of a PID namespace directly below the
+// host's.
 func isFirst(status string) bool {
 	state, zombie := "", false
 	for line := range strings.Lines(status) {
@@ -45,8 +46,8 @@ func isFirst(status string) bool {
 	return inner == "1" && !zombie
 }
 
-// Remove removes the machine: its processes, its cgroups, its network device, with the routes over it. It returns what it could not
-// remove. It is safe to call it again, and without a machine.
+// Remove removes the machine: its processes, its cgroups, and its network device with its routes. The error names
+// everything that it could not remove. Repeating it is safe, and so is calling it without a machine.
 func Remove(ctx context.Context, name string) error {
 	groups, err := groups(name)
 	if err != nil {
@@ -60,7 +61,7 @@ func Remove(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// kill kills the processes in cgroups, process 1 first: the kernel then kills the others.
+// kill kills the processes in cgroups, process 1 first. The kernel then kills the others.
 func kill(ctx context.Context, groups []string) error {
 	return until(ctx, func() error {
 		pids, err := processes(groups)
@@ -70,7 +71,7 @@ func kill(ctx context.Context, groups []string) error {
 		var alive []string
 		for _, pid := range pids {
 			if isZombie(pid) {
-				continue // it has ended, and stays in its cgroup until its parent reaps it
+				continue // it has ended, but stays in its cgroup until its parent reaps it
 			}
 			alive = append(alive, strconv.Itoa(pid))
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -78,7 +79,7 @@ func kill(ctx context.Context, groups []string) error {
 			}
 		}
 		if len(alive) > 0 {
-			return fmt.Errorf("processes still run: %s", strings.Join(alive, ", "))
+			return fmt.Errorf("processes are still running: %s", strings.Join(alive, ", "))
 		}
 		return nil
 	})
@@ -98,17 +99,17 @@ func removeLink(name string) error {
 	if err != nil {
 		return fmt.Errorf("finding the network device %s: %w", name, err)
 	}
-	// The kernel may remove it at the same time, with the network namespace of the machine.
+	// The kernel might remove it concurrently, together with the network namespace of the machine.
 	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("removing the network device %s: %w", name, err)
 	}
 	return nil
 }
 
-// removeTimeout is how long [Remove] repeats a step.
+// removeTimeout is how long [Remove] retries a step.
 const removeTimeout = 20 * time.Second
 
-// until repeats what fails while the kernel still clears up.
+// until retries a step while the kernel is still cleaning up.
 func until(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()

@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The commands that the program of a machine has to answer with [Launch] and [Init].
+// Commands of the machine's program. It must run [Launch] and [Init] for them.
 const (
 	LaunchCommand = "machine-launch"
 	InitCommand   = "machine-init"
 )
 
-// lock is held while addresses are taken on the host, so that two machines do not take the same.
+// lock is held while addresses on the host are being taken, so that two machines do not take the same ones.
 const lock = "/run/lock/trellis-landscape"
 
-// Start starts the machine, and returns when its network is there and its process 1 runs. The program must answer [LaunchCommand] and
-// [InitCommand] with [Launch] and [Init].
+// Start starts the machine, and returns when its network is set up and its process 1 is running. The program must run
+// [Launch] for [LaunchCommand], and [Init] for [InitCommand].
 func Start(ctx context.Context, program string, c *Config) error {
 	for _, directory := range []string{"logs", "var"} {
 		if err := os.MkdirAll(filepath.Join(c.Directory, directory), 0o755); err != nil {
@@ -35,7 +35,7 @@ func Start(ctx context.Context, program string, c *Config) error {
 	if err := c.Write(); err != nil {
 		return err
 	}
-	// The launcher enters the cgroups of the machine. This process stays where it is.
+	// The launcher enters the cgroups of the machine. This process does not change its cgroups.
 	launcher := exec.CommandContext(ctx, program, LaunchCommand, c.Directory) //nolint:gosec // a program of the landscape
 	launcher.Dir = "/"
 	launcher.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -45,7 +45,7 @@ func Start(ctx context.Context, program string, c *Config) error {
 	return nil
 }
 
-// Launch enters new cgroups, starts process 1 of the machine in new namespaces, connects it with the host, and returns.
+// Launch enters new cgroups, starts process 1 of the machine in new namespaces, connects it to the host, and returns.
 func Launch(directory string) error {
 	c, err := Read(directory)
 	if err != nil {
@@ -66,7 +66,7 @@ func Launch(directory string) error {
 	if err != nil {
 		return err
 	}
-	process := exec.Command("/proc/self/exe", InitCommand, directory) //nolint:noctx // it outlives this process
+	process := exec.Command("/proc/self/exe", InitCommand, directory) //nolint:noctx // it keeps running when this process ends
 	process.Args[0] = c.Name
 	process.Dir = "/"
 	process.Stdout, process.Stderr = log, log
@@ -82,18 +82,19 @@ func Launch(directory string) error {
 	if err := errors.Join(leaveRoot(c.Name), connectHost(c, process.Process.Pid)); err != nil {
 		return errors.Join(err, process.Process.Kill())
 	}
-	// Process 1 waits for this end of the pipe to close, which happens too when this process is killed: then it finds no network and ends.
+	// Process 1 waits until this end of the pipe is closed. The pipe is also closed if this process is killed: process 1 then
+	// finds no network and ends.
 	if err := errors.Join(connect.Close(), start.Close()); err != nil {
 		return err
 	}
 	answer := make([]byte, 1)
 	if _, err := started.Read(answer); err != nil {
-		return fmt.Errorf("process 1 of the machine ended at its start, see %s", log.Name())
+		return fmt.Errorf("process 1 of the machine ended during its start, see %s", log.Name())
 	}
 	return nil
 }
 
-// leaveRoot moves this process out of the root of the machine's cgroups v2, which gives its controllers to others.
+// leaveRoot moves this process out of the root of the machine's v2 cgroups, which enables its controllers for its children.
 func leaveRoot(name string) error {
 	all, err := Hierarchies()
 	if err != nil || !unifiedOnly(all) {
@@ -102,7 +103,7 @@ func leaveRoot(name string) error {
 	return enterLeaf(filepath.Join(all[0].Mount, name))
 }
 
-// connectHost makes the link to the machine, and the routes to its networks.
+// connectHost creates the link to the machine and the routes to its networks.
 func connectHost(c *Config, pid int) error {
 	unlock, err := hold()
 	if err != nil {
@@ -157,5 +158,5 @@ func hold() (release func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("locking the network of the host: %w", err)
 	}
-	return func() { _ = f.Close() }, nil // this releases the lock
+	return func() { _ = f.Close() }, nil // closing the file releases the lock
 }

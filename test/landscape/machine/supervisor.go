@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// How soon a service that ended is started again: first after the shortest pause, then after twice the last one.
+// Pauses before a service that ended is restarted. Each pause is twice the previous one.
 const (
 	shortestPause = 200 * time.Millisecond
 	longestPause  = 10 * time.Second
-	// stable is how long a service runs until the pause is the shortest again.
+	// stable is how long a service has to run until the next pause is the shortest one again.
 	stable = 30 * time.Second
-	// poll is how often what services wait for is asked.
+	// poll is how often the addresses that a service waits for are probed.
 	poll = 50 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ func newSupervisor(out io.Writer, now func() time.Time) *supervisor {
 	return &supervisor{out: out, now: now, ended: map[int]chan syscall.WaitStatus{}}
 }
 
-// run returns when the context ends.
+// run starts the services. It returns when the context ends.
 func (s *supervisor) run(ctx context.Context, services []Service) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
@@ -56,10 +56,10 @@ func (s *supervisor) run(ctx context.Context, services []Service) {
 	}
 }
 
-// reap collects all processes that have ended. Nothing else in this process waits for children.
+// reap collects all processes that have ended. No other code of this process waits for children.
 func (s *supervisor) reap() {
 	for {
-		s.mutex.Lock() // a process that is being started is known before it is collected
+		s.mutex.Lock() // a process that is being started is registered before it is reaped
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		ended, known := s.ended[pid]
@@ -115,7 +115,9 @@ func (s *supervisor) start(service Service) (chan syscall.WaitStatus, int, error
 		return nil, 0, err
 	}
 	defer null.Close() //nolint:errcheck // the process has its own descriptor
-	environment := append([]string{"PATH=" + Programs + ":" + Files + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}, service.Env...)
+	environment := append([]string{
+		"PATH=" + Programs + ":" + Files + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
+	}, service.Env...)
 
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -139,7 +141,7 @@ func program(name string) string {
 	return path
 }
 
-// await returns when an address answers.
+// await returns when an address responds.
 func (s *supervisor) await(ctx context.Context, address string) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -175,7 +177,7 @@ func answers(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// probe asks whether a service of this machine is ready. It reads only the status of the answer.
+// probe is the client that checks whether a service of this machine is ready. It reads only the status of the response.
 var probe = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	DisableKeepAlives: true,

@@ -1,5 +1,6 @@
-// Package machineimage makes the image of a machine: a small Debian with systemd, containerd, runc and CNI plugins. As a privileged container
-// it is a node of a cluster in a landscape; its files are also the root file system of a real machine.
+// Package machineimage builds the image of a machine: a small Debian with systemd, containerd, runc and CNI plugins. In a
+// privileged container, it is a node of a cluster in a landscape. Its files are also the root file system of a real
+// machine.
 package machineimage
 
 import (
@@ -18,25 +19,27 @@ import (
 	"github.com/trellis-k8s/trellis/hack/image/oci"
 )
 
-// files are the files of machines, at their paths below the directory files.
+// files are the files of machines. Their paths are relative to the directory files.
 //
 //go:embed files
 var files embed.FS
 
 const (
-	// release is the release of Debian. Its systemd is the last one that runs on cgroups v1 without being asked to.
+	// release is the release of Debian. Its systemd is the last one that runs on cgroups v1 without an extra option.
 	release = "bookworm"
 	// Entrypoint is the entrypoint of the image.
 	Entrypoint = "/usr/local/bin/machine-entrypoint"
-	// StopSignal has systemd end: SIGTERM only makes it start itself again.
+	// StopSignal makes systemd shut down. SIGTERM would only make it re-execute itself.
 	StopSignal = "SIGRTMIN+3"
-	// timestamp is the time of all files, so that two builds of the same packages are equal.
+	// timestamp is the time of all files, so that two builds from the same packages are equal.
 	timestamp = "1700000000"
 )
 
-// tools are the packages of images with a program that changes nftables; packages are those of machines.
+// tools are the packages of images with a program that changes nftables. packages are those of machines. Without
+// /etc/protocols of netbase, nft lists protocols as numbers. kube-proxy then does not recognize its own elements of maps,
+// and deletes all of them when the zone of its Node changes.
 var (
-	tools    = []string{"--variant=extract", "--include=nftables", "--dpkgopt=path-exclude=/usr/share/*"}
+	tools    = []string{"--variant=extract", "--include=nftables,netbase", "--dpkgopt=path-exclude=/usr/share/*"}
 	packages = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
 		"--include=systemd,systemd-sysv,dbus,udev,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
@@ -45,21 +48,22 @@ var (
 	}
 )
 
-// masked are units that change the machine while it runs, or that a node has no use for. machine-entrypoint masks more in containers.
+// masked are units that would change the running machine, or that a node does not need. In containers, machine-entrypoint
+// masks more.
 var masked = []string{
 	"apt-daily.service", "apt-daily-upgrade.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.service",
 	"dpkg-db-backup.timer", "e2scrub_reap.service", "systemd-networkd-wait-online.service",
 }
 
-// enabled are units of Debian, off by default, that a node needs.
+// enabled are Debian units that a node needs and that are off by default.
 var enabled = []string{"systemd-networkd.service"}
 
-// Tools makes the root file system with nft and its libraries, in an archive in a directory, unless it is there.
+// Tools creates an archive with the root file system with nft and its libraries in a directory, unless it exists.
 func Tools(ctx context.Context, directory string) (archive string, err error) {
 	return debootstrap(ctx, filepath.Join(directory, "tools.tar"), tools)
 }
 
-// Debian makes the root file system of Debian, in an archive in a directory, unless it is there.
+// Debian creates an archive with the root file system of Debian in a directory, unless it exists.
 func Debian(ctx context.Context, directory string) (archive string, err error) {
 	return debootstrap(ctx, filepath.Join(directory, "debian.tar"), packages)
 }
@@ -73,7 +77,7 @@ func debootstrap(ctx context.Context, archive string, options []string) (string,
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
-		return "", fmt.Errorf("making %s: %w", archive, err)
+		return "", fmt.Errorf("creating %s: %w", archive, err)
 	}
 	arguments := append(append([]string{"-n", "10", "mmdebstrap", "--mode=root"}, options...), release, archive+".tar")
 	command := exec.CommandContext(ctx, "nice", arguments...)
@@ -81,15 +85,16 @@ func debootstrap(ctx context.Context, archive string, options []string) (string,
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("making %s with mmdebstrap: %w\n%s", archive, err, output.String())
+		return "", fmt.Errorf("creating %s with mmdebstrap: %w\n%s", archive, err, output.String())
 	}
 	if err := os.Rename(archive+".tar", archive); err != nil {
-		return "", fmt.Errorf("making %s: %w", archive, err)
+		return "", fmt.Errorf("creating %s: %w", archive, err)
 	}
-	return archive, os.WriteFile(stamp, []byte(want), 0o644) //nolint:gosec // no secret
+	return archive, os.WriteFile(stamp, []byte(want), 0o644) //nolint:gosec // not a secret
 }
 
-// Layers are the layers of the image: Debian, the programs of a directory, the configuration with that of containerd.
+// Layers returns the layers of the image: Debian, the programs in a directory, and the configuration with that of
+// containerd.
 func Layers(debian, programs string, containerd []byte) ([]oci.Layer, error) {
 	var binaries, configuration []oci.File
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
@@ -125,7 +130,7 @@ const (
 	wants = units + "multi-user.target.wants/"
 )
 
-// place returns a file at its path. Units are enabled, and programs are executable.
+// place returns the file at its path. Units are also enabled, and programs are executable.
 func place(path string, content []byte) []oci.File {
 	file := oci.File{Path: path, Content: content}
 	switch name, found := strings.CutPrefix(path, units); {

@@ -9,20 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Cluster is what NetworkPolicies depend on.
+// Cluster is the state that NetworkPolicies depend on.
 type Cluster struct {
 	Pods       []*corev1.Pod
 	Namespaces []*corev1.Namespace
 	Policies   []*networkingv1.NetworkPolicy
 }
 
-// pod is a Pod that has a network of its own.
+// pod is a Pod that has its own network namespace.
 type pod struct {
 	*corev1.Pod
 	addresses []netip.Addr
 }
 
-// pods returns the Pods that policies can select. The network of the node, and addresses that Pods have given back, are not among them.
+// pods returns the Pods that policies can select. It skips Pods in the network of the node, and Pods whose addresses have
+// been released.
 func (c *Cluster) pods() []pod {
 	var result []pod
 	for _, p := range c.Pods {
@@ -50,7 +51,8 @@ func (c *Cluster) namespaceLabels() map[string]labels.Set {
 	return result
 }
 
-// selector never fails: the API server has checked it. One that cannot be read selects nothing.
+// selector parses a selector. It never fails, because the API server has validated the selector. One that cannot be parsed
+// selects nothing.
 func selector(s *metav1.LabelSelector) labels.Selector {
 	parsed, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -59,7 +61,7 @@ func selector(s *metav1.LabelSelector) labels.Selector {
 	return parsed
 }
 
-// peers returns the Pods that a peer of a policy in a namespace selects.
+// peers returns the Pods that match a peer of a policy in a namespace.
 func peers(peer networkingv1.NetworkPolicyPeer, namespace string, all []pod, namespaces map[string]labels.Set) []pod {
 	inNamespace := func(name string) bool { return name == namespace }
 	if peer.NamespaceSelector != nil {
@@ -82,7 +84,8 @@ func peers(peer networkingv1.NetworkPolicyPeer, namespace string, all []pod, nam
 	return result
 }
 
-// isolates reports whether a policy is about a direction. Objects that did not pass the API server have no policy types.
+// isolates reports which directions a policy restricts. Objects that did not pass through the API server have no policy
+// types.
 func isolates(spec networkingv1.NetworkPolicySpec) (ingress, egress bool) {
 	if len(spec.PolicyTypes) == 0 {
 		return true, len(spec.Egress) > 0

@@ -1,2 +1,3 @@
-// Package policy enforces NetworkPolicies on a node with nftables. What the policies of a cluster mean is a pure function: [Translate].
+// Package policy enforces NetworkPolicies on a node with nftables. A pure function, [Translate], translates the policies of
+// a cluster.
 package policy

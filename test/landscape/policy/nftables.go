@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Table is the nftables table with the policies, of the family inet.
+// Table is the nftables table with the policies. Its family is inet.
 const Table = "landscape-policy"
 
-// Enforcer keeps the rules of this network namespace.
+// Enforcer manages the rules of this network namespace.
 type Enforcer struct {
 	nft     knftables.Interface
 	applied string
@@ -21,12 +21,12 @@ type Enforcer struct {
 func NewEnforcer() (*Enforcer, error) {
 	nft, err := knftables.New(knftables.InetFamily, Table)
 	if err != nil {
-		return nil, fmt.Errorf("using nftables: %w", err)
+		return nil, fmt.Errorf("connecting to nftables: %w", err)
 	}
 	return &Enforcer{nft: nft}, nil
 }
 
-// Apply puts the chains in place of all earlier ones, in one transaction. It does nothing if they are the same as those that it put last.
+// Apply replaces all chains in one transaction. It does nothing if they equal the chains that it applied last.
 func (e *Enforcer) Apply(ctx context.Context, chains []Chain) (changed bool, err error) {
 	wanted := fmt.Sprint(chains)
 	if e.applied == wanted {
@@ -42,7 +42,7 @@ func (e *Enforcer) Apply(ctx context.Context, chains []Chain) (changed bool, err
 
 func transaction(tx *knftables.Transaction, chains []Chain) *knftables.Transaction {
 	table := &knftables.Table{Comment: knftables.PtrTo("NetworkPolicies")}
-	tx.Add(table) // it must exist to be deleted
+	tx.Add(table) // it must exist before it can be deleted
 	tx.Delete(&knftables.Table{})
 	tx.Add(table)
 	for _, chain := range chains {
@@ -52,7 +52,8 @@ func transaction(tx *knftables.Transaction, chains []Chain) *knftables.Transacti
 		}
 		tx.Add(&knftables.Rule{Chain: chain.name(), Rule: "drop"})
 	}
-	// After the translation of Service addresses. A Pod reaches the node itself by way of input; nothing is filtered that the node sends.
+	// Packets are filtered after the translation of Service addresses. A Pod reaches the node itself through the input hook.
+	// Packets that the node sends are not filtered.
 	for _, hook := range []knftables.BaseChainHook{knftables.ForwardHook, knftables.InputHook} {
 		base := string(hook)
 		tx.Add(&knftables.Chain{
@@ -69,7 +70,7 @@ func transaction(tx *knftables.Transaction, chains []Chain) *knftables.Transacti
 	return tx
 }
 
-// name is the name of the chain, made of the address.
+// name returns the name of the chain, which contains the address.
 func (c Chain) name() string {
 	direction := "in-"
 	if c.Egress {
@@ -78,7 +79,7 @@ func (c Chain) name() string {
 	return direction + strings.NewReplacer(".", "-", ":", "-").Replace(c.Address.String())
 }
 
-// selects is the condition for the packets of the chain: those of the Pod, except those that it sends to itself.
+// selects returns the condition for the packets of the chain: packets of the Pod, except those to itself.
 func (c Chain) selects() string {
 	own, other := "daddr", "saddr"
 	if c.Egress {

@@ -12,18 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Chain is what one Pod's policies allow in one direction, for one of its addresses. What no rule allows is dropped.
+// Chain contains what the policies of one Pod allow in one direction, for one of its addresses. All other packets are
+// dropped.
 type Chain struct {
 	// Address is the address of the Pod.
 	Address netip.Addr
-	// Egress is for what the Pod sends, otherwise it is for what it receives.
+	// Egress is true for packets that the Pod sends, and false for packets that it receives.
 	Egress bool
-	// Rules are conditions in the language of nftables: a packet that meets one is allowed. An empty one allows everything.
+	// Rules are conditions in the nftables syntax. A packet that meets one is allowed. An empty rule allows everything.
 	Rules []string
 }
 
-// Translate returns the chains of the Pods of a node that policies select. An empty name stands for all nodes. Packets of connections that
-// exist, and those of a Pod to itself, are to be allowed before.
+// Translate returns the chains of the Pods of a node that policies select. An empty name stands for all nodes. The caller
+// has to allow packets of existing connections, and packets of a Pod to itself, before these chains.
 func Translate(c Cluster, node string) []Chain {
 	t := translation{pods: c.pods(), namespaces: c.namespaceLabels(), rules: map[key][]string{}}
 	for _, policy := range c.Policies {
@@ -72,7 +73,7 @@ func (t *translation) egress(policy *networkingv1.NetworkPolicy, address netip.A
 	chain := key{address, true}
 	t.isolate(chain)
 	for _, rule := range policy.Spec.Egress {
-		// A number is the same port everywhere; a name is another one in each Pod.
+		// A port number is the same for all Pods. A port name stands for a different number in each Pod.
 		numbers, names := splitPorts(rule.Ports)
 		if len(numbers) > 0 || len(rule.Ports) == 0 {
 			for _, to := range t.matches("daddr", policy.Namespace, rule.To, address) {
@@ -90,7 +91,7 @@ func (t *translation) egress(policy *networkingv1.NetworkPolicy, address netip.A
 	}
 }
 
-// targets are the Pods that a rule may be about: all of them, if it has no peers.
+// targets returns the Pods that a rule can apply to: all Pods if it has no peers.
 func (t *translation) targets(namespace string, to []networkingv1.NetworkPolicyPeer) []pod {
 	if len(to) == 0 {
 		return t.pods
@@ -104,7 +105,7 @@ func (t *translation) targets(namespace string, to []networkingv1.NetworkPolicyP
 	return result
 }
 
-// matches returns conditions for the other side of a connection of a Pod with this address.
+// matches returns conditions for the remote side of connections of a Pod with this address.
 func (t *translation) matches(direction, namespace string, all []networkingv1.NetworkPolicyPeer, own netip.Addr) []string {
 	if len(all) == 0 {
 		return []string{""}
@@ -124,7 +125,7 @@ func (t *translation) matches(direction, namespace string, all []networkingv1.Ne
 	return result
 }
 
-// isolate makes a chain, which allows nothing yet.
+// isolate creates a chain, which allows nothing yet.
 func (t *translation) isolate(chain key) {
 	if _, exists := t.rules[chain]; !exists {
 		t.rules[chain] = nil
@@ -165,7 +166,8 @@ func family(a netip.Addr) string {
 	return "ip6"
 }
 
-// addresses is the condition that the other side is one of these Pods. It is empty if none of them has an address of the same family.
+// addresses returns the condition that the remote side is one of these Pods. It is empty if none of them has an address of
+// the same family.
 func addresses(direction string, pods []pod, own netip.Addr) string {
 	var list []string
 	for _, p := range pods {
@@ -204,7 +206,7 @@ func block(direction string, b *networkingv1.IPBlock, own netip.Addr) string {
 	return match
 }
 
-// disjoint removes the networks that are within others: nftables refuses sets whose elements overlap.
+// disjoint removes networks that other networks contain, because nftables rejects sets with overlapping elements.
 func disjoint(networks []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(networks, func(a, b netip.Prefix) int {
 		if c := a.Bits() - b.Bits(); c != 0 {
@@ -232,7 +234,7 @@ func splitPorts(ports []networkingv1.NetworkPolicyPort) (numbers, names []networ
 	return numbers, names
 }
 
-// portMatches returns conditions for the ports of a rule, with names as the ports of these Pods have them.
+// portMatches returns conditions for the ports of a rule. It resolves names to the ports of these Pods.
 func portMatches(ports []networkingv1.NetworkPolicyPort, named []pod) []string {
 	if len(ports) == 0 {
 		return []string{""}
@@ -262,7 +264,7 @@ func portMatches(ports []networkingv1.NetworkPolicyPort, named []pod) []string {
 	return result
 }
 
-// portNumbers are the ports of a Pod with a name. Init containers have ports only if they go on running.
+// portNumbers returns the ports of a Pod with a name. Of the init containers, only sidecars have ports.
 func portNumbers(p pod, name string, protocol corev1.Protocol) []int32 {
 	containers := slices.Clone(p.Spec.Containers)
 	for _, c := range p.Spec.InitContainers {

@@ -26,7 +26,7 @@ func testPod(namespace, name, ip string, labels map[string]string, change ...fun
 	return p
 }
 
-// testCluster has Pods of two namespaces, and some that policies cannot select.
+// testCluster has Pods in two namespaces, including some that policies cannot select.
 func testCluster(t *testing.T, policies ...string) Cluster {
 	t.Helper()
 	c := Cluster{
@@ -179,7 +179,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestNodes: a node has the chains of its own Pods, and all together have those of all.
+// TestNodes checks that a node has the chains of its own Pods, and that all nodes together have the chains of all Pods.
 func TestNodes(t *testing.T) {
 	c := testCluster(t, "podSelector: {}\npolicyTypes: [Ingress]")
 	c.Policies[0].Namespace = "two"
@@ -194,14 +194,15 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestTransaction: the table is replaced as a whole, and packets are matched before they get to the chains of Pods.
+// TestTransaction checks that the table is replaced as a whole, and that the base chains match packets before the chains of
+// Pods.
 func TestTransaction(t *testing.T) {
 	fake := knftables.NewFake(knftables.InetFamily, Table)
 	e := &Enforcer{nft: fake}
 	c := testCluster(t, "podSelector: {matchLabels: {app: server}}\npolicyTypes: [Ingress, Egress]\ningress: [{ports: [{port: 80}]}]\negress: [{}]")
 	for i, want := range []bool{true, false} {
 		if changed, err := e.Apply(t.Context(), Translate(c, "here")); err != nil || changed != want {
-			t.Fatalf("application %d changed something: %t, want %t: %v", i, changed, want, err)
+			t.Fatalf("application %d reports a change: %t, want %t: %v", i, changed, want, err)
 		}
 	}
 	dump := fake.Dump()
@@ -215,13 +216,13 @@ func TestTransaction(t *testing.T) {
 		"add rule inet landscape-policy out-10-0-0-1 return\nadd rule inet landscape-policy out-10-0-0-1 drop",
 	} {
 		if !strings.Contains(dump, line) {
-			t.Errorf("this is missing: %s\nin:\n%s", line, dump)
+			t.Errorf("missing line: %s\nin:\n%s", line, dump)
 		}
 	}
 	if strings.Contains(dump, "input ip daddr") {
-		t.Errorf("what the node sends is filtered:\n%s", dump)
+		t.Errorf("packets that the node sends are filtered:\n%s", dump)
 	}
 	if changed, err := e.Apply(t.Context(), nil); err != nil || !changed || strings.Contains(fake.Dump(), "10-0-0-1") {
-		t.Errorf("chains stay without policies: %v\n%s", err, fake.Dump())
+		t.Errorf("chains remain after all policies are removed: %v\n%s", err, fake.Dump())
 	}
 }

@@ -23,7 +23,7 @@ type agent struct {
 	client     *http.Client
 }
 
-// newAgent returns a user, who is a node agent unless other groups are given.
+// newAgent returns a user who is a node agent unless other groups are given.
 func (f *fixture) newAgent(t *testing.T, mode, user string, groups ...string) *agent {
 	t.Helper()
 	if len(groups) == 0 {
@@ -36,20 +36,20 @@ func (f *fixture) newAgent(t *testing.T, mode, user string, groups ...string) *a
 	return &agent{T: t, mode: mode, user: user, host: strings.TrimSuffix(config.Host, "/"), client: httpClient}
 }
 
-// call is a request of the API.
+// call is a request to the API.
 type call struct {
 	verb string
-	// base is the path before namespaces and resource.
+	// base is the path in front of namespaces and resource.
 	base        string
 	namespace   string
 	resource    string
 	subresource string
 	name        string
-	// selector is a field selector, beside the name.
+	// selector is a field selector, in addition to the name.
 	selector string
 }
 
-// ofMany tells whether the name is in the selector.
+// ofMany reports whether the name is in the selector.
 func (c call) ofMany() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, c.verb)
 }
@@ -95,7 +95,7 @@ var methods = map[string]string{
 	"patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete,
 }
 
-// do sends a request and returns the status, and what the API server says if it refuses.
+// do sends a request. It returns the status, and the message of the API server if it refuses.
 func (a *agent) do(c call) (int, string) {
 	a.Helper()
 	target := a.host + c.path()
@@ -123,7 +123,7 @@ func (a *agent) do(c call) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// ask sends a request and returns what the webhook said about it. It fails the test if the API server did not do accordingly: the
+// ask sends a request and returns the webhook's status for it. It fails the test if the API server's answer does not match the status. The
 // user has no rights by RBAC.
 func (a *agent) ask(c call) authorizationv1.SubjectAccessReviewStatus {
 	a.Helper()
@@ -131,14 +131,14 @@ func (a *agent) ask(c call) authorizationv1.SubjectAccessReviewStatus {
 	code, text := a.do(c)
 	said := answers.take(a.mode, a.user)
 	if len(said) == 0 {
-		a.Fatalf("%s %s: the webhook was not asked (status %d, %s)", c.verb, c.path(), code, text)
+		a.Fatalf("%s %s: the webhook was not called (status %d, %s)", c.verb, c.path(), code, text)
 	}
 	last := said[len(said)-1]
 	if forbidden := code == http.StatusForbidden; forbidden == last.Allowed || last.Allowed && last.Denied {
 		a.Errorf("%s %s: status %d for %+v: %s", c.verb, c.path(), code, last, text)
 	}
 	if last.Denied && !strings.Contains(text, escaped(last.Reason)) {
-		a.Errorf("%s %s: the client is not told %q, but %s", c.verb, c.path(), last.Reason, text)
+		a.Errorf("%s %s: the client does not get the reason %q, but %s", c.verb, c.path(), last.Reason, text)
 	}
 	return last
 }
@@ -148,7 +148,7 @@ func escaped(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// word says what a status means.
+// word returns the meaning of a status.
 func word(status authorizationv1.SubjectAccessReviewStatus) string {
 	switch {
 	case status.EvaluationError != "":

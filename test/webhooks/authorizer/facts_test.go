@@ -23,7 +23,8 @@ func getSecret(name string) call {
 	return call{verb: "get", base: core, resource: "secrets", namespace: kubeSystem, name: name}
 }
 
-// TestNoNode: without a Node there is no access to what belongs to it, and the reason says so. What belongs to no Node can be used.
+// TestNoNode checks that without a Node, access to the objects that belong to it is denied with a reason that names the missing Node.
+// Resources that belong to no Node can be used.
 func TestNoNode(t *testing.T) {
 	f := newFixture(t)
 	for mode, users := range map[string][]string{byMachine: {"m-none", "m-bare"}, byMachineSelected: {"m-none", "m-bare"}, byNode: {"n-none"}} {
@@ -54,8 +55,8 @@ func TestNoNode(t *testing.T) {
 	}
 }
 
-// TestSecretsBeforeTheNode: a node agent has to read its configuration before there is a Node. Its Machine tells which one; without
-// Machines it may read those of all worker pools.
+// TestSecretsBeforeTheNode checks that a node agent can read its configuration before its Node exists. Its Machine determines which one.
+// Without Machines, the agent may read the configurations of all worker pools.
 func TestSecretsBeforeTheNode(t *testing.T) {
 	f := newFixture(t)
 	for user, wants := range map[string]map[string]string{
@@ -64,7 +65,7 @@ func TestSecretsBeforeTheNode(t *testing.T) {
 			"file-of-foreign-host": "allow", "file-of-foreign-pool": "deny",
 		},
 		byMachine + " m-bare": {"gardener-valitail": "allow", "osc-own": "deny", "": "deny", "file-of-all": "deny"},
-		// A Machine that is gone: its certificate may still be valid.
+		// A Machine that no longer exists: its certificate may still be valid.
 		byMachine + " m-none": {"gardener-valitail": "deny", "osc-own": "deny", "shoot-access-cluster-admin": "deny"},
 		byNode + " n-new": {
 			"osc-own": "allow", "osc-foreign": "allow", "file-of-all": "allow", "file-of-foreign-pool": "allow", "gardener-valitail": "allow",
@@ -86,8 +87,8 @@ func TestSecretsBeforeTheNode(t *testing.T) {
 	}
 }
 
-// TestEmptyNamesMatchNothing: a Machine and a Node without the label with the Secret's name give no access to lists and watches of
-// all Secrets and Leases.
+// TestEmptyNamesMatchNothing checks that a Machine and a Node without the label with the Secret's name give no access to lists and watches
+// of all Secrets and Leases.
 func TestEmptyNamesMatchNothing(t *testing.T) {
 	f := newFixture(t)
 	for mode, user := range map[string]string{byMachine: "m-empty", byNode: "n-empty"} {
@@ -106,8 +107,8 @@ func TestEmptyNamesMatchNothing(t *testing.T) {
 	}
 }
 
-// TestForgedLabels: a node agent may write the labels of its Node. That gives it no access to Leases and Secrets that are none of a
-// worker pool.
+// TestForgedLabels checks that a node agent, which may write the labels of its Node, cannot use them to access Leases and Secrets that
+// do not belong to a worker pool.
 func TestForgedLabels(t *testing.T) {
 	f := newFixture(t)
 	for mode, user := range map[string]string{byMachine: "m-forged", byNode: "n-forged"} {
@@ -124,8 +125,8 @@ func TestForgedLabels(t *testing.T) {
 	}
 }
 
-// TestLeaseNamesOnCreation: an API server tells no name when an object is posted. When it does, by an update that creates, the name
-// counts.
+// TestLeaseNamesOnCreation checks that the name counts if the review has one. An API server sends no name if an object is posted. It sends
+// one for an update that creates the object.
 func TestLeaseNamesOnCreation(t *testing.T) {
 	f := newFixture(t)
 	for name, want := range map[string]string{"": "allow", "gardener-node-agent-n-own": "allow", "osc-own": "allow", "gardener-node-agent-n-foreign": "deny", "a": "deny"} {
@@ -140,7 +141,7 @@ func TestLeaseNamesOnCreation(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", name, review.Status, want)
 		}
 	}
-	// In real life: node agent n-empty creates its Lease.
+	// The real request: node agent n-empty creates its Lease.
 	config := rest.CopyConfig(f.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: prefix + "m-empty", Groups: []string{group, "mode:" + byMachine}}
 	scheme := f.client.Scheme()
@@ -151,7 +152,7 @@ func TestLeaseNamesOnCreation(t *testing.T) {
 	kit.Must(t, agent.Update(t.Context(), lease))
 }
 
-// TestCachesThatAreBehind: what was created a moment ago is not denied.
+// TestCachesThatAreBehind checks that an object that was just created is not denied.
 func TestCachesThatAreBehind(t *testing.T) {
 	f := newFixture(t)
 	for i := range 20 {
@@ -172,7 +173,8 @@ func TestCachesThatAreBehind(t *testing.T) {
 	}
 }
 
-// TestChanges: another configuration counts, and what it does not refer to any more is denied; so is a Node that is gone.
+// TestChanges checks that a new configuration counts. Secrets that it no longer refers to are denied, and so is a Node that no longer
+// exists.
 func TestChanges(t *testing.T) {
 	f := newFixture(t)
 	secret := newSecret("osc-changing", map[string]string{poolLabel: "a"}, ownConfiguration)
@@ -191,20 +193,20 @@ func TestChanges(t *testing.T) {
 			return ""
 		})
 	}
-	eventually("the first configuration counts", "allow", getSecret("file-of-all"))
+	eventually("the first configuration is in effect", "allow", getSecret("file-of-all"))
 	secret.Data["osc.yaml"] = []byte(strings.ReplaceAll(ownConfiguration, "file-of-all", "file-of-later"))
 	kit.Must(t, f.client.Update(t.Context(), secret))
-	eventually("the next configuration counts", "allow", getSecret("file-of-later"))
-	eventually("the first configuration does not count any more", "deny", getSecret("file-of-all"))
+	eventually("the next configuration is in effect", "allow", getSecret("file-of-later"))
+	eventually("the first configuration is no longer in effect", "deny", getSecret("file-of-all"))
 
 	eventually("the Node can be read", "allow", getNode("n-changing"))
 	kit.Must(t, f.client.Delete(t.Context(), node))
-	eventually("the Node that is gone cannot be read", "deny", getNode("n-changing"))
+	eventually("the deleted Node cannot be read", "deny", getNode("n-changing"))
 	kit.Must(t, f.client.Delete(t.Context(), machine))
-	eventually("a Machine that is gone has no access", "deny", getSecret("gardener-valitail"))
+	eventually("a deleted Machine has no access", "deny", getSecret("gardener-valitail"))
 }
 
-// TestBadConfiguration: it is an error that tells nothing of the Secret.
+// TestBadConfiguration checks that a bad configuration is an error that does not reveal content of the Secret.
 func TestBadConfiguration(t *testing.T) {
 	f := newFixture(t)
 	for mode, user := range map[string]string{byMachine: "m-bad", byNode: "n-bad"} {
@@ -219,7 +221,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-// TestPodThatIsBoundLater: the Node of a Pod counts when the request is made.
+// TestPodThatIsBoundLater checks that the Node of a Pod at the time of the request counts.
 func TestPodThatIsBoundLater(t *testing.T) {
 	f := newFixture(t)
 	pod := newPod("pod-later", "")
@@ -230,15 +232,15 @@ func TestPodThatIsBoundLater(t *testing.T) {
 		t.Errorf("without a Node: %+v", status)
 	}
 	kit.Must(t, f.client.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n-own"}}))
-	kit.Eventually(t, "the Pod is that of the own Node", func() string {
+	kit.Eventually(t, "the Pod belongs to the agent's Node", func() string {
 		if status := agent.ask(get); !status.Allowed {
-			return "it is not: " + status.Reason
+			return "it does not: " + status.Reason
 		}
 		return ""
 	})
 }
 
-// TestReads: what caches hold is not read again, and of what is read only metadata, but for configurations and requests.
+// TestReads checks that cached objects are not read again. Other reads are metadata only, except for configurations and requests.
 func TestReads(t *testing.T) {
 	f := newFixture(t)
 	agent := f.newAgent(t, byMachineSelected, prefix+"m-own")
@@ -246,9 +248,9 @@ func TestReads(t *testing.T) {
 		getNode("n-own"), {verb: "list", base: core, resource: "nodes"}, getSecret("osc-own"), getSecret("file-of-all"), getSecret("file-of-own-host"),
 		{verb: "list", base: core, resource: "pods", selector: "spec.nodeName=n-own"}, {verb: "create", base: core, resource: "events", namespace: "default"},
 		{verb: "update", base: coordination, resource: "leases", namespace: kubeSystem, name: "osc-own"},
-		{verb: "list", base: core, resource: "configmaps"}, // denied, whatever the facts are
+		{verb: "list", base: core, resource: "configmaps"}, // denied in any case
 	}
-	kit.Eventually(t, "the caches hold what is asked for", func() string {
+	kit.Eventually(t, "the caches hold the requested objects", func() string {
 		f.requests.Forget()
 		for _, call := range fromCaches {
 			agent.ask(call)
@@ -268,7 +270,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// readBy returns the requests that are no watches and read objects.
+// readBy returns the requests that read objects and are not watches.
 func readBy(requests *kit.Requests) []string {
 	var read []string
 	for _, request := range requests.Single() {

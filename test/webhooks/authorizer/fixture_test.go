@@ -40,16 +40,16 @@ const (
 	machineNamespace = "machines"
 )
 
-// A mode is a webhook of its own, for users that are in the group mode:<mode> too. API servers do not choose among webhooks by
-// path, so each has an authorizer in their configuration.
+// A mode is a webhook of its own, for users that are also in the group mode:<mode>. API servers do not select a webhook by path, so each
+// mode has an authorizer in their configuration.
 const (
 	byMachine         = "machine"
 	byMachineSelected = "machine-selected"
 	byNode            = "node"
 	byNodeBeta        = "node-beta"
-	// open is asked about users who are no node agents, too.
+	// open is also called for users that are not node agents.
 	open = "open"
-	// down does not answer, and broken has no caches and cannot read either.
+	// down does not answer. broken has no caches and cannot read either.
 	down   = "down"
 	broken = "broken"
 )
@@ -59,9 +59,9 @@ var modes = map[string]string{byMachine: "v1", byMachineSelected: "v1", byNode: 
 var (
 	options controlplane.Options
 	answers = &recorder{handlers: map[string]http.Handler{}}
-	// background is the context of what outlives a test, until stop is called.
+	// background is the context of everything that runs longer than one test, until stop is called.
 	background, stop = context.WithCancel(context.Background())
-	// ended is closed when the manager of the webhooks has ended; nil if it was not started.
+	// ended is closed when the manager of the webhooks has stopped. It is nil if the manager was not started.
 	ended chan struct{}
 )
 
@@ -79,7 +79,7 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	server := httptest.NewTLSServer(answers)
 	defer server.Close()
-	// Nil, since either of the two says who authorizes.
+	// Nil, because only one of the two flags may configure the authorizers.
 	options.APIServerArgs = map[string][]string{"authorization-config": {authorizationConfiguration(dir, server)}, "authorization-mode": nil}
 	code := m.Run()
 	stop()
@@ -96,7 +96,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// authorizationConfiguration writes what kube-apiserver gets: for each mode a webhook as gardener configures it, and then RBAC.
+// authorizationConfiguration writes the configuration of kube-apiserver: for each mode a webhook as gardener configures it, then RBAC.
 func authorizationConfiguration(dir string, server *httptest.Server) string {
 	var text strings.Builder
 	text.WriteString("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n")
@@ -138,7 +138,7 @@ func authorizationConfiguration(dir string, server *httptest.Server) string {
 	return path
 }
 
-// recorder leaves reviews to the webhook of their mode and notes what it answers, by user.
+// recorder passes reviews to the webhook of their mode and records the answers by user.
 type recorder struct {
 	mu       sync.Mutex
 	handlers map[string]http.Handler
@@ -159,7 +159,7 @@ func (r *recorder) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	handler := r.handlers[mode]
 	r.mu.Unlock()
 	if handler == nil {
-		http.Error(writer, "nobody answers", http.StatusServiceUnavailable)
+		http.Error(writer, "no webhook answers", http.StatusServiceUnavailable)
 		return
 	}
 	body, err := io.ReadAll(request.Body)
@@ -189,7 +189,7 @@ func (r *recorder) note(key string, answer *authorizationv1.SubjectAccessReview)
 	r.versions[key] = answer.APIVersion
 }
 
-// take returns what was answered about a user since the last call.
+// take returns the answers for a user since the last call.
 func (r *recorder) take(mode, user string) []authorizationv1.SubjectAccessReviewStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +203,7 @@ func (r *recorder) version(mode, user string) string {
 	return r.versions[mode+" "+user]
 }
 
-// fixture is the control plane with what the tests have in common.
+// fixture is the control plane with the objects that the tests share.
 type fixture struct {
 	controlPlane *controlplane.ControlPlane
 	config       *rest.Config
@@ -211,7 +211,7 @@ type fixture struct {
 	// requests are those of the authorizers.
 	requests *kit.Requests
 	registry *prometheus.Registry
-	// populated tells that all of it could be made.
+	// populated reports whether all objects could be created.
 	populated bool
 }
 
@@ -220,7 +220,7 @@ var (
 	common      *fixture
 )
 
-// newFixture returns the one fixture of all tests.
+// newFixture returns the single fixture of all tests.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	if testing.Short() {
@@ -239,7 +239,7 @@ func newFixture(t *testing.T) *fixture {
 		f.populated = true
 	})
 	if common == nil || !common.populated {
-		t.Fatal("another test could not make the fixture")
+		t.Fatal("another test failed to create the fixture")
 	}
 	return common
 }
@@ -276,7 +276,7 @@ func (f *fixture) serve(t *testing.T) {
 	}()
 }
 
-// brokenAuthorizer can read nothing: nobody listens where its API server is.
+// brokenAuthorizer returns an authorizer that can read nothing, because no server listens at the address of its API server.
 func brokenAuthorizer(t *testing.T, config *rest.Config) http.Handler {
 	t.Helper()
 	port, err := controlplane.FreePort()

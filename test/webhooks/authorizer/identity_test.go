@@ -10,7 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestNodeAgentIdentity: others are none of the webhook's business, whether prefix or group is missing.
+// TestNodeAgentIdentity checks that the webhook has no opinion on a user without the prefix or the group.
 func TestNodeAgentIdentity(t *testing.T) {
 	f := newFixture(t)
 	getOwn := call{verb: "get", base: core, resource: "nodes", name: "n-own"}
@@ -34,17 +34,17 @@ func TestNodeAgentIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := f.newAgent(t, open, test.user, test.groups...).ask(getOwn)
 			if word(status) != test.want {
-				t.Errorf("the webhook says %+v, want %s", status, test.want)
+				t.Errorf("the webhook answers %+v, want %s", status, test.want)
 			}
 			if test.want == "no opinion" && status != (authorizationv1.SubjectAccessReviewStatus{}) {
-				t.Errorf("no opinion has words: %+v", status)
+				t.Errorf("no opinion has a reason: %+v", status)
 			}
 		})
 	}
 }
 
-// TestAPIServerAndRBAC shows what comes of the answers if RBAC allows everything: a denial is one, no opinion and errors are not, and
-// what does not answer ends the request by the failure policy.
+// TestAPIServerAndRBAC shows the effect of each answer if RBAC allows everything. A denial denies the request. No opinion and errors do
+// not. If the webhook does not answer, the failure policy ends the request.
 func TestAPIServerAndRBAC(t *testing.T) {
 	f := newFixture(t)
 	getForeign := call{verb: "get", base: core, resource: "nodes", name: "n-foreign"}
@@ -72,14 +72,14 @@ func TestAPIServerAndRBAC(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be read is an error with a code, neither allowed nor denied.
+// TestErrors checks that a failed read is an error with a code, neither allowed nor denied.
 func TestErrors(t *testing.T) {
 	f := newFixture(t)
 	status := f.newAgent(t, broken, prefix+"m-own").ask(call{verb: "get", base: core, resource: "nodes", name: "n-own"})
 	if status.Allowed || status.Denied || !strings.HasPrefix(status.EvaluationError, "500 read Machine m-own: ") {
 		t.Errorf("the status is %+v", status)
 	}
-	// What needs no facts is decided all the same.
+	// Requests that need no facts are decided nevertheless.
 	if status := f.newAgent(t, broken, prefix+"m-own").ask(call{verb: "list", base: core, resource: "nodes"}); !status.Allowed {
 		t.Errorf("the status is %+v", status)
 	}
@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNonResourceRequests: they are denied, discovery too.
+// TestNonResourceRequests checks that requests without a resource are denied, discovery included.
 func TestNonResourceRequests(t *testing.T) {
 	f := newFixture(t)
 	agent := f.newAgent(t, byMachine, prefix+"m-own", group, allGroup)
@@ -100,12 +100,12 @@ func TestNonResourceRequests(t *testing.T) {
 		}
 		said := answers.take(agent.mode, agent.user)
 		if len(said) != 1 || !said[0].Denied || said[0].Reason != "node agents have access only to resources" {
-			t.Errorf("%s: the webhook says %+v", path, said)
+			t.Errorf("%s: the webhook answers %+v", path, said)
 		}
 	}
 }
 
-// TestReviewsOfOthers: whoever may ask the API server about a node agent gets the same answers.
+// TestReviewsOfOthers checks that a client that may ask the API server about a node agent gets the same answers.
 func TestReviewsOfOthers(t *testing.T) {
 	f := newFixture(t)
 	for name, want := range map[string]string{"gardener-valitail": "allow", "osc-own": "allow", "osc-foreign": "deny"} {
@@ -120,7 +120,7 @@ func TestReviewsOfOthers(t *testing.T) {
 	}
 }
 
-// TestIncompleteReviews: a review that lacks something is denied like the request that it would be.
+// TestIncompleteReviews checks that a review that lacks a field is denied like the incomplete request.
 func TestIncompleteReviews(t *testing.T) {
 	f := newFixture(t)
 	for name, attributes := range map[string]authorizationv1.ResourceAttributes{

@@ -15,10 +15,10 @@ const (
 	kubeSystem   = "kube-system"
 )
 
-// row is an object, or a collection if it has no name, and the verbs that are allowed; all others are denied.
+// row is an object, or a collection if it has no name, and the allowed verbs. All other verbs are denied.
 type row struct {
 	base, resource, namespace, name, selector string
-	// whose says what the name is.
+	// whose describes the name.
 	whose   string
 	allowed string
 }
@@ -29,7 +29,7 @@ var (
 	subVerbs        = []string{"get", "update", "patch", "create"}
 )
 
-// rowsForAll hold in every mode, for the node agent of Node n-own and the CertificateSigningRequest of the given name.
+// rowsForAll are the rows of every mode, for the node agent of Node n-own and the CertificateSigningRequest of the given name.
 func rowsForAll(request string) []row {
 	return []row{
 		{certificates, "certificatesigningrequests", "", request, "", "own", "get"},
@@ -102,7 +102,7 @@ func rowsForAll(request string) []row {
 	}
 }
 
-// withoutSelectors are the rows that differ if selectors do not count: all Pods can be seen.
+// withoutSelectors returns the rows as they are if selectors do not count: all Pods are visible.
 func withoutSelectors(rows []row) []row {
 	for i := range rows {
 		if rows[i].resource == "pods" && !strings.Contains(rows[i].allowed, "list") {
@@ -132,7 +132,7 @@ func (r row) calls() []call {
 	return calls
 }
 
-// TestMatrix asks for every resource, verb and object, and compares what the webhook says and what the API server does.
+// TestMatrix sends a request for every resource, verb and object, and compares the webhook's answer and the API server's.
 func TestMatrix(t *testing.T) {
 	f := newFixture(t)
 	for name, test := range map[string]struct {
@@ -164,7 +164,7 @@ func TestMatrix(t *testing.T) {
 			}
 			t.Logf("decisions for %s:\n%s", agent.user, &table)
 			if want := "authorization.k8s.io/" + modes[test.mode]; answers.version(test.mode, agent.user) != want {
-				t.Errorf("the answers are of %s, want %s", answers.version(test.mode, agent.user), want)
+				t.Errorf("the answers have version %s, want %s", answers.version(test.mode, agent.user), want)
 			}
 		})
 	}

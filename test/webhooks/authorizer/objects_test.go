@@ -28,7 +28,7 @@ import (
 const (
 	secretLabel = "worker.gardener.cloud/gardener-node-agent-secret-name"
 	poolLabel   = "worker.gardener.cloud/pool"
-	// allGroup may do everything, as far as RBAC is asked.
+	// allGroup may do everything by RBAC.
 	allGroup = "everything"
 )
 
@@ -54,7 +54,8 @@ status:
 
 const foreignConfiguration = `spec: {files: [{path: /a, content: {secretRef: {name: file-of-foreign-pool, dataKey: a}}}]}`
 
-// populate creates two Machines with their Nodes and what belongs to them, one own and one foreign, and a Machine without a Node.
+// populate creates two Machines with their Nodes and the objects that belong to them, its own and a foreign one. It also creates a
+// Machine without a Node.
 func (f *fixture) populate(t *testing.T) {
 	t.Helper()
 	kube := metav1.NamespaceSystem
@@ -62,7 +63,7 @@ func (f *fixture) populate(t *testing.T) {
 		newMachine("m-own", "n-own", "osc-own"), newMachine("m-foreign", "n-foreign", "osc-foreign"), newMachine("m-bare", "", ""),
 		newMachine("m-new", "", "osc-own"), newMachine("m-empty", "n-empty", ""),
 		newNode("n-own", "host-own", "osc-own"), newNode("n-foreign", "host-foreign", "osc-foreign"), newNode("n-empty", "host-empty", ""),
-		// Forged by its node agent: the label names no Secret of a worker pool.
+		// Forged by its node agent: the label does not name a Secret of a worker pool.
 		newNode("n-forged", "host-forged", "kube-scheduler"), newMachine("m-forged", "n-forged", "osc-own"),
 		newSecret("osc-own", map[string]string{poolLabel: "a"}, ownConfiguration),
 		newSecret("osc-foreign", map[string]string{poolLabel: "b"}, foreignConfiguration),
@@ -89,7 +90,7 @@ func (f *fixture) populate(t *testing.T) {
 	}
 }
 
-// installMachines defines the kind Machine and makes the namespace of Machines.
+// installMachines defines the kind Machine and creates the namespace of Machines.
 func (f *fixture) installMachines(ctx context.Context, t *testing.T) {
 	t.Helper()
 	kit.Define(t, f.config, &apiextensionsv1.CustomResourceDefinition{

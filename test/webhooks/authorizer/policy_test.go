@@ -17,7 +17,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestLeasePolicyOfTheDocumentation: with the policy, node agents create no other Leases than theirs; others do.
+// TestLeasePolicyOfTheDocumentation checks that with the policy, node agents can create only their own Leases. Other users are not
+// restricted.
 func TestLeasePolicyOfTheDocumentation(t *testing.T) {
 	f := newFixture(t)
 	page, err := os.ReadFile("../../../docs/node-agent-authorizer.md")
@@ -25,7 +26,7 @@ func TestLeasePolicyOfTheDocumentation(t *testing.T) {
 	_, policy, found := strings.Cut(string(page), "```yaml\napiVersion: admissionregistration.k8s.io/v1\n")
 	policy, _, ends := strings.Cut(policy, "```")
 	if !found || !ends {
-		t.Fatal("the documentation has no policy")
+		t.Fatal("the documentation contains no policy")
 	}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader("apiVersion: admissionregistration.k8s.io/v1\n"+policy), 4096)
 	for {

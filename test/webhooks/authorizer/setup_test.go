@@ -6,10 +6,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// machinesThatCameLater is what the webhook said before Machines were defined.
+// machinesThatCameLater is the webhook's answer before Machines were defined.
 var machinesThatCameLater string
 
-// refuseWithoutMachines asks while there is no kind Machine, and defines it.
+// refuseWithoutMachines sends a request while the kind Machine does not exist, and defines it.
 func (f *fixture) refuseWithoutMachines(t *testing.T) {
 	t.Helper()
 	agent := f.newAgent(t, byMachine, prefix+"m-own")
@@ -17,11 +17,11 @@ func (f *fixture) refuseWithoutMachines(t *testing.T) {
 	f.installMachines(t.Context(), t)
 }
 
-// TestMachineKindInstalledLater: without the kind there is no opinion, and when it is there it is found.
+// TestMachineKindInstalledLater checks that the webhook has no opinion without the kind, and finds the kind when it is installed.
 func TestMachineKindInstalledLater(t *testing.T) {
 	f := newFixture(t)
 	if machinesThatCameLater != "error" {
-		t.Errorf("without the kind Machine the webhook said %q", machinesThatCameLater)
+		t.Errorf("without the kind Machine the webhook answered %q", machinesThatCameLater)
 	}
 	agent := f.newAgent(t, byMachine, prefix+"m-own")
 	kit.Eventually(t, "the Machine is found", func() string {

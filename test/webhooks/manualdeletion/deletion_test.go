@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestReview06NothingIsDeletedByHand is one test, since webhooks are registered for a whole cluster.
+// TestReview06NothingIsDeletedByHand is a single test because webhooks are registered for a whole cluster.
 func TestReview06NothingIsDeletedByHand(t *testing.T) {
 	f := newFixture(t)
 	for _, part := range []struct {
@@ -38,7 +38,7 @@ func TestReview06NothingIsDeletedByHand(t *testing.T) {
 	}
 }
 
-// wantDenied checks that a person cannot delete an object, and is told how to.
+// wantDenied checks that a person cannot delete an object, and that the answer contains the command that allows it.
 func (f *fixture) wantDenied(object client.Object, command string) {
 	f.Helper()
 	for _, options := range [][]client.DeleteOption{{client.DryRunAll}, nil} {
@@ -65,7 +65,7 @@ func (f *fixture) personConfirms() {
 	} {
 		f.wantDenied(object, command)
 		if _, is := object.(*corev1.Namespace); is {
-			continue // the others are in it
+			continue // the other objects are in it
 		}
 		f.confirm(object)
 		kit.Must(f, f.jane.Delete(f.Context(), object))
@@ -83,7 +83,7 @@ func (f *fixture) personConfirms() {
 		kit.Must(f, f.jane.Delete(f.Context(), object))
 	}
 
-	// The content of a namespace needs no confirmation when the namespace has one. Nor does what is being deleted.
+	// The content of a namespace needs no confirmation if the namespace has one. An object that is being deleted needs none either.
 	secret, mr := f.secret(namespace, "b"), f.managedResource(namespace, "b")
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	f.confirm(object)
@@ -113,8 +113,9 @@ func (f *fixture) collectionIsDenied() {
 	f.eventuallyGone(secret)
 }
 
-// flowNeedNotConfirm: a tombstone deletes a bundle with the namespace of a control plane, and all that is in it, without a confirmation. Four
-// programs delete for that: the flow, the resource-manager, and two controllers of kube-controller-manager.
+// flowNeedNotConfirm checks that a tombstone deletes a bundle with the namespace of a control plane and all its content, without a
+// confirmation. Four programs delete objects in the process: the flow, the resource-manager, and two controllers of
+// kube-controller-manager.
 func (f *fixture) flowNeedNotConfirm() {
 	garden := kit.NewNamespace(f, f.jane, "garden", nil)
 	emitter := &flow.Emitter{
@@ -139,7 +140,7 @@ func (f *fixture) flowNeedNotConfirm() {
 	result, err := emitter.Emit(f.Context(), owner, flow.Plan{Tombstones: []flow.Tombstone{{Key: key}}})
 	kit.Must(f, err)
 	if len(result.Written) != 1 {
-		f.Fatalf("the emission of the tombstone has written %v: %+v", result.Written, result.Decision)
+		f.Fatalf("emitting the tombstone wrote %v: %+v", result.Written, result.Decision)
 	}
 	for _, object := range []client.Object{secret, inside, namespace, mr} {
 		f.eventuallyGone(object)
@@ -158,7 +159,7 @@ func (f *fixture) garbageCollectorNeedNotConfirm() {
 	f.eventuallyGone(secret)
 }
 
-// noReplicaResponds: what is confirmed can be deleted, and what is in a namespace that is being deleted; nothing else.
+// noReplicaResponds checks that confirmed objects, and objects in a namespace that is being deleted, can be deleted. No other object can.
 func (f *fixture) noReplicaResponds() {
 	namespace := f.namespace()
 	secret, confirmed := f.secret(namespace, "a"), f.secret(namespace, "b")

@@ -1,5 +1,5 @@
-// Package manualdeletion tests the protection from deletions by hand on a real control plane, whose kube-controller-manager deletes as its own
-// ServiceAccounts, with the resource-manager as a process that runs as a user of its own.
+// Package manualdeletion tests the protection from deletions by hand on a real control plane. Its kube-controller-manager deletes as
+// its own ServiceAccounts. The resource-manager runs as a process with its own user.
 package manualdeletion
 
 import (
@@ -50,7 +50,7 @@ type fixture struct {
 	*testing.T
 	scheme  *runtime.Scheme
 	process *kit.Process
-	// jane is a person, flow what gardenlet uses.
+	// jane is a person, flow is the client of gardenlet.
 	jane, flow client.Client
 }
 
@@ -73,7 +73,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// token creates the ServiceAccount of the resource-manager, and returns a token of it.
+// token creates the ServiceAccount of the resource-manager and returns a token of it.
 func (f *fixture) token() string {
 	f.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager"}}
@@ -99,7 +99,7 @@ func (f *fixture) as(config *rest.Config, user string) client.Client {
 	return c
 }
 
-// register has the API server call the webhooks, and waits until it does.
+// register registers the webhooks with the API server, and waits until they are called.
 func (f *fixture) register() {
 	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
@@ -117,13 +117,13 @@ func (f *fixture) register() {
 	})
 }
 
-// namespace creates that of a control plane.
+// namespace creates the namespace of a control plane.
 func (f *fixture) namespace() string {
 	f.Helper()
 	return kit.NewNamespace(f, f.jane, "shoot", map[string]string{"gardener.cloud/role": "shoot"})
 }
 
-// secret creates one that is persisted.
+// secret creates a Secret that is persisted.
 func (f *fixture) secret(namespace, name string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -133,7 +133,7 @@ func (f *fixture) secret(namespace, name string) *corev1.Secret {
 	return secret
 }
 
-// managedResource creates one that looks like those of flows, and has no objects.
+// managedResource creates a ManagedResource like those of flows, without objects.
 func (f *fixture) managedResource(namespace, name string) *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
@@ -143,10 +143,10 @@ func (f *fixture) managedResource(namespace, name string) *resourcesv1alpha1.Man
 	return mr
 }
 
-// eventuallyGone waits until an object is gone, finalizers included.
+// eventuallyGone waits until an object no longer exists, finalizers included.
 func (f *fixture) eventuallyGone(object client.Object) {
 	f.Helper()
-	kit.Eventually(f, fmt.Sprintf("%T %s is gone", object, object.GetName()), func() string {
+	kit.Eventually(f, fmt.Sprintf("%T %s no longer exists", object, object.GetName()), func() string {
 		err := f.jane.Get(f.Context(), client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return ""
@@ -154,6 +154,6 @@ func (f *fixture) eventuallyGone(object client.Object) {
 		if namespace, is := object.(*corev1.Namespace); is && err == nil {
 			return fmt.Sprintf("its conditions are %+v", namespace.Status.Conditions)
 		}
-		return "it exists; " + kit.TextOf(err)
+		return "it still exists; " + kit.TextOf(err)
 	})
 }

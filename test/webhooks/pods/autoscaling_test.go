@@ -15,10 +15,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// installing has one test install the definition: the others find it.
+// installing makes only one test install the definition. The others find it.
 var installing sync.Mutex
 
-// installAutoscalers installs a CustomResourceDefinition like that of VerticalPodAutoscalers, as far as it matters.
+// installAutoscalers installs a CustomResourceDefinition like that of VerticalPodAutoscalers, reduced to the fields that matter.
 func installAutoscalers(t *testing.T) {
 	t.Helper()
 	installing.Lock()
@@ -66,7 +66,7 @@ func mode(autoscaler *unstructured.Unstructured) string {
 	return text
 }
 
-// TestVerticalAutoscaling: modes in which Pods are evicted become InPlaceOrRecreate, on creation and on update.
+// TestVerticalAutoscaling checks that modes that evict Pods become InPlaceOrRecreate, on creation and on update.
 func TestVerticalAutoscaling(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -91,7 +91,7 @@ func TestVerticalAutoscaling(t *testing.T) {
 	skipped := f.autoscaler("skipped", `{vpa-in-place-updates.resources.gardener.cloud/skip: ""}`, `{}`)
 	kit.Must(t, f.client.Create(t.Context(), skipped, client.DryRunAll))
 	if got := mode(skipped); got != " false <nil>" {
-		t.Errorf("one that opts out has the mode %s", got)
+		t.Errorf("an autoscaler that opts out has the mode %s", got)
 	}
 
 	updated := f.autoscaler("updated", `{a: b}`, `{updatePolicy: {updateMode: "Off"}}`)
@@ -102,11 +102,12 @@ func TestVerticalAutoscaling(t *testing.T) {
 		t.Errorf("after an update, the mode is %s, the labels are %v", got, updated.GetLabels())
 	}
 	if err := f.client.Create(t.Context(), f.autoscaler("bad", "{}", `{updatePolicy: {updateMode: 1}}`), client.DryRunAll); err == nil {
-		t.Error("the API server takes a mode that is no text")
+		t.Error("the API server accepts a mode that is not a string")
 	}
 }
 
-// TestVerticalAutoscalerThatIsAppliedAgain: fields that nobody knows stay, and a client that applies its manifest again writes nothing.
+// TestVerticalAutoscalerThatIsAppliedAgain checks that unknown fields are kept, and that a client that applies its manifest again
+// changes nothing.
 func TestVerticalAutoscalerThatIsAppliedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -122,9 +123,9 @@ func TestVerticalAutoscalerThatIsAppliedAgain(t *testing.T) {
 	want := f.autoscaler("applied", "{a: b}", spec)
 	kit.Must(t, unstructured.SetNestedField(want.Object, "InPlaceOrRecreate", "spec", "updatePolicy", "updateMode"))
 	if got := fmt.Sprint(first.Object["spec"]); got != fmt.Sprint(want.Object["spec"]) || first.GetLabels()["a"] != "b" {
-		t.Errorf("the specification is %s\nwanted is            %s", got, want.Object["spec"])
+		t.Errorf("the specification is %s\nwant                 %s", got, want.Object["spec"])
 	}
 	if second := apply(); second.GetResourceVersion() != first.GetResourceVersion() || mode(second) != "InPlaceOrRecreate true <nil> mutated" {
-		t.Errorf("applied again, it is %v", second.Object)
+		t.Errorf("after applying it again, it is %v", second.Object)
 	}
 }

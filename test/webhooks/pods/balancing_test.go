@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// gateway creates the Service of an ingress gateway in the test's namespace, and the ConfigMap, of keys and values, that names it.
+// gateway creates the Service of an ingress gateway in the test's namespace, and the ConfigMap that names it, with the given keys and
+// values.
 func (f *fixture) gateway(data ...string) *corev1.Service {
 	f.Helper()
 	service := &corev1.Service{
@@ -24,7 +25,7 @@ func (f *fixture) gateway(data ...string) *corev1.Service {
 	return service
 }
 
-// configMap writes the ConfigMap that switches load balancing on.
+// configMap writes the ConfigMap that enables load balancing.
 func (f *fixture) configMap(data ...string) {
 	f.Helper()
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "istio-internal-load-balancing"}, Data: map[string]string{}}
@@ -38,7 +39,8 @@ func (f *fixture) configMap(data ...string) {
 	kit.Must(f, err)
 }
 
-// TestLoadBalancing: Pods with a generic kubeconfig find the hosts of the ConfigMap at the address of the Service that it names.
+// TestLoadBalancing checks that Pods with a generic kubeconfig resolve the hosts of the ConfigMap to the address of the Service that it
+// names.
 func TestLoadBalancing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -72,7 +74,7 @@ func TestLoadBalancing(t *testing.T) {
 	check(`spec: {`+volumes+`, hostAliases: [{ip: `+ip+`, hostnames: [api.one, api.two]}]}`, both)
 }
 
-// TestLoadBalancingThatIsNotConfiguredWell: Pods are refused until it is, in words that help.
+// TestLoadBalancingThatIsNotConfiguredWell checks that Pods are refused until the ConfigMap is correct, with a helpful message.
 func TestLoadBalancingThatIsNotConfiguredWell(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -89,7 +91,7 @@ func TestLoadBalancingThatIsNotConfiguredWell(t *testing.T) {
 	f.configMap("hosts", "api.one", "istio-namespace", "nowhere")
 	f.wantRefusal(text, `the Service istio-ingressgateway-internal in namespace "nowhere", referenced by `+configMap+
 		`, does not exist: create it, or correct or delete the ConfigMap`)
-	f.would(`spec: {}`) // others are not concerned
+	f.would(`spec: {}`) // other Pods are not affected
 	f.gateway("hosts", " api.one , ", "istio-namespace", f.namespace)
 	if aliases := f.would(text).Spec.HostAliases; len(aliases) != 1 || !slices.Equal(aliases[0].Hostnames, []string{"api.one"}) {
 		t.Errorf("the aliases are %v", aliases)

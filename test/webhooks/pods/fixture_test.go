@@ -1,5 +1,5 @@
-// Package pods tests webhooks for Pods, VerticalPodAutoscalers and EndpointSlices on a real API server, where it matters with the
-// controllers and the scheduler of Kubernetes and simulated nodes.
+// Package pods tests webhooks for Pods, VerticalPodAutoscalers and EndpointSlices on a real API server. Where it matters, the
+// controllers and the scheduler of Kubernetes run too, with simulated nodes.
 package pods
 
 import (
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 type fixture struct {
 	*testing.T
 	client client.Client
-	// key is a label of the test's namespaces alone.
+	// key is a label that only the test's namespaces have.
 	key       string
 	namespace string
 }
@@ -53,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// in returns the fixture for a subtest, in a namespace of its own.
+// in returns the fixture for a subtest, in its own namespace.
 func (f *fixture) in(t *testing.T) *fixture {
 	t.Helper()
 	inner := *f
@@ -62,7 +62,7 @@ func (f *fixture) in(t *testing.T) *fixture {
 	return &inner
 }
 
-// newNamespace creates a namespace with labels (keys and values), in which Pods can be created.
+// newNamespace creates a namespace with labels (keys and values) in which Pods can be created.
 func (f *fixture) newNamespace(labels ...string) string {
 	f.Helper()
 	all := map[string]string{f.key: ""}
@@ -76,7 +76,7 @@ func (f *fixture) newNamespace(labels ...string) string {
 	return name
 }
 
-// reader returns a cache of what the webhooks read, reduced to the fields that they say they read.
+// reader returns a cache of the objects that the webhooks read, reduced to the fields that they declare.
 func (f *fixture) reader() cache.Cache {
 	f.Helper()
 	c, err := cache.New(shared.Get(f).Config(), cache.Options{Scheme: clientgoscheme.Scheme, ByObject: map[client.Object]cache.ByObject{
@@ -91,13 +91,13 @@ func (f *fixture) reader() cache.Cache {
 	}})
 	kit.Must(f, err)
 	var running sync.WaitGroup
-	running.Go(func() { _ = c.Start(f.Context()) }) // which ends with the test, or the test's reads fail
+	running.Go(func() { _ = c.Start(f.Context()) }) // ends with the test; otherwise the test's reads fail
 	f.Cleanup(running.Wait)
 	for _, object := range []client.Object{&corev1.ServiceAccount{}, &corev1.Node{}} {
 		_, err := c.GetInformer(f.Context(), object, cache.BlockUntilSynced(false))
 		kit.Must(f, err)
 	}
-	if !c.WaitForCacheSync(f.Context()) { // as the program does, so that the first request need not
+	if !c.WaitForCacheSync(f.Context()) { // like the program, so that the first request does not wait
 		f.Fatal("the cache is not filled")
 	}
 	return c
@@ -118,14 +118,14 @@ func identity(object client.Object) metav1.ObjectMeta {
 	}
 }
 
-// hook is a webhook as it is registered.
+// hook is the registration of a webhook.
 type hook struct {
 	admissionregistrationv1.MutatingWebhook
 	path    string
 	handler admission.Handler
 }
 
-// register serves webhooks and has the API server call them for the test's namespaces.
+// register serves webhooks and registers them with the API server for the test's namespaces.
 func (f *fixture) register(hooks ...hook) {
 	f.Helper()
 	hooks = append(hooks, canary())
@@ -159,7 +159,7 @@ func (f *fixture) register(hooks ...hook) {
 	})
 }
 
-// canary is a webhook that is called when all others of its configuration are.
+// canary is a webhook that is called once all others of its configuration are.
 func canary() hook {
 	return hook{path: "/canary", handler: admit.Mutating(func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 		func(_ context.Context, _ *admission.Request, configMap *corev1.ConfigMap) error {
@@ -170,7 +170,7 @@ func canary() hook {
 	}
 }
 
-// pod returns a Pod of YAML, in the namespace of the test.
+// pod parses a Pod from YAML, in the namespace of the test.
 func (f *fixture) pod(text string) *corev1.Pod {
 	f.Helper()
 	pod := &corev1.Pod{}
@@ -187,14 +187,14 @@ func (f *fixture) pod(text string) *corev1.Pod {
 	return pod
 }
 
-// try returns a Pod as the API server would store it, or why it does not.
+// try returns a Pod as the API server would store it, or the API server's error.
 func (f *fixture) try(text string) (*corev1.Pod, error) {
 	f.Helper()
 	pod := f.pod(text)
 	return pod, f.client.Create(f.Context(), pod, client.DryRunAll)
 }
 
-// would is try for a Pod that has to be valid.
+// would is try for a Pod that must be valid.
 func (f *fixture) would(text string) *corev1.Pod {
 	f.Helper()
 	pod, err := f.try(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// hints returns zone and hinted zones of each endpoint, in ascending order.
+// hints returns the zone and the hinted zones of each endpoint, in ascending order.
 func hints(slice *discoveryv1.EndpointSlice) string {
 	var texts []string
 	for _, endpoint := range slice.Endpoints {
@@ -31,7 +31,7 @@ func hints(slice *discoveryv1.EndpointSlice) string {
 	return strings.Join(texts, " ")
 }
 
-// TestEndpointSliceHints: the specification's example; other hints are replaced, on creation and on update.
+// TestEndpointSliceHints checks the specification's example. Other hints are replaced, on creation and on update.
 func TestEndpointSliceHints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -65,7 +65,8 @@ func TestEndpointSliceHints(t *testing.T) {
 	}
 }
 
-// TestHintsOfAService: the label of a Service gets to its EndpointSlices, and the hints stay when Kubernetes changes them.
+// TestHintsOfAService checks that the label of a Service is copied to its EndpointSlices, and that the hints remain when Kubernetes
+// changes the slices.
 func TestHintsOfAService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -43,7 +43,7 @@ func selector(expressions ...metav1.LabelSelectorRequirement) *metav1.LabelSelec
 	return &metav1.LabelSelector{MatchExpressions: slices.Clone(expressions)}
 }
 
-// standard selects namespaces as the resource-manager of a seed does.
+// standard selects namespaces like the resource-manager of a seed.
 func standard() *metav1.LabelSelector {
 	return selector(expression("gardener.cloud/role", metav1.LabelSelectorOpExists),
 		expression("kubernetes.io/metadata.name", metav1.LabelSelectorOpNotIn, "kube-system", "kubernetes-dashboard"))
@@ -58,7 +58,7 @@ func without(key string) metav1.LabelSelectorRequirement {
 	return expression(key, metav1.LabelSelectorOpDoesNotExist)
 }
 
-// newHook returns a webhook with the settings that most have.
+// newHook returns a webhook with the most common settings.
 func newHook(name, path string, handler admission.Handler, rules []admissionregistrationv1.RuleWithOperations, namespaces, objects *metav1.LabelSelector) hook {
 	return hook{path: path, handler: handler, MutatingWebhook: admissionregistrationv1.MutatingWebhook{
 		Name: name + ".resources.gardener.cloud", Rules: rules, NamespaceSelector: namespaces, ObjectSelector: objects,
@@ -67,7 +67,7 @@ func newHook(name, path string, handler admission.Handler, rules []admissionregi
 	}}
 }
 
-// podHook returns one for the creation of Pods. None is called for static Pods.
+// podHook returns a webhook for the creation of Pods. It is not called for static Pods.
 func podHook(name, path string, handler admission.Handler, namespaces *metav1.LabelSelector, objects ...metav1.LabelSelectorRequirement) hook {
 	objects = append(objects, expression("static-pod", metav1.LabelSelectorOpNotIn, "true"))
 	return newHook(name, path, handler, rule("", "v1", "pods", create), namespaces, selector(objects...))
@@ -90,7 +90,7 @@ func spreadConstraints() hook {
 		without(spreadconstraints.LabelSkip), notOurselves)
 }
 
-// systemComponents is the webhook of the resource-manager of a shoot, but for its namespaces: kube-system is not the test's alone.
+// systemComponents is the webhook of the resource-manager of a shoot, except for its namespaces: other tests use kube-system too.
 func (f *fixture) systemComponents(nodes cache.Cache, nodeSelector map[string]string, tolerations ...corev1.Toleration) hook {
 	f.Helper()
 	watched, err := systemcomponents.Watch(f.Context(), nodes, nodes, nodeSelector)

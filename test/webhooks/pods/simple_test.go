@@ -16,7 +16,8 @@ func value(container corev1.Container) string {
 	return ""
 }
 
-// TestServiceHost: every container and init container gets the variable, unless it has it, or the Pod or its namespace opts out.
+// TestServiceHost checks that every container and init container gets the variable, unless it has the variable, or its Pod or namespace
+// opts out.
 func TestServiceHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -39,7 +40,7 @@ func TestServiceHost(t *testing.T) {
 	check(f.would(spec), "")
 }
 
-// TestServiceHostWithoutAHost: an empty variable would do harm.
+// TestServiceHostWithoutAHost checks that no empty variable is set. It would break clients.
 func TestServiceHostWithoutAHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -49,7 +50,7 @@ func TestServiceHostWithoutAHost(t *testing.T) {
 	}
 }
 
-// TestSeccompProfile: the profile is set for the whole Pod, unless it has one.
+// TestSeccompProfile checks that the profile is set for the whole Pod, unless it has one.
 func TestSeccompProfile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -80,7 +81,7 @@ func TestSeccompProfile(t *testing.T) {
 	check(f.would(`spec: {}`), "")
 }
 
-// TestSchedulerName: Pods without a scheduler, or with the default one, get the configured one, in any namespace.
+// TestSchedulerName checks that Pods without a scheduler, or with the default one, get the configured scheduler in any namespace.
 func TestSchedulerName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -99,7 +100,7 @@ func TestSchedulerName(t *testing.T) {
 	}
 }
 
-// TestAllWebhooksTogether: each sees what those before it changed, and the API server takes the result.
+// TestAllWebhooksTogether checks that each webhook sees the changes of the previous ones, and that the API server accepts the result.
 func TestAllWebhooksTogether(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,7 +16,7 @@ import (
 
 var managedByGardener = map[string]string{"resources.gardener.cloud/managed-by": "gardener"}
 
-// tolerated returns the keys of the tolerations of a Pod that Kubernetes has not added.
+// tolerated returns the keys of a Pod's tolerations, without those that Kubernetes added.
 func tolerated(pod *corev1.Pod) string {
 	var keys []string
 	for _, toleration := range pod.Spec.Tolerations {
@@ -27,7 +27,8 @@ func tolerated(pod *corev1.Pod) string {
 	return strings.Join(keys, " ")
 }
 
-// TestSystemComponents: Pods get the node selector, and tolerate what is configured and what the selected nodes have, in this order.
+// TestSystemComponents checks that Pods get the node selector, and tolerate the configured taints and those of the selected nodes, in
+// this order.
 func TestSystemComponents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -40,9 +41,9 @@ func TestSystemComponents(t *testing.T) {
 
 	const labels = `resources.gardener.cloud/managed-by: gardener`
 	const text = `{metadata: {labels: {` + labels + `}}, spec: {nodeSelector: {disk: fast, system: mine}, tolerations: [{key: own, operator: Exists}]}}`
-	kit.Eventually(t, "the webhook knows the nodes", func() string {
+	kit.Eventually(t, "the webhook has the nodes in its cache", func() string {
 		if got := tolerated(f.would(text)); got != "own y b c owner z" {
-			return "tolerated are " + got
+			return "the tolerations are " + got
 		}
 		return ""
 	})
@@ -56,7 +57,7 @@ func TestSystemComponents(t *testing.T) {
 	}
 	for range 20 {
 		if got := tolerated(f.would(text)); got != "own y b c owner z" {
-			t.Errorf("another time, the Pod tolerates %s", got)
+			t.Errorf("on another request, the Pod tolerates %s", got)
 		}
 	}
 	for _, unchanged := range []string{
@@ -70,15 +71,15 @@ func TestSystemComponents(t *testing.T) {
 	}
 }
 
-// TestSystemComponentLandsOnItsTaintedNode: with the webhook alone, and also while nodes still have other taints than those that are
-// configured; a Pod that opts out finds no node. When the taint changes, new Pods tolerate the new one.
+// TestSystemComponentLandsOnItsTaintedNode checks that the webhook alone makes the Pod schedulable, also while nodes still have taints
+// that differ from the configured ones. A Pod that opts out finds no node. After a change of the taint, new Pods tolerate the new one.
 func TestSystemComponentLandsOnItsTaintedNode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	selects := map[string]string{"system": f.namespace}
 	node := f.newNode("a", selects, corev1.Taint{Key: "old", Value: "v", Effect: corev1.TaintEffectNoSchedule})
 	f.register(f.systemComponents(f.reader(), selects, corev1.Toleration{Key: "new", Operator: corev1.TolerationOpExists}))
-	kit.EventuallyTrue(t, "the webhook knows the node", func() bool {
+	kit.EventuallyTrue(t, "the webhook has the node in its cache", func() bool {
 		return strings.Contains(tolerated(f.would(`metadata: {labels: {resources.gardener.cloud/managed-by: gardener}}`)), "old")
 	})
 
@@ -97,7 +98,7 @@ func TestSystemComponentLandsOnItsTaintedNode(t *testing.T) {
 	optsOut := f.pod(`{metadata: {labels: {resources.gardener.cloud/managed-by: gardener, system-components-config.resources.gardener.cloud/skip: ""}}}`)
 	optsOut.Name, optsOut.Spec.NodeSelector = "opts-out", selects
 	kit.Must(t, f.client.Create(t.Context(), optsOut))
-	kit.EventuallyTrue(t, "one that opts out finds no node", func() bool {
+	kit.EventuallyTrue(t, "a Pod that opts out finds no node", func() bool {
 		kit.Must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(optsOut), optsOut))
 		return slices.ContainsFunc(optsOut.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
@@ -109,7 +110,7 @@ func TestSystemComponentLandsOnItsTaintedNode(t *testing.T) {
 	kit.Must(t, f.client.Patch(t.Context(), node, patch))
 	kit.Eventually(t, "new Pods tolerate the new taint", func() string {
 		if got := tolerated(f.would(`metadata: {labels: {resources.gardener.cloud/managed-by: gardener}}`)); got != "new newer owner" {
-			return "tolerated are " + got
+			return "the tolerations are " + got
 		}
 		return ""
 	})
@@ -118,7 +119,7 @@ func TestSystemComponentLandsOnItsTaintedNode(t *testing.T) {
 	f.eventuallySpread("the component is on its node again", newer, "a: 2")
 }
 
-// TestDaemonSetsAreNoSystemComponents: their Pods, which the controller makes for each node, stay as they are.
+// TestDaemonSetsAreNoSystemComponents checks that the Pods of DaemonSets, which the controller creates for each node, are unchanged.
 func TestDaemonSetsAreNoSystemComponents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

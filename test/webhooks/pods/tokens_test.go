@@ -16,7 +16,7 @@ import (
 
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// serviceAccount creates one; automount tells whether Kubernetes mounts its tokens.
+// serviceAccount creates a ServiceAccount. automount is whether Kubernetes mounts its tokens.
 func (f *fixture) serviceAccount(name string, automount *bool) {
 	f.Helper()
 	kit.Must(f, f.client.Create(f.Context(), &corev1.ServiceAccount{
@@ -24,7 +24,7 @@ func (f *fixture) serviceAccount(name string, automount *bool) {
 	}))
 }
 
-// mountsAt returns the names of the volumes that each container and init container mounts at the path of tokens.
+// mountsAt returns, for each container and init container, the name of the volume that it mounts at the path of tokens.
 func mountsAt(pod *corev1.Pod) string {
 	var names []string
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -51,7 +51,7 @@ func tokenFixture(t *testing.T) *fixture {
 	return f
 }
 
-// TestProjectedToken: the volume is that of the specification, and all containers mount it.
+// TestProjectedToken checks that the volume matches the specification, and that all containers mount it.
 func TestProjectedToken(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
@@ -89,7 +89,7 @@ projected:
 	}
 }
 
-// TestProjectedTokenRecipients: who fulfils all preconditions.
+// TestProjectedTokenRecipients checks which Pods meet all preconditions.
 func TestProjectedTokenRecipients(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
@@ -111,12 +111,12 @@ func TestProjectedTokenRecipients(t *testing.T) {
 		`{metadata: {labels: {app: other}}, spec: {serviceAccountName: robot, volumes: [{name: my-kube-api-access-a, emptyDir: {}}]}}`: true,
 	} {
 		if got := mountsAt(f.would(text)); (got == ours) != want {
-			t.Errorf("%s: mounted is %s", text, got)
+			t.Errorf("%s: the mounts are %s", text, got)
 		}
 	}
 }
 
-// TestMountOfOnesOwn: a container that has a mount at the path keeps it, and the Pod is valid.
+// TestMountOfOnesOwn checks that a container with a mount at the path keeps it, and that the Pod is valid.
 func TestMountOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
@@ -124,15 +124,16 @@ func TestMountOfOnesOwn(t *testing.T) {
 	pod := f.would(`spec: {serviceAccountName: robot, initContainers: [{name: a, ` + own + `}], containers: [{name: b}, {name: c, ` + own +
 		`}], volumes: [{name: own, emptyDir: {}}]}`)
 	if got := mountsAt(pod); got != "own kube-api-access-gardener own" {
-		t.Errorf("mounted are %s", got)
+		t.Errorf("the mounts are %s", got)
 	}
 	pod = f.would(`spec: {serviceAccountName: robot, containers: [{name: b, ` + own + `}], volumes: [{name: own, emptyDir: {}}]}`)
 	if got := mountsAt(pod); got != "own" || len(pod.Spec.Volumes) != 1 {
-		t.Errorf("mounted are %s, of the volumes %+v", got, pod.Spec.Volumes)
+		t.Errorf("the mounts are %s, the volumes %+v", got, pod.Spec.Volumes)
 	}
 }
 
-// TestExpirationOfTokens: the annotation wins over the configuration, and a bad one refuses the Pod in words that help.
+// TestExpirationOfTokens checks that the annotation overrides the configuration, and that a bad annotation refuses the Pod with a
+// helpful message.
 func TestExpirationOfTokens(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
@@ -151,7 +152,7 @@ func TestExpirationOfTokens(t *testing.T) {
 	}
 }
 
-// TestServiceAccountThatHasJustBeenCreated: that the cache does not have it yet refuses no Pod.
+// TestServiceAccountThatHasJustBeenCreated checks that a Pod is not refused because the cache does not contain its ServiceAccount yet.
 func TestServiceAccountThatHasJustBeenCreated(t *testing.T) {
 	t.Parallel()
 	f := tokenFixture(t)
@@ -159,7 +160,7 @@ func TestServiceAccountThatHasJustBeenCreated(t *testing.T) {
 		name := fmt.Sprintf("new-%d", i)
 		f.serviceAccount(name, new(bool))
 		if got := mountsAt(f.would("spec: {serviceAccountName: " + name + "}")); got != "kube-api-access-gardener" {
-			t.Errorf("mounted is %s", got)
+			t.Errorf("the mounts are %s", got)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (f *fixture) newNode(suffix string, labels map[string]string, taints ...cor
 	name := f.namespace + "-" + suffix
 	all := map[string]string{corev1.LabelHostname: name, "owner": f.namespace}
 	maps.Copy(all, labels)
-	// Pods of other tests do not tolerate it.
+	// Pods of other tests do not tolerate this taint.
 	taints = append(taints, corev1.Taint{Key: "owner", Value: f.namespace, Effect: corev1.TaintEffectNoSchedule})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}, Spec: corev1.NodeSpec{Taints: taints}}
 	kit.Must(f, f.client.Create(f.Context(), node))
@@ -38,7 +38,7 @@ func (f *fixture) newNode(suffix string, labels map[string]string, taints ...cor
 	return node
 }
 
-// deployment returns one whose Pods tolerate the nodes of the test.
+// deployment returns a Deployment whose Pods tolerate the nodes of the test.
 func (f *fixture) deployment(replicas int32, labels map[string]string) *appsv1.Deployment {
 	all := map[string]string{"app": "web"}
 	maps.Copy(all, labels)
@@ -61,7 +61,7 @@ func (f *fixture) deployment(replicas int32, labels map[string]string) *appsv1.D
 	}
 }
 
-// spread returns how many Pods of a template are on each node, by the ends of the names of the nodes, in ascending order.
+// spread returns the number of selected Pods on each node, by the suffixes of the node names, in ascending order.
 func (f *fixture) spread(of func(corev1.Pod) bool) []string {
 	f.Helper()
 	pods := &corev1.PodList{}
@@ -84,7 +84,7 @@ func (f *fixture) eventuallySpread(reason string, of func(corev1.Pod) bool, want
 	f.Helper()
 	kit.Eventually(f, reason, func() string {
 		if got := f.spread(of); !slices.Equal(got, want) {
-			return fmt.Sprintf("they are spread as %q, not %q", got, want)
+			return fmt.Sprintf("the spread is %q, want %q", got, want)
 		}
 		return ""
 	})
@@ -96,9 +96,10 @@ func ofVersion(version string) func(corev1.Pod) bool {
 	return func(pod corev1.Pod) bool { return pod.Annotations["version"] == version }
 }
 
-// TestPodsAreSpreadAfterARollingUpdate: all Pods of the first version are on one of two nodes. The scheduler balances those of the
-// second version by counting the first ones, so that all get to the other node and stay there alone. The webhook has it count the
-// new ones alone, so that half of them are on each node, while both versions run, after that, and after another update.
+// TestPodsAreSpreadAfterARollingUpdate starts with all Pods of the first version on one of two nodes. Without the webhook, the
+// scheduler counts them when it balances the second version, so that all Pods of the second version are placed on the other node and
+// stay there. With the webhook, the scheduler counts only the new Pods. Half of them are on each node while both versions run, after
+// that, and after another update.
 func TestPodsAreSpreadAfterARollingUpdate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -113,7 +114,7 @@ func TestPodsAreSpreadAfterARollingUpdate(t *testing.T) {
 		change()
 		kit.Must(f, f.client.Patch(f.Context(), deployment, patch))
 	}
-	// roll returns the Deployment with both versions, of which the second one is never available.
+	// roll returns the Deployment with both versions. The second version never becomes available.
 	roll := func(f *fixture, labels map[string]string) *appsv1.Deployment {
 		f.Helper()
 		deployment := f.deployment(4, labels)
@@ -163,7 +164,7 @@ func TestPodsAreSpreadAfterARollingUpdate(t *testing.T) {
 	})
 }
 
-// TestSpreadConstraints: the constraint of the specification's example, and what is left alone.
+// TestSpreadConstraints checks the constraint of the specification's example, and the constraints that are unchanged.
 func TestSpreadConstraints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

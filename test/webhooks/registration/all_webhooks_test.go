@@ -40,7 +40,7 @@ const all = `webhooks:
   nodeAgentAuthorizer: {enabled: true}
 `
 
-// newFixtureOfAll is newFixture with all webhooks, those of a seed.
+// newFixtureOfAll is newFixture with all webhooks of a seed enabled.
 func newFixtureOfAll(t *testing.T) *fixture {
 	t.Helper()
 	cp := shared.Get(t)
@@ -55,7 +55,8 @@ func newFixtureOfAll(t *testing.T) *fixture {
 	return f
 }
 
-// registerAll has the API server call all webhooks for namespaces of the test, and for what has no namespace but a label of the test.
+// registerAll registers all webhooks with the API server: for the namespaces of the test, and for cluster-scoped objects that have a label
+// of the test.
 func (f *fixture) registerAll() {
 	f.Helper()
 	reach := webhooks.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
@@ -76,7 +77,7 @@ func (f *fixture) registerAll() {
 	}
 }
 
-// pod is one that every webhook for Pods has something to do for.
+// pod returns a Pod that every webhook for Pods changes.
 func pod(namespace, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"pod-template-hash": "abc"}},
@@ -92,7 +93,7 @@ func pod(namespace, name string) *corev1.Pod {
 	}
 }
 
-// namespaceOfAll creates a namespace that all webhooks are called for, with what the Pods need.
+// namespaceOfAll creates a namespace that all webhooks are called for, with the objects that the Pods need.
 func (f *fixture) namespaceOfAll() string {
 	f.Helper()
 	namespace := f.namespace(nil)
@@ -104,8 +105,8 @@ func (f *fixture) namespaceOfAll() string {
 	return namespace
 }
 
-// TestEveryWebhookOfTheTable: the resource-manager serves each row of the table at its path, and an API server that is told of them by
-// the configurations of the table calls each for what it is meant for.
+// TestEveryWebhookOfTheTable checks that the resource-manager serves each row of the table at its path. An API server that is configured
+// with the configurations of the table calls each webhook for its purpose.
 func TestEveryWebhookOfTheTable(t *testing.T) {
 	t.Parallel()
 	f := newFixtureOfAll(t)
@@ -118,7 +119,7 @@ func TestEveryWebhookOfTheTable(t *testing.T) {
 			if validating, is := configuration.(*admissionregistrationv1.ValidatingWebhookConfiguration); is && validating == nil {
 				continue // a shoot has none
 			}
-			kit.Must(t, f.client.Create(t.Context(), configuration, client.DryRunAll)) // which checks conditions and selectors
+			kit.Must(t, f.client.Create(t.Context(), configuration, client.DryRunAll)) // the dry run checks conditions and selectors
 		}
 	}
 	namespace := f.namespaceOfAll()
@@ -139,7 +140,7 @@ func TestEveryWebhookOfTheTable(t *testing.T) {
 		"the constraint has the hash":  spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["pod-template-hash"] == "abc",
 	} {
 		if !done {
-			t.Errorf("not so: %s: %+v", what, spec)
+			t.Errorf("condition not met: %s: %+v", what, spec)
 		}
 	}
 	f.wantOwnPodsLeftAlone(namespace)
@@ -147,7 +148,7 @@ func TestEveryWebhookOfTheTable(t *testing.T) {
 	f.wantDefinitionProtected("things-of-" + namespace)
 }
 
-// wantOwnPodsLeftAlone: webhooks that fail closed are not called for Pods of the resource-manager, nor for static ones.
+// wantOwnPodsLeftAlone checks that webhooks that fail closed are not called for Pods of the resource-manager, nor for static Pods.
 func (f *fixture) wantOwnPodsLeftAlone(namespace string) {
 	f.Helper()
 	for key, value := range map[string]string{"app": "gardener-resource-manager", "static-pod": "true"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// shown returns the serial number of the certificate that the server shows; nil if it shows none that is trusted.
+// shown returns the serial number of the certificate that the server presents. It is nil if the server presents no trusted certificate.
 func (f *fixture) shown() *big.Int {
 	f.Helper()
 	trusted := x509.NewCertPool()
@@ -31,13 +31,13 @@ func (f *fixture) shown() *big.Int {
 	defer connection.Close()
 	encrypted, is := connection.(*tls.Conn)
 	if !is {
-		f.Fatalf("the connection is a %T", connection)
+		f.Fatalf("got a connection of type %T", connection)
 	}
 	return encrypted.ConnectionState().PeerCertificates[0].SerialNumber
 }
 
-// TestCertificateIsReplaced: a new certificate is served without a restart, and no request fails meanwhile. One that has expired is told,
-// and the next good one mends it.
+// TestCertificateIsReplaced checks that a new certificate is served without a restart, and that no request fails during the replacement.
+// An expired certificate is logged, and the next valid one is served again.
 func TestCertificateIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -60,14 +60,14 @@ func TestCertificateIsReplaced(t *testing.T) {
 		serial := f.process.Authority.Issue(t, f.process.Certificates, time.Now().Add(time.Hour))
 		kit.EventuallyTrue(t, "the new certificate is served", func() bool { shown := f.shown(); return shown != nil && shown.Cmp(serial) == 0 })
 		before := requests.Load()
-		kit.EventuallyTrue(t, "requests go on", func() bool { return requests.Load() > before+20 })
+		kit.EventuallyTrue(t, "requests are still answered", func() bool { return requests.Load() > before+20 })
 	}
 	cancel()
 	load.Wait()
 	t.Logf("%d requests while the certificate was replaced three times", requests.Load())
 
 	f.process.Authority.Issue(t, f.process.Certificates, time.Now().Add(-time.Minute))
-	kit.EventuallyTrue(t, "the expired certificate is told", func() bool {
+	kit.EventuallyTrue(t, "the expired certificate is logged", func() bool {
 		return strings.Contains(f.process.Written.String(), "The webhook serving certificate has expired")
 	})
 	f.process.Authority.Issue(t, f.process.Certificates, time.Now().Add(time.Hour))
@@ -76,7 +76,7 @@ func TestCertificateIsReplaced(t *testing.T) {
 	})
 }
 
-// TestServer: what the metrics tell, and what the server says to requests that are none of an API server.
+// TestServer checks the metrics, and the server's answers to requests that do not come from an API server.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -90,7 +90,7 @@ func TestServer(t *testing.T) {
 		`controller_runtime_webhook_panics_total 0`, `resource_manager_webhook_certificate_expiry_timestamp_seconds 1.`,
 	} {
 		if !strings.Contains(metrics, want) {
-			t.Errorf("the metrics have no %s", want)
+			t.Errorf("the metrics do not contain %s", want)
 		}
 	}
 	trusted := x509.NewCertPool()

@@ -1,4 +1,4 @@
-// Package registration tests the resource-manager's server of webhooks as API servers call it, with the webhook for highly available
+// Package registration tests the resource-manager's webhook server as API servers call it, with the webhook for highly available
 // workloads, on a real control plane that schedules Pods.
 package registration
 
@@ -29,7 +29,7 @@ const (
 	zones = 3
 	// enabled is the configuration of the webhooks under test.
 	enabled = "webhooks: {highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 60}, podTopologySpreadConstraints: {enabled: true}}\n"
-	// labelTest is on the namespaces of a test.
+	// labelTest is on the namespaces of the test.
 	labelTest = "example.org/test"
 )
 
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// fixture is a resource-manager that serves webhooks for namespaces of its own.
+// fixture is a resource-manager that serves webhooks for its own namespaces.
 type fixture struct {
 	*testing.T
 	client  client.Client
@@ -62,7 +62,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// prepare defines ManagedResources and puts the nodes into zones.
+// prepare defines ManagedResources and assigns the nodes to zones.
 func (f *fixture) prepare() {
 	f.Helper()
 	kit.DefineManagedResources(f, shared.Get(f).Config())
@@ -73,13 +73,13 @@ func (f *fixture) prepare() {
 	}
 }
 
-// register has the API server call the webhooks, for namespaces of the test.
+// register registers the webhooks with the API server, for namespaces of the test.
 func (f *fixture) register() {
 	f.Helper()
 	f.registerAt(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
 }
 
-// registerAt is register for a URL, with a bundle of certificates to trust, or none.
+// registerAt is register for a URL, with an optional bundle of certificates to trust.
 func (f *fixture) registerAt(url string, bundle []byte) {
 	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
@@ -91,7 +91,7 @@ func (f *fixture) registerAt(url string, bundle []byte) {
 	}
 	kit.Must(f, f.client.Create(f.Context(), configuration))
 	f.Cleanup(func() { kit.Must(f, f.client.Delete(context.WithoutCancel(f.Context()), configuration)) })
-	// API servers learn of new configurations a moment later.
+	// API servers observe new configurations a moment later.
 	namespace := f.namespace(nil)
 	kit.EventuallyTrue(f, "the API server calls the webhook", func() bool {
 		probe := deployment(namespace, "probe", 2)
@@ -99,7 +99,7 @@ func (f *fixture) registerAt(url string, bundle []byte) {
 	})
 }
 
-// namespace creates one that the webhook is called for.
+// namespace creates a namespace that the webhook is called for.
 func (f *fixture) namespace(annotations map[string]string) string {
 	f.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

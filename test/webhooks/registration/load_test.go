@@ -29,12 +29,12 @@ var (
 	loadRounds  = flag.Int("webhooks.rounds", 1, "number of rounds of TestLoad")
 )
 
-// podWebhooks is how many webhooks there are for Pods.
+// podWebhooks is the number of webhooks for Pods.
 const podWebhooks = 7
 
-// TestLoad creates Pods without webhooks, with as many idle webhooks as there are for Pods, and with these, by turns, and prints how long
-// a request takes. An idle webhook answers at once with the same patch of a label: what it takes is the API server's own work. All
-// requests have to succeed.
+// TestLoad creates Pods in three ways by turns: without webhooks, with as many idle webhooks as there are webhooks for Pods, and with the
+// webhooks for Pods. It prints the latency of the requests. An idle webhook answers at once with the same patch of a label, so its latency
+// is the API server's own work. All requests have to succeed.
 func TestLoad(t *testing.T) {
 	f := newFixtureOfAll(t)
 	f.registerAll()
@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 	})
 	namespaces := map[string]string{"none": f.namespaceOutside("none"), "idle": f.namespaceOutside("idle"), "all": called}
 	took := map[string][]time.Duration{}
-	f.createPods(namespaces["none"], 20) // what is slow only once
+	f.createPods(namespaces["none"], 20) // warm-up, not measured
 	for range *loadRounds {
 		for _, kind := range []string{"none", "idle", "all"} {
 			took[kind] = append(took[kind], f.createPods(namespaces[kind], *loadPods)...)
@@ -61,7 +61,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// logLatencies prints how long each handler took on average, without what the API server does.
+// logLatencies prints the average latency of each handler, without the API server's share.
 func logLatencies(t *testing.T, process *kit.Process) {
 	t.Helper()
 	_, metrics := process.Get(process.Metrics, "/metrics")
@@ -84,7 +84,7 @@ func logLatencies(t *testing.T, process *kit.Process) {
 	}
 }
 
-// registerIdle has the API server call idle webhooks, as many as there are for Pods, and returns the number of calls.
+// registerIdle registers idle webhooks with the API server, as many as there are webhooks for Pods. It returns the counter of their calls.
 func (f *fixture) registerIdle() *atomic.Int64 {
 	f.Helper()
 	calls := &atomic.Int64{}
@@ -119,20 +119,20 @@ func (f *fixture) registerIdle() *atomic.Int64 {
 	return calls
 }
 
-// namespaceOutside creates a namespace that our webhooks are not called for, but idle ones if it is "idle".
+// namespaceOutside creates a namespace that our webhooks are not called for. Idle webhooks are called for it if kind is "idle".
 func (f *fixture) namespaceOutside(kind string) string {
 	f.Helper()
 	namespace := f.namespaceOfAll()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null,"example.org/idle":"%t"}}}`, labelTest, kind == "idle")
 	kit.Must(f, f.client.Patch(f.Context(), namespaceOf(namespace), client.RawPatch("application/merge-patch+json", []byte(patch))))
-	kit.EventuallyTrue(f, "the API server does not call our webhooks any more", func() bool {
+	kit.EventuallyTrue(f, "the API server no longer calls our webhooks", func() bool {
 		probe := pod(namespace, "probe")
 		return f.client.Create(f.Context(), probe, client.DryRunAll) == nil && probe.Spec.SchedulerName != "of-the-test"
 	})
 	return namespace
 }
 
-// createPods creates Pods, some at a time, and returns how long each request took.
+// createPods creates Pods, several at a time, and returns the latency of each request.
 func (f *fixture) createPods(namespace string, count int) []time.Duration {
 	f.Helper()
 	durations, numbers := make([]time.Duration, count), make(chan int)
@@ -142,7 +142,7 @@ func (f *fixture) createPods(namespace string, count int) []time.Duration {
 			for i := range numbers {
 				started := time.Now()
 				if err := f.client.Create(f.Context(), pod(namespace, fmt.Sprintf("load-%d", i)), client.DryRunAll); err != nil {
-					f.Errorf("a Pod could not be created: %v", err)
+					f.Errorf("creating a Pod failed: %v", err)
 				}
 				durations[i] = time.Since(started)
 			}
@@ -163,12 +163,12 @@ func quantileOf(durations []time.Duration, percent int) time.Duration {
 
 func millis(duration time.Duration) float64 { return float64(duration.Microseconds()) / 1000 }
 
-// residentMemory is what Linux says about a process.
+// residentMemory returns the resident memory of a process as Linux reports it.
 func residentMemory(t *testing.T, process *kit.Process) string {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Command.Process.Pid))
 	if err != nil {
-		return "not known on this system"
+		return "unknown on this system"
 	}
 	for line := range strings.Lines(string(status)) {
 		if value, found := strings.CutPrefix(line, "VmRSS:"); found {

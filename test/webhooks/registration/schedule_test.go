@@ -42,7 +42,7 @@ func templateOf(name string) corev1.PodTemplateSpec {
 	}}
 }
 
-// placed waits until a number of Pods have nodes, and returns how many Pods each zone and each node has.
+// placed waits until the given number of Pods have nodes. It returns the number of Pods of each zone and of each node.
 func (f *fixture) placed(namespace, app string, count int) (zoned, hosted map[string]int) {
 	f.Helper()
 	kit.Eventually(f, fmt.Sprintf("%d Pods of %s run", count, app), func() string {
@@ -74,7 +74,7 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// uneven tells whether some zone or node has two Pods more than another one, of a number of them that should have some.
+// uneven reports whether some zone or node has at least two Pods more than another one, among the given number of domains.
 func uneven(counts map[string]int, domains int) bool {
 	least, most := 1<<30, 0
 	for _, count := range counts {
@@ -86,7 +86,7 @@ func uneven(counts map[string]int, domains int) bool {
 	return most-least > 1
 }
 
-// rolledOut waits until all Pods of a Deployment or StatefulSet are ready and of its present template.
+// rolledOut waits until all Pods of a Deployment or StatefulSet are ready and match its current template.
 func (f *fixture) rolledOut(workload client.Object, count int32) {
 	f.Helper()
 	type replicas struct{ all, updated, ready int32 }
@@ -109,8 +109,8 @@ func (f *fixture) rolledOut(workload client.Object, count int32) {
 	})
 }
 
-// TestPodsAreSpread: what the webhooks make of workloads has the scheduler put their Pods into the zones of the namespace, spread over
-// zones and nodes, when they are created, scaled and updated.
+// TestPodsAreSpread checks that the scheduler places the Pods of workloads that the webhooks changed into the zones of the namespace,
+// spread over zones and nodes, after creation, scaling and updates.
 func TestPodsAreSpread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -134,7 +134,7 @@ func TestPodsAreSpread(t *testing.T) {
 	for _, workload := range []client.Object{deployed, stateful} {
 		kit.Must(t, f.client.Create(t.Context(), workload))
 		expect("created with one replica", workload, 2)
-		// Six replicas, by the annotation; with them one on each node. Other domains are wanted then, so it is a rollout, too.
+		// Six replicas, by the annotation: one on each node. The spread is then over other domains, so this is a rollout too.
 		change(workload, `{"metadata":{"annotations":{"`+highavailability.AnnotationReplicas+`":"6"}}}`)
 		expect("six replicas", workload, 6)
 	}
@@ -142,7 +142,7 @@ func TestPodsAreSpread(t *testing.T) {
 	expect("updated", deployed, 6)
 }
 
-// TestPodsStayInZones: pinned Pods run in the zones of the namespace only.
+// TestPodsStayInZones checks that pinned Pods run only in the zones of the namespace.
 func TestPodsStayInZones(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -155,8 +155,8 @@ func TestPodsStayInZones(t *testing.T) {
 	}
 }
 
-// TestMatchConditions: objects and namespaces that the webhook is not called for stay as they are, autoscalers are changed, and bad
-// annotations are refused with words that the client sees.
+// TestMatchConditions checks that objects and namespaces that the webhook is not called for are unchanged, that autoscalers are
+// changed, and that bad annotations are refused with a message that the client receives.
 func TestMatchConditions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -180,9 +180,9 @@ func TestMatchConditions(t *testing.T) {
 	}
 	kit.Must(t, f.client.Create(t.Context(), autoscaler))
 	if *autoscaler.Spec.MinReplicas != 2 {
-		t.Errorf("the autoscaler keeps at least %d replicas", *autoscaler.Spec.MinReplicas)
+		t.Errorf("the minimum of the autoscaler is %d replicas", *autoscaler.Spec.MinReplicas)
 	}
-	kit.EventuallyTrue(t, "the webhook knows of the autoscaler", func() bool {
+	kit.EventuallyTrue(t, "the webhook has the autoscaler in its cache", func() bool {
 		scaled := deployment(namespace, "scaled", 4)
 		kit.Must(t, f.client.Create(t.Context(), scaled, client.DryRunAll))
 		constraints := scaled.Spec.Template.Spec.TopologySpreadConstraints
@@ -193,6 +193,6 @@ func TestMatchConditions(t *testing.T) {
 	const want = `admission webhook "high-availability-config.resources.gardener.cloud" denied the request: the annotation ` +
 		highavailability.AnnotationReplicas + ` is "many", but must be a whole number from 0 to 2147483647`
 	if err := f.client.Create(t.Context(), bad); kit.TextOf(err) != want {
-		t.Errorf("a bad annotation: %v", err)
+		t.Errorf("the answer to a bad annotation is %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestAllReplicasServeTheCertificate: a replica that does not lead serves the certificate that the leader has made, and is ready.
+// TestAllReplicasServeTheCertificate checks that a replica that does not lead serves the certificate of the leader, and is ready.
 func TestAllReplicasServeTheCertificate(t *testing.T) {
 	t.Parallel()
 	cp := shared.Get(t)
@@ -24,13 +24,14 @@ func TestAllReplicasServeTheCertificate(t *testing.T) {
 	kit.Must(t, err)
 	prepare.Do((&fixture{T: t, client: c}).prepare)
 	namespace := kit.NewNamespace(t, c, "replicas", nil)
-	for range 2 { // each is waited for until it is ready, and the first one leads meanwhile
+	for range 2 { // waits until each is ready; the first one leads
 		kit.StartManagerWith(t, cp.Kubeconfig(), selfManaged(namespace, "nothing"))
 	}
 }
 
-// TestSelfManagedCertificate: a resource-manager that starts with nothing makes its certificate, has API servers trust it, and mends what
-// others break. API servers reach it under a DNS name that needs no name server.
+// TestSelfManagedCertificate checks that a resource-manager that starts without a certificate creates one, injects its bundle into the
+// webhook configurations, and restores both after changes by other clients. API servers reach it under a DNS name that needs no name
+// server.
 func TestSelfManagedCertificate(t *testing.T) {
 	t.Parallel()
 	cp := shared.Get(t)
@@ -48,11 +49,11 @@ func TestSelfManagedCertificate(t *testing.T) {
 	}
 	first := bundle()
 
-	t.Log("somebody empties the bundle")
+	t.Log("another client empties the bundle")
 	kit.Must(t, c.Patch(t.Context(), configuration, client.RawPatch("application/json-patch+json", []byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`))))
 	kit.EventuallyTrue(t, "the bundle is back", func() bool { return bytes.Equal(bundle(), first) })
 
-	t.Log("somebody applies the configuration again, without a bundle")
+	t.Log("another client applies the configuration again, without a bundle")
 	again := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: configuration.Name}, Webhooks: configuration.Webhooks[:1],
@@ -64,9 +65,9 @@ func TestSelfManagedCertificate(t *testing.T) {
 		t.Errorf("the webhook is %+v", configuration.Webhooks[0])
 	}
 
-	t.Log("somebody deletes the Secret")
+	t.Log("another client deletes the Secret")
 	kit.Must(t, c.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}))
-	kit.EventuallyTrue(t, "there is another certificate, and it is trusted", func() bool {
+	kit.EventuallyTrue(t, "a new certificate is served and trusted", func() bool {
 		got := bundle()
 		return len(got) > 0 && !bytes.Equal(got, first)
 	})
@@ -77,13 +78,13 @@ func TestSelfManagedCertificate(t *testing.T) {
 	made := &corev1.Secret{}
 	kit.Must(t, c.Get(t.Context(), secret, made))
 	if strings.Contains(f.process.Written.String(), "PRIVATE KEY") || len(made.Data["tls.key"]) == 0 {
-		t.Error("a key is in the log, or missing in the Secret")
+		t.Error("the key is in the log, or missing from the Secret")
 	}
 	kit.Must(t, client.IgnoreNotFound(c.Delete(t.Context(), made)))
-	kit.EventuallyTrue(t, "the Secret comes back", func() bool { return !apierrors.IsNotFound(c.Get(t.Context(), secret, made)) })
+	kit.EventuallyTrue(t, "the Secret is created again", func() bool { return !apierrors.IsNotFound(c.Get(t.Context(), secret, made)) })
 }
 
-// selfManaged is the configuration of a resource-manager that makes its certificate.
+// selfManaged is the configuration of a resource-manager that manages its own certificate.
 func selfManaged(namespace, configuration string) string {
 	return `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration

@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// connect opens a connection to the server of webhooks in a version of TLS.
+// connect opens a connection to the webhook server with a version of TLS.
 func (f *fixture) connect(version uint16) (net.Conn, error) {
 	f.Helper()
 	trusted := x509.NewCertPool()
@@ -24,7 +24,7 @@ func (f *fixture) connect(version uint16) (net.Conn, error) {
 	return dialer.DialContext(f.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", f.process.WebhookPort))
 }
 
-// TestVersionsOfTLS: the server of webhooks takes TLS 1.2 and 1.3 and nothing older.
+// TestVersionsOfTLS checks that the webhook server accepts TLS 1.2 and 1.3 and nothing older.
 func TestVersionsOfTLS(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -42,7 +42,8 @@ func TestVersionsOfTLS(t *testing.T) {
 	}
 }
 
-// TestSlowClients: who sends headers, bodies or a handshake slowly, or nothing at all, loses the connection to any of the servers.
+// TestSlowClients checks that each server closes the connection of a client that sends headers, bodies or a handshake slowly, or sends
+// nothing.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -70,7 +71,7 @@ func TestSlowClients(t *testing.T) {
 			defer connection.Close()
 			_, err = io.WriteString(connection, test.sends)
 			kit.Must(t, err)
-			kit.Must(t, connection.SetReadDeadline(time.Now().Add(kit.Patience)))
+			kit.Must(t, connection.SetReadDeadline(time.Now().Add(kit.WaitTimeout)))
 			if _, err := io.ReadAll(connection); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the connection is still open")
 			}

@@ -19,10 +19,10 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// denial is the text of gardener-resource-manager.
+// denial is the denial message of gardener-resource-manager.
 const denial = `must have a "confirmation.gardener.cloud/deletion" annotation to delete`
 
-// deletionDenied begins, for the API server, the text of a refused deletion of a custom resource.
+// deletionDenied is the API server's prefix of the message of a denied deletion of a custom resource.
 const deletionDenied = `admission webhook "cr-deletion-protection.resources.gardener.cloud" denied the request: `
 
 func (f *fixture) annotate(object client.Object, value string) {
@@ -31,7 +31,7 @@ func (f *fixture) annotate(object client.Object, value string) {
 	kit.Must(f, f.client.Update(f.Context(), object))
 }
 
-// TestDeletionOfCustomResources: of each kind an object is deleted only after it says so. Bastions are not protected.
+// TestDeletionOfCustomResources checks that an object of each kind can be deleted only after it is confirmed. Bastions are not protected.
 func TestDeletionOfCustomResources(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -45,11 +45,11 @@ func TestDeletionOfCustomResources(t *testing.T) {
 		kit.Must(f, f.client.Delete(f.Context(), object))
 	})
 	if sent := f.requests.All(); len(sent) > 0 {
-		f.Errorf("the webhook sends requests: %v", sent)
+		f.Errorf("the webhook sent requests: %v", sent)
 	}
 }
 
-// TestValuesOfTheConfirmation: those that Go takes for true count, in the object as it is now.
+// TestValuesOfTheConfirmation checks that the values that Go parses as true confirm, and that the current object counts.
 func TestValuesOfTheConfirmation(t *testing.T) {
 	f := newFixture(t)
 	object := f.object("Extension", "object", validSpecs["Extension"])
@@ -68,7 +68,7 @@ func TestValuesOfTheConfirmation(t *testing.T) {
 	f.wantRefused(f.client.Delete(f.Context(), object), http.StatusForbidden, denial)
 }
 
-// TestDeletionTwice: what is being deleted may be deleted again, whatever has become of the confirmation.
+// TestDeletionTwice checks that an object that is being deleted can be deleted again, whether or not it is still confirmed.
 func TestDeletionTwice(t *testing.T) {
 	f := newFixture(t)
 	object := f.object("Worker", "object", validSpecs["Worker"])
@@ -83,7 +83,7 @@ func TestDeletionTwice(t *testing.T) {
 	kit.Must(f, f.client.Update(f.Context(), object))
 }
 
-// TestDeletionOfDefinitions: those with the label must be confirmed, others need not.
+// TestDeletionOfDefinitions checks that definitions with the label must be confirmed, and others need not.
 func TestDeletionOfDefinitions(t *testing.T) {
 	f := newFixture(t)
 	for i, test := range []struct {
@@ -105,7 +105,7 @@ func TestDeletionOfDefinitions(t *testing.T) {
 			continue
 		}
 		f.wantRefused(err, http.StatusForbidden, `admission webhook "crd-deletion-protection.resources.gardener.cloud" denied the request: `+denial)
-		kit.Eventually(f, "the definition is annotated", func() string { // which the API server changes meanwhile
+		kit.Eventually(f, "the definition is annotated", func() string { // retries, because the API server changes it too
 			kit.Must(f, f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object))
 			object.Annotations = map[string]string{deletionprotection.AnnotationConfirmation: "true"}
 			return kit.TextOf(f.client.Update(f.Context(), object))
@@ -114,7 +114,7 @@ func TestDeletionOfDefinitions(t *testing.T) {
 	}
 }
 
-// protectedObjects creates objects of which those named in confirmed are confirmed.
+// protectedObjects creates objects. Those named in confirmed are confirmed.
 func (f *fixture) protectedObjects(kind string, names []string, confirmed ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -129,7 +129,7 @@ func (f *fixture) protectedObjects(kind string, names []string, confirmed ...str
 	}
 }
 
-// left returns the names of the objects that have the test's label.
+// left returns the names of the remaining objects with the test's label.
 func (f *fixture) left(kind string) []string {
 	f.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -142,7 +142,7 @@ func (f *fixture) left(kind string) []string {
 	return names
 }
 
-// deleteCollection deletes the objects that have the test's label, and more labels, in one request.
+// deleteCollection deletes the objects that have the test's label and the given labels, in one request.
 func (f *fixture) deleteCollection(kind string, labels ...string) error {
 	options := []client.DeleteAllOfOption{client.MatchingLabels{testLabel: f.namespace}}
 	if len(labels) > 0 {
@@ -160,8 +160,8 @@ func (f *fixture) deleteCollection(kind string, labels ...string) error {
 	return f.client.DeleteAllOf(f.Context(), object, options...)
 }
 
-// TestDeletionOfCollections: nothing that is not confirmed goes. The selectors of the request count: what they leave out need not be
-// confirmed, although the review of the API server does not tell them.
+// TestDeletionOfCollections checks that no unconfirmed object is deleted. The selectors of the request count: the objects that they
+// exclude need not be confirmed, although the review of the API server does not contain the selectors.
 func TestDeletionOfCollections(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, _ string) {
@@ -175,32 +175,32 @@ func TestDeletionOfCollections(t *testing.T) {
 		err := f.deleteCollection(kind, "c")
 		f.wantRefused(err, http.StatusForbidden, fmt.Sprintf("%s%s: %s %q", deletionDenied, denial, kind, f.object(kind, "c", "{}").GetName()))
 		if left := f.left(kind); !slices.Equal(left, names) {
-			f.Errorf("%s: left are %v", kind, left)
+			f.Errorf("%s: the remaining objects are %v", kind, left)
 		}
 		kit.Must(f, f.deleteCollection(kind, "a"))
 		if left := f.left(kind); !slices.Equal(left, []string{"b", "c", "d"}) {
-			f.Errorf("%s: left are %v", kind, left)
+			f.Errorf("%s: the remaining objects are %v", kind, left)
 		}
 		if err := f.deleteCollection(kind); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), denial) {
 			f.Errorf("%s: the answer is %v", kind, err)
 		}
 		if left := f.left(kind); !slices.Contains(left, "c") || !slices.Contains(left, "d") {
-			f.Errorf("%s: left are %v", kind, left)
+			f.Errorf("%s: the remaining objects are %v", kind, left)
 		}
 		for _, name := range []string{"c", "d"} {
 			f.annotate(f.read(kind, name), "true")
 		}
 		kit.Must(f, f.deleteCollection(kind))
 		if left := f.left(kind); len(left) > 0 {
-			f.Errorf("%s: left are %v", kind, left)
+			f.Errorf("%s: the remaining objects are %v", kind, left)
 		}
 	})
 	if sent := f.requests.All(); len(sent) > 0 {
-		f.Errorf("the webhook sends requests: %v", sent)
+		f.Errorf("the webhook sent requests: %v", sent)
 	}
 }
 
-// TestDeletionOfCollectionOfDefinitions: the same for definitions, of which only those with the label count.
+// TestDeletionOfCollectionOfDefinitions checks the same for definitions. Only those with the label count.
 func TestDeletionOfCollectionOfDefinitions(t *testing.T) {
 	f := newFixture(t)
 	for i, label := range []string{"false", "true", "true"} {
@@ -221,7 +221,8 @@ func TestDeletionOfCollectionOfDefinitions(t *testing.T) {
 		client.MatchingLabels{testLabel: f.namespace, deletionprotection.LabelDeletionProtected: "false"}))
 }
 
-// TestDeletionOfOthers: the handler lets other resources go, even if the API server is told to ask about them.
+// TestDeletionOfOthers checks that the handler allows the deletion of other resources, even if the API server is configured to call it
+// for them.
 func TestDeletionOfOthers(t *testing.T) {
 	f := newUnguarded(t, rule("", "v1", []string{"configmaps"}, admissionregistrationv1.Delete),
 		rule("extensions.gardener.cloud", "v1alpha1", []string{"workers/status"}, admissionregistrationv1.Update))

@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 
-// TestTranscriptOfTheDocs runs the commands of docs/validating-webhooks.md and compares what they say with the page.
+// TestTranscriptOfTheDocs runs the commands of docs/validating-webhooks.md and compares their output with the page.
 func TestTranscriptOfTheDocs(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.object("Worker", "pool-a", validSpecs["Worker"]))

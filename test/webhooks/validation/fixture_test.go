@@ -1,4 +1,4 @@
-// Package validation tests the validating webhooks on a real API server, registered as gardener-resource-manager's are.
+// Package validation tests the validating webhooks on a real API server, registered in the same way as those of gardener-resource-manager.
 package validation
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// testLabel is what keeps the webhooks of one test from the objects of another one. Its value is the test's namespace.
+// testLabel keeps the webhooks of one test away from the objects of another one. Its value is the test's namespace.
 const testLabel = "test.example.com/namespace"
 
 var (
@@ -52,11 +52,11 @@ type fixture struct {
 	*testing.T
 	client    client.WithWatch
 	namespace string
-	// requests are those of the webhooks.
+	// requests are the requests of the webhooks.
 	requests *kit.Requests
 }
 
-// newFixture returns a namespace of which the webhooks are in force.
+// newFixture returns a namespace whose webhooks are in effect.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newUnguarded(t)
@@ -64,8 +64,8 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// newUnguarded returns a namespace whose webhooks are not in force before guard is called. The webhook of deletions of custom resources
-// may get more rules.
+// newUnguarded returns a namespace whose webhooks are not in effect until guard is called. more are additional rules for the webhook of
+// deletions of custom resources.
 func newUnguarded(t *testing.T, more ...admissionregistrationv1.RuleWithOperations) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -121,7 +121,7 @@ func definition(group, version, kind, plural string, scope apiextensionsv1.Resou
 	}
 }
 
-// register serves the webhooks and tells the API server to ask them, with the rules of gardener-resource-manager's.
+// register serves the webhooks and registers them with the API server, with the rules of gardener-resource-manager.
 func (f *fixture) register(config *rest.Config, more []admissionregistrationv1.RuleWithOperations) {
 	f.Helper()
 	config = rest.CopyConfig(config)
@@ -160,7 +160,7 @@ func rule(group, version string, resources []string, operations ...admissionregi
 	}}
 }
 
-// webhook restricts namespaced objects by the label of the namespace, and others by their own one.
+// webhook restricts namespaced objects by the label of the namespace, and other objects by their own label.
 func (f *fixture) webhook(server *kit.Webhooks, name, path string, objects map[string]string,
 	rules ...admissionregistrationv1.RuleWithOperations,
 ) admissionregistrationv1.ValidatingWebhook {
@@ -180,13 +180,13 @@ func (f *fixture) webhook(server *kit.Webhooks, name, path string, objects map[s
 	}
 }
 
-// guard puts the webhooks in force and waits until they are.
+// guard registers the webhooks and waits until they are in effect.
 func (f *fixture) guard() {
 	f.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
 	kit.Must(f, f.client.Patch(f.Context(), namespace, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"labels":{"`+testLabel+`":"`+f.namespace+`"}}}`))))
-	kit.Eventually(f, "the webhooks are asked", func() string {
+	kit.Eventually(f, "the webhooks are called", func() string {
 		err := f.client.Create(f.Context(), f.object("Extension", "probe", "{}"), client.DryRunAll)
 		if apierrors.IsInvalid(err) {
 			return ""
@@ -200,12 +200,12 @@ func kindOf(tb testing.TB, name string) extensionvalidation.Kind {
 	kinds := extensionvalidation.Kinds()
 	i := slices.IndexFunc(kinds, func(kind extensionvalidation.Kind) bool { return kind.Kind == name })
 	if i < 0 {
-		tb.Fatalf("there is no kind %s", name)
+		tb.Fatalf("kind %s does not exist", name)
 	}
 	return kinds[i]
 }
 
-// object returns an object with a spec in YAML, and with the label of the test.
+// object returns an object with a spec in YAML and the label of the test.
 func (f *fixture) object(kindName, name, spec string) *unstructured.Unstructured {
 	f.Helper()
 	kind := kindOf(f, kindName)
@@ -233,7 +233,7 @@ func fromYAML(tb testing.TB, text string) any {
 	return value
 }
 
-// patched returns a spec in YAML with a merge patch in YAML applied. A patch that is no mapping takes the place of the spec.
+// patched returns a spec in YAML with a merge patch in YAML applied. A patch that is not a mapping replaces the spec.
 func patched(tb testing.TB, spec, patch string) string {
 	tb.Helper()
 	merged, err := json.Marshal(merge(fromYAML(tb, spec), fromYAML(tb, patch)))
@@ -260,7 +260,7 @@ func merge(value, patch any) any {
 	return result
 }
 
-// causes returns the fields and what is wrong with each, of an error that an object is invalid. Any other error ends the test.
+// causes returns the causes of an error that an object is invalid: each field and its message. Any other error ends the test.
 func (f *fixture) causes(err error) []string {
 	f.Helper()
 	if err == nil {
@@ -269,7 +269,7 @@ func (f *fixture) causes(err error) []string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Reason != metav1.StatusReasonInvalid ||
 		!strings.Contains(err.Error(), "denied the request") {
-		f.Fatalf("no refusal of an invalid object: %v", err)
+		f.Fatalf("the error does not refuse an invalid object: %v", err)
 	}
 	var causes []string
 	for _, cause := range status.Status().Details.Causes {

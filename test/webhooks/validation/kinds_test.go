@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestKinds: all kinds of gardener-resource-manager, and the paths of their webhooks.
+// TestKinds checks that all kinds of gardener-resource-manager are covered, and the paths of their webhooks.
 func TestKinds(t *testing.T) {
 	var got []string
 	for _, kind := range extensionvalidation.Kinds() {
@@ -33,7 +33,7 @@ func TestKinds(t *testing.T) {
 	}
 	want = append(want, "druid.gardener.cloud/v1alpha1 etcds /validate-druid-gardener-cloud-v1alpha1-etcd true")
 	if !slices.Equal(got, want) {
-		t.Errorf("the kinds are\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the kinds are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -49,7 +49,7 @@ func (f *fixture) eachKind(run func(kind, spec string)) {
 	}
 }
 
-// TestSpecs: what a spec must have, and must not have, when an object is created and when it is updated.
+// TestSpecs checks the required and the forbidden fields of a spec, when an object is created and when it is updated.
 func TestSpecs(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -76,7 +76,7 @@ func TestSpecs(t *testing.T) {
 	})
 }
 
-// match tells whether there is exactly one cause with each wanted beginning, and no other one.
+// match reports whether exactly one cause begins with each wanted text, and no other cause exists.
 func match(causes, want []string) bool {
 	return len(causes) == len(want) && !slices.ContainsFunc(want, func(beginning string) bool {
 		return !slices.ContainsFunc(causes, func(cause string) bool { return strings.HasPrefix(cause, beginning) })
@@ -91,7 +91,7 @@ func (f *fixture) read(kind, name string) *unstructured.Unstructured {
 	return object
 }
 
-// immutableChanges are changes of valid specs that are not allowed, by the field.
+// immutableChanges are forbidden changes of valid specs, by field.
 var immutableChanges = map[string]map[string]string{
 	"BackupBucket":     {"spec.type": `{type: x}`, "spec.region": `{region: x}`},
 	"BackupEntry":      {"spec.type": `{type: x}`},
@@ -114,7 +114,7 @@ var immutableChanges = map[string]map[string]string{
 	"Etcd":                    {},
 }
 
-// mutableChanges are changes of valid specs that are allowed.
+// mutableChanges are allowed changes of valid specs.
 var mutableChanges = map[string][]string{
 	"BackupBucket":            {`{secretRef: {name: x}, providerConfig: {a: 1}, class: garden}`},
 	"BackupEntry":             {`{region: x}`, `{bucketName: x}`, `{secretRef: {name: x}}`},
@@ -131,7 +131,7 @@ var mutableChanges = map[string][]string{
 	"Etcd":                    {`{replicas: 1}`, `{replicas: 0}`, `{storageCapacity: 1Gi}`, `{backup: {store: null}}`, `{labels: {a: b}, selector: {matchLabels: {a: b}}}`},
 }
 
-// TestImmutableFields: what may change, and what may not.
+// TestImmutableFields checks the mutable and the immutable fields.
 func TestImmutableFields(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -144,7 +144,7 @@ func TestImmutableFields(t *testing.T) {
 				f.Errorf("%s with %s: got %q", kind, patch, got)
 			}
 			if strings.Contains(fmt.Sprint(got), "aGlkZGVu") {
-				f.Errorf("%s: the refusal tells user data: %q", kind, got)
+				f.Errorf("%s: the refusal reveals user data: %q", kind, got)
 			}
 		}
 		for _, patch := range mutableChanges[kind] {
@@ -160,7 +160,7 @@ func TestImmutableFields(t *testing.T) {
 	})
 }
 
-// TestFamiliesOfNetworks: one family of IPv4 may become two and be one again; no other change is allowed.
+// TestFamiliesOfNetworks checks that IPv4 may become dual-stack and IPv4 again. No other change of the families is allowed.
 func TestFamiliesOfNetworks(t *testing.T) {
 	f := newFixture(t)
 	families := []string{`null`, `[IPv4]`, `[IPv6]`, `[IPv4, IPv6]`, `[IPv6, IPv4]`}
@@ -168,7 +168,7 @@ func TestFamiliesOfNetworks(t *testing.T) {
 	for i, from := range families {
 		for j, to := range families {
 			if i == j || from == `[IPv6]` || to == `[IPv6]` {
-				continue // CIDRs of one family alone do not fit to both
+				continue // CIDRs of a single family do not match both families
 			}
 			object := f.object("Network", fmt.Sprintf("network-%d-%d", i, j), patched(f, twoFamilies, `{ipFamilies: `+from+`}`))
 			f.create(object)

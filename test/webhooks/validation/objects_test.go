@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestNames: names are what Kubernetes takes for a DNS subdomain.
+// TestNames checks that a name must be a DNS subdomain by the rules of Kubernetes.
 func TestNames(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestObjectBeingDeleted: nothing in the spec can change any more. Metadata can, and the finalizers can go.
+// TestObjectBeingDeleted checks that the spec can no longer change. Metadata can, and finalizers can be removed.
 func TestObjectBeingDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -49,25 +49,25 @@ func TestObjectBeingDeleted(t *testing.T) {
 		object = f.read(kind, "object")
 		object.SetAnnotations(map[string]string{"a": "b"})
 		object.SetFinalizers([]string{"example.com/b"})
-		// What clients that are written in Go leave out, or write although it was not there.
+		// Go clients omit fields, or write fields that were not there.
 		kit.Must(f, unstructured.SetNestedField(object.Object, "", "spec", "emptyField"))
 		kit.Must(f, f.client.Update(f.Context(), object))
 		kit.Must(f, f.client.Patch(f.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 		if err := f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil || err == nil {
-			f.Errorf("%s is not gone: %v", kind, err)
+			f.Errorf("%s still exists: %v", kind, err)
 		}
 	})
 }
 
-// TestOlderThanTheWebhook: an object that is not valid can be annotated and deleted, its finalizers can be removed, and it can be put
-// right as far as its fields can change.
+// TestOlderThanTheWebhook checks that an invalid object can be annotated and deleted, that its finalizers can be removed, and that it
+// can be corrected as far as its fields are mutable.
 func TestOlderThanTheWebhook(t *testing.T) {
 	f := newUnguarded(t)
 	const gone, repaired = "gone", "repaired"
 	f.eachKind(func(kind, _ string) {
 		for _, name := range []string{gone, repaired} {
 			object := f.object(kind, name, `{replicas: -1, pools: of the wrong type}`)
-			object.SetLabels(nil) // which the webhooks of kinds without namespaces go by
+			object.SetLabels(nil) // the webhooks of cluster-scoped kinds select by labels
 			object.SetFinalizers([]string{"example.com/a"})
 			f.create(object)
 		}
@@ -87,18 +87,18 @@ func TestOlderThanTheWebhook(t *testing.T) {
 		object.SetLabels(map[string]string{testLabel: f.namespace})
 		object.Object["spec"] = fromYAML(f, `{replicas: -2}`)
 		if got := f.causes(f.client.Update(f.Context(), object)); len(got) == 0 {
-			f.Errorf("%s: another spec that is not valid is accepted", kind)
+			f.Errorf("%s: another invalid spec is accepted", kind)
 		}
 		object.Object["spec"] = fromYAML(f, spec)
 		for _, cause := range f.causes(f.client.Update(f.Context(), object)) {
 			if !strings.HasSuffix(cause, ": field is immutable") {
-				f.Errorf("%s cannot be put right: %s", kind, cause)
+				f.Errorf("%s cannot be corrected: %s", kind, cause)
 			}
 		}
 	})
 }
 
-// TestStatusIsNotValidated: extensions write any status.
+// TestStatusIsNotValidated checks that extensions can write any status.
 func TestStatusIsNotValidated(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, spec string) {
@@ -109,7 +109,7 @@ func TestStatusIsNotValidated(t *testing.T) {
 	})
 }
 
-// TestFilesOfExtensions: units may need files that extensions have added in the status, and those count as duplicates.
+// TestFilesOfExtensions checks that units may require files that extensions added in the status, and that these count as duplicates.
 func TestFilesOfExtensions(t *testing.T) {
 	f := newFixture(t)
 	const kind = "OperatingSystemConfig"
@@ -134,7 +134,7 @@ func TestFilesOfExtensions(t *testing.T) {
 	}
 }
 
-// TestWrongTypes: the field is named, its content is not told.
+// TestWrongTypes checks that the message names the field and does not reveal its content.
 func TestWrongTypes(t *testing.T) {
 	f := newFixture(t)
 	f.eachKind(func(kind, _ string) {
@@ -162,7 +162,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestManyErrors: an object may have any number of errors, a refusal tells a hundred.
+// TestManyErrors checks that an object may have any number of errors, and that a refusal lists the first hundred.
 func TestManyErrors(t *testing.T) {
 	f := newFixture(t)
 	pools := strings.Repeat("{},", 1000)

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// smallPages reads two objects at a time at most.
+// smallPages reads at most two objects at a time.
 func smallPages(c client.WithWatch) client.Reader {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -28,7 +28,7 @@ func smallPages(c client.WithWatch) client.Reader {
 	})
 }
 
-// review is one of a deletion without the object, as API servers before Kubernetes 1.15 send it.
+// review is the review of a deletion without the object, as API servers before Kubernetes 1.15 send it.
 func (f *fixture) review(kindName, name string) admission.Request {
 	f.Helper()
 	kind := kindOf(f, kindName)
@@ -43,8 +43,8 @@ func (f *fixture) review(kindName, name string) admission.Request {
 	return request
 }
 
-// TestReviewWithoutObject: the object is read then, or all objects of the namespace if it is a collection, in pages and from the API
-// server.
+// TestReviewWithoutObject checks that the webhook then reads the object, or for a collection all objects of the namespace, from the API
+// server in pages.
 func TestReviewWithoutObject(t *testing.T) {
 	f := newFixture(t)
 	other := &fixture{T: t, client: f.client, namespace: kit.NewNamespace(f, f.client, "validation", nil)}
@@ -68,7 +68,7 @@ func TestReviewWithoutObject(t *testing.T) {
 	want("", "")
 }
 
-// TestReviewOfDefinitionsWithoutObject: of all definitions, those with the label count.
+// TestReviewOfDefinitionsWithoutObject checks that among all definitions, only those with the label count.
 func TestReviewOfDefinitionsWithoutObject(t *testing.T) {
 	f := newFixture(t)
 	handler := deletionprotection.NewHandler(smallPages(f.client))
@@ -97,7 +97,7 @@ func TestReviewOfDefinitionsWithoutObject(t *testing.T) {
 	}
 }
 
-// TestReviewOfUnknownKind: that a client finds no such kind, perhaps not yet, does not mean that there is nothing to protect.
+// TestReviewOfUnknownKind checks that a kind that the client does not find, perhaps only not yet, is not treated as unprotected.
 func TestReviewOfUnknownKind(t *testing.T) {
 	f := newFixture(t)
 	review := f.review("Worker", "")

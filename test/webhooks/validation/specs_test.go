@@ -3,7 +3,7 @@ package validation
 // located is a spec with a type, a region and a Secret.
 const located = `{type: a, region: b, secretRef: {name: c, namespace: d}, providerConfig: {anything: [1, 2.5, true, null]}, futureField: {a: b}}`
 
-// validSpecs are specs to which nothing is to be objected, by kind.
+// validSpecs are valid specs, by kind.
 var validSpecs = map[string]string{
 	"BackupBucket":     located,
 	"BackupEntry":      `{type: a, region: b, bucketName: c, secretRef: {name: d}}`,
@@ -78,7 +78,7 @@ backup:
 `,
 }
 
-// specCase is a change of a valid spec, and what is to be objected to: field, colon, and the beginning of the text.
+// specCase is a change of a valid spec and the expected causes: field, colon, and the beginning of the message.
 type specCase struct {
 	patch string
 	want  []string
@@ -97,14 +97,14 @@ func ok(patch string) specCase { return specCase{patch: patch} }
 
 func bad(patch string, want ...string) specCase { return specCase{patch, want} }
 
-// locatedCases are those of all kinds with a type, a region and a Secret.
+// locatedCases are the cases of all kinds with a type, a region and a Secret.
 var locatedCases = []specCase{
 	bad(`{type: null}`, wantType), bad(`{type: ""}`, wantType), bad(`{region: null}`, wantRegion), bad(`{region: ""}`, wantRegion),
 	bad(`{secretRef: null}`, wantSecret), bad(`{secretRef: {name: ""}}`, wantSecret),
 	bad(`{type: null, region: null, secretRef: {name: null}}`, wantType, wantRegion, wantSecret),
 }
 
-// specCases are those of all kinds.
+// specCases are the cases of all kinds.
 var specCases = map[string][]specCase{
 	"BackupBucket":   locatedCases,
 	"ControlPlane":   locatedCases,

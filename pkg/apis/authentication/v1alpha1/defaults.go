@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
-// defaultExpirationSeconds is the validity of a kubeconfig whose request names none.
+// defaultExpirationSeconds is the default validity of a kubeconfig.
 const defaultExpirationSeconds = 3600
 
 // RegisterDefaults makes a scheme set the defaults of this package's kinds. The API server does so, clients do not.

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AdminKubeconfigRequest asks for a kubeconfig with which its user administrates a Shoot. It is the body of the subresource
+// AdminKubeconfigRequest requests a kubeconfig for administrators of a Shoot. It is the body of the subresource
 // adminkubeconfig.
 // +kubebuilder:object:root=true
 type AdminKubeconfigRequest struct {
@@ -12,14 +12,14 @@ type AdminKubeconfigRequest struct {
 	// ObjectMeta is the metadata of the request.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is asked for.
+	// Spec is the request.
 	Spec KubeconfigRequestSpec `json:"spec"`
 	// Status is the answer.
 	// +optional
 	Status KubeconfigRequestStatus `json:"status,omitempty"`
 }
 
-// ViewerKubeconfigRequest asks for a kubeconfig with which its user reads a Shoot. It is the body of the subresource
+// ViewerKubeconfigRequest requests a kubeconfig for viewers of a Shoot. It is the body of the subresource
 // viewerkubeconfig.
 // +kubebuilder:object:root=true
 type ViewerKubeconfigRequest struct {
@@ -27,16 +27,16 @@ type ViewerKubeconfigRequest struct {
 	// ObjectMeta is the metadata of the request.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is asked for.
+	// Spec is the request.
 	Spec KubeconfigRequestSpec `json:"spec"`
 	// Status is the answer.
 	// +optional
 	Status KubeconfigRequestStatus `json:"status,omitempty"`
 }
 
-// KubeconfigRequestSpec is what is asked for.
+// KubeconfigRequestSpec describes the requested kubeconfig.
 type KubeconfigRequestSpec struct {
-	// ExpirationSeconds is the time for which the kubeconfig is to be valid, in seconds. Default: 3600.
+	// ExpirationSeconds is the requested validity of the kubeconfig in seconds. Default: 3600.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }

@@ -8,14 +8,14 @@ import (
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 )
 
-// SetDefaults fills in every field that is not set. Calling it again changes nothing.
+// SetDefaults sets every unset field to its default. Calling it again changes nothing.
 func SetDefaults(c *ResourceManagerConfiguration) {
 	defaultClientConnection(&c.SourceClientConnection)
 	setIfNil(&c.TargetClientConnection, ClientConnection{})
 	defaultClientConnection(c.TargetClientConnection)
 	defaultLeaderElection(&c.LeaderElection)
 	defaultServer(&c.Server)
-	// component-base would recommend profiling; gardener-resource-manager leaves it off.
+	// component-base recommends profiling, but gardener-resource-manager disables it by default.
 	setIfNil(&c.Debugging.EnableProfiling, false)
 	setIfNil(&c.Debugging.EnableContentionProfiling, false)
 	setIfZero(&c.LogLevel, LogLevelInfo)
@@ -24,8 +24,8 @@ func SetDefaults(c *ResourceManagerConfiguration) {
 	defaultWebhooks(&c.Webhooks)
 }
 
-// defaultClientConnection does not use component-base's recommendation, which sets another qps and burst and a
-// content type that custom resources do not understand.
+// defaultClientConnection does not use component-base's recommended defaults, which have different qps and burst and a
+// content type that custom resources do not support.
 func defaultClientConnection(c *ClientConnection) {
 	setIfZero(&c.QPS, 100)
 	setIfZero(&c.Burst, 130)
@@ -33,7 +33,7 @@ func defaultClientConnection(c *ClientConnection) {
 }
 
 func defaultLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfiguration) {
-	// Before the recommendation, which still names the removed lock type "endpoints".
+	// Set before the recommended defaults, which still use the removed lock type "endpoints".
 	setIfZero(&c.ResourceLock, "leases")
 	setIfZero(&c.ResourceName, "gardener-resource-manager")
 	componentbaseconfigv1alpha1.RecommendedDefaultLeaderElectionConfiguration(c)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Every default that does not depend on something being enabled.
+// expectedDefaults has every default that does not depend on an enabled feature.
 const expectedDefaults = header + `
 sourceClientConnection: &client
   kubeconfig: ""

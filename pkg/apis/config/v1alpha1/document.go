@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// maxDepth is far above the depth of the deepest field and far below what recursion can bear.
+	// maxDepth is far above the depth of the deepest field and far below what recursion supports.
 	maxDepth = 100
-	// maxExpandedBytes bounds what a file's aliases may multiply it to.
+	// maxExpandedBytes limits the size of the file after aliases are expanded.
 	maxExpandedBytes = 4 * maxFileBytes
 )
 
-// readTree reads the file's only document into maps, lists and scalars, and reports the keys that are in it twice,
-// which such a tree cannot show. With the same key twice the last one counts.
+// readTree parses the file's only document into maps, lists and scalars. It reports duplicate keys, which such a tree
+// cannot represent. The last value of a duplicate key counts.
 func readTree(data []byte) (map[string]any, field.ErrorList, error) {
 	node, err := readNode(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	// The values come from the parser that the rest of Kubernetes uses, so that every scalar means what it means
-	// in gardener-resource-manager: "yes" is a boolean there, but not in newer versions of YAML.
+	// The values come from the parser that the rest of Kubernetes uses, so that scalars have the same meaning as in
+	// gardener-resource-manager. For example, "yes" is a boolean there, but not in newer versions of YAML.
 	jsonData, err := sigsyaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, nil, notYAML(err)
@@ -45,7 +45,7 @@ func readTree(data []byte) (map[string]any, field.ErrorList, error) {
 	return tree, duplicateKeys(node, nil), nil
 }
 
-// readNode returns the root of the only document, of a depth and size that can be worked with.
+// readNode returns the root of the only document. It rejects documents that are too deep or too large.
 func readNode(data []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, next yaml.Node
@@ -78,8 +78,8 @@ func notYAML(err error) error {
 	return fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// fits says whether node, with every alias replaced by what it stands for, stays within depth and budget. Without
-// it a file of a few kilobytes could take all memory, or refer to itself without end.
+// fits reports whether node, with all aliases expanded, stays within depth and budget. Without this check, a file of a
+// few kilobytes could exhaust the memory or contain an infinite recursion.
 func fits(node *yaml.Node, depth int, budget *int) bool {
 	*budget -= len(node.Value) + 1
 	if depth == 0 || *budget < 0 {
@@ -96,8 +96,8 @@ func fits(node *yaml.Node, depth int, budget *int) bool {
 	return true
 }
 
-// duplicateKeys reports the keys that occur twice in one mapping. It does not follow aliases: what they stand for
-// is reported where it is written.
+// duplicateKeys reports keys that occur twice in one mapping. It does not follow aliases, because duplicates are
+// reported where the alias is defined.
 func duplicateKeys(node *yaml.Node, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch node.Kind {
@@ -110,7 +110,8 @@ func duplicateKeys(node *yaml.Node, path *field.Path) field.ErrorList {
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key, child := node.Content[i], path.Child(node.Content[i].Value)
 			if line, seen := lines[key.Value]; seen {
-				errs = append(errs, field.Forbidden(child, fmt.Sprintf("set in line %d and again in line %d: keep one of them", line, key.Line)))
+				errs = append(errs, field.Forbidden(child,
+					fmt.Sprintf("set in line %d and again in line %d: keep one of them", line, key.Line)))
 			}
 			lines[key.Value] = key.Line
 			errs = append(errs, duplicateKeys(node.Content[i+1], child)...)

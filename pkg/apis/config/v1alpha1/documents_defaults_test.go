@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documentedRow is a row of the tables: field, type, default.
+// documentedRow matches a row of the tables: field, type, default.
 var documentedRow = regexp.MustCompile("(?m)^\\| `([\\w.]+)` \\| ([^|]+) \\| ([^|]*) \\|")
 
-// TestDocumentedTypesAndDefaults: the documentation has the type and the default of every field as the code has it.
+// TestDocumentedTypesAndDefaults checks that the documentation has the same type and default for every field as the code.
 func TestDocumentedTypesAndDefaults(t *testing.T) {
 	plain, enabled := &ResourceManagerConfiguration{}, &ResourceManagerConfiguration{}
 	enableAll(reflect.ValueOf(enabled).Elem())
@@ -29,9 +29,9 @@ func TestDocumentedTypesAndDefaults(t *testing.T) {
 		path, typeName, value := row[1], strings.TrimSpace(row[2]), strings.TrimSpace(row[3])
 		rows++
 		if is := types[path]; is != nil && !typeFits(is, typeName) {
-			t.Errorf("%s is documented as %q, and is a %s", path, typeName, is)
+			t.Errorf("%s is documented as %q, but is a %s", path, typeName, is)
 		}
-		if strings.Contains(path, "selfManaged") { // has none before it is there
+		if strings.Contains(path, "selfManaged") { // has no defaults unless it is set
 			continue
 		}
 		value, ifEnabled := strings.CutSuffix(value, " if enabled")
@@ -43,7 +43,7 @@ func TestDocumentedTypesAndDefaults(t *testing.T) {
 			got = at(without, path)
 		}
 		if !defaultFits(got, strings.Trim(value, "`")) {
-			t.Errorf("%s has the documented default %s, and is %v", path, value, got)
+			t.Errorf("%s has the documented default %s, but is %v", path, value, got)
 		}
 	}
 	if rows < 80 {
@@ -51,7 +51,7 @@ func TestDocumentedTypesAndDefaults(t *testing.T) {
 	}
 }
 
-// enableAll sets all fields of the name Enabled.
+// enableAll sets all fields with the name Enabled to true.
 func enableAll(value reflect.Value) {
 	for i := range value.NumField() {
 		switch field := value.Field(i); {

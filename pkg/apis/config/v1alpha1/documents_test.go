@@ -14,7 +14,7 @@ const (
 	documentationPath = "../../../../docs/configuration.md"
 )
 
-// The example has to show, and the documentation to explain, every field.
+// TestExampleAndDocumentationAreComplete checks that the example sets every field and that the documentation has a row for it.
 func TestExampleAndDocumentationAreComplete(t *testing.T) {
 	if _, err := Load(examplePath); err != nil {
 		t.Error(err)

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// maxProblems bounds how many problems a message lists, maxProblemRunes how long each of them is.
+	// maxProblems is the maximum number of problems in a message, and maxProblemRunes the maximum length of each.
 	maxProblems     = 50
 	maxProblemRunes = 1000
 )
 
-// invalidError is everything that is wrong with a configuration.
+// invalidError holds all problems of a configuration.
 type invalidError struct {
 	problems field.ErrorList
 }
@@ -55,7 +55,7 @@ func (e *invalidError) Unwrap() []error {
 	return errs
 }
 
-// oneLine keeps a key that contains line breaks or terminal codes from forging lines of the message.
+// oneLine replaces line breaks and terminal codes in a text, so that a key cannot forge lines of the message.
 func oneLine(text string) string {
 	runes := []rune(text)
 	if len(runes) > maxProblemRunes {

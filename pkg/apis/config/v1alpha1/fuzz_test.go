@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzParse looks for input on which Parse panics, and checks that what Parse accepts is what it says: valid, and
-// the same again when it is written and read.
+// FuzzParse searches for input on which Parse panics, and checks that accepted configurations are valid and survive a
+// round trip.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(readFile(f, examplePath)))
@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if errs := Validate(c); len(errs) > 0 {
-			t.Fatalf("Parse accepted what is invalid: %v", errs)
+			t.Fatalf("Parse accepted an invalid configuration: %v", errs)
 		}
 		first, err := yaml.Marshal(c)
 		if err != nil {
@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse(first)
 		if err != nil {
-			t.Fatalf("Parse refused what it returned: %v\n%s", err, first)
+			t.Fatalf("Parse rejected its own output: %v\n%s", err, first)
 		}
 		if second := toYAML(t, again); second != string(first) {
 			t.Fatalf("first:\n%s\nsecond:\n%s", first, second)

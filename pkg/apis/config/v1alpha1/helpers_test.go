@@ -24,7 +24,7 @@ func mustParse(t *testing.T, text string) *ResourceManagerConfiguration {
 	return c
 }
 
-// problemsOf returns the lines of the error that Parse has to return, without their bullets.
+// problemsOf returns the lines of the error that Parse must return, without their bullets.
 func problemsOf(t *testing.T, text string) []string {
 	t.Helper()
 	c, err := Parse([]byte(text))
@@ -53,7 +53,7 @@ func toYAML(t *testing.T, value any) string {
 	return string(data)
 }
 
-// expectYAML compares value with the expected YAML, in which the order of keys and the layout do not matter.
+// expectYAML compares value with the expected YAML. The order of keys and the formatting do not matter.
 func expectYAML(t *testing.T, value any, expected string) {
 	t.Helper()
 	var tree any

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unknownFieldHint says what to write instead of an unknown field.
+// unknownFieldHint returns an error message for an unknown field that suggests what to write instead.
 func unknownFieldHint(path, key string, fields map[string]reflect.Type) string {
 	if hint := documentedMistake(path); hint != "" {
 		return "unknown field: " + hint
@@ -19,7 +19,8 @@ func unknownFieldHint(path, key string, fields map[string]reflect.Type) string {
 	return "unknown field: remove it, or use any of " + joinedNames(fields)
 }
 
-// documentedMistake knows the spellings that are in gardener-resource-manager's documents but not in its code.
+// documentedMistake returns a hint for field names that appear in gardener-resource-manager's documents but not in its
+// code.
 func documentedMistake(path string) string {
 	switch path {
 	case "sourceClientConnection.namespace", "targetClientConnection.namespace":

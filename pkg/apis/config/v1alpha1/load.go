@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// maxFileBytes is far above the size of a complete configuration and keeps a mistaken path from filling the memory.
+// maxFileBytes is far above the size of a complete configuration. It protects against a wrong path to a huge file.
 const maxFileBytes = 1 << 20
 
 const (
@@ -21,14 +21,14 @@ const (
 	managedResourceAlias = "managedResources"
 )
 
-// Load reads, defaults and validates the configuration file at path. The error lists everything that is wrong.
+// Load reads, defaults and validates the configuration file at path. The error lists all problems.
 func Load(path string) (*ResourceManagerConfiguration, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration file: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	// One byte more than allowed is enough for Parse to see that the file is too large.
+	// With one extra byte, Parse can detect that the file is too large.
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration file: %w", err)
@@ -41,8 +41,7 @@ func Load(path string) (*ResourceManagerConfiguration, error) {
 }
 
 // Parse decodes, defaults and validates a configuration in YAML or JSON. Decoding is strict: unknown fields and
-// keys that are set twice are errors. The error lists everything that is wrong, one problem per line; each of
-// them is a *field.Error for errors.As.
+// duplicate keys are errors. The error lists all problems, one per line. Each of them is a *field.Error for errors.As.
 func Parse(data []byte) (*ResourceManagerConfiguration, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("too large: at most %d bytes are read", maxFileBytes)
@@ -52,7 +51,7 @@ func Parse(data []byte) (*ResourceManagerConfiguration, error) {
 		return nil, err
 	}
 	if mismatch := otherKind(tree); len(mismatch) > 0 {
-		// Do not list the fields of another kind as mistakes.
+		// Do not report the fields of another kind as unknown.
 		return nil, newInvalidError(mismatch)
 	}
 	aliased, aliasErrs := resolveAlias(tree)
@@ -70,7 +69,7 @@ func Parse(data []byte) (*ResourceManagerConfiguration, error) {
 	return nil, newInvalidError(errs)
 }
 
-// decode returns what of the tree can be used, defaulted, and everything that is wrong with it.
+// decode decodes the usable part of the tree, sets defaults, and returns all problems.
 func decode(tree map[string]any) (*ResourceManagerConfiguration, field.ErrorList, error) {
 	decoder := &strictDecoder{}
 	decoder.prune(tree, reflect.TypeFor[ResourceManagerConfiguration](), nil)
@@ -92,7 +91,7 @@ func decode(tree map[string]any) (*ResourceManagerConfiguration, field.ErrorList
 	return c, errs, nil
 }
 
-// otherKind reports an apiVersion or kind that is set to something else.
+// otherKind reports an apiVersion or kind with a different value.
 func otherKind(tree map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	if value, ok := tree["apiVersion"].(string); ok && value != SchemeGroupVersion.String() {
@@ -115,8 +114,8 @@ func missingKind(c *ResourceManagerConfiguration) field.ErrorList {
 	return errs
 }
 
-// resolveAlias gives the documents' spelling controllers.managedResources its real name, and says whether it was
-// used. Upstream ignores that spelling; the author meant it to have an effect.
+// resolveAlias renames controllers.managedResources, the spelling in the documents, to its real name, and reports
+// whether it was used. gardener-resource-manager ignores that spelling, but its author meant it to have an effect.
 func resolveAlias(tree map[string]any) (bool, field.ErrorList) {
 	controllers, _ := tree["controllers"].(map[string]any)
 	value, aliased := controllers[managedResourceAlias]
@@ -126,13 +125,14 @@ func resolveAlias(tree map[string]any) (bool, field.ErrorList) {
 	delete(controllers, managedResourceAlias)
 	if _, both := controllers[managedResourceKey]; both {
 		return false, field.ErrorList{field.Forbidden(field.NewPath("controllers", managedResourceAlias),
-			"set together with controllers.managedResource, although it is only another spelling of that: merge them into controllers.managedResource")}
+			"set together with controllers.managedResource, although it is only another spelling of that: "+
+				"merge them into controllers.managedResource")}
 	}
 	controllers[managedResourceKey] = value
 	return true, nil
 }
 
-// restoreAlias makes messages name the field as it is written in the file.
+// restoreAlias changes errors to name the field as it is spelled in the file.
 func restoreAlias(errs field.ErrorList) {
 	spelled, written := "controllers."+managedResourceKey, "controllers."+managedResourceAlias
 	for _, err := range errs {

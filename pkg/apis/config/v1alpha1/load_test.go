@@ -161,7 +161,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// laughs is a small file whose aliases multiply to more than any memory.
+// laughs returns a small file whose aliases expand to more than any memory ("billion laughs").
 func laughs() string {
 	text := "l0: &l0 [" + strings.Repeat("lol,", 9) + "lol]\n"
 	for i := range 9 {
@@ -202,7 +202,7 @@ func TestErrorsAreBoundedAndOnOneLineEach(t *testing.T) {
 	}
 	got := problemsOf(t, file.String())
 	if len(got) != 51 || got[50] != "  and 10 more" {
-		t.Errorf("got %d lines, the last of which is %q", len(got), got[len(got)-1])
+		t.Errorf("got %d lines, the last one is %q", len(got), got[len(got)-1])
 	}
 	got = problemsOf(t, minimal+`"a\n  - forged\e[1m": 1`)
 	if len(got) != 1 || !strings.HasPrefix(got[0], "a\uFFFD  - forged\uFFFD[1m: Forbidden") {

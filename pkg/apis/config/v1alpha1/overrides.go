@@ -2,9 +2,9 @@ package v1alpha1
 
 import "slices"
 
-// ApplyOverrides applies what the environment and the command line say on top of the file. sourceKubeconfig is the
-// value of KUBECONFIG and targetKubeconfig that of TARGET_KUBECONFIG; empty ones change nothing.
-// extraTargetNamespaces are the values of --extra-target-namespace; they are added to the target's namespaces.
+// ApplyOverrides applies the environment and the command line to the configuration. sourceKubeconfig is the value of
+// KUBECONFIG and targetKubeconfig that of TARGET_KUBECONFIG; empty values change nothing. extraTargetNamespaces are the
+// values of --extra-target-namespace, which are added to the target's namespaces.
 func (c *ResourceManagerConfiguration) ApplyOverrides(sourceKubeconfig, targetKubeconfig string, extraTargetNamespaces []string) {
 	if c.TargetClientConnection == nil {
 		c.TargetClientConnection = &ClientConnection{}
@@ -18,7 +18,7 @@ func (c *ResourceManagerConfiguration) ApplyOverrides(sourceKubeconfig, targetKu
 	c.TargetClientConnection.addNamespaces(extraTargetNamespaces)
 }
 
-// addNamespaces leaves an empty list alone: it means all namespaces, and adding one to it would take away the rest.
+// addNamespaces adds namespaces to the list. It does not change an empty list, which means all namespaces.
 func (c *ClientConnection) addNamespaces(extra []string) {
 	if len(c.Namespaces) == 0 {
 		return

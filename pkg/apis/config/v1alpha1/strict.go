@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// strictDecoder compares a tree with the Go type that it is meant for. A plain decoder stops at the first value of
-// a wrong type and then says nothing about unknown fields; this one finds everything, and takes it out of the tree,
-// so that the rest can be decoded and validated in the same run.
+// strictDecoder compares a tree with a Go type. A plain decoder stops at the first value of a wrong type and then does
+// not report unknown fields. strictDecoder finds all problems and removes the affected values from the tree, so that
+// the rest can be decoded and validated in the same run.
 type strictDecoder struct {
 	unknown  field.ErrorList // fields that do not exist
 	unusable field.ErrorList // values that do not fit the type of their field
 }
 
-// prune says whether value can be decoded into type t, once it has taken out of it what cannot.
+// prune removes unusable parts of a value, and reports whether the rest can be decoded into type t.
 func (d *strictDecoder) prune(value any, t reflect.Type, path *field.Path) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -62,7 +62,7 @@ func (d *strictDecoder) pruneObject(value any, t reflect.Type, path *field.Path)
 	return true
 }
 
-// pruneMap leaves null values alone: a label without a value decodes to the empty string.
+// pruneMap keeps null values: a label without a value decodes to the empty string.
 func (d *strictDecoder) pruneMap(value any, t reflect.Type, path *field.Path) bool {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -76,7 +76,7 @@ func (d *strictDecoder) pruneMap(value any, t reflect.Type, path *field.Path) bo
 	return true
 }
 
-// pruneList keeps the place of an unusable element, so that the others keep their index in later messages.
+// pruneList sets an unusable element to null, so that the others keep their index in later messages.
 func (d *strictDecoder) pruneList(value any, t reflect.Type, path *field.Path) bool {
 	list, ok := value.([]any)
 	if !ok {
@@ -95,13 +95,13 @@ func (d *strictDecoder) pruneScalar(value any, t reflect.Type, path *field.Path)
 	if err == nil {
 		err = json.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface())
 	}
-	if err != nil || value == nil { // null decodes into everything, but an element of a list has to be something
+	if err != nil || value == nil { // null decodes into every type, but is not allowed as an element of a list
 		return d.reject(path, value, expectation(t))
 	}
 	return true
 }
 
-// reject reports an unusable value. It returns false, the answer to whether the value can be decoded.
+// reject reports an unusable value. It always returns false, as a result for prune.
 func (d *strictDecoder) reject(path *field.Path, value any, message string) bool {
 	switch value.(type) {
 	case nil:
@@ -115,14 +115,15 @@ func (d *strictDecoder) reject(path *field.Path, value any, message string) bool
 	return false
 }
 
-// covers says whether a field was set to something unusable, so that what validation says about it is not true.
+// covers reports whether a field had an unusable value. Validation errors about such a field are wrong, because the
+// value was removed.
 func (d *strictDecoder) covers(path string) bool {
 	return slices.ContainsFunc(d.unusable, func(err *field.Error) bool {
 		return path == err.Field || strings.HasPrefix(path, err.Field+".") || strings.HasPrefix(path, err.Field+"[")
 	})
 }
 
-// expectation says which values a scalar field takes.
+// expectation describes the values that a scalar field accepts.
 func expectation(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[metav1.Duration]():
@@ -142,7 +143,7 @@ func expectation(t reflect.Type) string {
 	}
 }
 
-// jsonFields returns the types of a struct's fields by their names in JSON, those of embedded structs included.
+// jsonFields returns the types of a struct's fields by JSON name, including those of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {

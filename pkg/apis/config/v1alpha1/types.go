@@ -15,58 +15,57 @@ const (
 	LogFormatText = "text"
 )
 
-// ResourceManagerConfiguration is the content of the file that --config names.
+// ResourceManagerConfiguration is the content of the file in the flag --config.
 //
 // +kubebuilder:object:root=true
 type ResourceManagerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// SourceClientConnection says how to reach the source cluster, which holds ManagedResources and Secrets.
+	// SourceClientConnection configures the connection to the source cluster, which has the ManagedResources and Secrets.
 	SourceClientConnection ClientConnection `json:"sourceClientConnection"`
-	// TargetClientConnection says how to reach the target cluster, which holds the applied objects.
-	// Default: an object of defaults, never nil, so that source and target always have caches of their own.
+	// TargetClientConnection configures the connection to the target cluster, which has the applied objects. Default: an
+	// object of defaults, never nil, so that source and target always have separate caches.
 	// +optional
 	TargetClientConnection *ClientConnection `json:"targetClientConnection,omitempty"`
-	// LeaderElection decides which replica runs the controllers; webhooks are served by every replica.
-	// Defaults: leaderElect true, leaseDuration 15s, renewDeadline 10s, retryPeriod 2s (component-base);
-	// resourceLock "leases", resourceName "gardener-resource-manager"; resourceNamespace has none.
-	// Rules, only while leaderElect is true: all durations above zero, leaseDuration above renewDeadline, lock,
-	// name and namespace set (component-base); renewDeadline at least retryPeriod.
+	// LeaderElection selects the replica that runs the controllers. Webhooks are served by every replica. Defaults:
+	// leaderElect true, leaseDuration 15s, renewDeadline 10s, retryPeriod 2s (component-base); resourceLock "leases",
+	// resourceName "gardener-resource-manager"; no default for resourceNamespace. Rules, only while leaderElect is true:
+	// all durations above zero, leaseDuration above renewDeadline, lock, name and namespace set (component-base);
+	// renewDeadline at least retryPeriod.
 	LeaderElection componentbaseconfigv1alpha1.LeaderElectionConfiguration `json:"leaderElection"`
-	// Server holds the addresses on which the process listens.
+	// Server configures the addresses on which the process listens.
 	Server ServerConfiguration `json:"server"`
 	// Debugging serves Go's profiles on the metrics port. Defaults: enableProfiling false,
 	// enableContentionProfiling false.
 	Debugging componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging"`
 	// LogLevel is the least severe level that is logged. Default: "info". Rule: one of debug, info, error.
 	LogLevel string `json:"logLevel"`
-	// LogFormat is the form of a log line. Default: "json". Rule: one of json, text.
+	// LogFormat is the format of log lines. Default: "json". Rule: one of json, text.
 	LogFormat string `json:"logFormat"`
-	// Controllers configures what runs on the leader.
+	// Controllers configures the controllers, which run in the leader.
 	Controllers ControllersConfiguration `json:"controllers"`
 	// Webhooks configures the admission and authorization webhooks.
 	Webhooks WebhooksConfiguration `json:"webhooks"`
 }
 
-// ClientConnection says how to reach one cluster and how much of it is cached.
+// ClientConnection configures the connection to one cluster and its caches.
 //
-// The embedded fields are: kubeconfig, a path, empty for the cluster in which the process runs; acceptContentTypes
-// and contentType, empty for the client's own choice; qps, requests per second, default 100, where a negative
-// number switches throttling off; burst, requests, default 130, rule: at least 0 (component-base).
-// Zero counts as unset for qps and burst.
+// The embedded fields are: kubeconfig, a path, empty for the cluster in which the process runs; acceptContentTypes and
+// contentType, empty for the client's defaults; qps, requests per second, default 100, a negative number disables
+// throttling; burst, requests, default 130, rule: at least 0 (component-base). Zero counts as unset for qps and burst.
 type ClientConnection struct {
 	componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:",inline"`
 
 	// Namespaces restricts caches, controllers and webhooks to these namespaces. Default: empty, which means all.
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// CacheResyncPeriod is the time after which the caches hand every object to the controllers again.
-	// Default: 24h. Rule: at least 10s.
+	// CacheResyncPeriod is the interval at which the caches resend every object to the controllers. Default: 24h. Rule: at
+	// least 10s.
 	// +optional
 	CacheResyncPeriod *metav1.Duration `json:"cacheResyncPeriod,omitempty"`
 }
 
-// ServerConfiguration holds the addresses on which the process listens.
+// ServerConfiguration configures the addresses on which the process listens.
 type ServerConfiguration struct {
 	// Webhooks is the HTTPS server of the webhooks. Default port: 9449.
 	Webhooks HTTPSServer `json:"webhooks"`
@@ -76,25 +75,25 @@ type ServerConfiguration struct {
 	// Metrics serves /metrics and, if enabled, Go's profiles. Default: not nil; port 8080. Rule: set.
 	// +optional
 	Metrics *Server `json:"metrics,omitempty"`
-	// UI serves the page about ManagedResources by HTTPS, with the permissions of each viewer (docs/ui.md). Default: nil, which
-	// means that it is not served. Default port: 8443. Trellis adds this field.
+	// UI serves the page about ManagedResources over HTTPS, with the permissions of each viewer (docs/ui.md). Default:
+	// nil, which disables it. Default port: 8443. Trellis adds this field.
 	// +optional
 	UI *UIServer `json:"ui,omitempty"`
 }
 
-// UIServer is an address to serve the page on.
+// UIServer is an address that serves the page.
 type UIServer struct {
 	// Rules: bindAddress is an IP address or empty; port is not that of another server of the process.
 	Server `json:",inline"`
 
-	// TLS says where the server's certificate is. Default: that of the webhooks, if any is enabled, or else one that each process makes
-	// for itself.
+	// TLS configures the server's certificate. Default: that of the webhooks if any is enabled, otherwise one that each
+	// process generates.
 	TLS UICertificate `json:"tls"`
 }
 
-// UICertificate says where a certificate is that another program renews.
+// UICertificate is the location of a certificate that another program renews.
 type UICertificate struct {
-	// ServerCertDir is the directory that holds tls.crt and tls.key, which are read again when they change. Default: empty.
+	// ServerCertDir is the directory with tls.crt and tls.key, which are reloaded when they change. Default: empty.
 	ServerCertDir string `json:"serverCertDir"`
 }
 
@@ -102,8 +101,8 @@ type UICertificate struct {
 type Server struct {
 	// BindAddress is the IP address to listen on. Default: empty, which means all addresses.
 	BindAddress string `json:"bindAddress"`
-	// Port is the TCP port to listen on; zero counts as unset. Default: see ServerConfiguration.
-	// Rule: at least 0; and at most 65535 (Trellis: nothing can listen on a higher one).
+	// Port is the TCP port to listen on; zero counts as unset. Default: see ServerConfiguration. Rule: at least 0; at most
+	// 65535 (Trellis: higher ports do not exist).
 	Port int `json:"port"`
 }
 
@@ -111,27 +110,29 @@ type Server struct {
 type HTTPSServer struct {
 	Server `json:",inline"`
 
-	// TLS says where the server's certificate is.
+	// TLS configures the server's certificate.
 	TLS TLSServer `json:"tls"`
 }
 
-// TLSServer says where a server's certificate is.
+// TLSServer configures a server's certificate.
 type TLSServer struct {
-	// ServerCertDir is the directory that holds tls.crt and tls.key. Default: empty.
+	// ServerCertDir is the directory with tls.crt and tls.key. Default: empty.
 	ServerCertDir string `json:"serverCertDir"`
-	// SelfManaged has the resource-manager make its certificate and renew it. Default: nil. Rule: not together with
+	// SelfManaged makes the resource-manager generate and renew its certificate. Default: nil. Rule: not together with
 	// serverCertDir. Trellis adds this field.
 	// +optional
 	SelfManaged *SelfManagedCertificate `json:"selfManaged,omitempty"`
 }
 
-// SelfManagedCertificate says where a certificate is kept that the resource-manager makes, and who has to trust it.
+// SelfManagedCertificate configures a certificate that the resource-manager generates: where it is stored, and who must
+// trust it.
 type SelfManagedCertificate struct {
 	// SecretNamespace and SecretName name the Secret of the source cluster that holds certificates and keys.
 	// Rule: not empty.
 	SecretNamespace string `json:"secretNamespace"`
 	SecretName      string `json:"secretName"`
-	// DNSNames are those by which API servers reach the webhooks. Rule: at least one; DNS names (RFC 1123), "*." may be first.
+	// DNSNames are the names by which API servers reach the webhooks. Rule: at least one; DNS names (RFC 1123) with an
+	// optional prefix "*.".
 	DNSNames []string `json:"dnsNames"`
 	// WebhookConfigurations are the names of the MutatingWebhookConfigurations and ValidatingWebhookConfigurations of the
 	// target cluster that receive the CA bundle. Default: gardener-resource-manager.

@@ -6,18 +6,18 @@ import (
 
 // WebhooksConfiguration configures the admission and authorization webhooks. Each is served only if it is enabled.
 type WebhooksConfiguration struct {
-	// CRDDeletionProtection refuses to delete protected CRDs and custom resources without confirmation.
+	// CRDDeletionProtection rejects deletions of protected CRDs and custom resources without confirmation.
 	CRDDeletionProtection OptionalWebhook `json:"crdDeletionProtection"`
-	// EndpointSliceHints gives every endpoint the hint of its own zone.
+	// EndpointSliceHints sets the hint of every endpoint to its own zone.
 	EndpointSliceHints OptionalWebhook `json:"endpointSliceHints"`
 	// ExtensionValidation validates the resources of extensions.
 	ExtensionValidation OptionalWebhook `json:"extensionValidation"`
 	// HighAvailabilityConfig sets replicas, spread constraints and tolerations.
 	HighAvailabilityConfig HighAvailabilityConfigConfiguration `json:"highAvailabilityConfig"`
-	// KubernetesServiceHost sets the variable KUBERNETES_SERVICE_HOST in pods.
+	// KubernetesServiceHost sets the environment variable KUBERNETES_SERVICE_HOST in pods.
 	KubernetesServiceHost KubernetesServiceHostConfiguration `json:"kubernetesServiceHost"`
-	// ManualDeletionProtection refuses to delete ManagedResources of flows, namespaces of control planes and persisted Secrets by hand
-	// without confirmation.
+	// ManualDeletionProtection rejects manual deletions of ManagedResources of flows, namespaces of control planes and
+	// persisted Secrets without confirmation.
 	ManualDeletionProtection ManualDeletionProtectionConfiguration `json:"manualDeletionProtection"`
 	// NodeAgentAuthorizer authorizes the node agents' requests.
 	NodeAgentAuthorizer NodeAgentAuthorizerConfiguration `json:"nodeAgentAuthorizer"`
@@ -25,15 +25,15 @@ type WebhooksConfiguration struct {
 	PodKubeAPIServerLoadBalancing OptionalWebhook `json:"podKubeAPIServerLoadBalancing"`
 	// PodSchedulerName sets the scheduler of pods.
 	PodSchedulerName PodSchedulerNameConfiguration `json:"podSchedulerName"`
-	// PodTopologySpreadConstraints counts only pods of the same template in spread constraints.
+	// PodTopologySpreadConstraints makes spread constraints count only pods of the same template.
 	PodTopologySpreadConstraints OptionalWebhook `json:"podTopologySpreadConstraints"`
-	// ProjectedTokenMount mounts short-lived tokens into pods that mount none by themselves.
+	// ProjectedTokenMount mounts short-lived tokens into pods that do not mount a token themselves.
 	ProjectedTokenMount ProjectedTokenMountConfiguration `json:"projectedTokenMount"`
-	// SeccompProfile sets the profile RuntimeDefault in pods without one.
+	// SeccompProfile sets the profile RuntimeDefault in pods without a profile.
 	SeccompProfile OptionalWebhook `json:"seccompProfile"`
-	// SystemComponentsConfig places system components on the nodes that are meant for them.
+	// SystemComponentsConfig schedules system components on the nodes for them.
 	SystemComponentsConfig SystemComponentsConfigConfiguration `json:"systemComponentsConfig"`
-	// TokenInvalidator invalidates the static tokens of ServiceAccounts together with the controller of that name.
+	// TokenInvalidator invalidates the static tokens of ServiceAccounts, together with the controller of the same name.
 	TokenInvalidator OptionalWebhook `json:"tokenInvalidator"`
 	// VPAInPlaceUpdates lets vertical pod autoscalers resize pods in place.
 	VPAInPlaceUpdates OptionalWebhook `json:"vpaInPlaceUpdates"`
@@ -49,12 +49,12 @@ type OptionalWebhook struct {
 type HighAvailabilityConfigConfiguration struct {
 	OptionalWebhook `json:",inline"`
 
-	// DefaultNotReadyTolerationSeconds is how many seconds pods stay on a node that is not ready.
-	// Default: nil, which adds no toleration. Rule: at least 0.
+	// DefaultNotReadyTolerationSeconds is how long pods stay on a node that is not ready, in seconds. Default: nil, which
+	// adds no toleration. Rule: at least 0.
 	// +optional
 	DefaultNotReadyTolerationSeconds *int64 `json:"defaultNotReadyTolerationSeconds,omitempty"`
-	// DefaultUnreachableTolerationSeconds is how many seconds pods stay on a node that is unreachable.
-	// Default: nil, which adds no toleration. Rule: at least 0.
+	// DefaultUnreachableTolerationSeconds is how long pods stay on an unreachable node, in seconds. Default: nil, which
+	// adds no toleration. Rule: at least 0.
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
 }
@@ -67,16 +67,17 @@ type KubernetesServiceHostConfiguration struct {
 	Host string `json:"host"`
 }
 
-// ManualDeletionProtectionConfiguration configures the webhook against deletions by hand.
+// ManualDeletionProtectionConfiguration configures the webhook against manual deletions.
 type ManualDeletionProtectionConfiguration struct {
 	OptionalWebhook `json:",inline"`
 
-	// AllowedUsers may delete without a confirmation, beside kube-controller-manager: the programs whose flows emit ManagedResources and
-	// keep Secrets, and the resource-manager. Default: the ServiceAccounts gardener-operator, gardener-resource-manager and gardenlet of
-	// the namespace garden if enabled. Rule: no empty names if enabled.
+	// AllowedUsers may delete without confirmation, in addition to kube-controller-manager: the programs whose flows emit
+	// ManagedResources and persist Secrets, and the resource-manager. Default: the ServiceAccounts gardener-operator,
+	// gardener-resource-manager and gardenlet of the namespace garden if enabled. Rule: no empty names if enabled.
 	// +optional
 	AllowedUsers []string `json:"allowedUsers,omitempty"`
-	// AllowedGroups are groups of such users. Default: empty. Rule: no empty names if enabled.
+	// AllowedGroups are groups whose members may delete without confirmation. Default: empty. Rule: no empty names if
+	// enabled.
 	// +optional
 	AllowedGroups []string `json:"allowedGroups,omitempty"`
 }
@@ -85,12 +86,12 @@ type ManualDeletionProtectionConfiguration struct {
 type NodeAgentAuthorizerConfiguration struct {
 	OptionalWebhook `json:",inline"`
 
-	// MachineNamespace is the source cluster's namespace of the Machines that belong to the nodes.
-	// Default: nil. Rule: nil or not empty if enabled.
+	// MachineNamespace is the namespace in the source cluster with the Machines of the nodes. Default: nil. Rule: nil or
+	// not empty if enabled.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// AuthorizeWithSelectors says that the API server sends field and label selectors in its authorization
-	// requests, so that lists can be bound to what belongs to the node. Default: false.
+	// AuthorizeWithSelectors means that the API server sends field and label selectors in its authorization requests, so
+	// that lists can be restricted to the objects of the node. Default: false.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
 }
@@ -108,13 +109,13 @@ type PodSchedulerNameConfiguration struct {
 type ProjectedTokenMountConfiguration struct {
 	OptionalWebhook `json:",inline"`
 
-	// ExpirationSeconds is how many seconds a token is valid. Default: 43200 (12 hours) if enabled.
-	// Rule: at least 600 if enabled.
+	// ExpirationSeconds is the validity of a token in seconds. Default: 43200 (12 hours) if enabled. Rule: at least 600 if
+	// enabled.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }
 
-// SystemComponentsConfigConfiguration configures the webhook that places system components.
+// SystemComponentsConfigConfiguration configures the webhook that schedules system components.
 type SystemComponentsConfigConfiguration struct {
 	OptionalWebhook `json:",inline"`
 
@@ -122,11 +123,11 @@ type SystemComponentsConfigConfiguration struct {
 	// Default: empty.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// PodNodeSelector is added to the node selector of the pods, over which it wins. Default: empty.
+	// PodNodeSelector is merged into the node selector of the pods and takes precedence. Default: empty.
 	// +optional
 	PodNodeSelector map[string]string `json:"podNodeSelector,omitempty"`
-	// PodTolerations are added to the tolerations of the pods. Default: empty. Rule: those that the API server
-	// has for a pod's tolerations (Kubernetes).
+	// PodTolerations are added to the tolerations of the pods. Default: empty. Rule: same as for a pod's tolerations in
+	// the API server (Kubernetes).
 	// +optional
 	PodTolerations []corev1.Toleration `json:"podTolerations,omitempty"`
 }

@@ -24,7 +24,7 @@ const (
 	maxPort              = 65535
 )
 
-// Validate returns everything that is wrong with a defaulted configuration.
+// Validate returns all problems of a defaulted configuration.
 func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	errs := validateClientConnection(&c.SourceClientConnection, field.NewPath("sourceClientConnection"))
 	if c.TargetClientConnection != nil {
@@ -65,8 +65,8 @@ func validateLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfigu
 	return errs
 }
 
-// explainLeaderElection completes two of component-base's messages: one does not say what to do about the only
-// setting that has no default, the other shows the value of another field.
+// explainLeaderElection improves two of component-base's messages. One lacks a remedy for the only setting without a
+// default. The other shows the value of a different field.
 func explainLeaderElection(errs field.ErrorList, c *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) {
 	for _, err := range errs {
 		switch {
@@ -127,7 +127,8 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 	if c.ClusterID == nil {
 		errs = append(errs, field.Required(path.Child("clusterID"), "must be set, but may be empty"))
 	} else if strings.Contains(*c.ClusterID, ":") {
-		errs = append(errs, field.Invalid(path.Child("clusterID"), *c.ClusterID, "must not contain a colon, which ends it in the origin annotation"))
+		errs = append(errs, field.Invalid(path.Child("clusterID"), *c.ClusterID,
+			"must not contain a colon, which ends it in the origin annotation"))
 	}
 	errs = append(errs, setAndNotEmpty(c.ResourceClass, path.Child("resourceClass"))...)
 	errs = append(errs, validateHealth(&c.Health, path.Child("health"))...)
@@ -147,8 +148,9 @@ func validateControllers(c *ControllersConfiguration, path *field.Path) field.Er
 		errs = append(errs, namespaceNames(c.TokenRequestor.TargetSecretNamespaces, tokenPath.Child("targetSecretNamespaces"))...)
 	}
 	errs = append(errs, validateNetworkPolicy(&c.NetworkPolicy, path.Child("networkPolicy"))...)
+	namespacesPath := path.Child("nodeCriticalComponents", "namespaces")
 	for i := range c.NodeCriticalComponents.Namespaces {
-		errs = append(errs, setAndNotEmpty(&c.NodeCriticalComponents.Namespaces[i], path.Child("nodeCriticalComponents", "namespaces").Index(i))...)
+		errs = append(errs, setAndNotEmpty(&c.NodeCriticalComponents.Namespaces[i], namespacesPath.Index(i))...)
 	}
 	return append(errs, validateDelay(&c.NodeAgentReconciliationDelay, path.Child("nodeAgentReconciliationDelay"))...)
 }
@@ -171,7 +173,8 @@ func validateManagedResource(c *ManagedResourceConfiguration, path *field.Path) 
 	errs = append(errs, oneOf(c.FieldValidation, path.Child("fieldValidation"), FieldValidationWarn, FieldValidationStrict)...)
 	for i, name := range c.KeepFieldsOf {
 		if name == "" || name == "*" || strings.Count(name, "*") > 1 {
-			errs = append(errs, field.Invalid(path.Child("keepFieldsOf").Index(i), name, `must be the name of a field manager, in which one "*" may stand for any text`))
+			errs = append(errs, field.Invalid(path.Child("keepFieldsOf").Index(i), name,
+				`must be the name of a field manager, in which one "*" may stand for any text`))
 		}
 	}
 	if c.MaxSecretSize == nil {
@@ -198,7 +201,7 @@ func validateNetworkPolicy(c *NetworkPolicyConfiguration, path *field.Path) fiel
 	return errs
 }
 
-// validateSelector finds what would otherwise fail every reconcile later.
+// validateSelector finds errors that would otherwise fail every reconcile later.
 func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 }
@@ -243,9 +246,11 @@ func validateWebhooks(c *WebhooksConfiguration, path *field.Path) field.ErrorLis
 		errs = append(errs, setAndNotEmpty(c.PodSchedulerName.SchedulerName, path.Child("podSchedulerName", "schedulerName"))...)
 	}
 	if c.ProjectedTokenMount.Enabled {
-		errs = append(errs, atLeast(c.ProjectedTokenMount.ExpirationSeconds, minTokenExpiration, path.Child("projectedTokenMount", "expirationSeconds"))...)
+		errs = append(errs, atLeast(c.ProjectedTokenMount.ExpirationSeconds, minTokenExpiration,
+			path.Child("projectedTokenMount", "expirationSeconds"))...)
 	}
-	return append(errs, validateTolerations(c.SystemComponentsConfig.PodTolerations, path.Child("systemComponentsConfig", "podTolerations"))...)
+	tolerationsPath := path.Child("systemComponentsConfig", "podTolerations")
+	return append(errs, validateTolerations(c.SystemComponentsConfig.PodTolerations, tolerationsPath)...)
 }
 
 func atLeast[T cmp.Ordered](value *T, minimum T, path *field.Path) field.ErrorList {

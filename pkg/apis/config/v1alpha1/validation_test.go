@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// One bad value for every rule: the file, without its header, and the problems that it has.
+// invalidFiles has one invalid value for every rule: the file without its header, and the expected problems.
 var invalidFiles = map[string]struct {
 	file string
 	want []string
@@ -141,7 +141,7 @@ func TestValidationOfLockNameAndKind(t *testing.T) {
 	expectFields(t, Validate(c), "leaderElection.resourceLock", "leaderElection.resourceName")
 }
 
-// What is not enabled is not checked, where the rule says "if enabled".
+// TestValidationIgnoresWhatIsDisabled checks that settings of disabled features are not checked where the rule is "if enabled".
 func TestValidationIgnoresWhatIsDisabled(t *testing.T) {
 	mustParse(t, minimal+`
 controllers:
@@ -170,7 +170,8 @@ webhooks:
 `)
 }
 
-// Without defaults the required pointers are nil; that is reported, and does not crash.
+// TestValidationWithoutDefaults checks that missing required pointers, which defaulting would set, are reported and cause no
+// panic.
 func TestValidationWithoutDefaults(t *testing.T) {
 	c := &ResourceManagerConfiguration{}
 	c.Controllers.GarbageCollector.Enabled = true

@@ -10,7 +10,7 @@ import (
 )
 
 // validateTolerations follows ValidateTolerations of k8s.io/kubernetes/pkg/apis/core/validation, which cannot be
-// imported. A toleration that passes here and is refused by the API server would keep pods from being created.
+// imported. If an invalid toleration passed here, the API server would reject the pods that get it.
 func validateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range tolerations {
@@ -42,7 +42,7 @@ func validateTolerationValue(toleration *corev1.Toleration, path *field.Path) fi
 			return field.ErrorList{field.Invalid(path.Child("value"), toleration.Value, "must be empty when operator is Exists")}
 		}
 	default:
-		// Lt and Gt exist behind an alpha feature gate, whose state in the target cluster is not known here.
+		// Lt and Gt require an alpha feature gate, whose state in the target cluster is not known here.
 		return field.ErrorList{field.NotSupported(path.Child("operator"), toleration.Operator,
 			[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists})}
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateUI finds out whether the page can be served beside what else is.
+// validateUI validates the server of the page, and that its port differs from those of the other servers.
 func validateUI(c *ServerConfiguration, path *field.Path) field.ErrorList {
 	if c.UI == nil {
 		return nil
@@ -15,7 +15,8 @@ func validateUI(c *ServerConfiguration, path *field.Path) field.ErrorList {
 	ui := path.Child("ui")
 	errs := validateServer(&c.UI.Server, ui)
 	if c.UI.BindAddress != "" && net.ParseIP(c.UI.BindAddress) == nil {
-		errs = append(errs, field.Invalid(ui.Child("bindAddress"), c.UI.BindAddress, "must be an IP address, such as 127.0.0.1; leave it out for all"))
+		errs = append(errs, field.Invalid(ui.Child("bindAddress"), c.UI.BindAddress,
+			"must be an IP address, such as 127.0.0.1; leave it out for all"))
 	}
 	for name, other := range map[string]*Server{"webhooks": &c.Webhooks.Server, "healthProbes": c.HealthProbes, "metrics": c.Metrics} {
 		if other != nil && other.Port == c.UI.Port {

@@ -9,10 +9,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
-// syncs is how many objects a controller works on at once.
+// syncs is the default number of objects that a controller reconciles concurrently.
 const syncs = 5
 
-// SetDefaults fills in every field that is not set and has a default. Calling it again changes nothing.
+// SetDefaults sets the defaults of all unset fields. It is idempotent.
 func SetDefaults(c *ControllerManagerConfiguration) {
 	defaulting.Value(&c.LogLevel, "info")
 	defaulting.Value(&c.LogFormat, "json")

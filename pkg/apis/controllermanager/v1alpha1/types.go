@@ -19,7 +19,8 @@ const (
 type ControllerManagerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// GardenClientConnection says how to reach the garden. Without a kubeconfig the process runs in a Pod of the garden.
+	// GardenClientConnection configures the connection to the garden. Without a kubeconfig, the process runs in a Pod of the
+	// garden.
 	GardenClientConnection componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:"gardenClientConnection"`
 	// Controllers configures the controllers.
 	Controllers ControllersConfiguration `json:"controllers"`
@@ -54,9 +55,9 @@ type ControllersConfiguration struct {
 	ShootStatusLabel *Concurrency `json:"shootStatusLabel,omitempty"`
 }
 
-// Concurrency configures how much a controller works on at once.
+// Concurrency configures the concurrency of a controller.
 type Concurrency struct {
-	// ConcurrentSyncs is the number of objects that are worked on at once. Default: 5. Rule: at least 1.
+	// ConcurrentSyncs is the number of objects that are reconciled concurrently. Default: 5. Rule: at least 1.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }
@@ -68,8 +69,8 @@ type SeedExtensionsCheck struct {
 	// SyncPeriod is accepted as Gardener has it, and not used: installations are watched.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// ConditionThresholds are how long a condition that fails is Progressing before it is False. Default: none, which means at once. Rule: type is
-	// ExtensionsReady, and the duration is not negative.
+	// ConditionThresholds are how long a failing condition is Progressing before it becomes False. Default: none, which
+	// means immediately. Rule: type is ExtensionsReady, and the duration is not negative.
 	// +optional
 	ConditionThresholds []ConditionThreshold `json:"conditionThresholds,omitempty"`
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Annotations with what this version cannot express otherwise of a ControllerDeployment of v1beta1.
+// Annotations with the data of a v1beta1 ControllerDeployment that this version cannot represent otherwise.
 const (
-	// AnnotationMigrationType has a type other than helm.
+	// AnnotationMigrationType is the type, if it is not helm.
 	AnnotationMigrationType = "migration.controllerdeployment.gardener.cloud/type"
-	// AnnotationMigrationProviderConfig has the configuration that belongs to such a type.
+	// AnnotationMigrationProviderConfig is the configuration of such a type.
 	AnnotationMigrationProviderConfig = "migration.controllerdeployment.gardener.cloud/providerConfig"
 )
 
-// annotationResources has, in v1beta1, the references that this version has a field for.
+// annotationResources contains, in v1beta1, the references that this version has a field for.
 const annotationResources = "migration.controllerdeployment.gardener.cloud/resources"
 
 // helmDeployment is the configuration of the type helm in v1beta1.
@@ -35,19 +35,21 @@ type helmDeployment struct {
 
 // RegisterConversions adds the conversions between this package's ControllerDeployment and that of v1beta1 to a scheme.
 func RegisterConversions(scheme *runtime.Scheme) error {
-	err := scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil), func(from, to any, _ conversion.Scope) error {
-		return ConvertToV1beta1(from.(*ControllerDeployment), to.(*v1beta1.ControllerDeployment)) //nolint:errcheck // types as registered
-	})
+	err := scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil),
+		func(from, to any, _ conversion.Scope) error {
+			return ConvertToV1beta1(from.(*ControllerDeployment), to.(*v1beta1.ControllerDeployment)) //nolint:errcheck // types as registered
+		})
 	if err != nil {
 		return err
 	}
-	return scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil), func(from, to any, _ conversion.Scope) error {
-		return ConvertFromV1beta1(from.(*v1beta1.ControllerDeployment), to.(*ControllerDeployment)) //nolint:errcheck // types as registered
-	})
+	return scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil),
+		func(from, to any, _ conversion.Scope) error {
+			return ConvertFromV1beta1(from.(*v1beta1.ControllerDeployment), to.(*ControllerDeployment)) //nolint:errcheck // types as registered
+		})
 }
 
 // ConvertToV1beta1 converts a ControllerDeployment to v1beta1. A chart becomes the configuration of the type helm. The
-// result shares no memory with what it is made of.
+// result shares no memory with its input.
 func ConvertToV1beta1(from *ControllerDeployment, to *v1beta1.ControllerDeployment) error {
 	in := from.DeepCopy()
 	*to = v1beta1.ControllerDeployment{ObjectMeta: in.ObjectMeta, InjectGardenKubeconfig: in.InjectGardenKubeconfig}
@@ -74,8 +76,8 @@ func ConvertToV1beta1(from *ControllerDeployment, to *v1beta1.ControllerDeployme
 	return nil
 }
 
-// ConvertFromV1beta1 converts a ControllerDeployment from v1beta1. The configuration of the type helm becomes a chart; other
-// types and their configurations become annotations. The result shares no memory with what it is made of.
+// ConvertFromV1beta1 converts a ControllerDeployment from v1beta1. The configuration of the type helm becomes a chart.
+// Other types and their configurations become annotations. The result shares no memory with its input.
 func ConvertFromV1beta1(from *v1beta1.ControllerDeployment, to *ControllerDeployment) error {
 	in := from.DeepCopy()
 	*to = ControllerDeployment{ObjectMeta: in.ObjectMeta, InjectGardenKubeconfig: in.InjectGardenKubeconfig}

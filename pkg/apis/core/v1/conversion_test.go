@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// pairs are ControllerDeployments in this version and in v1beta1.
+// pairs are ControllerDeployments in v1 and their equivalents in v1beta1.
 var pairs = []struct{ name, v1, v1beta1 string }{
 	{"chart", `
 metadata: {name: a, labels: {b: c}}
@@ -68,7 +68,7 @@ func text(t *testing.T, object any) string {
 	return string(content)
 }
 
-// TestConversion converts in both directions, by way of a scheme.
+// TestConversion converts in both directions through a scheme.
 func TestConversion(t *testing.T) {
 	scheme := runtime.NewScheme()
 	builder := runtime.SchemeBuilder{AddToScheme, v1beta1.AddToScheme, RegisterConversions}
@@ -101,7 +101,7 @@ func TestConversionErrors(t *testing.T) {
 	}
 }
 
-// TestConversionSharesNothing: a change of the result leaves what it is made of as it is.
+// TestConversionSharesNothing checks that a change of the result does not change the input.
 func TestConversionSharesNothing(t *testing.T) {
 	newer := read[ControllerDeployment](t, "{metadata: {name: a, annotations: {a: b}}, helm: {rawChart: Y2hhcnQ=}}")
 	before := newer.DeepCopy()

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ControllerDeployment says how an extension is deployed.
+// ControllerDeployment defines how an extension is deployed.
 // +kubebuilder:object:root=true
 type ControllerDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -17,7 +17,7 @@ type ControllerDeployment struct {
 	// Helm is the Helm chart of the extension.
 	// +optional
 	Helm *HelmControllerDeployment `json:"helm,omitempty"`
-	// InjectGardenKubeconfig says whether the extension's pods get a kubeconfig for the garden.
+	// InjectGardenKubeconfig defines whether the extension's pods get a kubeconfig for the garden.
 	// +optional
 	InjectGardenKubeconfig *bool `json:"injectGardenKubeconfig,omitempty"`
 	// Resources name the Secrets and ConfigMaps that the values of the chart may use.

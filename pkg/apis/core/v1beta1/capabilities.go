@@ -5,7 +5,7 @@ import "slices"
 // CapabilityArchitecture is the capability that each profile with capabilities defines.
 const CapabilityArchitecture = "architecture"
 
-// ArchitecturesOf returns the architectures of flavors, sorted. A flavor without one has all that are defined.
+// ArchitecturesOf returns the sorted architectures of flavors. A flavor without an architecture has all defined ones.
 func ArchitecturesOf(flavors []Capabilities, defined []CapabilityDefinition) []string {
 	var all, found []string
 	for _, capability := range defined {

@@ -2,8 +2,9 @@ package v1beta1
 
 import "time"
 
-// ClassificationAt returns the classification of a version at a time: that of the stage of its lifecycle which began last, or,
-// without a lifecycle, the one that it has until it expires. The default is supported.
+// ClassificationAt returns the classification of a version at a time. With a lifecycle, this is the classification of the
+// stage that began last. Without a lifecycle, it is the configured classification until the version expires. The default
+// is supported.
 func (v *ExpirableVersion) ClassificationAt(now time.Time) VersionClassification {
 	if len(v.Lifecycle) > 0 {
 		return v.stageAt(now)

@@ -2,13 +2,13 @@ package v1beta1
 
 // The types of conditions of a Seed.
 const (
-	// SeedGardenletReady says whether the gardenlet shows signs of life.
+	// SeedGardenletReady reports whether the gardenlet shows signs of life.
 	SeedGardenletReady ConditionType = "GardenletReady"
-	// SeedBackupBucketsReady says whether the buckets of the Seed are ready.
+	// SeedBackupBucketsReady reports whether the buckets of the Seed are ready.
 	SeedBackupBucketsReady ConditionType = "BackupBucketsReady"
-	// SeedExtensionsReady says whether the extensions in the Seed are installed and healthy.
+	// SeedExtensionsReady reports whether the extensions in the Seed are installed and healthy.
 	SeedExtensionsReady ConditionType = "ExtensionsReady"
-	// SeedSystemComponentsHealthy says whether the components that run in the Seed for its own sake are healthy.
+	// SeedSystemComponentsHealthy reports whether the components that run in the Seed for its own sake are healthy.
 	SeedSystemComponentsHealthy ConditionType = "SeedSystemComponentsHealthy"
 	// SeedEmergencyStopShootReconciliations is present while the reconciliation of all Shoots is stopped.
 	SeedEmergencyStopShootReconciliations ConditionType = "EmergencyStopShootReconciliations"
@@ -16,15 +16,15 @@ const (
 
 // The types of conditions of a ControllerInstallation.
 const (
-	// ControllerInstallationValid says whether the chart and its values can be read.
+	// ControllerInstallationValid reports whether the chart and its values can be read.
 	ControllerInstallationValid ConditionType = "Valid"
-	// ControllerInstallationInstalled says whether the extension is installed.
+	// ControllerInstallationInstalled reports whether the extension is installed.
 	ControllerInstallationInstalled ConditionType = "Installed"
-	// ControllerInstallationHealthy says whether the extension is healthy.
+	// ControllerInstallationHealthy reports whether the extension is healthy.
 	ControllerInstallationHealthy ConditionType = "Healthy"
-	// ControllerInstallationProgressing says whether the extension is being rolled out.
+	// ControllerInstallationProgressing reports whether the extension is being rolled out.
 	ControllerInstallationProgressing ConditionType = "Progressing"
-	// ControllerInstallationRequired says whether something needs the extension.
+	// ControllerInstallationRequired reports whether something needs the extension.
 	ControllerInstallationRequired ConditionType = "Required"
 )
 

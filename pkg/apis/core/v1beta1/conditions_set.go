@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FindCondition returns the condition of a type in a list; nil if the list does not have it.
+// FindCondition returns the condition of a type in a list, or nil if there is none.
 func FindCondition(conditions []Condition, conditionType ConditionType) *Condition {
 	for i := range conditions {
 		if conditions[i].Type == conditionType {
@@ -17,7 +17,7 @@ func FindCondition(conditions []Condition, conditionType ConditionType) *Conditi
 	return nil
 }
 
-// SetCondition returns a copy of a list in which a condition replaces the one of its type, or is added.
+// SetCondition returns a copy of a list in which a condition is added or replaces the one of its type.
 func SetCondition(conditions []Condition, condition Condition) []Condition {
 	conditions = slices.Clone(conditions)
 	if existing := FindCondition(conditions, condition.Type); existing != nil {
@@ -32,8 +32,8 @@ func RemoveCondition(conditions []Condition, conditionType ConditionType) []Cond
 	return slices.DeleteFunc(slices.Clone(conditions), func(condition Condition) bool { return condition.Type == conditionType })
 }
 
-// KeepTimes returns a condition with its times: the transition time moves with the status, the update time with anything (as for all Gardener
-// conditions). before is the condition that it replaces; nil if it is new.
+// KeepTimes returns a condition with updated times, as for all Gardener conditions. The transition time changes with the
+// status, the update time with any change. before is the condition that it replaces, or nil if it is new.
 func KeepTimes(before *Condition, condition Condition, now time.Time) Condition {
 	condition.LastTransitionTime, condition.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
 	if before == nil || before.Status != condition.Status {

@@ -2,25 +2,25 @@ package v1beta1
 
 // The types of conditions of a Shoot.
 const (
-	// ShootAPIServerAvailable says whether the API server answers.
+	// ShootAPIServerAvailable reports whether the API server answers.
 	ShootAPIServerAvailable ConditionType = "APIServerAvailable"
-	// ShootControlPlaneHealthy says whether the components of the control plane are healthy.
+	// ShootControlPlaneHealthy reports whether the components of the control plane are healthy.
 	ShootControlPlaneHealthy ConditionType = "ControlPlaneHealthy"
-	// ShootObservabilityComponentsHealthy says whether the components of logging and monitoring are healthy.
+	// ShootObservabilityComponentsHealthy reports whether the components of logging and monitoring are healthy.
 	ShootObservabilityComponentsHealthy ConditionType = "ObservabilityComponentsHealthy"
-	// ShootEveryNodeReady says whether all nodes are ready. A Shoot without worker pools does not have it.
+	// ShootEveryNodeReady reports whether all nodes are ready. A Shoot without worker pools does not have it.
 	ShootEveryNodeReady ConditionType = "EveryNodeReady"
-	// ShootSystemComponentsHealthy says whether the components that run in the cluster for its own sake are healthy.
+	// ShootSystemComponentsHealthy reports whether the components that run in the cluster for its own sake are healthy.
 	ShootSystemComponentsHealthy ConditionType = "SystemComponentsHealthy"
-	// ShootGardenletReady says whether the gardenlet of a self-hosted Shoot shows signs of life.
+	// ShootGardenletReady reports whether the gardenlet of a self-hosted Shoot shows signs of life.
 	ShootGardenletReady ConditionType = "GardenletReady"
 )
 
 // The types of constraints of a Shoot.
 const (
-	// ShootHibernationPossible says whether the cluster can be switched off and on again.
+	// ShootHibernationPossible reports whether the cluster can be switched off and on again.
 	ShootHibernationPossible ConditionType = "HibernationPossible"
-	// ShootMaintenancePreconditionsSatisfied says whether maintenance can work.
+	// ShootMaintenancePreconditionsSatisfied reports whether maintenance can work.
 	ShootMaintenancePreconditionsSatisfied ConditionType = "MaintenancePreconditionsSatisfied"
 	// ShootCACertificateValiditiesAcceptable is present while an authority expires within a year.
 	ShootCACertificateValiditiesAcceptable ConditionType = "CACertificateValiditiesAcceptable"
@@ -35,33 +35,33 @@ const (
 	ShootPreservedFailedMachinesAbsent ConditionType = "PreservedFailedMachinesAbsent"
 	// ShootAutomaticCredentialsRotationPossible is present while the maintenance window lies within hibernation.
 	ShootAutomaticCredentialsRotationPossible ConditionType = "AutomaticCredentialsRotationPossible"
-	// ShootReadyForMigration says whether the Seed that the control plane moves to is ready.
+	// ShootReadyForMigration reports whether the Seed that the control plane moves to is ready.
 	ShootReadyForMigration ConditionType = "ReadyForMigration"
-	// ShootDualStackNodesMigrationReady says whether nodes have addresses of both IP families.
+	// ShootDualStackNodesMigrationReady reports whether nodes have addresses of both IP families.
 	ShootDualStackNodesMigrationReady ConditionType = "DualStackNodesMigrationReady"
-	// ShootDNSServiceMigrationReady says whether the DNS service has addresses of both IP families.
+	// ShootDNSServiceMigrationReady reports whether the DNS service has addresses of both IP families.
 	ShootDNSServiceMigrationReady ConditionType = "DNSServiceMigrationReady"
-	// ShootUsesUnifiedHTTPProxyPort says whether the cluster uses one port for all proxied connections.
+	// ShootUsesUnifiedHTTPProxyPort reports whether the cluster uses one port for all proxied connections.
 	ShootUsesUnifiedHTTPProxyPort ConditionType = "UsesUnifiedHTTPProxyPort"
 )
 
 // The types of conditions of a move while the control plane serves, in their order.
 const (
-	// LiveMigrationSourceEtcdPreparedForPeerJoin says whether etcd accepts members on the new Seed.
+	// LiveMigrationSourceEtcdPreparedForPeerJoin reports whether etcd accepts members on the new Seed.
 	LiveMigrationSourceEtcdPreparedForPeerJoin ConditionType = "SourceEtcdPreparedForPeerJoin"
-	// LiveMigrationDestinationEtcdPeersJoined says whether the members on the new Seed have joined.
+	// LiveMigrationDestinationEtcdPeersJoined reports whether the members on the new Seed have joined.
 	LiveMigrationDestinationEtcdPeersJoined ConditionType = "DestinationEtcdPeersJoined"
-	// LiveMigrationMigrateExtensionsNeededBeforeKubeAPIServer says whether the extensions that the API server needs have
+	// LiveMigrationMigrateExtensionsNeededBeforeKubeAPIServer reports whether the extensions that the API server needs have
 	// moved.
 	LiveMigrationMigrateExtensionsNeededBeforeKubeAPIServer ConditionType = "MigrateExtensionsNeededBeforeKubeAPIServer"
-	// LiveMigrationDestinationKubeAPIServerReady says whether the API server on the new Seed is ready.
+	// LiveMigrationDestinationKubeAPIServerReady reports whether the API server on the new Seed is ready.
 	LiveMigrationDestinationKubeAPIServerReady ConditionType = "DestinationKubeAPIServerReady"
-	// LiveMigrationMigrateDNSRecords says whether DNS records point to the new Seed.
+	// LiveMigrationMigrateDNSRecords reports whether DNS records point to the new Seed.
 	LiveMigrationMigrateDNSRecords ConditionType = "MigrateDNSRecords"
-	// LiveMigrationEtcdMigrationComplete says whether etcd runs on the new Seed only.
+	// LiveMigrationEtcdMigrationComplete reports whether etcd runs on the new Seed only.
 	LiveMigrationEtcdMigrationComplete ConditionType = "EtcdMigrationComplete"
-	// LiveMigrationSourceSeedCleanup says whether the old Seed is cleaned up.
+	// LiveMigrationSourceSeedCleanup reports whether the old Seed is cleaned up.
 	LiveMigrationSourceSeedCleanup ConditionType = "SourceSeedCleanup"
-	// LiveMigrationCompleted says whether the move is done.
+	// LiveMigrationCompleted reports whether the move is done.
 	LiveMigrationCompleted ConditionType = "MigrationCompleted"
 )

@@ -29,8 +29,8 @@ func SetDefaultsCloudProfile(profile *CloudProfile) {
 	setDefaultsUsable(spec.MachineTypes, spec.VolumeTypes)
 }
 
-// SetDefaultsNamespacedCloudProfile sets the defaults of a NamespacedCloudProfile. What its machine images lack comes from
-// the parent.
+// SetDefaultsNamespacedCloudProfile sets the defaults of a NamespacedCloudProfile. Missing fields of its machine images
+// come from the parent.
 func SetDefaultsNamespacedCloudProfile(profile *NamespacedCloudProfile) {
 	setDefaultsUsable(profile.Spec.MachineTypes, profile.Spec.VolumeTypes)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// SetDefaultsProject sets the defaults of a Project. Who created it and who owns it is filled at admission.
+// SetDefaultsProject sets the defaults of a Project. Its creator and owner are set at admission.
 func SetDefaultsProject(project *Project) {
 	for i := range project.Spec.Members {
 		member := &project.Spec.Members[i]

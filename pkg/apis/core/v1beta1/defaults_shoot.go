@@ -41,8 +41,8 @@ func syncDNSCredentials(spec *ShootSpec) {
 	}
 }
 
-// SetDefaultsShootSpec sets the defaults of a Shoot's specification. The maintenance window, if the Shoot has none, begins
-// at an hour that depends on the namespace and the name, so that those of many Shoots are spread over the day.
+// SetDefaultsShootSpec sets the defaults of a Shoot's specification. If the Shoot has no maintenance window, its start
+// depends on the namespace and the name, so that the windows of many Shoots are spread over the day.
 func SetDefaultsShootSpec(spec *ShootSpec, namespace, name string) {
 	defaulting.Pointer(&spec.Purpose, ShootPurposeEvaluation)
 	defaulting.Pointer(&spec.SchedulerName, constants.DefaultSchedulerName)
@@ -122,7 +122,7 @@ func setDefaultsMaintenance(maintenance *Maintenance, workerless bool, namespace
 	}
 }
 
-// maintenanceWindowOf returns a window of one hour, at an hour that the name decides.
+// maintenanceWindowOf returns a window of one hour that begins at an hour derived from the name.
 func maintenanceWindowOf(namespace, name string) *MaintenanceTimeWindow {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(namespace + "/" + name)) // never fails

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
-// defaultMaxPods is the number of pods on a node of whose kubelet nothing is configured.
+// defaultMaxPods is the default number of pods on a node.
 const defaultMaxPods = 110
 
 func setDefaultsKubernetes(kubernetes *Kubernetes, workerless bool) {
@@ -62,8 +62,8 @@ func setDefaultsMemorySwap(kubelet *KubeletConfig) {
 	}
 }
 
-// setDefaultsNodeCIDRMaskSize sets the prefix lengths of the nodes' ranges, so that each holds twice as many addresses as a
-// node has pods: addresses of pods that have ended are not used again at once.
+// setDefaultsNodeCIDRMaskSize sets the prefix lengths of the nodes' ranges, so that each range has twice as many
+// addresses as a node has pods, because the addresses of terminated pods are not reused immediately.
 func setDefaultsNodeCIDRMaskSize(spec *ShootSpec) {
 	manager, families := spec.Kubernetes.KubeControllerManager, spec.Networking.IPFamilies
 	if !slices.Contains(families, IPFamilyIPv4) {

@@ -9,7 +9,7 @@ import (
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// check compares what is set of an object, given as YAML, with what is wanted.
+// check sets the defaults of an object, given as YAML, and compares the result with the expected YAML.
 func check[T any](t *testing.T, given, wanted string, set func(*T)) {
 	t.Helper()
 	var object, want T
@@ -26,7 +26,7 @@ func check[T any](t *testing.T, given, wanted string, set func(*T)) {
 	}
 	set(&object)
 	if again := text(t, object); again != gotText {
-		t.Errorf("is not the same when defaults are set again:\n%s\nafter\n%s", again, gotText)
+		t.Errorf("setting the defaults again changes the object:\n%s\nafter\n%s", again, gotText)
 	}
 }
 
@@ -257,7 +257,7 @@ provider: {type: ""}
 region: ""`, func(spec *ShootSpec) { SetDefaultsShootSpec(spec, "garden-dev", "blue") })
 }
 
-// TestMaintenanceWindowsAreSpread: without a window of their own, 1,000 Shoots use each hour of the day.
+// TestMaintenanceWindowsAreSpread checks that the default windows of 1,000 Shoots cover every hour of the day.
 func TestMaintenanceWindowsAreSpread(t *testing.T) {
 	begins := map[string]int{}
 	for i := range 1000 {
@@ -270,7 +270,7 @@ func TestMaintenanceWindowsAreSpread(t *testing.T) {
 	}
 	for begin, shoots := range begins {
 		if shoots > 100 {
-			t.Errorf("%d Shoots begin at %s", shoots, begin)
+			t.Errorf("the windows of %d Shoots begin at %s", shoots, begin)
 		}
 	}
 }

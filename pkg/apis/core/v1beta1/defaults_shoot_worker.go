@@ -32,7 +32,7 @@ func setDefaultsWorker(worker *Worker, providerType string) {
 	}
 }
 
-// IsUpdateStrategyInPlace says whether a strategy updates nodes without replacing them.
+// IsUpdateStrategyInPlace reports whether a strategy updates nodes without replacing them.
 func IsUpdateStrategyInPlace(strategy *MachineUpdateStrategy) bool {
 	return strategy != nil && (*strategy == AutoInPlaceUpdate || *strategy == ManualInPlaceUpdate)
 }

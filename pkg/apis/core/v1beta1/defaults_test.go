@@ -55,7 +55,7 @@ spec:
   volumeTypes: [{name: v, class: standard, usable: true}]`, SetDefaultsCloudProfile)
 }
 
-// TestCapabilitiesReplaceArchitectures: with capabilities the architectures are among them.
+// TestCapabilitiesReplaceArchitectures checks that architectures are part of the capabilities if there are capabilities.
 func TestCapabilitiesReplaceArchitectures(t *testing.T) {
 	const capabilities = "machineCapabilities: [{name: architecture, values: [amd64]}]"
 	check(t, "spec: {type: local, kubernetes: {}, regions: [], "+capabilities+`,
@@ -130,7 +130,7 @@ spec:
   - {kind: SelfHostedShootExposure, type: local, primary: true, continuousEndpointUpdate: true}`, SetDefaultsControllerRegistration)
 }
 
-// TestSchemesSetDefaults: a scheme sets defaults only if they are registered.
+// TestSchemesSetDefaults checks that a scheme sets defaults only if they are registered.
 func TestSchemesSetDefaults(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {

@@ -65,7 +65,7 @@ type BackupBucketStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// LastError is the error of the last operation.
@@ -119,7 +119,7 @@ type BackupEntrySpec struct {
 
 // BackupEntryStatus is the observed state of a BackupEntry.
 type BackupEntryStatus struct {
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// LastError is the error of the last operation.

@@ -72,7 +72,7 @@ type CloudProfileSpec struct {
 	// +patchStrategy=merge
 	// +optional
 	VolumeTypes []VolumeType `json:"volumeTypes,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	// Bastion says which machine a bastion gets.
+	// Bastion defines which machine a bastion gets.
 	// +optional
 	Bastion *CloudProfileBastion `json:"bastion,omitempty"`
 	// Limits is what a Shoot must not exceed.

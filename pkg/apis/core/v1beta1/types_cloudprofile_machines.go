@@ -18,7 +18,7 @@ type MachineType struct {
 	// Storage is the disk that it comes with.
 	// +optional
 	Storage *MachineTypeStorage `json:"storage,omitempty"`
-	// Usable says whether new pools may use it. Default: true.
+	// Usable defines whether new pools may use it. Default: true.
 	// +optional
 	Usable *bool `json:"usable,omitempty"`
 	// Architecture is the architecture of its CPUs. Default: amd64.
@@ -96,7 +96,7 @@ type VolumeType struct {
 	Class string `json:"class"`
 	// Name is the name of the volume type, unique.
 	Name string `json:"name"`
-	// Usable says whether new pools may use it. Default: true.
+	// Usable defines whether new pools may use it. Default: true.
 	// +optional
 	Usable *bool `json:"usable,omitempty"`
 	// MinSize is the size that a volume must have at least.
@@ -104,7 +104,7 @@ type VolumeType struct {
 	MinSize *resource.Quantity `json:"minSize,omitempty"`
 }
 
-// CloudProfileBastion says which machine a bastion gets.
+// CloudProfileBastion defines which machine a bastion gets.
 type CloudProfileBastion struct {
 	// MachineImage is the image of the machine.
 	// +optional
@@ -138,7 +138,7 @@ type Limits struct {
 
 // CloudProfileControlPlane holds the settings of control planes.
 type CloudProfileControlPlane struct {
-	// AllowZonePinning says whether Shoots may name the zones of their control planes.
+	// AllowZonePinning defines whether Shoots may name the zones of their control planes.
 	// +optional
 	AllowZonePinning bool `json:"allowZonePinning,omitempty"`
 }

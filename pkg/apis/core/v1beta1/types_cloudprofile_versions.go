@@ -25,7 +25,7 @@ type ExpirableVersion struct {
 	// Classification is the state of the version. Deprecated: use lifecycle.
 	// +optional
 	Classification *VersionClassification `json:"classification,omitempty"`
-	// Lifecycle say which classification the version has from when on.
+	// Lifecycle lists the classifications of the version and when each begins.
 	// +listType=map
 	// +listMapKey=classification
 	// +patchMergeKey=classification
@@ -34,7 +34,7 @@ type ExpirableVersion struct {
 	Lifecycle []LifecycleStage `json:"lifecycle,omitempty" patchStrategy:"merge" patchMergeKey:"classification"`
 }
 
-// LifecycleStage says from when on a version has a classification.
+// LifecycleStage is a classification of a version and the time at which it begins.
 type LifecycleStage struct {
 	// Classification is the classification.
 	Classification VersionClassification `json:"classification"`
@@ -109,7 +109,7 @@ type MachineImageVersion struct {
 	// KubeletVersionConstraint is the versions of kubelet that the image supports, as a constraint for semantic versions.
 	// +optional
 	KubeletVersionConstraint *string `json:"kubeletVersionConstraint,omitempty"`
-	// InPlaceUpdates says whether the image can be updated in place.
+	// InPlaceUpdates defines whether the image can be updated in place.
 	// +optional
 	InPlaceUpdates *InPlaceUpdates `json:"inPlaceUpdates,omitempty"`
 	// CapabilityFlavors are the combinations of capabilities that the image supports.
@@ -118,9 +118,9 @@ type MachineImageVersion struct {
 	CapabilityFlavors []Capabilities `json:"capabilityFlavors,omitempty"`
 }
 
-// InPlaceUpdates says whether a machine image can be updated in place.
+// InPlaceUpdates defines whether a machine image can be updated in place.
 type InPlaceUpdates struct {
-	// Supported says whether it can.
+	// Supported defines whether it can.
 	Supported bool `json:"supported"`
 	// MinVersionForUpdate is the least version from which it can.
 	// +optional

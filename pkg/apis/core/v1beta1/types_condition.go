@@ -8,7 +8,7 @@ import (
 type Condition struct {
 	// Type is the name of the aspect.
 	Type ConditionType `json:"type"`
-	// Status says whether the condition holds.
+	// Status reports whether the condition holds.
 	Status ConditionStatus `json:"status"`
 	// LastTransitionTime is the time at which the status changed last.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ControllerDeployment says how an extension is deployed. The version core.gardener.cloud/v1 has a clearer form of it.
+// ControllerDeployment defines how an extension is deployed. The version core.gardener.cloud/v1 has a clearer form of it.
 // +kubebuilder:object:root=true
 type ControllerDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -17,7 +17,7 @@ type ControllerDeployment struct {
 	// ProviderConfig is the configuration of the deployment. For the type helm it is a HelmDeployment.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ProviderConfig runtime.RawExtension `json:"providerConfig"`
-	// InjectGardenKubeconfig says whether the extension's pods get a kubeconfig for the garden.
+	// InjectGardenKubeconfig defines whether the extension's pods get a kubeconfig for the garden.
 	// +optional
 	InjectGardenKubeconfig *bool `json:"injectGardenKubeconfig,omitempty"`
 }

@@ -33,7 +33,7 @@ type ControllerRegistrationSpec struct {
 	// +listType=atomic
 	// +optional
 	Resources []ControllerResource `json:"resources,omitempty"`
-	// Deployment says how the extension is installed.
+	// Deployment defines how the extension is installed.
 	// +optional
 	Deployment *ControllerRegistrationDeployment `json:"deployment,omitempty"`
 }
@@ -51,14 +51,14 @@ type ControllerResource struct {
 	// ReconcileTimeout is the time for one operation on a resource of kind Extension. Default: 3m.
 	// +optional
 	ReconcileTimeout *metav1.Duration `json:"reconcileTimeout,omitempty"`
-	// Primary says whether the extension is the one that is responsible, of several with the same kind and type. Default:
+	// Primary defines whether the extension is the one that is responsible, of several with the same kind and type. Default:
 	// true.
 	// +optional
 	Primary *bool `json:"primary,omitempty"`
-	// Lifecycle says when resources of kind Extension are handled in the flow of a Shoot.
+	// Lifecycle defines when resources of kind Extension are handled in the flow of a Shoot.
 	// +optional
 	Lifecycle *ControllerResourceLifecycle `json:"lifecycle,omitempty"`
-	// WorkerlessSupported says whether Shoots without nodes can have the extension. Only for kind Extension.
+	// WorkerlessSupported defines whether Shoots without nodes can have the extension. Only for kind Extension.
 	// +optional
 	WorkerlessSupported *bool `json:"workerlessSupported,omitempty"`
 	// AutoEnable are the clusters that get the extension without asking. Only for kind Extension.
@@ -69,7 +69,7 @@ type ControllerResource struct {
 	// +listType=atomic
 	// +optional
 	ClusterCompatibility []ClusterType `json:"clusterCompatibility,omitempty"`
-	// ContinuousEndpointUpdate says whether the extension learns of each change of endpoints. Only for kind
+	// ContinuousEndpointUpdate defines whether the extension is reconciled on each change of endpoints. Only for kind
 	// SelfHostedShootExposure. Default: true.
 	// +optional
 	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty"`
@@ -90,7 +90,7 @@ const (
 	ClusterTypeGarden ClusterType = "garden"
 )
 
-// ControllerResourceLifecycle says when resources are handled in the flow of a Shoot.
+// ControllerResourceLifecycle defines when resources are handled in the flow of a Shoot.
 // +kubebuilder:validation:XValidation:rule="!has(self.delete) || self.delete != 'AfterWorker'",message="delete must not be AfterWorker"
 // +kubebuilder:validation:XValidation:rule="!has(self.migrate) || self.migrate != 'AfterWorker'",message="migrate must not be AfterWorker"
 type ControllerResourceLifecycle struct {
@@ -120,7 +120,7 @@ const (
 	AfterWorker ControllerResourceLifecycleStrategy = "AfterWorker"
 )
 
-// ControllerRegistrationDeployment says how an extension is installed.
+// ControllerRegistrationDeployment defines how an extension is installed.
 type ControllerRegistrationDeployment struct {
 	// Policy when it is installed. Default: OnDemand.
 	// +optional

@@ -12,7 +12,7 @@ type InternalSecret struct {
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Immutable says whether the data cannot be changed any more.
+	// Immutable defines whether the data cannot be changed any more.
 	// +optional
 	Immutable *bool `json:"immutable,omitempty"`
 	// Data are the data. All values together may have 1 MiB.
@@ -21,7 +21,7 @@ type InternalSecret struct {
 	// StringData are the data as text, which is merged into data and never read back.
 	// +optional
 	StringData map[string]string `json:"stringData,omitempty"`
-	// Type is the type, which says what keys the data must have. It is immutable.
+	// Type is the type, which defines what keys the data must have. It is immutable.
 	// +optional
 	Type corev1.SecretType `json:"type,omitempty"`
 }

@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LastOperation describes the operation that a controller carried out last, or carries out now.
+// LastOperation describes the current or last operation of a controller.
 type LastOperation struct {
-	// Description says what the operation does now, or how it ended.
+	// Description describes what the operation does now, or how it ended.
 	Description string `json:"description"`
 	// LastUpdateTime is the time at which the operation was updated last.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
@@ -51,7 +51,7 @@ const (
 	// LastOperationStateError means that the operation failed and is retried.
 	LastOperationStateError LastOperationState = "Error"
 	// LastOperationStateFailed means that the operation failed and is not retried before the specification changes or a
-	// retry is asked for.
+	// retry is requested.
 	LastOperationStateFailed LastOperationState = "Failed"
 	// LastOperationStateAborted means that the operation was stopped.
 	LastOperationStateAborted LastOperationState = "Aborted"

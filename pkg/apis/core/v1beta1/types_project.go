@@ -36,13 +36,13 @@ type ProjectSpec struct {
 	// CreatedBy who created the Project. It is immutable.
 	// +optional
 	CreatedBy *rbacv1.Subject `json:"createdBy,omitempty"`
-	// Description says what the Project is about.
+	// Description describes what the Project is about.
 	// +optional
 	Description *string `json:"description,omitempty"`
 	// Owner who owns the Project.
 	// +optional
 	Owner *rbacv1.Subject `json:"owner,omitempty"`
-	// Purpose says what the Project is for.
+	// Purpose defines what the Project is for.
 	// +optional
 	Purpose *string `json:"purpose,omitempty"`
 	// Members are the members with their roles.
@@ -52,7 +52,7 @@ type ProjectSpec struct {
 	// Namespace is the name of the namespace. It is immutable once set. Default: garden- and the name of the Project.
 	// +optional
 	Namespace *string `json:"namespace,omitempty"`
-	// Tolerations say which taints of Seeds the Shoots of the Project accept.
+	// Tolerations define which taints of Seeds the Shoots of the Project accept.
 	// +optional
 	Tolerations *ProjectTolerations `json:"tolerations,omitempty"`
 	// DualApprovalForDeletion say for which resources two persons have to confirm a deletion.
@@ -118,7 +118,7 @@ type ProjectMember struct {
 	Roles []string `json:"roles,omitempty"`
 }
 
-// ProjectTolerations say which taints of Seeds the Shoots of a Project accept.
+// ProjectTolerations define which taints of Seeds the Shoots of a Project accept.
 type ProjectTolerations struct {
 	// Defaults are the tolerations that each Shoot of the Project gets.
 	// +listType=atomic
@@ -134,13 +134,13 @@ type ProjectTolerations struct {
 	Whitelist []Toleration `json:"whitelist,omitempty" patchStrategy:"merge" patchMergeKey:"key"`
 }
 
-// DualApprovalForDeletion says for which objects two persons have to confirm a deletion.
+// DualApprovalForDeletion lists the objects whose deletion two persons have to confirm.
 type DualApprovalForDeletion struct {
 	// Resource is the resource. Only shoots is known.
 	Resource string `json:"resource"`
 	// Selector selects the objects by their labels.
 	Selector metav1.LabelSelector `json:"selector"`
-	// IncludeServiceAccounts says whether deletions by service accounts need a second person, too. In effect without a
+	// IncludeServiceAccounts defines whether deletions by service accounts need a second person, too. In effect without a
 	// value: true.
 	// +optional
 	IncludeServiceAccounts *bool `json:"includeServiceAccounts,omitempty"`

@@ -9,7 +9,7 @@ type CredentialsRotationPhase string
 
 // The values of CredentialsRotationPhase.
 const (
-	// RotationPreparing means that new credentials are created and handed out beside the old ones.
+	// RotationPreparing means that new credentials are created and distributed in addition to the old ones.
 	RotationPreparing CredentialsRotationPhase = "Preparing"
 	// RotationPreparingWithoutWorkersRollout is Preparing with worker pools left as they are.
 	RotationPreparingWithoutWorkersRollout CredentialsRotationPhase = "PreparingWithoutWorkersRollout"
@@ -36,7 +36,7 @@ type CARotation struct {
 	// LastInitiationFinishedTime is the time at which the preparation ended last.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty"`
-	// LastCompletionTriggeredTime is the time at which a completion was asked for last.
+	// LastCompletionTriggeredTime is the time of the last request for a completion.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty"`
 	// PendingWorkersRollouts list the worker pools that have not been rolled out with the new credentials.
@@ -58,7 +58,7 @@ type ServiceAccountKeyRotation struct {
 	// LastInitiationFinishedTime is the time at which the preparation ended last.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty"`
-	// LastCompletionTriggeredTime is the time at which a completion was asked for last.
+	// LastCompletionTriggeredTime is the time of the last request for a completion.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty"`
 	// PendingWorkersRollouts list the worker pools that have not been rolled out with the new credentials.
@@ -80,10 +80,10 @@ type ETCDEncryptionKeyRotation struct {
 	// LastInitiationFinishedTime is the time at which the preparation ended last.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty"`
-	// LastCompletionTriggeredTime is the time at which a completion was asked for last.
+	// LastCompletionTriggeredTime is the time of the last request for a completion.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty"`
-	// AutoCompleteAfterPrepared says whether the rotation goes on by itself after its preparation. Deprecated: every
+	// AutoCompleteAfterPrepared defines whether the rotation continues automatically after its preparation. Deprecated: every
 	// rotation does.
 	// +optional
 	AutoCompleteAfterPrepared *bool `json:"autoCompleteAfterPrepared,omitempty"`
@@ -113,7 +113,7 @@ type ObservabilityRotation struct {
 type PendingWorkersRollout struct {
 	// Name is the name of the worker pool.
 	Name string `json:"name"`
-	// LastInitiationTime is the time at which the roll-out was asked for last.
+	// LastInitiationTime is the time of the last request for the roll-out.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty"`
 }

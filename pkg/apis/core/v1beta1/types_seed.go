@@ -35,7 +35,7 @@ type SeedList struct {
 
 // SeedSpec is the desired state of a Seed.
 type SeedSpec struct {
-	// Backup says where backups of control planes are kept. It cannot be removed once set.
+	// Backup configures where backups of control planes are stored. It cannot be removed once set.
 	// +optional
 	Backup *Backup `json:"backup,omitempty"`
 	// DNS is the domains and DNS accounts of the Seed.
@@ -112,7 +112,7 @@ type SeedStatus struct {
 	// ClientCertificateExpirationTimestamp is the time until which the client certificate of the gardenlet is valid.
 	// +optional
 	ClientCertificateExpirationTimestamp *metav1.Time `json:"clientCertificateExpirationTimestamp,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 }

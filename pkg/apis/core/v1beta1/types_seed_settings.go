@@ -6,10 +6,10 @@ import (
 
 // SeedSettings holds the settings of what runs in a Seed.
 type SeedSettings struct {
-	// ExcessCapacityReservation says what is reserved for new control planes.
+	// ExcessCapacityReservation defines what is reserved for new control planes.
 	// +optional
 	ExcessCapacityReservation *SeedSettingExcessCapacityReservation `json:"excessCapacityReservation,omitempty"`
-	// Scheduling says whether the scheduler may choose the Seed.
+	// Scheduling defines whether the scheduler may choose the Seed.
 	// +optional
 	Scheduling *SeedSettingScheduling `json:"scheduling,omitempty"`
 	// LoadBalancerServices holds the settings of Services of type LoadBalancer.
@@ -21,20 +21,20 @@ type SeedSettings struct {
 	// DependencyWatchdog holds the settings of the watchdog for control planes.
 	// +optional
 	DependencyWatchdog *SeedSettingDependencyWatchdog `json:"dependencyWatchdog,omitempty"`
-	// TopologyAwareRouting says whether traffic is kept in its zone.
+	// TopologyAwareRouting defines whether traffic is kept in its zone.
 	// +optional
 	TopologyAwareRouting *SeedSettingTopologyAwareRouting `json:"topologyAwareRouting,omitempty"`
-	// ZoneSelection says how the zones of control planes are chosen.
+	// ZoneSelection defines how the zones of control planes are chosen.
 	// +optional
 	ZoneSelection *SeedSettingZoneSelection `json:"zoneSelection,omitempty"`
-	// PersistentVolumeClaimAutoscaler says whether volumes grow automatically.
+	// PersistentVolumeClaimAutoscaler defines whether volumes grow automatically.
 	// +optional
 	PersistentVolumeClaimAutoscaler *SeedSettingPersistentVolumeClaimAutoscaler `json:"persistentVolumeClaimAutoscaler,omitempty"`
 }
 
-// SeedSettingExcessCapacityReservation says what is reserved for new control planes.
+// SeedSettingExcessCapacityReservation defines what is reserved for new control planes.
 type SeedSettingExcessCapacityReservation struct {
-	// Enabled says whether anything is reserved. In effect without a value: true.
+	// Enabled defines whether anything is reserved. In effect without a value: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// Configs is what is reserved. Default: 2 CPUs and 6Gi of memory.
@@ -56,9 +56,9 @@ type SeedSettingExcessCapacityReservationConfig struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// SeedSettingScheduling says whether the scheduler may choose a Seed.
+// SeedSettingScheduling defines whether the scheduler may choose a Seed.
 type SeedSettingScheduling struct {
-	// Visible says whether it may. Default: true.
+	// Visible defines whether it may. Default: true.
 	Visible bool `json:"visible"`
 }
 
@@ -77,10 +77,10 @@ type SeedSettingLoadBalancerServices struct {
 	// +patchStrategy=merge
 	// +optional
 	Zones []SeedSettingLoadBalancerServicesZones `json:"zones,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	// ProxyProtocol says whether the PROXY protocol is accepted.
+	// ProxyProtocol defines whether the PROXY protocol is accepted.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty"`
-	// ZonalIngress says whether each zone has a load balancer.
+	// ZonalIngress defines whether each zone has a load balancer.
 	// +optional
 	ZonalIngress *SeedSettingLoadBalancerServicesZonalIngress `json:"zonalIngress,omitempty"`
 	// Class is the load balancer class of the Services.
@@ -98,27 +98,27 @@ type SeedSettingLoadBalancerServicesZones struct {
 	// ExternalTrafficPolicy is the policy for traffic from outside of the cluster.
 	// +optional
 	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
-	// ProxyProtocol says whether the PROXY protocol is accepted.
+	// ProxyProtocol defines whether the PROXY protocol is accepted.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty"`
 }
 
-// LoadBalancerServicesProxyProtocol says whether load balancers may use the PROXY protocol.
+// LoadBalancerServicesProxyProtocol defines whether load balancers may use the PROXY protocol.
 type LoadBalancerServicesProxyProtocol struct {
-	// Allowed says whether they may.
+	// Allowed defines whether they may.
 	Allowed bool `json:"allowed"`
 }
 
-// SeedSettingLoadBalancerServicesZonalIngress says whether each zone has a load balancer.
+// SeedSettingLoadBalancerServicesZonalIngress defines whether each zone has a load balancer.
 type SeedSettingLoadBalancerServicesZonalIngress struct {
-	// Enabled says whether each zone has one. Default: true.
+	// Enabled defines whether each zone has one. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // SeedSettingVerticalPodAutoscaler holds the settings of the Vertical Pod Autoscaler of a Seed.
 type SeedSettingVerticalPodAutoscaler struct {
-	// Enabled says whether it is installed. Default: true.
+	// Enabled defines whether it is installed. Default: true.
 	Enabled bool `json:"enabled"`
 	// FeatureGates are the feature gates that are switched on or off.
 	// +optional
@@ -140,29 +140,29 @@ type SeedSettingDependencyWatchdog struct {
 
 // SeedSettingDependencyWatchdogWeeder holds the settings of the weeder.
 type SeedSettingDependencyWatchdogWeeder struct {
-	// Enabled says whether it is installed. Default: true.
+	// Enabled defines whether it is installed. Default: true.
 	Enabled bool `json:"enabled"`
 }
 
 // SeedSettingDependencyWatchdogProber holds the settings of the prober.
 type SeedSettingDependencyWatchdogProber struct {
-	// Enabled says whether it is installed. Default: true.
+	// Enabled defines whether it is installed. Default: true.
 	Enabled bool `json:"enabled"`
 }
 
-// SeedSettingTopologyAwareRouting says whether traffic is kept in its zone.
+// SeedSettingTopologyAwareRouting defines whether traffic is kept in its zone.
 type SeedSettingTopologyAwareRouting struct {
-	// Enabled says whether it is. Default: false.
+	// Enabled defines whether it is. Default: false.
 	Enabled bool `json:"enabled"`
 }
 
-// SeedSettingZoneSelection says how the zones of control planes are chosen.
+// SeedSettingZoneSelection defines how the zones of control planes are chosen.
 type SeedSettingZoneSelection struct {
-	// Mode says whether a control plane must be in the zones of its nodes.
+	// Mode defines whether a control plane must be in the zones of its nodes.
 	Mode ZoneSelectionMode `json:"mode"`
 }
 
-// ZoneSelectionMode says whether a control plane must be in the zones of its nodes.
+// ZoneSelectionMode defines whether a control plane must be in the zones of its nodes.
 // +enum
 // +kubebuilder:validation:Enum=Prefer;Enforce
 type ZoneSelectionMode string
@@ -175,8 +175,8 @@ const (
 	ZoneSelectionModeEnforce ZoneSelectionMode = "Enforce"
 )
 
-// SeedSettingPersistentVolumeClaimAutoscaler says whether volumes grow automatically.
+// SeedSettingPersistentVolumeClaimAutoscaler defines whether volumes grow automatically.
 type SeedSettingPersistentVolumeClaimAutoscaler struct {
-	// Enabled says whether they do. Default: false.
+	// Enabled defines whether they do. Default: false.
 	Enabled bool `json:"enabled"`
 }

@@ -50,7 +50,7 @@ type ShootSpec struct {
 	// +patchStrategy=merge
 	// +optional
 	Extensions []Extension `json:"extensions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// Hibernation says whether and when the cluster is switched off.
+	// Hibernation defines whether and when the cluster is switched off.
 	// +optional
 	Hibernation *Hibernation `json:"hibernation,omitempty"`
 	// Kubernetes is the version of Kubernetes and the settings of its components.
@@ -58,7 +58,7 @@ type ShootSpec struct {
 	// Networking is the network of the cluster. A Shoot with worker pools requires it.
 	// +optional
 	Networking *Networking `json:"networking,omitempty"`
-	// Maintenance says when and how the cluster is kept up to date.
+	// Maintenance defines when and how the cluster is kept up to date.
 	// +optional
 	Maintenance *Maintenance `json:"maintenance,omitempty"`
 	// Monitoring holds the settings of monitoring and alerting.
@@ -180,7 +180,7 @@ type AccessRestrictionWithOptions struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// Extension asks for an extension.
+// Extension requests an extension.
 type Extension struct {
 	// Type is the type of the extension, unique in its list.
 	Type string `json:"type"`

@@ -21,7 +21,7 @@ type KubeAPIServerConfig struct {
 	// +listType=atomic
 	// +optional
 	APIAudiences []string `json:"apiAudiences,omitempty"`
-	// AuditConfig says what is written to the audit log.
+	// AuditConfig defines what is written to the audit log.
 	// +optional
 	AuditConfig *AuditConfig `json:"auditConfig,omitempty"`
 	// RuntimeConfig switches API groups and versions on or off.
@@ -36,7 +36,7 @@ type KubeAPIServerConfig struct {
 	// Requests limits the requests that are handled at a time.
 	// +optional
 	Requests *APIServerRequests `json:"requests,omitempty"`
-	// EnableAnonymousAuthentication says whether anonymous requests are accepted. Deprecated: forbidden from Kubernetes 1.35
+	// EnableAnonymousAuthentication defines whether anonymous requests are accepted. Deprecated: forbidden from Kubernetes 1.35
 	// on.
 	// +optional
 	EnableAnonymousAuthentication *bool `json:"enableAnonymousAuthentication,omitempty"`
@@ -53,7 +53,7 @@ type KubeAPIServerConfig struct {
 	// 300.
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
-	// EncryptionConfig says what is encrypted in etcd, and how.
+	// EncryptionConfig defines what is encrypted in etcd, and how.
 	// +optional
 	EncryptionConfig *EncryptionConfig `json:"encryptionConfig,omitempty"`
 	// StructuredAuthentication refers to an AuthenticationConfiguration.
@@ -78,7 +78,7 @@ type AdmissionPlugin struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
-	// Disabled says whether the plugin is switched off.
+	// Disabled defines whether the plugin is switched off.
 	// +optional
 	Disabled *bool `json:"disabled,omitempty"`
 	// KubeconfigSecretName is the name of a Secret with the kubeconfig that the plugin uses.
@@ -86,7 +86,7 @@ type AdmissionPlugin struct {
 	KubeconfigSecretName *string `json:"kubeconfigSecretName,omitempty"`
 }
 
-// AuditConfig says what is written to the audit log.
+// AuditConfig defines what is written to the audit log.
 type AuditConfig struct {
 	// AuditPolicy is the policy for the audit log.
 	// +optional
@@ -105,7 +105,7 @@ type ServiceAccountConfig struct {
 	// Issuer is the URL that tokens name as their issuer.
 	// +optional
 	Issuer *string `json:"issuer,omitempty"`
-	// ExtendTokenExpiration says whether tokens in pods stay valid for longer than requested.
+	// ExtendTokenExpiration defines whether tokens in pods stay valid for longer than requested.
 	// +optional
 	ExtendTokenExpiration *bool `json:"extendTokenExpiration,omitempty"`
 	// MaxTokenExpiration is the time for which tokens are valid at most: 0 or 720h to 2160h.
@@ -159,9 +159,9 @@ type APIServerLogging struct {
 	HTTPAccessVerbosity *int32 `json:"httpAccessVerbosity,omitempty"`
 }
 
-// EncryptionConfig says what is encrypted in etcd, and how.
+// EncryptionConfig defines what is encrypted in etcd, and how.
 type EncryptionConfig struct {
-	// Resources are the resources that are encrypted beside Secrets, as resource or resource.group.
+	// Resources are the resources that are encrypted in addition to Secrets, as resource or resource.group.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`
@@ -169,7 +169,7 @@ type EncryptionConfig struct {
 	Provider EncryptionProvider `json:"provider"`
 }
 
-// EncryptionProvider says how objects are encrypted in etcd.
+// EncryptionProvider defines how objects are encrypted in etcd.
 type EncryptionProvider struct {
 	// Type is the kind of encryption. Default: aescbc.
 	// +optional

@@ -22,7 +22,7 @@ type ClusterAutoscaler struct {
 	// ScaleDownUtilizationThreshold is the share of a node's capacity below which it is unneeded. Default: 0.5.
 	// +optional
 	ScaleDownUtilizationThreshold *float64 `json:"scaleDownUtilizationThreshold,omitempty"`
-	// ScanInterval is the time between two looks at the cluster. Default: 10s.
+	// ScanInterval is the interval between two evaluations of the cluster. Default: 10s.
 	// +optional
 	ScanInterval *metav1.Duration `json:"scanInterval,omitempty"`
 	// Expander is how a worker pool is chosen to grow; several modes are separated by commas. Default: least-waste.
@@ -45,7 +45,7 @@ type ClusterAutoscaler struct {
 	// MaxEmptyBulkDelete is the number of empty nodes that are removed at a time. Deprecated: use maxScaleDownParallelism.
 	// +optional
 	MaxEmptyBulkDelete *int32 `json:"maxEmptyBulkDelete,omitempty"`
-	// IgnoreDaemonsetsUtilization says whether pods of DaemonSets do not count as use of a node. Default: false.
+	// IgnoreDaemonsetsUtilization defines whether pods of DaemonSets do not count as use of a node. Default: false.
 	// +optional
 	IgnoreDaemonsetsUtilization *bool `json:"ignoreDaemonsetsUtilization,omitempty"`
 	// Verbosity is the verbosity of logs. Default: 2.
@@ -75,7 +75,7 @@ type ClusterAutoscaler struct {
 	// Default: 3h.
 	// +optional
 	NodeGroupBackoffResetTimeout *metav1.Duration `json:"nodeGroupBackoffResetTimeout,omitempty"`
-	// EmitPerNodeGroupMetrics says whether there are metrics for each worker pool. Default: false.
+	// EmitPerNodeGroupMetrics defines whether there are metrics for each worker pool. Default: false.
 	// +optional
 	EmitPerNodeGroupMetrics *bool `json:"emitPerNodeGroupMetrics,omitempty"`
 	// MaxBinpackingTime is the time for one simulation of pods on new nodes. Default: 5m.
@@ -105,7 +105,7 @@ const (
 
 // VerticalPodAutoscaler holds the settings of the Vertical Pod Autoscaler.
 type VerticalPodAutoscaler struct {
-	// Enabled says whether it is installed.
+	// Enabled defines whether it is installed.
 	Enabled bool `json:"enabled"`
 	// EvictAfterOOMThreshold is the time after its start within which a pod that lacked memory is evicted. Default: 10m.
 	// +optional

@@ -8,7 +8,7 @@ import (
 // KubeletConfig holds the settings of kubelet.
 type KubeletConfig struct {
 	KubernetesConfig `json:",inline"`
-	// CPUCFSQuota says whether CPU limits of containers are enforced.
+	// CPUCFSQuota defines whether CPU limits of containers are enforced.
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
 	// CPUManagerPolicy none or static. In effect without a value: none.
@@ -40,7 +40,7 @@ type KubeletConfig struct {
 	// PodPidsLimit is the number of processes in a pod, at least 100.
 	// +optional
 	PodPidsLimit *int64 `json:"podPidsLimit,omitempty"`
-	// FailSwapOn says whether kubelet refuses to start on a node with swap. Default: true.
+	// FailSwapOn defines whether kubelet refuses to start on a node with swap. Default: true.
 	// +optional
 	FailSwapOn *bool `json:"failSwapOn,omitempty"`
 	// KubeReserved is what is reserved for the components of Kubernetes on a node.
@@ -52,7 +52,7 @@ type KubeletConfig struct {
 	// ImageGCLowThresholdPercent is the use of the disk down to which images are deleted, in percent. Default: 40.
 	// +optional
 	ImageGCLowThresholdPercent *int32 `json:"imageGCLowThresholdPercent,omitempty"`
-	// SerializeImagePulls says whether images are pulled one after the other. Default: true, unless maxParallelImagePulls is
+	// SerializeImagePulls defines whether images are pulled one after the other. Default: true, unless maxParallelImagePulls is
 	// at least 2.
 	// +optional
 	SerializeImagePulls *bool `json:"serializeImagePulls,omitempty"`
@@ -62,7 +62,7 @@ type KubeletConfig struct {
 	// RegistryBurst is the number of image pulls in a burst. In effect without a value: 10.
 	// +optional
 	RegistryBurst *int32 `json:"registryBurst,omitempty"`
-	// SeccompDefault says whether the profile RuntimeDefault applies to pods that name none.
+	// SeccompDefault defines whether the profile RuntimeDefault applies to pods that name none.
 	// +optional
 	SeccompDefault *bool `json:"seccompDefault,omitempty"`
 	// ContainerLogMaxSize is the size at which the log of a container is rotated. In effect without a value: 100Mi.
@@ -71,7 +71,7 @@ type KubeletConfig struct {
 	// ContainerLogMaxFiles is the number of log files of a container, at least 2.
 	// +optional
 	ContainerLogMaxFiles *int32 `json:"containerLogMaxFiles,omitempty"`
-	// ProtectKernelDefaults says whether kubelet refuses to start when kernel settings are not as it expects. In effect
+	// ProtectKernelDefaults defines whether kubelet refuses to start when kernel settings are not as it expects. In effect
 	// without a value: true.
 	// +optional
 	ProtectKernelDefaults *bool `json:"protectKernelDefaults,omitempty"`
@@ -79,7 +79,7 @@ type KubeletConfig struct {
 	// without a value: 5m.
 	// +optional
 	StreamingConnectionIdleTimeout *metav1.Duration `json:"streamingConnectionIdleTimeout,omitempty"`
-	// MemorySwap says how pods use swap.
+	// MemorySwap defines how pods use swap.
 	// +optional
 	MemorySwap *MemorySwapConfiguration `json:"memorySwap,omitempty"`
 	// MaxParallelImagePulls is the number of images that are pulled at a time.
@@ -88,14 +88,14 @@ type KubeletConfig struct {
 	// ImageMinimumGCAge is the age from which unused images are deleted. Default: 2m.
 	// +optional
 	ImageMinimumGCAge *metav1.Duration `json:"imageMinimumGCAge,omitempty"`
-	// ImageMaximumGCAge is the age at which unused images are deleted whatever the use of the disk. Default: 0s, which means
+	// ImageMaximumGCAge is the age at which unused images are deleted regardless of the disk usage. Default: 0s, which means
 	// never.
 	// +optional
 	ImageMaximumGCAge *metav1.Duration `json:"imageMaximumGCAge,omitempty"`
-	// SingleProcessOOMKill says whether lack of memory ends single processes of a container instead of all of them.
+	// SingleProcessOOMKill defines whether lack of memory ends single processes of a container instead of all of them.
 	// +optional
 	SingleProcessOOMKill *bool `json:"singleProcessOOMKill,omitempty"`
-	// ImagePullCredentialsVerificationPolicy says which pods must prove that they may use an image that is on the node. From
+	// ImagePullCredentialsVerificationPolicy defines which pods must prove that they may use an image that is on the node. From
 	// Kubernetes 1.35 on.
 	// +optional
 	ImagePullCredentialsVerificationPolicy *ImagePullCredentialsVerificationPolicy `json:"imagePullCredentialsVerificationPolicy,omitempty"`
@@ -106,7 +106,7 @@ type KubeletConfig struct {
 	PreloadedImagesVerificationAllowlist []string `json:"preloadedImagesVerificationAllowlist,omitempty"`
 }
 
-// ImagePullCredentialsVerificationPolicy says which pods must prove that they may use an image that is on the node.
+// ImagePullCredentialsVerificationPolicy defines which pods must prove that they may use an image that is on the node.
 // +enum
 // +kubebuilder:validation:Enum=NeverVerify;NeverVerifyPreloadedImages;NeverVerifyAllowlistedImages;AlwaysVerify
 type ImagePullCredentialsVerificationPolicy string
@@ -196,7 +196,7 @@ type KubeletConfigReserved struct {
 	PID *resource.Quantity `json:"pid,omitempty"`
 }
 
-// MemorySwapConfiguration says how pods use swap.
+// MemorySwapConfiguration defines how pods use swap.
 type MemorySwapConfiguration struct {
 	// SwapBehavior is how pods use swap. Default: LimitedSwap, when the gate NodeSwap is on and failSwapOn is false.
 	// +optional

@@ -80,7 +80,7 @@ type HorizontalPodAutoscalerConfig struct {
 	// effect without a value: 30s.
 	// +optional
 	InitialReadinessDelay *metav1.Duration `json:"initialReadinessDelay,omitempty"`
-	// SyncPeriod is the time between two looks at the metrics. In effect without a value: 30s.
+	// SyncPeriod is the interval between two evaluations of the metrics. In effect without a value: 30s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// Tolerance is the deviation of metrics, as a share of the target, that is ignored. In effect without a value: 0.1.
@@ -118,7 +118,7 @@ type KubeProxyConfig struct {
 	// Mode is how kube-proxy handles Services. Default: IPTables.
 	// +optional
 	Mode *ProxyMode `json:"mode,omitempty"`
-	// Enabled says whether kube-proxy is installed. Default: true.
+	// Enabled defines whether kube-proxy is installed. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }

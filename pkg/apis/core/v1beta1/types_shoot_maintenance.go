@@ -4,28 +4,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Maintenance says when and how a cluster is kept up to date.
+// Maintenance defines when and how a cluster is kept up to date.
 type Maintenance struct {
-	// AutoUpdate says which versions are raised automatically.
+	// AutoUpdate defines which versions are raised automatically.
 	// +optional
 	AutoUpdate *MaintenanceAutoUpdate `json:"autoUpdate,omitempty"`
 	// TimeWindow is the time of the day at which maintenance takes place. Default: a random hour.
 	// +optional
 	TimeWindow *MaintenanceTimeWindow `json:"timeWindow,omitempty"`
-	// ConfineSpecUpdateRollout says whether changes of the specification wait for the time window. A change of hibernation
+	// ConfineSpecUpdateRollout defines whether changes of the specification wait for the time window. A change of hibernation
 	// does not wait.
 	// +optional
 	ConfineSpecUpdateRollout *bool `json:"confineSpecUpdateRollout,omitempty"`
-	// AutoRotation says which credentials are rotated automatically.
+	// AutoRotation defines which credentials are rotated automatically.
 	// +optional
 	AutoRotation *MaintenanceAutoRotation `json:"autoRotation,omitempty"`
 }
 
-// MaintenanceAutoUpdate says which versions are raised automatically.
+// MaintenanceAutoUpdate defines which versions are raised automatically.
 type MaintenanceAutoUpdate struct {
-	// KubernetesVersion says whether the patch version of Kubernetes is raised. Default: true.
+	// KubernetesVersion defines whether the patch version of Kubernetes is raised. Default: true.
 	KubernetesVersion bool `json:"kubernetesVersion"`
-	// MachineImageVersion says whether the version of machine images is raised. Default: true.
+	// MachineImageVersion defines whether the version of machine images is raised. Default: true.
 	// +optional
 	MachineImageVersion *bool `json:"machineImageVersion,omitempty"`
 }
@@ -38,27 +38,27 @@ type MaintenanceTimeWindow struct {
 	End string `json:"end"`
 }
 
-// MaintenanceAutoRotation says what is rotated automatically.
+// MaintenanceAutoRotation defines what is rotated automatically.
 type MaintenanceAutoRotation struct {
-	// Credentials says which credentials are rotated automatically.
+	// Credentials defines which credentials are rotated automatically.
 	// +optional
 	Credentials *MaintenanceCredentialsAutoRotation `json:"credentials,omitempty"`
 }
 
-// MaintenanceCredentialsAutoRotation says which credentials are rotated automatically.
+// MaintenanceCredentialsAutoRotation defines which credentials are rotated automatically.
 type MaintenanceCredentialsAutoRotation struct {
-	// Observability says how often the observability passwords are rotated.
+	// Observability defines how often the observability passwords are rotated.
 	// +optional
 	Observability *MaintenanceRotationConfig `json:"observability,omitempty"`
-	// SSHKeypair says how often the SSH key pair is rotated.
+	// SSHKeypair defines how often the SSH key pair is rotated.
 	// +optional
 	SSHKeypair *MaintenanceRotationConfig `json:"sshKeypair,omitempty"`
-	// ETCDEncryptionKey says how often the encryption key of etcd is rotated.
+	// ETCDEncryptionKey defines how often the encryption key of etcd is rotated.
 	// +optional
 	ETCDEncryptionKey *MaintenanceRotationConfig `json:"etcdEncryptionKey,omitempty"`
 }
 
-// MaintenanceRotationConfig says how often a credential is rotated.
+// MaintenanceRotationConfig defines how often a credential is rotated.
 type MaintenanceRotationConfig struct {
 	// RotationPeriod is the time between two rotations, of 30m to 2160h. 0 switches the rotation off. Default: 168h.
 	// +optional

@@ -33,14 +33,14 @@ type Provider struct {
 
 // WorkersSettings holds the settings of all worker pools.
 type WorkersSettings struct {
-	// SSHAccess says whether nodes accept SSH connections.
+	// SSHAccess defines whether nodes accept SSH connections.
 	// +optional
 	SSHAccess *SSHAccess `json:"sshAccess,omitempty"`
 }
 
-// SSHAccess says whether nodes accept SSH connections.
+// SSHAccess defines whether nodes accept SSH connections.
 type SSHAccess struct {
-	// Enabled says whether they do. Default: true.
+	// Enabled defines whether they do. Default: true.
 	Enabled bool `json:"enabled"`
 }
 
@@ -100,7 +100,7 @@ type Worker struct {
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
-	// SystemComponents says whether system components may run on its nodes. Default: they may.
+	// SystemComponents defines whether system components may run on its nodes. Default: they may.
 	// +optional
 	SystemComponents *WorkerSystemComponents `json:"systemComponents,omitempty"`
 	// MachineControllerManagerSettings holds the settings for the management of its machines.
@@ -134,13 +134,13 @@ const (
 	AutoRollingUpdate MachineUpdateStrategy = "AutoRollingUpdate"
 	// AutoInPlaceUpdate updates nodes without replacing them.
 	AutoInPlaceUpdate MachineUpdateStrategy = "AutoInPlaceUpdate"
-	// ManualInPlaceUpdate updates nodes without replacing them when the user asks for it.
+	// ManualInPlaceUpdate updates nodes without replacing them when the user requests it.
 	ManualInPlaceUpdate MachineUpdateStrategy = "ManualInPlaceUpdate"
 )
 
-// WorkerSystemComponents says whether system components may run on the nodes of a pool.
+// WorkerSystemComponents defines whether system components may run on the nodes of a pool.
 type WorkerSystemComponents struct {
-	// Allow says whether they may.
+	// Allow defines whether they may.
 	Allow bool `json:"allow"`
 }
 
@@ -165,7 +165,7 @@ type MachineControllerManagerSettings struct {
 	// InPlaceUpdateTimeout is the time for an in-place update. Only for in-place strategies.
 	// +optional
 	InPlaceUpdateTimeout *metav1.Duration `json:"inPlaceUpdateTimeout,omitempty"`
-	// DisableHealthTimeout says whether an unhealthy machine is never replaced. Default for in-place strategies: true.
+	// DisableHealthTimeout defines whether an unhealthy machine is never replaced. Default for in-place strategies: true.
 	// +optional
 	DisableHealthTimeout *bool `json:"disableHealthTimeout,omitempty"`
 	// MachinePreserveTimeout is the time for which a machine is preserved.
@@ -240,7 +240,7 @@ type Volume struct {
 	Type *string `json:"type,omitempty"`
 	// VolumeSize is the size of the disk, as a number of Gi.
 	VolumeSize string `json:"size"`
-	// Encrypted says whether the disk is encrypted.
+	// Encrypted defines whether the disk is encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 }
@@ -254,7 +254,7 @@ type DataVolume struct {
 	Type *string `json:"type,omitempty"`
 	// VolumeSize is the size of the disk, as a number of Gi.
 	VolumeSize string `json:"size"`
-	// Encrypted says whether the disk is encrypted.
+	// Encrypted defines whether the disk is encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 }
@@ -295,15 +295,15 @@ type ContainerRuntime struct {
 
 // WorkerControlPlane holds the settings of a pool that runs the control plane of a self-hosted Shoot.
 type WorkerControlPlane struct {
-	// Backup says where backups of etcd are kept.
+	// Backup configures where backups of etcd are stored.
 	// +optional
 	Backup *Backup `json:"backup,omitempty"`
-	// Exposure says how the API server is exposed.
+	// Exposure defines how the API server is exposed.
 	// +optional
 	Exposure *Exposure `json:"exposure,omitempty"`
 }
 
-// Exposure says how the API server of a self-hosted Shoot is exposed: by an extension or by DNS records.
+// Exposure defines how the API server of a self-hosted Shoot is exposed: by an extension or by DNS records.
 type Exposure struct {
 	// Extension exposes it by an extension.
 	// +optional
@@ -328,7 +328,7 @@ type ExtensionExposure struct {
 type DNSExposure struct {
 }
 
-// Backup says where backups of etcd are kept.
+// Backup configures where backups of etcd are stored.
 type Backup struct {
 	// Provider is the type of the infrastructure that keeps them. It is immutable.
 	Provider string `json:"provider"`

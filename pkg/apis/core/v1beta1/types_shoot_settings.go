@@ -15,9 +15,9 @@ type Addons struct {
 	NginxIngress *NginxIngress `json:"nginxIngress,omitempty"`
 }
 
-// Addon says whether a component is installed.
+// Addon defines whether a component is installed.
 type Addon struct {
-	// Enabled says whether the component is installed.
+	// Enabled defines whether the component is installed.
 	Enabled bool `json:"enabled"`
 }
 
@@ -60,7 +60,7 @@ type DNSProvider struct {
 	// Domains selects the domains that the provider manages.
 	// +optional
 	Domains *DNSIncludeExclude `json:"domains,omitempty"`
-	// Primary says whether the provider manages the domain of the cluster.
+	// Primary defines whether the provider manages the domain of the cluster.
 	// +optional
 	Primary *bool `json:"primary,omitempty"`
 	// SecretName is the name of a Secret with credentials. Deprecated: use credentialsRef. It is forbidden from Kubernetes
@@ -91,18 +91,18 @@ type DNSIncludeExclude struct {
 	Exclude []string `json:"exclude,omitempty"`
 }
 
-// Hibernation says whether and when a cluster is switched off.
+// Hibernation defines whether and when a cluster is switched off.
 type Hibernation struct {
-	// Enabled says whether the cluster is to be switched off now.
+	// Enabled defines whether the cluster is hibernated.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// Schedules say when the cluster is switched off and on.
+	// Schedules define when the cluster is switched off and on.
 	// +listType=atomic
 	// +optional
 	Schedules []HibernationSchedule `json:"schedules,omitempty"`
 }
 
-// HibernationSchedule says when a cluster is switched off and on. It has a start, an end or both.
+// HibernationSchedule defines when a cluster is switched off and on. It has a start, an end or both.
 type HibernationSchedule struct {
 	// Start when the cluster is switched off, as a cron expression with five fields.
 	// +optional
@@ -142,15 +142,15 @@ type SystemComponents struct {
 
 // CoreDNS holds the settings of CoreDNS.
 type CoreDNS struct {
-	// Autoscaling says how CoreDNS is scaled.
+	// Autoscaling defines how CoreDNS is scaled.
 	// +optional
 	Autoscaling *CoreDNSAutoscaling `json:"autoscaling,omitempty"`
-	// Rewriting says which names are rewritten.
+	// Rewriting defines which names are rewritten.
 	// +optional
 	Rewriting *CoreDNSRewriting `json:"rewriting,omitempty"`
 }
 
-// CoreDNSAutoscaling says how CoreDNS is scaled.
+// CoreDNSAutoscaling defines how CoreDNS is scaled.
 type CoreDNSAutoscaling struct {
 	// Mode is how CoreDNS is scaled. Default: horizontal.
 	Mode CoreDNSAutoscalingMode `json:"mode"`
@@ -169,7 +169,7 @@ const (
 	CoreDNSAutoscalingModeClusterProportional CoreDNSAutoscalingMode = "cluster-proportional"
 )
 
-// CoreDNSRewriting says which names CoreDNS rewrites.
+// CoreDNSRewriting defines which names CoreDNS rewrites.
 type CoreDNSRewriting struct {
 	// CommonSuffixes are the suffixes that search domains may have been appended to by mistake, such as gardener.cloud.
 	// +listType=atomic
@@ -179,16 +179,16 @@ type CoreDNSRewriting struct {
 
 // NodeLocalDNS holds the settings of the DNS cache on each node.
 type NodeLocalDNS struct {
-	// Enabled says whether the cache is installed.
+	// Enabled defines whether the cache is installed.
 	Enabled bool `json:"enabled"`
-	// ForceTCPToClusterDNS says whether the cache asks the DNS service of the cluster by TCP. In effect without a value:
+	// ForceTCPToClusterDNS defines whether the cache asks the DNS service of the cluster by TCP. In effect without a value:
 	// true.
 	// +optional
 	ForceTCPToClusterDNS *bool `json:"forceTCPToClusterDNS,omitempty"`
-	// ForceTCPToUpstreamDNS says whether the cache asks other DNS servers by TCP. In effect without a value: true.
+	// ForceTCPToUpstreamDNS defines whether the cache asks other DNS servers by TCP. In effect without a value: true.
 	// +optional
 	ForceTCPToUpstreamDNS *bool `json:"forceTCPToUpstreamDNS,omitempty"`
-	// DisableForwardToUpstreamDNS says whether the cache asks the DNS service of the cluster for all names. In effect
+	// DisableForwardToUpstreamDNS defines whether the cache asks the DNS service of the cluster for all names. In effect
 	// without a value: false.
 	// +optional
 	DisableForwardToUpstreamDNS *bool `json:"disableForwardToUpstreamDNS,omitempty"`
@@ -196,7 +196,7 @@ type NodeLocalDNS struct {
 
 // ControlPlane holds the settings of a control plane.
 type ControlPlane struct {
-	// HighAvailability says which failures the control plane survives.
+	// HighAvailability defines which failures the control plane survives.
 	// +optional
 	HighAvailability *HighAvailability `json:"highAvailability,omitempty"`
 	// Zones are the zones that the control plane is pinned to, which the CloudProfile has to allow.
@@ -205,7 +205,7 @@ type ControlPlane struct {
 	Zones []string `json:"zones,omitempty"`
 }
 
-// HighAvailability says which failures a control plane survives.
+// HighAvailability defines which failures a control plane survives.
 type HighAvailability struct {
 	// FailureTolerance is the kind of failure that the control plane survives.
 	FailureTolerance FailureTolerance `json:"failureTolerance"`

@@ -23,9 +23,9 @@ type ShootStatus struct {
 	Constraints []Condition `json:"constraints,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 	// Gardener is the gardenlet that acted on the Shoot last.
 	Gardener Gardener `json:"gardener"`
-	// IsHibernated says whether the cluster is switched off.
+	// IsHibernated reports whether the cluster is switched off.
 	IsHibernated bool `json:"hibernated"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// LastErrors are the errors of the last operation, one for each step that failed.
@@ -62,10 +62,10 @@ type ShootStatus struct {
 	// Credentials is the state of the credentials of the cluster.
 	// +optional
 	Credentials *ShootCredentials `json:"credentials,omitempty"`
-	// LastHibernationTriggerTime is the time up to which the hibernation schedules have been carried out.
+	// LastHibernationTriggerTime is the time up to which the hibernation schedules have been executed.
 	// +optional
 	LastHibernationTriggerTime *metav1.Time `json:"lastHibernationTriggerTime,omitempty"`
-	// LastMaintenance describes the maintenance that was carried out last.
+	// LastMaintenance describes the last maintenance.
 	// +optional
 	LastMaintenance *LastMaintenance `json:"lastMaintenance,omitempty"`
 	// Networking is the networks that are in use.
@@ -98,22 +98,22 @@ type ShootCredentials struct {
 	// Rotation is the state of their rotation.
 	// +optional
 	Rotation *ShootCredentialsRotation `json:"rotation,omitempty"`
-	// EncryptionAtRest says what is encrypted in etcd, and how.
+	// EncryptionAtRest reports what is encrypted in etcd, and how.
 	// +optional
 	EncryptionAtRest *EncryptionAtRest `json:"encryptionAtRest,omitempty"`
 }
 
-// EncryptionAtRest says what is encrypted in etcd, and how.
+// EncryptionAtRest reports what is encrypted in etcd, and how.
 type EncryptionAtRest struct {
-	// Resources are the resources that are encrypted beside Secrets.
+	// Resources are the resources that are encrypted in addition to Secrets.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`
-	// Provider says how they are encrypted.
+	// Provider reports how they are encrypted.
 	Provider EncryptionProviderStatus `json:"provider"`
 }
 
-// EncryptionProviderStatus says how objects are encrypted in etcd.
+// EncryptionProviderStatus reports how objects are encrypted in etcd.
 type EncryptionProviderStatus struct {
 	// Type is the kind of encryption.
 	Type EncryptionProviderType `json:"type"`
@@ -190,7 +190,7 @@ type PendingWorkerUpdates struct {
 	ManualInPlaceUpdate []string `json:"manualInPlaceUpdate,omitempty"`
 }
 
-// ManualWorkerPoolRollout is the state of roll-outs that a user asked for.
+// ManualWorkerPoolRollout is the state of roll-outs that a user requested.
 type ManualWorkerPoolRollout struct {
 	// PendingWorkersRollouts list the worker pools that wait for their roll-out.
 	// +listType=atomic

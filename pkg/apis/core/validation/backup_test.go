@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/ruletest"
 )
 
-// noDefaults stands for the defaulting of kinds that have none.
+// noDefaults is the defaulting function of kinds without defaults.
 func noDefaults[T any](object *T) { ruletest.NoDefaults(object) }
 
 const (

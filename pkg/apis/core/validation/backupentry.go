@@ -7,7 +7,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// ValidateBackupEntry checks a BackupEntry. Its name is made of others and may have any form that a URL can have.
+// ValidateBackupEntry checks a BackupEntry. Its name is composed of other names and may have any form that is valid in a
+// URL.
 func ValidateBackupEntry(entry *v1beta1.BackupEntry) field.ErrorList {
 	anyName := func(string, bool) []string { return nil }
 	errs := apivalidation.ValidateObjectMeta(&entry.ObjectMeta, true, anyName, field.NewPath("metadata"))

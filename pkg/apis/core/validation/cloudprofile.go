@@ -137,9 +137,11 @@ func validateMachineTypes(machines []v1beta1.MachineType, defined []v1beta1.Capa
 		for name, quantity := range map[string]resource.Quantity{"cpu": machine.CPU, "gpu": machine.GPU, "memory": machine.Memory} {
 			errs = append(errs, quantityNotNegative(quantity, at.Child(name))...)
 		}
-		errs = append(errs, optionalOneOf(machine.Architecture, at.Child("architecture"), v1beta1.ArchitectureAMD64, v1beta1.ArchitectureARM64)...)
+		errs = append(errs, optionalOneOf(machine.Architecture, at.Child("architecture"), v1beta1.ArchitectureAMD64,
+			v1beta1.ArchitectureARM64)...)
 		errs = append(errs, validateCapabilityValues(machine.Capabilities, defined, at.Child("capabilities"))...)
-		if values := machine.Capabilities[v1beta1.CapabilityArchitecture]; len(values) == 1 && machine.Architecture != nil && values[0] != *machine.Architecture {
+		if values := machine.Capabilities[v1beta1.CapabilityArchitecture]; len(values) == 1 && machine.Architecture != nil &&
+			values[0] != *machine.Architecture {
 			errs = append(errs, field.Invalid(at.Child("architecture"), *machine.Architecture, "is not the one in capabilities"))
 		}
 		if storage := machine.Storage; storage != nil {

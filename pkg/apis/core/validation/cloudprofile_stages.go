@@ -10,15 +10,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// period is a time from a begin to an end. The zero value of either means no limit.
+// period is a time between a start and an end. The zero value of either means no limit.
 type period struct{ begin, end time.Time }
 
 func (p period) overlaps(other period) bool {
 	return (p.end.IsZero() || other.begin.Before(p.end)) && (other.end.IsZero() || p.begin.Before(other.end))
 }
 
-// supportedPeriod returns when a version is classified as supported, if it ever is. The classification that a version without a
-// lifecycle has by default is not counted.
+// supportedPeriod returns the period in which a version is classified as supported, if there is one. It ignores the
+// default classification of a version without a lifecycle.
 func supportedPeriod(version *v1beta1.ExpirableVersion) (period, bool) {
 	if len(version.Lifecycle) == 0 {
 		return period{}, version.Classification != nil && *version.Classification == v1beta1.ClassificationSupported
@@ -39,7 +39,8 @@ func supportedPeriod(version *v1beta1.ExpirableVersion) (period, bool) {
 	return found, true
 }
 
-// ValidateCloudProfileStages checks that an update of a CloudProfile does not take back versions that users may use already.
+// ValidateCloudProfileStages checks that an update of a CloudProfile does not withdraw versions that users might already
+// use.
 func ValidateCloudProfileStages(profile, old *v1beta1.CloudProfile, now time.Time) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateStages(profile.Spec.Kubernetes.Versions, old.Spec.Kubernetes.Versions, now, path.Child("kubernetes", "versions"))
@@ -74,14 +75,15 @@ func imageVersions(image *v1beta1.MachineImage) []v1beta1.ExpirableVersion {
 	return versions
 }
 
-// validateArchitectures checks that the architectures of an image are those of its capabilities.
+// validateArchitectures checks that the architectures of an image match its capabilities.
 func validateArchitectures(version *v1beta1.MachineImageVersion, defined []v1beta1.CapabilityDefinition, path *field.Path) field.ErrorList {
 	if len(defined) == 0 || len(version.Architectures) == 0 || len(version.CapabilityFlavors) == 0 {
 		return nil
 	}
 	given, wanted := slices.Sorted(slices.Values(version.Architectures)), v1beta1.ArchitecturesOf(version.CapabilityFlavors, defined)
 	if !slices.Equal(slices.Compact(given), wanted) {
-		return field.ErrorList{field.Invalid(path, version.Architectures, fmt.Sprintf("must be the architectures in capabilityFlavors: %v", wanted))}
+		return field.ErrorList{field.Invalid(path, version.Architectures,
+			fmt.Sprintf("must be the architectures in capabilityFlavors: %v", wanted))}
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestValidateCloudProfileUpdate(t *testing.T) {
 	})
 }
 
-// TestValidateCloudProfileStages: a version that users may use stays available.
+// TestValidateCloudProfileStages checks that a version that users may use cannot become unavailable.
 func TestValidateCloudProfileStages(t *testing.T) {
 	const versions, images = "spec/kubernetes/versions/", "spec/machineImages/0/versions/0/"
 	const lifecycle, stages = "spec.kubernetes.versions[2].lifecycle Forbidden", versions + "2/lifecycle"

@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// stages are the stages in the life of a version, in their order.
+// stages are the lifecycle stages of a version, in their order.
 var stages = []v1beta1.VersionClassification{
 	v1beta1.ClassificationPreview, v1beta1.ClassificationSupported, v1beta1.ClassificationDeprecated, v1beta1.ClassificationExpired,
 }
@@ -52,7 +52,7 @@ func validateKubernetesVersions(versions []v1beta1.ExpirableVersion, path *field
 	return errs
 }
 
-// validateExpiration checks until when a version can be used: by a date and a classification, or by stages.
+// validateExpiration checks the expiration of a version, which is defined by a date and a classification, or by stages.
 func validateExpiration(version *v1beta1.ExpirableVersion, path *field.Path) field.ErrorList {
 	errs := optionalOneOf(version.Classification, path.Child("classification"), stages[:3]...)
 	if len(version.Lifecycle) == 0 {
@@ -78,7 +78,8 @@ func validateExpiration(version *v1beta1.ExpirableVersion, path *field.Path) fie
 		case stage.StartTime == nil && i > 0:
 			errs = append(errs, field.Required(at.Index(i).Child("startTime"), "only the first stage can lack it"))
 		case stage.StartTime != nil && start != nil && !start.Before(stage.StartTime):
-			errs = append(errs, field.Invalid(at.Index(i).Child("startTime"), stage.StartTime.Format(time.RFC3339), "must be later than that of the stage in front of it"))
+			errs = append(errs, field.Invalid(at.Index(i).Child("startTime"), stage.StartTime.Format(time.RFC3339),
+				"must be later than that of the stage in front of it"))
 		}
 		if stage.StartTime != nil {
 			start = stage.StartTime
@@ -97,7 +98,8 @@ func validateMachineImages(images []v1beta1.MachineImage, defined []v1beta1.Capa
 		if len(image.Versions) == 0 {
 			errs = append(errs, field.Required(versions, "at least one is required"))
 		}
-		errs = append(errs, unique(image.Versions, versions, "version", func(version v1beta1.MachineImageVersion) string { return version.Version })...)
+		errs = append(errs, unique(image.Versions, versions, "version",
+			func(version v1beta1.MachineImageVersion) string { return version.Version })...)
 		for j := range image.Versions {
 			errs = append(errs, validateMachineImageVersion(&image.Versions[j], defined, versions.Index(j))...)
 		}
@@ -105,7 +107,9 @@ func validateMachineImages(images []v1beta1.MachineImage, defined []v1beta1.Capa
 	return errs
 }
 
-func validateMachineImageVersion(version *v1beta1.MachineImageVersion, defined []v1beta1.CapabilityDefinition, path *field.Path) field.ErrorList {
+func validateMachineImageVersion(
+	version *v1beta1.MachineImageVersion, defined []v1beta1.CapabilityDefinition, path *field.Path,
+) field.ErrorList {
 	errs := validateExpiration(&version.ExpirableVersion, path)
 	errs = append(errs, semanticVersion(version.Version, path.Child("version"))...)
 	errs = append(errs, validateRuntimes(version.CRI, path.Child("cri"))...)
@@ -114,7 +118,8 @@ func validateMachineImageVersion(version *v1beta1.MachineImageVersion, defined [
 	}
 	if constraint := version.KubeletVersionConstraint; constraint != nil {
 		if _, err := semver.NewConstraint(*constraint); err != nil {
-			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint, "must be a constraint for versions, such as >= 1.32"))
+			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint,
+				"must be a constraint for versions, such as >= 1.32"))
 		}
 	}
 	if version.InPlaceUpdates != nil && version.InPlaceUpdates.MinVersionForUpdate != nil {
@@ -200,7 +205,8 @@ func validateBastion(spec *v1beta1.CloudProfileSpec, path *field.Path) field.Err
 		return supported && (architecture == nil || slices.Contains(version.Architectures, *architecture))
 	}
 	if !slices.ContainsFunc(spec.MachineImages[i].Versions, fits) {
-		errs = append(errs, field.Invalid(path.Child("machineImage"), bastion.MachineImage.Name, "has no supported version for the architecture of the machine type"))
+		errs = append(errs, field.Invalid(path.Child("machineImage"), bastion.MachineImage.Name,
+			"has no supported version for the architecture of the machine type"))
 	}
 	return errs
 }

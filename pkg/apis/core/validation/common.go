@@ -30,7 +30,7 @@ func withoutTwoHyphens(name string, path *field.Path) field.ErrorList {
 
 func required(value string, path *field.Path) field.ErrorList { return rules.Required(value, path) }
 
-// notEmpty checks an optional value, which must not be empty if there is one.
+// notEmpty checks that an optional value is not empty if it is set.
 func notEmpty(value *string, path *field.Path) field.ErrorList { return rules.NotEmpty(value, path) }
 
 func oneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
@@ -41,7 +41,7 @@ func optionalOneOf[T ~string](value *T, path *field.Path, allowed ...T) field.Er
 	return rules.OptionalOneOf(value, path, allowed...)
 }
 
-// messages makes errors of what a function of apimachinery says about a value.
+// messages converts the messages of a validation function of apimachinery to errors.
 func messages(found []string, value any, path *field.Path) field.ErrorList {
 	return rules.Messages(found, value, path)
 }
@@ -54,7 +54,7 @@ func dnsSubdomain(value string, path *field.Path) field.ErrorList {
 	return messages(validation.IsDNS1123Subdomain(value), value, path)
 }
 
-// unique reports the items of a list whose keys occurred before. An empty key is not compared.
+// unique returns an error for each item of a list with a duplicate key. Empty keys are ignored.
 func unique[T any](items []T, path *field.Path, name string, key func(T) string) field.ErrorList {
 	return rules.Unique(items, path, name, key)
 }
@@ -79,14 +79,15 @@ func selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return rules.Selector(value, path)
 }
 
-// prefixOf parses a range, whose address must have no bits behind its prefix.
+// prefixOf parses a CIDR, whose address must not have bits after its prefix.
 func prefixOf(value string, path *field.Path) (netip.Prefix, field.ErrorList) {
 	prefix, err := netip.ParsePrefix(value)
 	if err != nil {
 		return prefix, field.ErrorList{field.Invalid(path, value, "must be a range of addresses in CIDR notation, such as 10.0.0.0/16")}
 	}
 	if prefix != prefix.Masked() {
-		return prefix, field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must begin at the first address of the range: %s", prefix.Masked()))}
+		return prefix, field.ErrorList{field.Invalid(path, value,
+			fmt.Sprintf("must begin at the first address of the range: %s", prefix.Masked()))}
 	}
 	return prefix, nil
 }

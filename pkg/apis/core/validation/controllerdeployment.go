@@ -16,11 +16,11 @@ import (
 
 var (
 	resourceName = regexp.MustCompile(`^[a-zA-Z0-9]+$`)
-	// resourceTemplate is the only template that values of charts can have.
+	// resourceTemplate is the only template that values of charts may contain.
 	resourceTemplate = regexp.MustCompile(`\{\{-?\s*\.resources\.([a-zA-Z0-9]+)\.data\.[-._a-zA-Z0-9]+\s*-?\}\}`)
 )
 
-// ValidateControllerDeployment checks a ControllerDeployment. One with a type other than helm has the type in an annotation.
+// ValidateControllerDeployment checks a ControllerDeployment. A type other than helm is in an annotation.
 func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&deployment.ObjectMeta, false, labelName, field.NewPath("metadata"))
 	errs = append(errs, validateDeploymentResources(deployment.Resources, field.NewPath("resources"))...)
@@ -47,7 +47,7 @@ func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment)
 	return append(errs, validateTemplates(helm.Values.Raw, names, path.Child("values"))...)
 }
 
-// validateOtherType checks the annotations that have a type other than helm. Clients of the old version read them as fields.
+// validateOtherType checks the annotations of a type other than helm. Clients of the old version read them as fields.
 func validateOtherType(annotations map[string]string) field.ErrorList {
 	errs := required(annotations[gardencorev1.AnnotationMigrationType], field.NewPath("type"))
 	config, found := annotations[gardencorev1.AnnotationMigrationProviderConfig]
@@ -103,8 +103,8 @@ func ValidateOCIRepository(repository *gardencorev1.OCIRepository, path *field.P
 	return errs
 }
 
-// validateTemplates checks the texts in values of a chart: they may refer to data of declared resources, but have no other
-// templates.
+// validateTemplates checks the texts in values of a chart. They may refer to data of declared resources, but must not
+// contain other templates.
 func validateTemplates(values []byte, resources sets.Set[string], path *field.Path) field.ErrorList {
 	var content any
 	if err := json.Unmarshal(values, &content); err != nil {

@@ -81,7 +81,7 @@ func validateControllerResources(resources []v1beta1.ControllerResource, path *f
 	return errs
 }
 
-// validateExtensionResource checks what only a resource of the kind Extension can have.
+// validateExtensionResource checks the fields that only a resource of the kind Extension may have.
 func validateExtensionResource(resource *v1beta1.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	clusters := []v1beta1.ClusterType{v1beta1.ClusterTypeShoot, v1beta1.ClusterTypeSeed}

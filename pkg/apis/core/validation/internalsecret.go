@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// secretContents stands for the value of a field in errors.
+// secretContents replaces the value of a field in errors.
 const secretContents = "<secret contents redacted>"
 
 // ValidateInternalSecret checks an InternalSecret by the rules for Secrets of Kubernetes.
@@ -53,7 +53,7 @@ func sameData(data, old map[string][]byte) bool {
 	return true
 }
 
-// validateSecretType checks that an InternalSecret has what its type promises.
+// validateSecretType checks that an InternalSecret has the keys that its type requires.
 func validateSecretType(secret *v1beta1.InternalSecret, data *field.Path) field.ErrorList {
 	missing := func(keys ...string) field.ErrorList {
 		var errs field.ErrorList
@@ -66,7 +66,8 @@ func validateSecretType(secret *v1beta1.InternalSecret, data *field.Path) field.
 	}
 	switch secret.Type {
 	case corev1.SecretTypeServiceAccountToken:
-		return required(secret.Annotations[corev1.ServiceAccountNameKey], field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey))
+		return required(secret.Annotations[corev1.ServiceAccountNameKey],
+			field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey))
 	case corev1.SecretTypeDockercfg:
 		return validateJSON(secret.Data, corev1.DockerConfigKey, data)
 	case corev1.SecretTypeDockerConfigJson:

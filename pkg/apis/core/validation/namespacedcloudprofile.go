@@ -8,7 +8,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// ValidateNamespacedCloudProfile checks a NamespacedCloudProfile. What depends on its parent is checked at admission.
+// ValidateNamespacedCloudProfile checks a NamespacedCloudProfile. Rules that depend on its parent are checked at
+// admission.
 func ValidateNamespacedCloudProfile(profile *v1beta1.NamespacedCloudProfile) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	spec, path := &profile.Spec, field.NewPath("spec")
@@ -34,7 +35,7 @@ func ValidateNamespacedCloudProfileUpdate(profile, old *v1beta1.NamespacedCloudP
 	return append(errs, ValidateNamespacedCloudProfile(profile)...)
 }
 
-// validateVersionOverrides checks versions of Kubernetes that the parent has and whose expiration differs.
+// validateVersionOverrides checks the versions of Kubernetes of the parent whose expiration is overridden.
 func validateVersionOverrides(versions []v1beta1.ExpirableVersion, path *field.Path) field.ErrorList {
 	errs := unique(versions, path, "version", func(version v1beta1.ExpirableVersion) string { return version.Version })
 	for i := range versions {
@@ -51,7 +52,7 @@ func validateVersionOverrides(versions []v1beta1.ExpirableVersion, path *field.P
 	return errs
 }
 
-// validateImageOverrides checks machine images, which may have what the parent's images of the same names lack, or be new.
+// validateImageOverrides checks machine images. They may add to the parent's images of the same name, or be new.
 func validateImageOverrides(images []v1beta1.MachineImage, path *field.Path) field.ErrorList {
 	errs := unique(images, path, "name", func(image v1beta1.MachineImage) string { return image.Name })
 	for i, image := range images {
@@ -59,7 +60,8 @@ func validateImageOverrides(images []v1beta1.MachineImage, path *field.Path) fie
 		errs = append(errs, unprefixedName(image.Name, at.Child("name"))...)
 		errs = append(errs, optionalOneOf(image.UpdateStrategy, at.Child("updateStrategy"),
 			v1beta1.UpdateStrategyPatch, v1beta1.UpdateStrategyMinor, v1beta1.UpdateStrategyMajor)...)
-		errs = append(errs, unique(image.Versions, versions, "version", func(version v1beta1.MachineImageVersion) string { return version.Version })...)
+		errs = append(errs, unique(image.Versions, versions, "version",
+			func(version v1beta1.MachineImageVersion) string { return version.Version })...)
 		for j := range image.Versions {
 			errs = append(errs, validateImageVersionOverride(&image.Versions[j], versions.Index(j))...)
 		}
@@ -78,7 +80,8 @@ func validateImageVersionOverride(version *v1beta1.MachineImageVersion, path *fi
 	}
 	if constraint := version.KubeletVersionConstraint; constraint != nil {
 		if _, err := semver.NewConstraint(*constraint); err != nil {
-			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint, "must be a constraint for versions, such as >= 1.32"))
+			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint,
+				"must be a constraint for versions, such as >= 1.32"))
 		}
 	}
 	if version.InPlaceUpdates != nil && version.InPlaceUpdates.MinVersionForUpdate != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// namedRange is a range of addresses at a field, or one that is reserved.
+// namedRange is an address range of a field, or a reserved range.
 type namedRange struct {
 	prefix netip.Prefix
 	path   *field.Path
 	name   string
 }
 
-// reserved are the ranges that no Seed and no Shoot may use.
+// reserved are the ranges that Seeds and Shoots must not use.
 func reserved() []namedRange {
 	var ranges []namedRange
 	for name, value := range map[string]string{
@@ -32,7 +32,7 @@ func reserved() []namedRange {
 	return ranges
 }
 
-// rangesOf parses ranges at fields. Fields without a value are left out.
+// rangesOf parses the ranges of fields. It skips fields without a value.
 func rangesOf(values map[string]*string, path *field.Path) ([]namedRange, field.ErrorList) {
 	var (
 		ranges []namedRange
@@ -59,7 +59,7 @@ func sortedKeys[T any](values map[string]T) []string {
 	return keys
 }
 
-// disjoint reports ranges that overlap with one before, or with one that is reserved.
+// disjoint returns an error for each range that overlaps with a previous one, or with a reserved one.
 func disjoint(ranges []namedRange) field.ErrorList {
 	var errs field.ErrorList
 	for i, one := range ranges {
@@ -77,7 +77,7 @@ func disjoint(ranges []namedRange) field.ErrorList {
 	return errs
 }
 
-// ofFamily reports ranges of another family than the only one.
+// ofFamily returns an error for each range that is not of the only family.
 func ofFamily(ranges []namedRange, families []v1beta1.IPFamily) field.ErrorList {
 	if len(families) != 1 {
 		return nil

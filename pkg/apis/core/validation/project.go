@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxProjectName leaves room for the name of a Shoot in names that have both.
+	// maxProjectName leaves room for the name of a Shoot in names that contain both.
 	maxProjectName = 10
-	// maxExtensionRole is the length of what follows behind the prefix of a role of an API extension.
+	// maxExtensionRole is the maximum length of the part after the prefix in a role of an API extension.
 	maxExtensionRole = 20
 )
 
@@ -68,7 +68,8 @@ func validateProjectSpec(spec *v1beta1.ProjectSpec, path *field.Path) field.Erro
 		errs = append(errs, validateProjectTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	}
 	at := path.Child("dualApprovalForDeletion")
-	errs = append(errs, unique(spec.DualApprovalForDeletion, at, "resource", func(one v1beta1.DualApprovalForDeletion) string { return one.Resource })...)
+	errs = append(errs, unique(spec.DualApprovalForDeletion, at, "resource",
+		func(one v1beta1.DualApprovalForDeletion) string { return one.Resource })...)
 	for i, approval := range spec.DualApprovalForDeletion {
 		errs = append(errs, oneOf(approval.Resource, at.Index(i).Child("resource"), "shoots")...)
 		errs = append(errs, selector(&approval.Selector, at.Index(i).Child("selector"))...)
@@ -151,9 +152,10 @@ func validateMembers(members []v1beta1.ProjectMember, path *field.Path) field.Er
 	return errs
 }
 
-// identityOf identifies a subject: a user with the name of a service account is that service account.
+// identityOf returns the identity of a subject. A user with the name of a service account is that service account.
 func identityOf(subject rbacv1.Subject) string {
-	if parts := strings.Split(subject.Name, ":"); subject.Kind == rbacv1.UserKind && len(parts) == 4 && strings.HasPrefix(subject.Name, "system:serviceaccount:") {
+	if parts := strings.Split(subject.Name, ":"); subject.Kind == rbacv1.UserKind && len(parts) == 4 &&
+		strings.HasPrefix(subject.Name, "system:serviceaccount:") {
 		return strings.Join([]string{"", rbacv1.ServiceAccountKind, parts[2], parts[3]}, "|")
 	}
 	return strings.Join([]string{subject.APIGroup, subject.Kind, subject.Namespace, subject.Name}, "|")
@@ -181,7 +183,8 @@ func validateProjectTolerations(given *v1beta1.ProjectTolerations, path *field.P
 	return errs
 }
 
-// covers says whether an allowed toleration, which stands for all values if it has none, covers another one.
+// covers reports whether an allowed toleration covers another one. An allowed toleration without a value covers all
+// values.
 func covers(allowed, toleration v1beta1.Toleration) bool {
 	if allowed.Key != toleration.Key {
 		return false

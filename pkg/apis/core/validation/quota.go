@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
-// quotaMetrics are what a Quota can limit.
+// quotaMetrics are the metrics that a Quota can limit.
 var quotaMetrics = []string{"cpu", "gpu", "memory", "storage.standard", "storage.premium", "loadbalancer"}
 
 // ValidateQuota checks a Quota.
@@ -19,7 +19,8 @@ func ValidateQuota(quota *v1beta1.Quota) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&quota.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	path := field.NewPath("spec")
 	scope := quota.Spec.Scope
-	errs = append(errs, referencedType(scope.APIVersion, scope.Kind, path.Child("scope"), rules.Project, rules.Secret, rules.WorkloadIdentity)...)
+	errs = append(errs, referencedType(scope.APIVersion, scope.Kind, path.Child("scope"), rules.Project, rules.Secret,
+		rules.WorkloadIdentity)...)
 	errs = append(errs, atLeast(quota.Spec.ClusterLifetimeDays, 1, path.Child("clusterLifetimeDays"))...)
 	for name, quantity := range quota.Spec.Metrics {
 		at := path.Child("metrics").Key(string(name))

@@ -14,8 +14,8 @@ import (
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 )
 
-// TestRandomObjects: whatever an object is like, defaulting and validation end without a panic, and defaults that are set
-// again change nothing that is reported.
+// TestRandomObjects checks that defaulting and validation do not panic for any object, and that setting the defaults again does
+// not change the number of errors.
 func TestRandomObjects(t *testing.T) {
 	for seed := range int64(100) {
 		random(t, seed, v1beta1.SetDefaultsProject, ValidateProject, ValidateProjectUpdate)

@@ -16,7 +16,7 @@ var (
 	internalSecret = rules.InternalSecret
 )
 
-// referencedType checks what a reference refers to.
+// referencedType checks the type of the referenced object.
 func referencedType(apiVersion, kind string, path *field.Path, allowed ...rules.Type) field.ErrorList {
 	return rules.ReferencedType(apiVersion, kind, path, allowed...)
 }

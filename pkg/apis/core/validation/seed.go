@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
-// minServicesPrefix is the shortest prefix of a Seed's Services: all of them must fit into one reserved range.
+// minServicesPrefix is the shortest prefix of a Seed's Services, all of which must fit into one reserved range.
 const minServicesPrefix = 8
 
 // ValidateSeed checks a Seed.
@@ -18,8 +18,7 @@ func ValidateSeed(seed *v1beta1.Seed) field.ErrorList {
 	return append(errs, ValidateSeedSpec(&seed.Spec, field.NewPath("spec"), false)...)
 }
 
-// ValidateSeedTemplate checks the Seed of a gardenlet's configuration, in which values may still be missing that the
-// gardenlet fills in.
+// ValidateSeedTemplate checks the Seed in the configuration of a gardenlet. The gardenlet sets missing values later.
 func ValidateSeedTemplate(template *v1beta1.SeedTemplate, path *field.Path) field.ErrorList {
 	return ValidateSeedSpec(&template.Spec, path.Child("spec"), true)
 }
@@ -153,7 +152,7 @@ func validateIngress(ingress *v1beta1.Ingress, path *field.Path) field.ErrorList
 	return append(errs, oneOf(ingress.Controller.Kind, path.Child("controller", "kind"), "nginx")...)
 }
 
-// validateBackup checks where backups are kept, but not the credentials.
+// validateBackup checks the location of backups, but not the credentials.
 func validateBackup(backup *v1beta1.Backup, path *field.Path, providerType string) field.ErrorList {
 	errs := required(backup.Provider, path.Child("provider"))
 	if backup.Provider != providerType && (backup.Region == nil || *backup.Region == "") {
@@ -192,7 +191,8 @@ func validateSeedVolume(volume *v1beta1.SeedVolume, path *field.Path) field.Erro
 		errs = append(errs, quantityNotNegative(*volume.MinimumSize, path.Child("minimumSize"))...)
 	}
 	at := path.Child("providers")
-	errs = append(errs, unique(volume.Providers, at, "purpose", func(provider v1beta1.SeedVolumeProvider) string { return provider.Purpose })...)
+	errs = append(errs, unique(volume.Providers, at, "purpose",
+		func(provider v1beta1.SeedVolumeProvider) string { return provider.Purpose })...)
 	for i, provider := range volume.Providers {
 		errs = append(errs, required(provider.Purpose, at.Index(i).Child("purpose"))...)
 		errs = append(errs, required(provider.Name, at.Index(i).Child("name"))...)

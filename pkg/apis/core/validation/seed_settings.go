@@ -35,7 +35,8 @@ func validateSeedSettings(settings *v1beta1.SeedSettings, zones []string, path *
 		errs = append(errs, field.Forbidden(path.Child("topologyAwareRouting", "enabled"), "needs at least two zones in spec.provider.zones"))
 	}
 	if selection := settings.ZoneSelection; selection != nil {
-		errs = append(errs, oneOf(selection.Mode, path.Child("zoneSelection", "mode"), v1beta1.ZoneSelectionModePrefer, v1beta1.ZoneSelectionModeEnforce)...)
+		errs = append(errs, oneOf(selection.Mode, path.Child("zoneSelection", "mode"), v1beta1.ZoneSelectionModePrefer,
+			v1beta1.ZoneSelectionModeEnforce)...)
 		errs = append(errs, forbidden(len(zones) == 0, path.Child("zoneSelection"), "needs zones in spec.provider.zones")...)
 	}
 	return errs
@@ -48,7 +49,8 @@ func validateLoadBalancers(services *v1beta1.SeedSettingLoadBalancerServices, zo
 	}
 	at := path.Child("zones")
 	errs = append(errs, forbidden(len(services.Zones) > 0 && len(zones) < 2, at, "needs at least two zones in spec.provider.zones")...)
-	errs = append(errs, unique(services.Zones, at, "name", func(zone v1beta1.SeedSettingLoadBalancerServicesZones) string { return zone.Name })...)
+	errs = append(errs, unique(services.Zones, at, "name",
+		func(zone v1beta1.SeedSettingLoadBalancerServicesZones) string { return zone.Name })...)
 	for i, zone := range services.Zones {
 		if !slices.Contains(zones, zone.Name) {
 			errs = append(errs, field.NotSupported(at.Index(i).Child("name"), zone.Name, zones))
@@ -66,7 +68,7 @@ func resources(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// cpuAndMemory checks resources that may be CPU and memory only.
+// cpuAndMemory checks resources, which may only be CPU and memory.
 func cpuAndMemory(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	errs := resources(list, path)
 	for name := range list {

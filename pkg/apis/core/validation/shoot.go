@@ -13,31 +13,31 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// shootContext is what several rules about a Shoot depend on.
+// shootContext has the inputs that several rules about a Shoot share.
 type shootContext struct {
-	// namespace is that of the Shoot.
+	// namespace is the namespace of the Shoot.
 	namespace string
-	// version is that of Kubernetes; nil if it cannot be read.
+	// version is the version of Kubernetes, or nil if it cannot be parsed.
 	version *version.Version
-	// workerless is true if the Shoot has no worker pools, selfHosted if its control plane runs on one of them.
+	// workerless is true if the Shoot has no worker pools. selfHosted is true if its control plane runs on one of them.
 	workerless, selfHosted bool
 	// template is true if the Shoot is a template, in which infrastructure Shoots are allowed everywhere.
 	template bool
-	// sameIssuers is true if the issuers of tokens are those of the stored Shoot.
+	// sameIssuers is true if the token issuers are the same as in the stored Shoot.
 	sameIssuers bool
 }
 
-// atLeast says whether Kubernetes has the given version, such as 1.34, or a later one.
+// atLeast reports whether the version of Kubernetes is the given version, such as 1.34, or a later one.
 func (c *shootContext) atLeast(minor string) bool {
 	return c.version != nil && c.version.AtLeast(version.MustParseGeneric(minor))
 }
 
-// removed reports a deprecated field that must not be set from a version of Kubernetes on.
+// removed returns an error if a deprecated field is set that a version of Kubernetes forbids.
 func (c *shootContext) removed(set bool, minor string, path *field.Path) field.ErrorList {
 	return forbidden(set && c.atLeast(minor), path, "is not supported from Kubernetes "+minor+" on")
 }
 
-// needsNodes reports a field that must not be set for a Shoot without worker pools.
+// needsNodes returns an error if a field is set that a Shoot without worker pools must not have.
 func (c *shootContext) needsNodes(set bool, path *field.Path) field.ErrorList {
 	return forbidden(set && c.workerless, path, "is not supported for a Shoot without worker pools")
 }
@@ -53,7 +53,7 @@ func contextOf(spec *v1beta1.ShootSpec, namespace string, template bool) *shootC
 	return c
 }
 
-// ValidateShoot checks a Shoot that is created.
+// ValidateShoot checks a new Shoot.
 func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
 	metadata, path := field.NewPath("metadata"), field.NewPath("spec")
 	errs := validateShoot(shoot, contextOf(&shoot.Spec, shoot.Namespace, false))
@@ -63,7 +63,8 @@ func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
 		errs = append(errs, forbidden(finalizer == constants.GardenerName || finalizer == constants.FinalizerReferenceProtection,
 			metadata.Child("finalizers").Index(i), fmt.Sprintf("finalizer %q cannot be added on creation", finalizer))...)
 	}
-	return append(errs, forbidden(ptr.Deref(shoot.Spec.CloudProfileName, "") != "" && shoot.Spec.CloudProfile != nil, path.Child("cloudProfileName"),
+	return append(errs, forbidden(ptr.Deref(shoot.Spec.CloudProfileName, "") != "" && shoot.Spec.CloudProfile != nil,
+		path.Child("cloudProfileName"),
 		"must not be set together with cloudProfile")...)
 }
 
@@ -113,7 +114,7 @@ func validateShootSpec(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pat
 	return append(errs, accessRestrictions(names, path.Child("accessRestrictions"))...)
 }
 
-// validateShootIdentity checks what a Shoot is for, and which profile, Seed and scheduler it has.
+// validateShootIdentity checks the purpose of a Shoot, and its profile, Seed and scheduler.
 func validateShootIdentity(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
 	errs := optionalOneOf(spec.Purpose, path.Child("purpose"), v1beta1.ShootPurposeEvaluation, v1beta1.ShootPurposeTesting,
 		v1beta1.ShootPurposeDevelopment, v1beta1.ShootPurposeProduction, v1beta1.ShootPurposeInfrastructure)
@@ -135,8 +136,8 @@ func validateShootIdentity(spec *v1beta1.ShootSpec, c *shootContext, path *field
 	return errs
 }
 
-// validateCloudProfileReference checks the reference to a profile. With a version that allows the deprecated name, the name is
-// enough, and the reference is filled when the Shoot is stored.
+// validateCloudProfileReference checks the reference to a profile. If the version allows the deprecated name, the name is
+// sufficient, and the reference is set when the Shoot is stored.
 func validateCloudProfileReference(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
 	hasName := ptr.Deref(spec.CloudProfileName, "") != ""
 	errs := c.removed(hasName, "1.34", path.Child("cloudProfileName"))

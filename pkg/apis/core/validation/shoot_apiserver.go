@@ -38,7 +38,8 @@ func validateAPIServer(server *v1beta1.KubeAPIServerConfig, c *shootContext, pat
 	errs = append(errs, minAllowed(server.Autoscaling, "20m", "200M", path.Child("autoscaling"))...)
 	errs = append(errs, optionalOneOf(server.TLSMinVersion, path.Child("tlsMinVersion"), "VersionTLS12", "VersionTLS13")...)
 	if requests := server.Requests; requests != nil {
-		errs = append(errs, between(requests.MaxNonMutatingInflight, 0, maxNonMutatingInflight, path.Child("requests", "maxNonMutatingInflight"))...)
+		errs = append(errs, between(requests.MaxNonMutatingInflight, 0, maxNonMutatingInflight,
+			path.Child("requests", "maxNonMutatingInflight"))...)
 		errs = append(errs, between(requests.MaxMutatingInflight, 0, maxMutatingInflight, path.Child("requests", "maxMutatingInflight"))...)
 	}
 	if logging := server.Logging; logging != nil {
@@ -66,7 +67,7 @@ func validateServiceAccounts(config *v1beta1.ServiceAccountConfig, c *shootConte
 		(expiration.Duration < minTokenExpiration || expiration.Duration > maxTokenExpiration) {
 		errs = append(errs, field.Invalid(path.Child("maxTokenExpiration"), expiration.Duration.String(), "must be 0 or from 720h to 2160h"))
 	}
-	if c.sameIssuers { // may be from before they were checked
+	if c.sameIssuers { // unchanged issuers might be older than the check
 		return errs
 	}
 	at := path.Child("acceptedIssuers")
@@ -117,14 +118,16 @@ func validateStructured(server *v1beta1.KubeAPIServerConfig, path *field.Path) f
 	}
 	if authentication, at := server.StructuredAuthentication, path.Child("structuredAuthentication"); authentication != nil {
 		errs = append(errs, required(authentication.ConfigMapName, at.Child("configMapName"))...)
-		errs = append(errs, forbidden(off("StructuredAuthenticationConfiguration"), at, "needs the feature gate StructuredAuthenticationConfiguration")...)
+		errs = append(errs, forbidden(off("StructuredAuthenticationConfiguration"), at,
+			"needs the feature gate StructuredAuthenticationConfiguration")...)
 	}
 	authorization, at := server.StructuredAuthorization, path.Child("structuredAuthorization")
 	if authorization == nil {
 		return errs
 	}
 	errs = append(errs, required(authorization.ConfigMapName, at.Child("configMapName"))...)
-	errs = append(errs, forbidden(off("StructuredAuthorizationConfiguration"), at, "needs the feature gate StructuredAuthorizationConfiguration")...)
+	errs = append(errs, forbidden(off("StructuredAuthorizationConfiguration"), at,
+		"needs the feature gate StructuredAuthorizationConfiguration")...)
 	if len(authorization.Kubeconfigs) == 0 {
 		errs = append(errs, field.Required(at.Child("kubeconfigs"), "at least one is required"))
 	}

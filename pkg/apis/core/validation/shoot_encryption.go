@@ -36,7 +36,7 @@ func validateEncryption(config *v1beta1.EncryptionConfig, path *field.Path) fiel
 	return errs
 }
 
-// validateEncryptionRotation checks that a key which can be used for few writes only is replaced regularly.
+// validateEncryptionRotation checks that a key that is safe only for a limited number of writes is rotated regularly.
 func validateEncryptionRotation(spec *v1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	if encryptionProvider(spec) != v1beta1.EncryptionProviderTypeAESGCM {
 		return nil
@@ -54,8 +54,8 @@ func rotatesEncryptionKey(maintenance *v1beta1.Maintenance) bool {
 	return config != nil && config.RotationPeriod != nil && config.RotationPeriod.Duration > 0
 }
 
-// validateEncryptionUpdate checks that what is encrypted, and how, changes only while no key is rotated and no other change
-// is rolled out.
+// validateEncryptionUpdate checks that the encrypted resources and the encryption provider change only while no key is
+// rotated and no other change is rolled out.
 func validateEncryptionUpdate(shoot, old *v1beta1.Shoot, path *field.Path) field.ErrorList {
 	resourcesChange := !slices.Equal(encryptedResources(&shoot.Spec), encryptedResources(&old.Spec))
 	before := encryptionProvider(&old.Spec)
@@ -83,7 +83,7 @@ func encryptionIsStable(old *v1beta1.Shoot, what string, path *field.Path) field
 	return append(errs, forbidden(hibernated(old), path, what+" cannot be changed while the shoot is hibernated")...)
 }
 
-// encryptionIsRolledOut reports whether the resources that shall be encrypted are those that are.
+// encryptionIsRolledOut reports whether the encrypted resources are those of the specification.
 func encryptionIsRolledOut(shoot *v1beta1.Shoot) bool {
 	var is []string
 	if shoot.Status.Credentials != nil && shoot.Status.Credentials.EncryptionAtRest != nil {

@@ -227,7 +227,7 @@ func TestFurtherFieldsOfSelfHostedShoots(t *testing.T) {
 	})
 }
 
-// TestSizeOfAConfiguration: the configuration of an addon fits into a ConfigMap.
+// TestSizeOfAConfiguration checks that the configuration of an addon must fit into a ConfigMap.
 func TestSizeOfAConfiguration(t *testing.T) {
 	checkRules(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShoot, []rule{
 		{"spec/addons; spec/purpose", "{nginxIngress: {enabled: true, config: {a: " + strings.Repeat("a", 1<<20+1) + "}}}; evaluation", "spec.addons.nginxIngress.config TooLong"},

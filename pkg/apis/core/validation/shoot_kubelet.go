@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// durations are optional durations by the names of their fields.
+// durations maps names of fields to optional durations.
 type durations map[string]*metav1.Duration
 
 func durationsNotNegative(path *field.Path, values durations) field.ErrorList {
@@ -44,7 +44,8 @@ func validateKubelet(kubelet *v1beta1.KubeletConfig, c *shootContext, path *fiel
 	errs = append(errs, forbidden(ptr.Deref(kubelet.MaxParallelImagePulls, 1) > 1 && ptr.Deref(kubelet.SerializeImagePulls, false),
 		path.Child("maxParallelImagePulls"), "must not be more than 1 while serializeImagePulls is true")...)
 	errs = append(errs, durationAtLeast(kubelet.EvictionPressureTransitionPeriod, 0, path.Child("evictionPressureTransitionPeriod"))...)
-	if timeout := kubelet.StreamingConnectionIdleTimeout; timeout != nil && (timeout.Duration < 30*time.Second || timeout.Duration > 4*time.Hour) {
+	if timeout := kubelet.StreamingConnectionIdleTimeout; timeout != nil &&
+		(timeout.Duration < 30*time.Second || timeout.Duration > 4*time.Hour) {
 		errs = append(errs, field.Invalid(path.Child("streamingConnectionIdleTimeout"), timeout.Duration.String(), "must be from 30s to 4h"))
 	}
 	if kubelet.ContainerLogMaxSize != nil {
@@ -69,8 +70,9 @@ func validateEviction(eviction *v1beta1.KubeletConfigEviction, path *field.Path)
 		return nil
 	}
 	values := map[string]*string{
-		"memoryAvailable": eviction.MemoryAvailable, "imageFSAvailable": eviction.ImageFSAvailable, "imageFSInodesFree": eviction.ImageFSInodesFree,
-		"nodeFSAvailable": eviction.NodeFSAvailable, "nodeFSInodesFree": eviction.NodeFSInodesFree,
+		"memoryAvailable": eviction.MemoryAvailable, "imageFSAvailable": eviction.ImageFSAvailable,
+		"imageFSInodesFree": eviction.ImageFSInodesFree,
+		"nodeFSAvailable":   eviction.NodeFSAvailable, "nodeFSInodesFree": eviction.NodeFSInodesFree,
 	}
 	var errs field.ErrorList
 	for _, name := range sortedKeys(values) {
@@ -125,14 +127,17 @@ func validateSwap(kubelet *v1beta1.KubeletConfig, path *field.Path) field.ErrorL
 }
 
 func validatePullCredentials(kubelet *v1beta1.KubeletConfig, c *shootContext, path *field.Path) field.ErrorList {
-	policy, at, list := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy"), path.Child("preloadedImagesVerificationAllowlist")
-	errs := optionalOneOf(policy, at, v1beta1.NeverVerify, v1beta1.NeverVerifyPreloadedImages, v1beta1.NeverVerifyAllowlistedImages, v1beta1.AlwaysVerify)
+	policy, at := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy")
+	list := path.Child("preloadedImagesVerificationAllowlist")
+	errs := optionalOneOf(policy, at, v1beta1.NeverVerify, v1beta1.NeverVerifyPreloadedImages, v1beta1.NeverVerifyAllowlistedImages,
+		v1beta1.AlwaysVerify)
 	if policy != nil {
 		errs = append(errs, forbidden(c.version != nil && !c.atLeast("1.35"), at, "is supported from Kubernetes 1.35 on")...)
 		on, set := kubelet.FeatureGates["KubeletEnsureSecretPulledImages"]
 		errs = append(errs, forbidden(set && !on, at, "needs the feature gate KubeletEnsureSecretPulledImages")...)
 	}
-	errs = append(errs, forbidden(len(kubelet.PreloadedImagesVerificationAllowlist) > 0 && ptr.Deref(policy, "") != v1beta1.NeverVerifyAllowlistedImages, list,
+	errs = append(errs, forbidden(len(kubelet.PreloadedImagesVerificationAllowlist) > 0 &&
+		ptr.Deref(policy, "") != v1beta1.NeverVerifyAllowlistedImages, list,
 		"needs the policy NeverVerifyAllowlistedImages")...)
 	for i, image := range kubelet.PreloadedImagesVerificationAllowlist {
 		name := image[strings.LastIndex(image, "/")+1:]

@@ -18,7 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// shootVersion is a version that is complete, or that admission completes.
+// shootVersion matches a version that is complete, or that admission completes.
 var shootVersion = regexp.MustCompile(`^\d+(\.\d+){0,2}$`)
 
 func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
@@ -34,8 +34,9 @@ func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 		errs = append(errs, validateControllerManager(spec, c, path.Child("kubeControllerManager"))...)
 	}
 	for name, set := range map[string]bool{
-		"clusterAutoscaler": kubernetes.ClusterAutoscaler != nil, "kubeScheduler": kubernetes.KubeScheduler != nil, "kubeProxy": kubernetes.KubeProxy != nil,
-		"kubelet": kubernetes.Kubelet != nil, "verticalPodAutoscaler": kubernetes.VerticalPodAutoscaler != nil,
+		"clusterAutoscaler": kubernetes.ClusterAutoscaler != nil, "kubeScheduler": kubernetes.KubeScheduler != nil,
+		"kubeProxy": kubernetes.KubeProxy != nil,
+		"kubelet":   kubernetes.Kubelet != nil, "verticalPodAutoscaler": kubernetes.VerticalPodAutoscaler != nil,
 	} {
 		errs = append(errs, c.needsNodes(set, path.Child(name))...)
 	}
@@ -65,7 +66,7 @@ func validateKubernetes(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 	return errs
 }
 
-// minAllowed checks the least resources of a component against what it needs at least.
+// minAllowed checks the minimum resources of a component against its requirements.
 func minAllowed(autoscaling *v1beta1.ControlPlaneAutoscaling, cpu, memory string, path *field.Path) field.ErrorList {
 	if autoscaling == nil {
 		return nil
@@ -125,13 +126,15 @@ func validateNodeRanges(spec *v1beta1.ShootSpec, path *field.Path) field.ErrorLi
 		errs = append(errs, between(size, least, most, path.Child("nodeCIDRMaskSize"))...)
 		pods := maxPods(spec)
 		if len(errs) == 0 && bits.Len32(uint32(max(pods+1, 0))) > int(length-*size) {
-			errs = append(errs, field.Invalid(path.Child("nodeCIDRMaskSize"), *size, fmt.Sprintf("the range of a node is too small for %d pods", pods)))
+			errs = append(errs, field.Invalid(path.Child("nodeCIDRMaskSize"), *size,
+				fmt.Sprintf("the range of a node is too small for %d pods", pods)))
 		}
 	}
 	if size := manager.NodeCIDRMaskSizeIPv6; size != nil {
 		at := path.Child("nodeCIDRMaskSizeIPv6")
 		errs = append(errs, forbidden(!ipv6, at, "the Shoot has no IPv6 addresses")...)
-		errs = append(errs, forbidden(!ipv4 && manager.NodeCIDRMaskSize != nil, at, "must not be set together with nodeCIDRMaskSize in a Shoot with IPv6 alone")...)
+		errs = append(errs, forbidden(!ipv4 && manager.NodeCIDRMaskSize != nil, at,
+			"must not be set together with nodeCIDRMaskSize in a Shoot with IPv6 alone")...)
 		errs = append(errs, between(size, 64, 124, at)...)
 	}
 	return errs
@@ -152,7 +155,8 @@ func maxPods(spec *v1beta1.ShootSpec) int32 {
 
 func validateScheduler(scheduler *v1beta1.KubeSchedulerConfig, c *shootContext, path *field.Path) field.ErrorList {
 	errs := featureGates(scheduler.FeatureGates, c, path.Child("featureGates"))
-	errs = append(errs, optionalOneOf(scheduler.Profile, path.Child("profile"), v1beta1.SchedulingProfileBalanced, v1beta1.SchedulingProfileBinPacking)...)
+	errs = append(errs, optionalOneOf(scheduler.Profile, path.Child("profile"), v1beta1.SchedulingProfileBalanced,
+		v1beta1.SchedulingProfileBinPacking)...)
 	if volumes := scheduler.KubeMaxPDVols; volumes != nil {
 		at := path.Child("kubeMaxPDVols")
 		errs = append(errs, c.removed(true, "1.35", at)...)
@@ -181,11 +185,13 @@ func validateClusterAutoscaler(scaler *v1beta1.ClusterAutoscaler, c *shootContex
 		"scaleDownDelayAfterAdd": scaler.ScaleDownDelayAfterAdd, "scaleDownDelayAfterDelete": scaler.ScaleDownDelayAfterDelete,
 		"scaleDownDelayAfterFailure": scaler.ScaleDownDelayAfterFailure, "scaleDownUnneededTime": scaler.ScaleDownUnneededTime,
 		"scanInterval": scaler.ScanInterval, "maxNodeProvisionTime": scaler.MaxNodeProvisionTime, "newPodScaleUpDelay": scaler.NewPodScaleUpDelay,
-		"initialNodeGroupBackoffDuration": scaler.InitialNodeGroupBackoffDuration, "maxNodeGroupBackoffDuration": scaler.MaxNodeGroupBackoffDuration,
-		"nodeGroupBackoffResetTimeout": scaler.NodeGroupBackoffResetTimeout, "maxBinpackingTime": scaler.MaxBinpackingTime,
+		"initialNodeGroupBackoffDuration": scaler.InitialNodeGroupBackoffDuration,
+		"maxNodeGroupBackoffDuration":     scaler.MaxNodeGroupBackoffDuration,
+		"nodeGroupBackoffResetTimeout":    scaler.NodeGroupBackoffResetTimeout, "maxBinpackingTime": scaler.MaxBinpackingTime,
 	})...)
 	for name, value := range map[string]*int32{
-		"maxGracefulTerminationSeconds": scaler.MaxGracefulTerminationSeconds, "maxEmptyBulkDelete": scaler.MaxEmptyBulkDelete, "verbosity": scaler.Verbosity,
+		"maxGracefulTerminationSeconds": scaler.MaxGracefulTerminationSeconds, "maxEmptyBulkDelete": scaler.MaxEmptyBulkDelete,
+		"verbosity":               scaler.Verbosity,
 		"maxScaleDownParallelism": scaler.MaxScaleDownParallelism, "maxDrainParallelism": scaler.MaxDrainParallelism,
 	} {
 		errs = append(errs, notNegative(value, path.Child(name))...)
@@ -202,7 +208,8 @@ func validateClusterAutoscaler(scaler *v1beta1.ClusterAutoscaler, c *shootContex
 	if bulk, most := scaler.MaxEmptyBulkDelete, scaler.MaxScaleDownParallelism; bulk != nil && most != nil && *bulk != *most {
 		errs = append(errs, field.Invalid(path.Child("maxEmptyBulkDelete"), *bulk, "must be the same as maxScaleDownParallelism"))
 	}
-	for name, keys := range map[string][]string{"startupTaints": scaler.StartupTaints, "statusTaints": scaler.StatusTaints, "ignoreTaints": scaler.IgnoreTaints} {
+	for name, keys := range map[string][]string{"startupTaints": scaler.StartupTaints, "statusTaints": scaler.StatusTaints,
+		"ignoreTaints": scaler.IgnoreTaints} {
 		errs = append(errs, uniqueValues(keys, path.Child(name))...)
 		for i, key := range keys {
 			errs = append(errs, taintKey(key, path.Child(name).Index(i))...)
@@ -213,7 +220,8 @@ func validateClusterAutoscaler(scaler *v1beta1.ClusterAutoscaler, c *shootContex
 
 func validateVerticalAutoscaler(scaler *v1beta1.VerticalPodAutoscaler, path *field.Path) field.ErrorList {
 	errs := durationsNotNegative(path, durations{
-		"evictAfterOOMThreshold": scaler.EvictAfterOOMThreshold, "updaterInterval": scaler.UpdaterInterval, "recommenderInterval": scaler.RecommenderInterval,
+		"evictAfterOOMThreshold": scaler.EvictAfterOOMThreshold, "updaterInterval": scaler.UpdaterInterval,
+		"recommenderInterval":       scaler.RecommenderInterval,
 		"cpuHistogramDecayHalfLife": scaler.CPUHistogramDecayHalfLife, "memoryHistogramDecayHalfLife": scaler.MemoryHistogramDecayHalfLife,
 		"memoryAggregationInterval": scaler.MemoryAggregationInterval,
 	})
@@ -226,7 +234,8 @@ func validateVerticalAutoscaler(scaler *v1beta1.VerticalPodAutoscaler, path *fie
 	}
 	for name, value := range map[string]*float64{
 		"targetCPUPercentile": scaler.TargetCPUPercentile, "recommendationLowerBoundCPUPercentile": scaler.RecommendationLowerBoundCPUPercentile,
-		"recommendationUpperBoundCPUPercentile": scaler.RecommendationUpperBoundCPUPercentile, "targetMemoryPercentile": scaler.TargetMemoryPercentile,
+		"recommendationUpperBoundCPUPercentile":    scaler.RecommendationUpperBoundCPUPercentile,
+		"targetMemoryPercentile":                   scaler.TargetMemoryPercentile,
 		"recommendationLowerBoundMemoryPercentile": scaler.RecommendationLowerBoundMemoryPercentile,
 		"recommendationUpperBoundMemoryPercentile": scaler.RecommendationUpperBoundMemoryPercentile,
 	} {

@@ -17,7 +17,8 @@ func validateNetworking(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 	}
 	errs := ipFamilies(networking.IPFamilies, path.Child("ipFamilies"))
 	for name, set := range map[string]bool{
-		"type": networking.Type != nil, "providerConfig": isSet(networking.ProviderConfig), "pods": networking.Pods != nil, "nodes": networking.Nodes != nil,
+		"type": networking.Type != nil, "providerConfig": isSet(networking.ProviderConfig), "pods": networking.Pods != nil,
+		"nodes": networking.Nodes != nil,
 	} {
 		errs = append(errs, c.needsNodes(set, path.Child(name))...)
 	}
@@ -26,7 +27,8 @@ func validateNetworking(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 		case networking.Type == nil || *networking.Type == "":
 			errs = append(errs, field.Required(path.Child("type"), ""))
 		default:
-			errs = append(errs, messages(validation.IsQualifiedName("networking.extensions.gardener.cloud/"+*networking.Type), *networking.Type, path.Child("type"))...)
+			errs = append(errs, messages(validation.IsQualifiedName("networking.extensions.gardener.cloud/"+*networking.Type),
+				*networking.Type, path.Child("type"))...)
 		}
 	}
 	ranges, found := rangesOf(map[string]*string{"pods": networking.Pods, "nodes": networking.Nodes, "services": networking.Services}, path)

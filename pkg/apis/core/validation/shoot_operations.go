@@ -12,17 +12,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// alone are the operations that are not carried out in the maintenance window, nor together with others.
+// alone are the operations that cannot be executed in the maintenance window or together with others.
 var alone = []string{constants.OperationMaintain, constants.OperationRetry, constants.OperationForceInPlaceUpdate}
 
 // together are the other operations of a Shoot without parameters.
 var together = []string{
 	constants.OperationReconcile,
-	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
+	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout,
+	constants.OperationRotateCredentialsComplete,
 	constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout, constants.OperationRotateCAComplete,
 	constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
 	constants.OperationRotateServiceAccountKeyComplete,
-	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart, constants.OperationRotateETCDEncryptionKeyComplete,
+	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart,
+	constants.OperationRotateETCDEncryptionKeyComplete,
 	constants.OperationRotateObservabilityCredentials, constants.OperationRotateSSHKeypair,
 }
 
@@ -33,7 +35,7 @@ var exclusive = [][2]string{
 	{constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout},
 }
 
-// SplitOperations returns the operations that an annotation of a Shoot asks for, without blanks and duplicates.
+// SplitOperations returns the operations that an annotation of a Shoot requests, without blanks and duplicates.
 func SplitOperations(value string) []string {
 	var operations []string
 	for operation := range strings.SplitSeq(value, ";") {
@@ -44,8 +46,8 @@ func SplitOperations(value string) []string {
 	return operations
 }
 
-// validateOperations checks the operations that the annotations of a Shoot ask for and did not ask for before: what is pending
-// was checked when it was asked for.
+// validateOperations checks the operations that the annotations of a Shoot newly request. Pending operations were checked
+// when they were requested.
 func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
 	const now, later = constants.AnnotationGardenerOperation, constants.AnnotationMaintenanceOperation
 	if shoot.Annotations[now] == old.Annotations[now] && shoot.Annotations[later] == old.Annotations[later] {
@@ -70,7 +72,7 @@ func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
 	return errs
 }
 
-// validateOperationSet checks that operations are known and can be carried out together.
+// validateOperationSet checks that operations are known and can be executed together.
 func validateOperationSet(operations, known []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, operation := range operations {
@@ -101,7 +103,7 @@ func validateOperation(operation string, shoot *v1beta1.Shoot, path *field.Path)
 	case constants.OperationRotateCredentialsComplete:
 		phases := []v1beta1.CredentialsRotationPhase{ca, serviceAccountKey}
 		if !c.atLeast("1.34") {
-			phases = append(phases, etcdKey) // later it is completed by itself
+			phases = append(phases, etcdKey) // later versions complete it automatically
 		}
 		errs = append(errs, canComplete(name, path, phases...)...)
 	case constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout:
@@ -131,7 +133,7 @@ func validateOperation(operation string, shoot *v1beta1.Shoot, path *field.Path)
 	return errs
 }
 
-// awakeOnly reports whether an operation needs a cluster that is not switched off.
+// awakeOnly reports whether an operation needs a cluster that is not hibernated.
 func awakeOnly(operation string) bool {
 	return slices.ContainsFunc([]string{
 		"rotate-credentials-", constants.OperationRotateETCDEncryptionKey, "rotate-serviceaccount-key-",
@@ -139,26 +141,32 @@ func awakeOnly(operation string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(operation, prefix) })
 }
 
-// canStart checks that rotations with the given phases can start. Those that roll out worker pools wait for in-place updates.
-func canStart(operation string, shoot *v1beta1.Shoot, rollsOut bool, path *field.Path, phases ...v1beta1.CredentialsRotationPhase) field.ErrorList {
+// canStart checks that rotations with the given phases can start. Rotations that roll out worker pools wait for in-place
+// updates.
+func canStart(
+	operation string, shoot *v1beta1.Shoot, rollsOut bool, path *field.Path, phases ...v1beta1.CredentialsRotationPhase,
+) field.ErrorList {
 	errs := forbidden(!canStartRotation(shoot.Status.LastOperation), path,
 		fmt.Sprintf("cannot start %s if shoot was not yet created successfully or is not ready for reconciliation", operation))
 	over := !slices.ContainsFunc(phases, func(phase v1beta1.CredentialsRotationPhase) bool { return !rotationIsOver(phase) })
-	errs = append(errs, forbidden(!over, path, fmt.Sprintf("cannot start %s if .status.credentials.rotation has a phase other than 'Completed'", operation))...)
+	errs = append(errs, forbidden(!over, path,
+		fmt.Sprintf("cannot start %s if .status.credentials.rotation has a phase other than 'Completed'", operation))...)
 	return append(errs, forbidden(rollsOut && len(pendingInPlaceUpdates(shoot)) > 0, path,
 		fmt.Sprintf("cannot start %s while worker pools wait for in-place updates", operation))...)
 }
 
 func canComplete(operation string, path *field.Path, phases ...v1beta1.CredentialsRotationPhase) field.ErrorList {
 	prepared := !slices.ContainsFunc(phases, func(phase v1beta1.CredentialsRotationPhase) bool { return phase != v1beta1.RotationPrepared })
-	return forbidden(!prepared, path, fmt.Sprintf("cannot complete %s if .status.credentials.rotation has a phase other than 'Prepared'", operation))
+	return forbidden(!prepared, path,
+		fmt.Sprintf("cannot complete %s if .status.credentials.rotation has a phase other than 'Prepared'", operation))
 }
 
 // validatePoolList checks the names of worker pools that are rolled out. A * alone stands for all pools of a manual roll-out.
 func validatePoolList(list, operation string, shoot *v1beta1.Shoot, path *field.Path) field.ErrorList {
 	manual := operation == constants.OperationRolloutWorkers
 	if list == "" {
-		return field.ErrorList{field.Required(path, fmt.Sprintf("must provide at least one pool name via %s=<poolName1>[,<poolName2>,...]", operation))}
+		return field.ErrorList{field.Required(path,
+			fmt.Sprintf("must provide at least one pool name via %s=<poolName1>[,<poolName2>,...]", operation))}
 	}
 	names := strings.Split(list, ",")
 	if manual && list == "*" {
@@ -180,14 +188,14 @@ func validatePoolList(list, operation string, shoot *v1beta1.Shoot, path *field.
 	return errs
 }
 
-// forceDeletable are the errors that a forced deletion may ignore.
+// forceDeletable are the error codes with which a deletion may be forced.
 var forceDeletable = []v1beta1.ErrorCode{
 	v1beta1.ErrorInfraUnauthenticated, v1beta1.ErrorInfraUnauthorized, v1beta1.ErrorInfraDependencies,
 	v1beta1.ErrorCleanupClusterResources, v1beta1.ErrorConfigurationProblem,
 }
 
-// validateForceDeletion checks that a deletion is forced only when it fails for a reason that the user cannot remove, and that
-// this is not taken back.
+// validateForceDeletion checks that a deletion is forced only if it fails for a reason that the user cannot fix, and that
+// the request is not withdrawn.
 func validateForceDeletion(shoot, old *v1beta1.Shoot) field.ErrorList {
 	const annotation = constants.AnnotationConfirmationForceDeletion
 	now, before := isTrue(shoot.Annotations[annotation]), isTrue(old.Annotations[annotation])
@@ -203,7 +211,8 @@ func validateForceDeletion(shoot, old *v1beta1.Shoot) field.ErrorList {
 	hasCode := slices.ContainsFunc(shoot.Status.LastErrors, func(err v1beta1.LastError) bool {
 		return slices.ContainsFunc(err.Codes, func(code v1beta1.ErrorCode) bool { return slices.Contains(forceDeletable, code) })
 	})
-	return forbidden(!hasCode, path, fmt.Sprintf("force-deletion annotation can only be set if the Shoot status contains one of these error codes: %v", forceDeletable))
+	return forbidden(!hasCode, path, fmt.Sprintf(
+		"force-deletion annotation can only be set if the Shoot status contains one of these error codes: %v", forceDeletable))
 }
 
 func isTrue(value string) bool {

@@ -96,7 +96,7 @@ func TestShootOperations(t *testing.T) {
 		given(rotation, phases("Completed", "WaitingForWorkersRollout", "Completed"), "rotate-rollout-workers=pool", ""),
 		given(rotation, phases("WaitingForWorkersRollout", "Completed", "Completed"), "rotate-rollout-workers=*", "metadata.annotations[gardener.cloud/operation] Invalid"),
 
-		// What was asked for before is not checked again.
+		// An operation that the stored object already requests is not checked again.
 		{annotations, ask("rotate-ca-start"), rule{"metadata/labels", "{a: b}", ""}},
 		{annotations, ask("rotate-ca-start"), rule{annotations, ask("rotate-ca-start;rotate-ssh-keypair"), ""}},
 	})

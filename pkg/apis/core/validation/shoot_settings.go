@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// maxConfig is the size that a ConfigMap may have.
+// maxConfig is the maximum size of a ConfigMap.
 const maxConfig = 1 << 20
 
 func validateAddons(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {
@@ -27,7 +27,8 @@ func validateAddons(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) 
 	if dashboard := addons.KubernetesDashboard; dashboard != nil && dashboard.Enabled {
 		at := path.Child("kubernetesDashboard")
 		errs = append(errs, forbidden(!evaluation, at.Child("enabled"), why)...)
-		errs = append(errs, oneOf(ptr.Deref(dashboard.AuthenticationMode, ""), at.Child("authenticationMode"), v1beta1.KubernetesDashboardAuthModeToken)...)
+		errs = append(errs, oneOf(ptr.Deref(dashboard.AuthenticationMode, ""), at.Child("authenticationMode"),
+			v1beta1.KubernetesDashboardAuthModeToken)...)
 	}
 	nginx, at := addons.NginxIngress, path.Child("nginxIngress")
 	if nginx == nil {
@@ -60,7 +61,8 @@ func validateShootDNS(dns *v1beta1.DNS, c *shootContext, path *field.Path) field
 		at := path.Child("providers").Index(i)
 		kind := ptr.Deref(provider.Type, "")
 		errs = append(errs, c.removed(ptr.Deref(provider.SecretName, "") != "", "1.35", at.Child("secretName"))...)
-		if name, ref := provider.SecretName, provider.CredentialsRef; name != nil && ref != nil && !c.atLeast("1.35") && (ref.Kind != secret.Kind || ref.Name != *name) {
+		if name, ref := provider.SecretName, provider.CredentialsRef; name != nil && ref != nil && !c.atLeast("1.35") &&
+			(ref.Kind != secret.Kind || ref.Name != *name) {
 			errs = append(errs, field.Invalid(at.Child("secretName"), *name, "must be the name of the Secret in credentialsRef"))
 		}
 		if ptr.Deref(provider.Primary, false) {
@@ -114,7 +116,8 @@ func validateHibernation(hibernation *v1beta1.Hibernation, c *shootContext, path
 		}
 		if schedule.Location != nil {
 			if _, err := time.LoadLocation(*schedule.Location); err != nil {
-				errs = append(errs, field.Invalid(at.Child("location"), *schedule.Location, "must be a time zone of the IANA database, such as Europe/Berlin"))
+				errs = append(errs, field.Invalid(at.Child("location"), *schedule.Location,
+					"must be a time zone of the IANA database, such as Europe/Berlin"))
 			}
 		}
 	}

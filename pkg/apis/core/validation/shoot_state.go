@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// hibernated reports whether a Shoot is switched off, or shall be.
+// hibernated reports whether a Shoot is hibernated, or its specification requests it.
 func hibernated(shoot *v1beta1.Shoot) bool {
 	return hibernationWanted(&shoot.Spec) || shoot.Status.IsHibernated
 }
@@ -17,7 +17,7 @@ func hibernationWanted(spec *v1beta1.ShootSpec) bool {
 	return spec.Hibernation != nil && ptr.Deref(spec.Hibernation.Enabled, false)
 }
 
-// canStartRotation reports whether the last operation leaves a Shoot whose credentials can be rotated: it exists completely.
+// canStartRotation reports whether the last operation left a complete Shoot, whose credentials can be rotated.
 func canStartRotation(operation *v1beta1.LastOperation) bool {
 	if operation == nil {
 		return false
@@ -36,7 +36,7 @@ func rotationIsOver(phase v1beta1.CredentialsRotationPhase) bool {
 	return phase == "" || phase == v1beta1.RotationCompleted
 }
 
-// rotationOf returns the state of the rotation of a Shoot's credentials, which is empty if none was rotated.
+// rotationOf returns the state of the credentials rotation of a Shoot. It is empty if there was no rotation.
 func rotationOf(shoot *v1beta1.Shoot) *v1beta1.ShootCredentialsRotation {
 	if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
 		return &v1beta1.ShootCredentialsRotation{}

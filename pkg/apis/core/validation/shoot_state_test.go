@@ -70,7 +70,7 @@ func TestHibernationStart(t *testing.T) {
 		given(tokenKey, "Completing", refused),
 		given(tokenKey, "WaitingForWorkersRollout", ""),
 		given(tokenKey, "Prepared", ""),
-		{"", "", rule{enabled, "true", refused}}, // what shall be encrypted is not encrypted yet
+		{"", "", rule{enabled, "true", refused}}, // the resources to encrypt are not encrypted yet
 		{enabled + "; " + state + etcdKey, "true; " + applied + "Preparing", rule{"metadata/labels", "{a: b}", ""}},
 		{enabled + "; " + state + etcdKey, "true; " + applied + "Preparing", rule{enabled, "false", ""}},
 	})
@@ -112,7 +112,7 @@ func TestDNSProviderUpdate(t *testing.T) {
 		{"", "", rule{providers + "/1", provider + "}", ""}},
 		{providers + "/0/primary", "false", rule{providers, "[]", ""}},
 	})
-	checkUpdates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []rule{ // is not on a Seed yet
+	checkUpdates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []rule{ // not on a Seed yet
 		{providers, "[]", ""},
 		{providers + "/0/primary", "false", ""},
 		{providers + "/0/type", "other", ""},

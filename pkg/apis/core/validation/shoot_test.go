@@ -260,7 +260,7 @@ func TestValidateShootUpdate(t *testing.T) {
 	})
 }
 
-// TestNodesStay: a Shoot with worker pools cannot become one without any, nor the other way round.
+// TestNodesStay checks that a Shoot with worker pools cannot become one without worker pools, nor the other way round.
 func TestNodesStay(t *testing.T) {
 	with, without := decode(t, example(t, "shoot", 0), v1beta1.SetDefaultsShoot), decode(t, example(t, "shoot", 1), v1beta1.SetDefaultsShoot)
 	for _, pair := range [][2]*v1beta1.Shoot{{with, without}, {without, with}} {
@@ -274,7 +274,7 @@ func TestNodesStay(t *testing.T) {
 	}
 }
 
-// TestTemplatesMayBeInfrastructure: the Shoots of a template may have any purpose.
+// TestTemplatesMayBeInfrastructure checks that the Shoots of a template may have any purpose.
 func TestTemplatesMayBeInfrastructure(t *testing.T) {
 	template := decode(t, map[string]any{"spec": example(t, "shoot", 0)["spec"]}, func(template *v1beta1.ShootTemplate) {
 		v1beta1.SetDefaultsShootSpec(&template.Spec, "garden-dev", "set")

@@ -49,9 +49,12 @@ func ValidateShootTemplateUpdate(template, old *v1beta1.ShootTemplate, path *fie
 // validateShootStateUpdate checks changes that the state of a Shoot may forbid.
 func validateShootStateUpdate(shoot, old *v1beta1.Shoot, path *field.Path) field.ErrorList {
 	errs := validateEncryptionUpdate(shoot, old, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig"))
-	errs = append(errs, forbidden(failureTolerance(&old.Spec) == "" && failureTolerance(&shoot.Spec) != "" && (hibernated(old) || hibernated(shoot)),
-		path.Child("controlPlane", "highAvailability", "failureTolerance", "type"), "Shoot is currently hibernated and cannot be scaled up to HA")...)
-	pending, force := pendingInPlaceUpdates(old), slices.Contains(SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]), constants.OperationForceInPlaceUpdate)
+	errs = append(errs, forbidden(failureTolerance(&old.Spec) == "" && failureTolerance(&shoot.Spec) != "" &&
+		(hibernated(old) || hibernated(shoot)),
+		path.Child("controlPlane", "highAvailability", "failureTolerance", "type"),
+		"Shoot is currently hibernated and cannot be scaled up to HA")...)
+	operations := SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation])
+	pending, force := pendingInPlaceUpdates(old), slices.Contains(operations, constants.OperationForceInPlaceUpdate)
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
 		before := workerOf(old, worker.Name)
@@ -73,11 +76,13 @@ func validateHibernationStart(old *v1beta1.Shoot, path *field.Path) field.ErrorL
 	etcdKey, serviceAccountKey := etcdKeyPhase(old), serviceAccountKeyPhase(old)
 	errs := forbidden(etcdKey == v1beta1.RotationPreparing || etcdKey == v1beta1.RotationCompleting, path,
 		fmt.Sprintf("shoot cannot be hibernated when .status.credentials.rotation.etcdEncryptionKey.phase is %q", etcdKey))
-	errs = append(errs, forbidden(serviceAccountKey == v1beta1.RotationPreparing || serviceAccountKey == v1beta1.RotationPreparingWithoutWorkersRollout ||
+	errs = append(errs, forbidden(serviceAccountKey == v1beta1.RotationPreparing ||
+		serviceAccountKey == v1beta1.RotationPreparingWithoutWorkersRollout ||
 		serviceAccountKey == v1beta1.RotationCompleting, path,
 		fmt.Sprintf("shoot cannot be hibernated when .status.credentials.rotation.serviceAccountKey.phase is %q", serviceAccountKey))...)
 	return append(errs, forbidden(!encryptionIsRolledOut(old), path,
-		"shoot cannot be hibernated when spec.kubernetes.kubeAPIServer.encryptionConfig.resources and status.credentials.encryptionAtRest.resources are not equal")...)
+		"shoot cannot be hibernated when spec.kubernetes.kubeAPIServer.encryptionConfig.resources and "+
+			"status.credentials.encryptionAtRest.resources are not equal")...)
 }
 
 func validateShootSpecUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field.ErrorList {
@@ -171,7 +176,8 @@ func validateNodeLocalDNSUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) 
 		worker := &spec.Provider.Workers[i]
 		pool := c.ofPool(worker)
 		if v1beta1.IsUpdateStrategyInPlace(worker.UpdateStrategy) && (ipvs || pool.version != nil && !pool.atLeast("1.34")) {
-			return field.ErrorList{field.Forbidden(path, "node-local-dns setting can not be changed if shoot has at least one worker pool with an in-place update strategy")}
+			return field.ErrorList{field.Forbidden(path,
+				"node-local-dns setting can not be changed if shoot has at least one worker pool with an in-place update strategy")}
 		}
 	}
 	return nil

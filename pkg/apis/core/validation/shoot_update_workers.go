@@ -28,7 +28,8 @@ func validateSelfHostedUpdate(workers, old []v1beta1.Worker, path *field.Path) f
 		return nil
 	}
 	errs := immutable(workers[now].Name, old[before].Name, path.Index(now).Child("name"))
-	return append(errs, validateBackupUpdate(workers[now].ControlPlane.Backup, old[before].ControlPlane.Backup, path.Index(now).Child("controlPlane", "backup"))...)
+	return append(errs, validateBackupUpdate(workers[now].ControlPlane.Backup, old[before].ControlPlane.Backup,
+		path.Index(now).Child("controlPlane", "backup"))...)
 }
 
 func validateWorkersUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field.ErrorList {
@@ -47,7 +48,8 @@ func validateWorkersUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field
 		if inPlace {
 			minors = 1
 		}
-		errs = append(errs, validateVersionUpdate(kubeletVersion(worker, spec), kubeletVersion(before, old), minors, at.Child("kubernetes", "version"))...)
+		errs = append(errs, validateVersionUpdate(kubeletVersion(worker, spec), kubeletVersion(before, old), minors,
+			at.Child("kubernetes", "version"))...)
 		errs = append(errs, forbidden(inPlace != v1beta1.IsUpdateStrategyInPlace(before.UpdateStrategy), at.Child("updateStrategy"),
 			"a pool cannot change between rolling and in-place updates")...)
 		if inPlace && v1beta1.IsUpdateStrategyInPlace(before.UpdateStrategy) {

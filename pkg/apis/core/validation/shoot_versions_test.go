@@ -7,7 +7,7 @@ import (
 	. "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 )
 
-// TestShootVersions has the rules that depend on the version of Kubernetes.
+// TestShootVersions tests the rules that depend on the version of Kubernetes.
 func TestShootVersions(t *testing.T) {
 	const (
 		version       = "; spec/kubernetes/version; spec/provider/workers/0/kubernetes"
@@ -42,7 +42,7 @@ func TestShootVersions(t *testing.T) {
 		{plugins, "{name: PodSecurity, config: {kind: a}}", ""},
 		{plugins, "{name: PodSecurity, kubeconfigSecretName: a}", plugin + "kubeconfigSecretName Forbidden"},
 		{plugins, "{name: ValidatingAdmissionWebhook, kubeconfigSecretName: ''}", plugin + "kubeconfigSecretName Invalid"},
-		// A partial version is enough to know what it has.
+		// A partial version is enough to know its features.
 		{server + "featureGates" + version, "{NodeSwap: false}; '1.34'; ", ks + "featureGates.NodeSwap Forbidden"},
 		{server + "featureGates" + version, "{NodeSwap: false}; '1'; ", ""},
 		{k + "clusterAutoscaler/ignoreTaints" + version, "[a]; 1.31.0; ", ""},
@@ -59,7 +59,7 @@ func TestShootVersions(t *testing.T) {
 	})
 }
 
-// TestShootCreation has the rules of new Shoots, and those that were missing of all.
+// TestShootCreation tests the rules for new Shoots, and the rules for all Shoots that no other test covers.
 func TestShootCreation(t *testing.T) {
 	const server, ks = "spec/kubernetes/kubeAPIServer/", "spec.kubernetes.kubeAPIServer."
 	const pool, at = "spec/provider/workers/0/clusterAutoscaler/", "spec.provider.workers[0].clusterAutoscaler."

@@ -79,7 +79,8 @@ func validateSystemPools(workers []v1beta1.Worker, path *field.Path) field.Error
 	for i := range workers {
 		worker := &workers[i]
 		if n := most[zonesOf(worker)]; systemPool(worker) && n > 0 && worker.Maximum == n && int(n) < len(worker.Zones) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum, "must be at least the number of zones, so that system components run in each"))
+			errs = append(errs, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum,
+				"must be at least the number of zones, so that system components run in each"))
 		}
 	}
 	return errs
@@ -98,7 +99,8 @@ func validateWorker(worker *v1beta1.Worker, c *shootContext, path *field.Path) f
 	errs = append(errs, metav1validation.ValidateLabels(worker.Labels, path.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(worker.Annotations, path.Child("annotations"))...)
 	errs = append(errs, required(worker.Machine.Type, path.Child("machine", "type"))...)
-	errs = append(errs, optionalOneOf(worker.Machine.Architecture, path.Child("machine", "architecture"), v1beta1.ArchitectureAMD64, v1beta1.ArchitectureARM64)...)
+	errs = append(errs, optionalOneOf(worker.Machine.Architecture, path.Child("machine", "architecture"), v1beta1.ArchitectureAMD64,
+		v1beta1.ArchitectureARM64)...)
 	if worker.Machine.Image != nil {
 		errs = append(errs, required(worker.Machine.Image.Name, path.Child("machine", "image", "name"))...)
 	}
@@ -166,7 +168,8 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		at := path.Index(i)
 		errs = append(errs, taintKey(taint.Key, at.Child("key"))...)
 		errs = append(errs, messages(validation.IsValidLabelValue(taint.Value), taint.Value, at.Child("value"))...)
-		errs = append(errs, oneOf(taint.Effect, at.Child("effect"), corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+		errs = append(errs, oneOf(taint.Effect, at.Child("effect"), corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+			corev1.TaintEffectNoExecute)...)
 	}
 	return errs
 }
@@ -214,7 +217,8 @@ func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorLis
 }
 
 func validateUpdateStrategy(worker *v1beta1.Worker, path *field.Path) field.ErrorList {
-	errs := optionalOneOf(worker.UpdateStrategy, path.Child("updateStrategy"), v1beta1.AutoRollingUpdate, v1beta1.AutoInPlaceUpdate, v1beta1.ManualInPlaceUpdate)
+	errs := optionalOneOf(worker.UpdateStrategy, path.Child("updateStrategy"), v1beta1.AutoRollingUpdate, v1beta1.AutoInPlaceUpdate,
+		v1beta1.ManualInPlaceUpdate)
 	surge, unavailable := path.Child("maxSurge"), path.Child("maxUnavailable")
 	switch ptr.Deref(worker.UpdateStrategy, v1beta1.AutoRollingUpdate) {
 	case v1beta1.ManualInPlaceUpdate:
@@ -279,20 +283,23 @@ func validateWorkerControlPlane(worker *v1beta1.Worker, providerType string, c *
 	at := path.Child("controlPlane")
 	errs := forbidden(c.namespace != constants.GardenNamespace, at, "self-hosted Shoots are in the namespace garden")
 	if worker.Minimum != 1 || worker.Maximum != 1 {
-		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum, "minimum and maximum of the pool with the control plane must be 1"))
+		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum,
+			"minimum and maximum of the pool with the control plane must be 1"))
 	}
 	if backup := worker.ControlPlane.Backup; backup != nil {
 		errs = append(errs, validateBackup(backup, at.Child("backup"), providerType)...)
 		errs = append(errs, credentials(backup.CredentialsRef, at.Child("backup", "credentialsRef"), secret, internalSecret)...)
 		if backup.CredentialsRef != nil && backup.CredentialsRef.Namespace != c.namespace {
-			errs = append(errs, field.Invalid(at.Child("backup", "credentialsRef", "namespace"), backup.CredentialsRef.Namespace, "must be the namespace of the Shoot"))
+			errs = append(errs, field.Invalid(at.Child("backup", "credentialsRef", "namespace"), backup.CredentialsRef.Namespace,
+				"must be the namespace of the Shoot"))
 		}
 	}
 	exposure := worker.ControlPlane.Exposure
 	if exposure == nil {
 		return errs
 	}
-	errs = append(errs, forbidden(exposure.Extension != nil && exposure.DNS != nil, at.Child("exposure"), "must have either extension or dns")...)
+	errs = append(errs, forbidden(exposure.Extension != nil && exposure.DNS != nil, at.Child("exposure"),
+		"must have either extension or dns")...)
 	if exposure.Extension != nil && exposure.Extension.Type != nil {
 		errs = append(errs, typeName(*exposure.Extension.Type, at.Child("exposure", "extension", "type"))...)
 	}

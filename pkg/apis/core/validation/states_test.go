@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// stateRule is a change of an object in a state.
+// stateRule is a change of an object that is in a given state.
 type stateRule struct {
-	// state and its values are what the stored object and the new one have in common, as in a rule.
+	// state and stateValue are the fields that the stored and the new object have in common, in the format of a rule.
 	state, stateValue string
 	rule
 }
 
-// checkStates brings an example into each state, changes it by the rule, and compares what is reported when the changed object
-// replaces the unchanged one.
+// checkStates puts an example into each state, changes it by the rule, and compares the errors that validation reports for the
+// update of the unchanged object to the changed one.
 func checkStates[T any](t *testing.T, kind string, index int, setDefaults func(*T), validate func(now, before *T) field.ErrorList, rules []stateRule) {
 	t.Helper()
 	for _, one := range rules {

@@ -8,12 +8,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/ruletest"
 )
 
-// rule is a change of an object that makes it invalid, or, without an error, leaves it valid.
+// rule is a change of an object that makes it invalid or, if no error is expected, keeps it valid.
 type rule struct {
-	// path and value are what is changed, as YAML. An empty value removes the field. Several changes are parted by
-	// semicolons in both.
+	// path is the changed field and value its new value, as YAML. An empty value removes the field. Several changes are separated
+	// by semicolons in both.
 	path, value string
-	// want is the path of the field that is reported and the type of the error, or nothing.
+	// want is the path of the reported field and the type of the error. It is empty if no error is expected.
 	want string
 }
 
@@ -34,7 +34,7 @@ func change(t *testing.T, object map[string]any, paths, values string) {
 	ruletest.Change(t, object, paths, values)
 }
 
-// checkRules changes an example by each rule, and compares what is reported.
+// checkRules changes an example by each rule, and compares the reported errors.
 func checkRules[T any](t *testing.T, kind string, index int, setDefaults func(*T), validate func(*T) field.ErrorList, rules []rule) {
 	t.Helper()
 	for _, rule := range rules {
@@ -46,7 +46,7 @@ func checkRules[T any](t *testing.T, kind string, index int, setDefaults func(*T
 	}
 }
 
-// checkUpdates changes an example by each rule, and compares what is reported when it replaces the unchanged one.
+// checkUpdates changes an example by each rule, and compares the errors reported for an update from the unchanged example.
 func checkUpdates[T any](t *testing.T, kind string, index int, setDefaults func(*T), validate func(now, before *T) field.ErrorList, rules []rule) {
 	t.Helper()
 	for _, rule := range rules {

@@ -18,7 +18,7 @@ type BackupSpec struct {
 	// Image is the image of the container.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// Store says where backups are kept. Without it there are none.
+	// Store configures where backups are stored. Without it, backups are not created.
 	// +optional
 	Store *StoreSpec `json:"store,omitempty"`
 	// Resources is the resource requests and limits of the container.
@@ -30,7 +30,7 @@ type BackupSpec struct {
 	// FullSnapshotSchedule when full snapshots are made, as a cron expression with five fields.
 	// +optional
 	FullSnapshotSchedule *string `json:"fullSnapshotSchedule,omitempty"`
-	// GarbageCollectionPolicy says which snapshots are deleted.
+	// GarbageCollectionPolicy defines which snapshots are deleted.
 	// +optional
 	GarbageCollectionPolicy *GarbageCollectionPolicy `json:"garbageCollectionPolicy,omitempty"`
 	// MaxBackupsLimitBasedGC is the number of full snapshots that the policy LimitBased keeps.
@@ -48,10 +48,10 @@ type BackupSpec struct {
 	// DeltaSnapshotRetentionPeriod is the time for which delta snapshots are kept.
 	// +optional
 	DeltaSnapshotRetentionPeriod *metav1.Duration `json:"deltaSnapshotRetentionPeriod,omitempty"`
-	// Compression says how snapshots are compressed.
+	// Compression defines how snapshots are compressed.
 	// +optional
 	Compression *CompressionSpec `json:"compression,omitempty"`
-	// EnableProfiling says whether profiles can be fetched.
+	// EnableProfiling defines whether profiles can be fetched.
 	// +optional
 	EnableProfiling *bool `json:"enableProfiling,omitempty"`
 	// ETCDSnapshotTimeout is the time in which a snapshot must be made.
@@ -62,7 +62,7 @@ type BackupSpec struct {
 	LeaderElection *LeaderElectionSpec `json:"leaderElection,omitempty"`
 }
 
-// GarbageCollectionPolicy says which snapshots are deleted.
+// GarbageCollectionPolicy defines which snapshots are deleted.
 // +enum
 // +kubebuilder:validation:Enum=Exponential;LimitBased
 type GarbageCollectionPolicy string
@@ -75,7 +75,7 @@ const (
 	GarbageCollectionPolicyLimitBased GarbageCollectionPolicy = "LimitBased"
 )
 
-// StoreSpec says where backups are kept.
+// StoreSpec configures where backups are stored.
 type StoreSpec struct {
 	// Container is the name of the bucket.
 	// +optional
@@ -103,9 +103,9 @@ type SnapshotCompactionSpec struct {
 	TriggerFullSnapshotThreshold *int64 `json:"triggerFullSnapshotThreshold,omitempty"`
 }
 
-// CompressionSpec says how snapshots are compressed.
+// CompressionSpec defines how snapshots are compressed.
 type CompressionSpec struct {
-	// Enabled says whether they are.
+	// Enabled defines whether they are.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// Policy is the algorithm.
@@ -130,7 +130,7 @@ const (
 
 // LeaderElectionSpec holds the settings for finding the member that makes backups.
 type LeaderElectionSpec struct {
-	// ReelectionPeriod is the time between two looks at which member leads.
+	// ReelectionPeriod is the interval between two checks of the leader.
 	// +optional
 	ReelectionPeriod *metav1.Duration `json:"reelectionPeriod,omitempty"`
 	// ETCDConnectionTimeout is the time in which a connection with etcd must be made.

@@ -82,7 +82,7 @@ type EtcdSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	VolumeClaimTemplate *string `json:"volumeClaimTemplate,omitempty"`
-	// RunAsRoot says whether the containers run as the user root.
+	// RunAsRoot defines whether the containers run as the user root.
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
 	// ExternallyManagedMemberAddresses are the addresses of members whose pods another component runs.
@@ -121,7 +121,7 @@ type EtcdConfig struct {
 	// AuthSecretRef refers to a Secret with a user name and a password.
 	// +optional
 	AuthSecretRef *corev1.SecretReference `json:"authSecretRef,omitempty"`
-	// Metrics says which metrics etcd has.
+	// Metrics defines which metrics etcd has.
 	// +optional
 	Metrics *MetricsLevel `json:"metrics,omitempty"`
 	// Resources is the resource requests and limits of the container.
@@ -144,7 +144,7 @@ type EtcdConfig struct {
 	ClientService *ClientService `json:"clientService,omitempty"`
 }
 
-// MetricsLevel says which metrics etcd has.
+// MetricsLevel defines which metrics etcd has.
 // +enum
 // +kubebuilder:validation:Enum=basic;extensive
 type MetricsLevel string
@@ -165,7 +165,7 @@ type ClientService struct {
 	// Labels are the labels of the Service.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// TrafficDistribution says how traffic is spread over members.
+	// TrafficDistribution defines how traffic is spread over members.
 	// +optional
 	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
 }
@@ -191,7 +191,7 @@ type SecretReference struct {
 
 // SharedConfig holds the settings that etcd and its backups have in common.
 type SharedConfig struct {
-	// AutoCompactionMode says what autoCompactionRetention counts.
+	// AutoCompactionMode defines what autoCompactionRetention counts.
 	// +optional
 	AutoCompactionMode *CompactionMode `json:"autoCompactionMode,omitempty"`
 	// AutoCompactionRetention is how much history etcd keeps.
@@ -199,7 +199,7 @@ type SharedConfig struct {
 	AutoCompactionRetention *string `json:"autoCompactionRetention,omitempty"`
 }
 
-// CompactionMode says what the retention of history counts.
+// CompactionMode defines what the retention of history counts.
 // +enum
 // +kubebuilder:validation:Enum=periodic;revision
 type CompactionMode string
@@ -214,10 +214,10 @@ const (
 
 // SchedulingConstraints restrict the nodes of pods.
 type SchedulingConstraints struct {
-	// Affinity says which nodes the pods prefer or need.
+	// Affinity defines which nodes the pods prefer or need.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints say how the pods are spread.
+	// TopologySpreadConstraints define how the pods are spread.
 	// +listType=atomic
 	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`

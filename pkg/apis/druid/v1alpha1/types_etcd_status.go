@@ -7,7 +7,7 @@ import (
 
 // EtcdStatus is the observed state of an Etcd.
 type EtcdStatus struct {
-	// ObservedGeneration is the generation that was carried out last.
+	// ObservedGeneration is the generation that was reconciled last.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// ETCD refers to the StatefulSet.
@@ -24,7 +24,7 @@ type EtcdStatus struct {
 	// +listType=atomic
 	// +optional
 	LastErrors []LastError `json:"lastErrors,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
 	// CurrentReplicas is the number of members at the current revision.
@@ -36,7 +36,7 @@ type EtcdStatus struct {
 	// ReadyReplicas is the number of ready members.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Ready says whether all members are ready.
+	// Ready reports whether all members are ready.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 	// Selector selects the pods, for the subresource scale.
@@ -49,7 +49,7 @@ type EtcdStatus struct {
 	// +patchStrategy=merge
 	// +optional
 	Members []EtcdMemberStatus `json:"members,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	// PeerURLTLSEnabled says whether members use TLS between them.
+	// PeerURLTLSEnabled reports whether members use TLS between them.
 	// +optional
 	PeerURLTLSEnabled *bool `json:"peerUrlTLSEnabled,omitempty"`
 }
@@ -59,23 +59,23 @@ type ConditionType string
 
 // The types of conditions of an Etcd and of an EtcdCopyBackupsTask.
 const (
-	// ConditionTypeReady says whether a majority of members is ready.
+	// ConditionTypeReady reports whether a majority of members is ready.
 	ConditionTypeReady ConditionType = "Ready"
-	// ConditionTypeAllMembersReady says whether all members are ready.
+	// ConditionTypeAllMembersReady reports whether all members are ready.
 	ConditionTypeAllMembersReady ConditionType = "AllMembersReady"
-	// ConditionTypeAllMembersUpdated says whether all members have the wanted settings.
+	// ConditionTypeAllMembersUpdated reports whether all members have the wanted settings.
 	ConditionTypeAllMembersUpdated ConditionType = "AllMembersUpdated"
-	// ConditionTypeBackupReady says whether backups are made.
+	// ConditionTypeBackupReady reports whether backups are made.
 	ConditionTypeBackupReady ConditionType = "BackupReady"
-	// ConditionTypeDataVolumesReady says whether the volumes have no problems.
+	// ConditionTypeDataVolumesReady reports whether the volumes have no problems.
 	ConditionTypeDataVolumesReady ConditionType = "DataVolumesReady"
-	// ConditionTypeClusterIDMismatch says whether members belong to different clusters.
+	// ConditionTypeClusterIDMismatch reports whether members belong to different clusters.
 	ConditionTypeClusterIDMismatch ConditionType = "ClusterIDMismatch"
-	// ConditionTypeLastSnapshotCompactionSucceeded says whether the last merge of snapshots worked.
+	// ConditionTypeLastSnapshotCompactionSucceeded reports whether the last merge of snapshots worked.
 	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
-	// ConditionTypeSucceeded says that backups were copied.
+	// ConditionTypeSucceeded reports that backups were copied.
 	ConditionTypeSucceeded ConditionType = "Succeeded"
-	// ConditionTypeFailed says that backups could not be copied.
+	// ConditionTypeFailed reports that backups could not be copied.
 	ConditionTypeFailed ConditionType = "Failed"
 )
 
@@ -98,7 +98,7 @@ const (
 type Condition struct {
 	// Type is the name of the aspect.
 	Type ConditionType `json:"type"`
-	// Status says whether the condition holds.
+	// Status reports whether the condition holds.
 	Status ConditionStatus `json:"status"`
 	// LastTransitionTime is the time at which the status changed last.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
@@ -120,13 +120,13 @@ type LastError struct {
 	ObservedAt metav1.Time `json:"observedAt"`
 }
 
-// LastOperation describes the operation that was carried out last.
+// LastOperation describes the last operation.
 type LastOperation struct {
 	// Type is the kind of the operation: Create, Reconcile or Delete.
 	Type string `json:"type"`
 	// State is the state of the operation: Processing, Succeeded, Error or Requeue.
 	State string `json:"state"`
-	// Description says what the operation does, or how it ended.
+	// Description describes what the operation does, or how it ended.
 	Description string `json:"description"`
 	// RunID identifies the run of the operation.
 	RunID string `json:"runID"`
@@ -144,7 +144,7 @@ type EtcdMemberStatus struct {
 	// Role is the part that the member plays.
 	// +optional
 	Role *EtcdRole `json:"role,omitempty"`
-	// Status says whether the member is ready.
+	// Status reports whether the member is ready.
 	Status EtcdMemberConditionStatus `json:"status"`
 	// Reason is one word, in CamelCase, for why the member has its status.
 	Reason string `json:"reason"`
@@ -165,7 +165,7 @@ const (
 	EtcdRoleMember EtcdRole = "Member"
 )
 
-// EtcdMemberConditionStatus says whether a member is ready.
+// EtcdMemberConditionStatus reports whether a member is ready.
 type EtcdMemberConditionStatus string
 
 // The values of EtcdMemberConditionStatus.

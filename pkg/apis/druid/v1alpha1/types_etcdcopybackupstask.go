@@ -47,14 +47,14 @@ type EtcdCopyBackupsTaskSpec struct {
 	// MaxBackups is the number of backups that are copied. Default: all.
 	// +optional
 	MaxBackups *uint32 `json:"maxBackups,omitempty"`
-	// WaitForFinalSnapshot says whether the copy waits for the final snapshot.
+	// WaitForFinalSnapshot defines whether the copy waits for the final snapshot.
 	// +optional
 	WaitForFinalSnapshot *WaitForFinalSnapshotSpec `json:"waitForFinalSnapshot,omitempty"`
 }
 
-// WaitForFinalSnapshotSpec says whether a copy waits for the final snapshot.
+// WaitForFinalSnapshotSpec defines whether a copy waits for the final snapshot.
 type WaitForFinalSnapshotSpec struct {
-	// Enabled says whether it waits.
+	// Enabled defines whether it waits.
 	Enabled bool `json:"enabled"`
 	// Timeout is the time that it waits at most. Default: no limit.
 	// +optional
@@ -63,14 +63,14 @@ type WaitForFinalSnapshotSpec struct {
 
 // EtcdCopyBackupsTaskStatus is the state of the copy.
 type EtcdCopyBackupsTaskStatus struct {
-	// Conditions say whether the copy is done.
+	// Conditions define whether the copy is done.
 	// +listType=map
 	// +listMapKey=type
 	// +patchMergeKey=type
 	// +patchStrategy=merge
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// ObservedGeneration is the generation that was carried out last.
+	// ObservedGeneration is the generation that was reconciled last.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// LastError is what went wrong last.

@@ -1,4 +1,4 @@
-// Package v1alpha1 is the API group extensions.gardener.cloud/v1alpha1: the kinds by which extensions are asked for
+// Package v1alpha1 is the API group extensions.gardener.cloud/v1alpha1: the kinds with which extensions are requested
 // infrastructure, machines, networks and more.
 //
 // The CustomResourceDefinitions are generated from the types.

@@ -9,7 +9,7 @@ import (
 // DefaultSpec is what the specifications of all extension resources have in common.
 // +kubebuilder:validation:XValidation:rule="has(self.class) == has(oldSelf.class)",message="class is immutable"
 type DefaultSpec struct {
-	// Type is the type, which says which extension is responsible. It is immutable.
+	// Type is the type, which defines which extension is responsible. It is immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Type string `json:"type"`
@@ -39,7 +39,7 @@ type DefaultStatus struct {
 	// LastError is the error of the last operation.
 	// +optional
 	LastError *gardencorev1beta1.LastError `json:"lastError,omitempty"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *gardencorev1beta1.LastOperation `json:"lastOperation,omitempty"`
 	// ObservedGeneration is the generation that the extension has seen last.

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Extension asks for an extension that no other kind covers.
+// Extension requests an extension that no other kind covers.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=ext
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`,description="The type that an extension is responsible for"

@@ -82,7 +82,7 @@ type Unit struct {
 	// Command is what is done with the unit.
 	// +optional
 	Command *UnitCommand `json:"command,omitempty"`
-	// Enable says whether the unit is started with the node.
+	// Enable defines whether the unit is started with the node.
 	// +optional
 	Enable *bool `json:"enable,omitempty"`
 	// Content is the content of the unit.
@@ -143,7 +143,7 @@ type File struct {
 	HostName *string `json:"hostName,omitempty"`
 }
 
-// FileContent says where the content of a file comes from. It has one source.
+// FileContent is the source of the content of a file. It has one source.
 // +kubebuilder:validation:XValidation:rule="(has(self.secretRef) ? 1 : 0) + (has(self.inline) ? 1 : 0) + (has(self.imageRef) ? 1 : 0) == 1",message="must have exactly one of secretRef, inline and imageRef"
 type FileContent struct {
 	// SecretRef takes it from a Secret.
@@ -152,7 +152,7 @@ type FileContent struct {
 	// Inline has it itself.
 	// +optional
 	Inline *FileContentInline `json:"inline,omitempty"`
-	// TransmitUnencoded says whether the content is sent as it is, so that the infrastructure can replace parts of it.
+	// TransmitUnencoded defines whether the content is sent as it is, so that the infrastructure can replace parts of it.
 	// +optional
 	TransmitUnencoded *bool `json:"transmitUnencoded,omitempty"`
 	// ImageRef takes it from a container image.

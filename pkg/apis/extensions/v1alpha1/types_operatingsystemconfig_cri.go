@@ -76,7 +76,7 @@ type RegistryConfig struct {
 	// +patchStrategy=merge
 	// +optional
 	Hosts []RegistryHost `json:"hosts,omitempty" patchStrategy:"merge" patchMergeKey:"url"`
-	// ReadinessProbe says whether the hosts are used only when they answer.
+	// ReadinessProbe defines whether the hosts are used only when they answer.
 	// +optional
 	ReadinessProbe *bool `json:"readinessProbe,omitempty"`
 }
@@ -95,7 +95,7 @@ type RegistryHost struct {
 	// +listType=atomic
 	// +optional
 	CACerts []string `json:"caCerts,omitempty"`
-	// OverridePath says whether the URL has the whole path of the API.
+	// OverridePath defines whether the URL has the whole path of the API.
 	// +optional
 	OverridePath *bool `json:"overridePath,omitempty"`
 }
@@ -117,7 +117,7 @@ const (
 
 // PluginConfig holds the settings of one of containerd's plugins.
 type PluginConfig struct {
-	// Op says whether the settings are added or removed. Default: add.
+	// Op defines whether the settings are added or removed. Default: add.
 	// +optional
 	// +kubebuilder:default=add
 	Op *PluginPathOperation `json:"op,omitempty"`
@@ -130,7 +130,7 @@ type PluginConfig struct {
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 }
 
-// PluginPathOperation says whether settings are added or removed.
+// PluginPathOperation defines whether settings are added or removed.
 // +enum
 // +kubebuilder:validation:Enum=add;remove
 type PluginPathOperation string

@@ -21,7 +21,7 @@ type OperatingSystemConfigStatus struct {
 	// CloudConfig refers to the user data for new machines. Only for the purpose provision.
 	// +optional
 	CloudConfig *CloudConfig `json:"cloudConfig,omitempty"`
-	// InPlaceUpdates says how the operating system is updated in place.
+	// InPlaceUpdates reports how the operating system is updated in place.
 	// +optional
 	InPlaceUpdates *InPlaceUpdatesStatus `json:"inPlaceUpdates,omitempty"`
 }
@@ -32,14 +32,14 @@ type CloudConfig struct {
 	SecretRef corev1.SecretReference `json:"secretRef"`
 }
 
-// InPlaceUpdatesStatus says how nodes are updated in place.
+// InPlaceUpdatesStatus reports how nodes are updated in place.
 type InPlaceUpdatesStatus struct {
-	// OSUpdate says how the operating system is updated.
+	// OSUpdate reports how the operating system is updated.
 	// +optional
 	OSUpdate *OSUpdate `json:"osUpdate,omitempty"`
 }
 
-// OSUpdate says how an operating system is updated.
+// OSUpdate reports how an operating system is updated.
 type OSUpdate struct {
 	// Command is the command that updates it.
 	Command string `json:"command"`

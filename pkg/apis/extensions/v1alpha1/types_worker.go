@@ -195,7 +195,7 @@ type Volume struct {
 	Type *string `json:"type,omitempty"`
 	// Size is the size of the disk, as a number of Gi.
 	Size string `json:"size"`
-	// Encrypted says whether the disk is encrypted.
+	// Encrypted defines whether the disk is encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 }
@@ -209,7 +209,7 @@ type DataVolume struct {
 	Type *string `json:"type,omitempty"`
 	// Size is the size of the disk, as a number of Gi.
 	Size string `json:"size"`
-	// Encrypted says whether the disk is encrypted.
+	// Encrypted defines whether the disk is encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 }

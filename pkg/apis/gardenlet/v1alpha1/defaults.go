@@ -22,7 +22,8 @@ func SetDefaults(c *GardenletConfiguration) {
 	defaulting.Value(&defaulting.Object(&c.Server.Metrics).Port, 2729)
 	defaultControllers(defaulting.Object(&c.Controllers))
 	defaultLogging(defaulting.Object(&c.Logging))
-	defaultIngress(defaulting.Object(&defaulting.Object(&c.SNI).Ingress), "istio-ingress", map[string]string{"app": "istio-ingressgateway", "istio": "ingressgateway"})
+	defaultIngress(defaulting.Object(&defaulting.Object(&c.SNI).Ingress), "istio-ingress",
+		map[string]string{"app": "istio-ingressgateway", "istio": "ingressgateway"})
 	for i := range c.ExposureClassHandlers {
 		handler := &c.ExposureClassHandlers[i]
 		defaultIngress(defaulting.Object(&defaulting.Object(&handler.SNI).Ingress), "istio-ingress-handler-"+handler.Name,
@@ -59,11 +60,15 @@ const mostSyncs = 20
 func defaultControllers(c *ControllersConfiguration) {
 	defaulting.Pointer(&c.CacheSyncTimeout, lasting(2*time.Minute))
 	for controller, syncs := range map[*Concurrency]int{
-		defaulting.Object(&c.BackupBucket): mostSyncs, &defaulting.Object(&c.BackupEntry).Concurrency: mostSyncs, defaulting.Object(&c.Bastion): mostSyncs,
+		defaulting.Object(&c.BackupBucket): mostSyncs, &defaulting.Object(&c.BackupEntry).Concurrency: mostSyncs,
+		defaulting.Object(&c.Bastion):                mostSyncs,
 		defaulting.Object(&c.ControllerInstallation): mostSyncs, &defaulting.Object(&c.ControllerInstallationCare).Concurrency: mostSyncs,
-		defaulting.Object(&c.ControllerInstallationRequired): 1, &defaulting.Object(&c.Shoot).Concurrency: mostSyncs, &defaulting.Object(&c.ShootCare).Concurrency: mostSyncs,
-		&defaulting.Object(&c.ShootState).Concurrency: 5, &defaulting.Object(&c.NetworkPolicy).Concurrency: 5, &defaulting.Object(&c.ManagedSeed).Concurrency: mostSyncs,
-		defaulting.Object(&c.TokenRequestor): 5, &defaulting.Object(&c.TokenRequestorWorkloadIdentity).Concurrency: 5, defaulting.Object(&c.VPAEvictionRequirements): 5,
+		defaulting.Object(&c.ControllerInstallationRequired): 1, &defaulting.Object(&c.Shoot).Concurrency: mostSyncs,
+		&defaulting.Object(&c.ShootCare).Concurrency:  mostSyncs,
+		&defaulting.Object(&c.ShootState).Concurrency: 5, &defaulting.Object(&c.NetworkPolicy).Concurrency: 5,
+		&defaulting.Object(&c.ManagedSeed).Concurrency: mostSyncs,
+		defaulting.Object(&c.TokenRequestor):           5, &defaulting.Object(&c.TokenRequestorWorkloadIdentity).Concurrency: 5,
+		defaulting.Object(&c.VPAEvictionRequirements): 5,
 	} {
 		defaulting.Pointer(&controller.ConcurrentSyncs, syncs)
 	}

@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files in testdata")
 
-// TestDefaults compares the defaults of an empty configuration, and of one with an ExposureClassHandler and logging, with the files in
-// testdata, which were checked against Gardener's by hand.
+// TestDefaults compares the defaults of an empty configuration, and of one with an ExposureClassHandler and logging, with the
+// files in testdata. These files were compared with Gardener's defaults by hand.
 func TestDefaults(t *testing.T) {
 	enabled := true
 	for name, c := range map[string]*GardenletConfiguration{
@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 		}
 		again := c.DeepCopy()
 		if SetDefaults(again); !reflect.DeepEqual(c, again) {
-			t.Errorf("%s: defaults that are set again change\n%+v\nto\n%+v", name, c, again)
+			t.Errorf("%s: setting the defaults again changes\n%+v\nto\n%+v", name, c, again)
 		}
 	}
 }

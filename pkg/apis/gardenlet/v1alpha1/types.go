@@ -19,13 +19,13 @@ const (
 type GardenletConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// GardenClientConnection says how to reach the garden. Default: an object of defaults.
+	// GardenClientConnection configures the connection to the garden. Default: an object of defaults.
 	// +optional
 	GardenClientConnection *GardenClientConnection `json:"gardenClientConnection,omitempty"`
-	// SeedClientConnection says how to reach the seed. Default: an object of defaults.
+	// SeedClientConnection configures the connection to the seed. Default: an object of defaults.
 	// +optional
 	SeedClientConnection *SeedClientConnection `json:"seedClientConnection,omitempty"`
-	// ShootClientConnection says how to reach shoots. Default: an object of defaults.
+	// ShootClientConnection configures the connections to shoots. Default: an object of defaults.
 	// +optional
 	ShootClientConnection *ShootClientConnection `json:"shootClientConnection,omitempty"`
 	// Controllers configures the controllers. Default: an object of defaults.
@@ -73,7 +73,7 @@ type GardenletConfiguration struct {
 	NodeToleration *NodeToleration `json:"nodeToleration,omitempty"`
 }
 
-// GardenClientConnection says how to reach the garden, and how to get credentials for it.
+// GardenClientConnection configures the connection to the garden and its credentials.
 //
 // The embedded fields have the defaults qps 50 and burst 100.
 type GardenClientConnection struct {
@@ -111,12 +111,12 @@ type KubeconfigValidity struct {
 	AutoRotationJitterPercentageMax *int32 `json:"autoRotationJitterPercentageMax,omitempty"`
 }
 
-// SeedClientConnection says how to reach the seed. Defaults: qps 50, burst 100.
+// SeedClientConnection configures the connection to the seed. Defaults: qps 50, burst 100.
 type SeedClientConnection struct {
 	componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:",inline"`
 }
 
-// ShootClientConnection says how to reach shoots. Defaults: qps 50, burst 100.
+// ShootClientConnection configures the connections to shoots. Defaults: qps 50, burst 100.
 type ShootClientConnection struct {
 	componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:",inline"`
 }

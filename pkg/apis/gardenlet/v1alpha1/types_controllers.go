@@ -55,14 +55,14 @@ type ControllersConfiguration struct {
 	VPAEvictionRequirements *Concurrency `json:"vpaEvictionRequirements,omitempty"`
 }
 
-// Concurrency configures how much a controller works on at once.
+// Concurrency configures the concurrency of a controller.
 type Concurrency struct {
-	// ConcurrentSyncs is the number of objects that are worked on at once. Default: 20 unless said otherwise.
+	// ConcurrentSyncs is the number of objects that are reconciled concurrently. Default: 20 unless noted otherwise.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }
 
-// Periodic configures a controller that looks at its objects again after a time.
+// Periodic configures a controller that reconciles its objects periodically.
 type Periodic struct {
 	Concurrency `json:",inline"`
 
@@ -85,14 +85,14 @@ type BackupEntryController struct {
 
 // GardenletController configures the controller of Gardenlets.
 type GardenletController struct {
-	// SyncPeriod is how often the own Gardenlet is looked at without an event. Default: 1h.
+	// SyncPeriod is how often the gardenlet's own Gardenlet is reconciled without an event. Default: 1h.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // SeedController configures the controller of the Seed.
 type SeedController struct {
-	// SyncPeriod is how often the Seed is looked at without an event. Default: 1m.
+	// SyncPeriod is how often the Seed is reconciled without an event. Default: 1m.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// LeaseResyncSeconds is how often the lease of the Seed is renewed. Default: 2.
@@ -141,19 +141,20 @@ type ShootController struct {
 	// DNSEntryTTLSeconds is the TTL of DNS records. Default: 120. Rule: 30 to 600.
 	// +optional
 	DNSEntryTTLSeconds *int64 `json:"dnsEntryTTLSeconds,omitempty"`
-	// Rollout says how fast changes that only a new version of gardenlet makes are rolled out over the Shoots of the Seed. Gardener does not have this field.
+	// Rollout configures how fast the changes of a new gardenlet version are rolled out to the Shoots of the Seed. Gardener
+	// does not have this field.
 	// +optional
 	Rollout *ShootRollout `json:"rollout,omitempty"`
 }
 
-// ShootRollout says how fast changes of gardenlet are rolled out over Shoots.
+// ShootRollout configures how fast changes of gardenlet are rolled out to Shoots.
 type ShootRollout struct {
-	// Budget is how many ManagedResources of control planes may be rolling out at a time. A Shoot with more of them changes when nothing else is rolling
-	// out. Default: 40. Rule: at least 1.
+	// Budget is how many ManagedResources of control planes may be rolling out at the same time. A Shoot with more of them
+	// is changed when nothing else is rolling out. Default: 40. Rule: at least 1.
 	// +optional
 	Budget *int `json:"budget,omitempty"`
-	// MaxFailed is how many Shoots may fail with the present version of gardenlet before the others keep what the version before has made of them.
-	// Default: 3. Rule: at least 1.
+	// MaxFailed is how many Shoots may fail with the current version of gardenlet before the other Shoots keep the state of
+	// the previous version. Default: 3. Rule: at least 1.
 	// +optional
 	MaxFailed *int `json:"maxFailed,omitempty"`
 }
@@ -201,7 +202,7 @@ type ManagedSeedController struct {
 	// Periodic has the default syncPeriod 1h.
 	Periodic `json:",inline"`
 
-	// WaitSyncPeriod is how often a ManagedSeed is looked at whose Shoot is not ready. Default: 15s.
+	// WaitSyncPeriod is how often a ManagedSeed whose Shoot is not ready is reconciled. Default: 15s.
 	// +optional
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
 	// SyncJitterPeriod spreads reconciliations. Default: 5m.
@@ -244,9 +245,9 @@ type ETCDConfig struct {
 	DeltaSnapshotRetentionPeriod *metav1.Duration `json:"deltaSnapshotRetentionPeriod,omitempty"`
 }
 
-// ETCDWorkers configures how much a controller of the operator works on at once.
+// ETCDWorkers configures the concurrency of a controller of the operator.
 type ETCDWorkers struct {
-	// Workers is the number of objects that are worked on at once.
+	// Workers is the number of objects that are reconciled concurrently.
 	// +optional
 	Workers *int64 `json:"workers,omitempty"`
 }

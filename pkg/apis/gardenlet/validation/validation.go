@@ -27,7 +27,8 @@ func Validate(c *v1alpha1.GardenletConfiguration, path *field.Path) field.ErrorL
 	errs = append(errs, rules.OneOf(c.LogLevel, path.Child("logLevel"), "info", "debug", "error")...)
 	errs = append(errs, rules.OneOf(c.LogFormat, path.Child("logFormat"), "json", "text")...)
 	if c.GardenClientConnection != nil && c.GardenClientConnection.KubeconfigValidity != nil {
-		errs = append(errs, validateValidity(c.GardenClientConnection.KubeconfigValidity, path.Child("gardenClientConnection", "kubeconfigValidity"))...)
+		errs = append(errs, validateValidity(c.GardenClientConnection.KubeconfigValidity,
+			path.Child("gardenClientConnection", "kubeconfigValidity"))...)
 	}
 	if c.Resources != nil {
 		errs = append(errs, validateResources(c.Resources, path.Child("resources"))...)
@@ -36,7 +37,8 @@ func Validate(c *v1alpha1.GardenletConfiguration, path *field.Path) field.ErrorL
 		errs = append(errs, validateControllers(c.Controllers, path.Child("controllers"))...)
 	}
 	if c.Logging != nil && c.Logging.ShootNodeLogging != nil {
-		errs = append(errs, validatePurposes(c.Logging.ShootNodeLogging.ShootPurposes, path.Child("logging", "shootNodeLogging", "shootPurposes"))...)
+		errs = append(errs, validatePurposes(c.Logging.ShootNodeLogging.ShootPurposes,
+			path.Child("logging", "shootNodeLogging", "shootPurposes"))...)
 	}
 	for i, handler := range c.ExposureClassHandlers {
 		at := path.Child("exposureClassHandlers").Index(i).Child("name")
@@ -52,7 +54,8 @@ func validateValidity(c *v1alpha1.KubeconfigValidity, path *field.Path) field.Er
 	}
 	least, most := *c.AutoRotationJitterPercentageMin, *c.AutoRotationJitterPercentageMax
 	if least < 1 || least >= most {
-		errs = append(errs, field.Invalid(path.Child("autoRotationJitterPercentageMin"), least, "must be at least 1 and less than autoRotationJitterPercentageMax"))
+		errs = append(errs, field.Invalid(path.Child("autoRotationJitterPercentageMin"), least,
+			"must be at least 1 and less than autoRotationJitterPercentageMax"))
 	}
 	if most > 100 {
 		errs = append(errs, field.Invalid(path.Child("autoRotationJitterPercentageMax"), most, "must be at most 100"))
@@ -88,7 +91,8 @@ func validateControllers(c *v1alpha1.ControllersConfiguration, path *field.Path)
 	}
 	errs = append(errs, validatePurposes(backups.DeletionGracePeriodShootPurposes, purposes)...)
 	if ttl := *c.Shoot.DNSEntryTTLSeconds; ttl < leastRecordTTL || ttl > mostRecordTTL {
-		errs = append(errs, field.Invalid(path.Child("shoot", "dnsEntryTTLSeconds"), ttl, fmt.Sprintf("must be between %d and %d", leastRecordTTL, mostRecordTTL)))
+		errs = append(errs, field.Invalid(path.Child("shoot", "dnsEntryTTLSeconds"), ttl,
+			fmt.Sprintf("must be between %d and %d", leastRecordTTL, mostRecordTTL)))
 	}
 	return append(errs, validateRollout(c.Shoot.Rollout, path.Child("shoot", "rollout"))...)
 }
@@ -100,7 +104,8 @@ func validateRollout(c *v1alpha1.ShootRollout, path *field.Path) field.ErrorList
 			"must be at least 1: set how many ManagedResources of control planes may be rolling out at a time, or leave it out"))
 	}
 	if failed := *c.MaxFailed; failed < 1 {
-		errs = append(errs, field.Invalid(path.Child("maxFailed"), failed, "must be at least 1: set how many Shoots have to fail to stop a rollout, or leave it out"))
+		errs = append(errs, field.Invalid(path.Child("maxFailed"), failed,
+			"must be at least 1: set how many Shoots have to fail to stop a rollout, or leave it out"))
 	}
 	return errs
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// OperationReplaced reports an operation that replaces another one which has not been carried out yet.
+// OperationReplaced reports an operation that replaces another one that has not been executed yet.
 func OperationReplaced(updated, old metav1.Object) field.ErrorList {
-	operation, before := updated.GetAnnotations()[constants.AnnotationGardenerOperation], old.GetAnnotations()[constants.AnnotationGardenerOperation]
+	operation := updated.GetAnnotations()[constants.AnnotationGardenerOperation]
+	before := old.GetAnnotations()[constants.AnnotationGardenerOperation]
 	if operation == "" || before == "" || operation == before {
 		return nil
 	}

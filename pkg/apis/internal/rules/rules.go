@@ -1,5 +1,5 @@
-// Package rules has the checks that the validation of all API groups shares. Each function reports what is wrong with a
-// value, at the path of its field.
+// Package rules has the common checks of the validation of all API groups. Each function returns errors about a value at
+// the path of its field.
 package rules
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Required reports an empty value.
+// Required returns an error if a value is empty.
 func Required(value string, path *field.Path) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -20,7 +20,7 @@ func Required(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// NotEmpty reports an optional value that is set, but empty.
+// NotEmpty returns an error if an optional value is set, but empty.
 func NotEmpty(value *string, path *field.Path) field.ErrorList {
 	if value != nil && *value == "" {
 		return field.ErrorList{field.Invalid(path, "", "must not be empty if it is set")}
@@ -28,7 +28,7 @@ func NotEmpty(value *string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// OneOf reports a value that is empty or not one of the allowed ones.
+// OneOf returns an error if a value is empty or not allowed.
 func OneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -36,7 +36,7 @@ func OneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
 	return OptionalOneOf(&value, path, allowed...)
 }
 
-// OptionalOneOf reports a value that is set, but not one of the allowed ones.
+// OptionalOneOf returns an error if a value is set, but not allowed.
 func OptionalOneOf[T ~string](value *T, path *field.Path, allowed ...T) field.ErrorList {
 	if value == nil || slices.Contains(allowed, *value) {
 		return nil
@@ -44,7 +44,7 @@ func OptionalOneOf[T ~string](value *T, path *field.Path, allowed ...T) field.Er
 	return field.ErrorList{field.NotSupported(path, *value, allowed)}
 }
 
-// Messages makes errors of what a function of apimachinery reports about a value.
+// Messages converts the messages of a validation function of apimachinery to errors.
 func Messages(found []string, value any, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range found {
@@ -53,8 +53,8 @@ func Messages(found []string, value any, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Unique reports the items of a list whose keys occurred before, at the field with the given name, or at the items
-// themselves without a name. An empty key is not compared.
+// Unique returns an error for each item of a list with a duplicate key. The errors are at the field with the given name,
+// or at the items themselves if the name is empty. Empty keys are ignored.
 func Unique[T any](items []T, path *field.Path, name string, key func(T) string) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -72,17 +72,17 @@ func Unique[T any](items []T, path *field.Path, name string, key func(T) string)
 	return errs
 }
 
-// UniqueValues reports the values of a list that occurred before.
+// UniqueValues returns an error for each duplicate value of a list.
 func UniqueValues[T ~string](values []T, path *field.Path) field.ErrorList {
 	return Unique(values, path, "", func(value T) string { return string(value) })
 }
 
-// Immutable reports a value that differs from the old one.
+// Immutable returns an error if a value differs from the old one.
 func Immutable(value, old any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(value, old, path)
 }
 
-// Selector reports a label selector that cannot be evaluated.
+// Selector returns an error if a label selector is invalid.
 func Selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -93,7 +93,7 @@ func Selector(value *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// ObjectName reports a value that is not the name of an object.
+// ObjectName returns an error if a value is not a valid name of an object.
 func ObjectName(name string, path *field.Path) field.ErrorList {
 	if errs := Required(name, path); errs != nil {
 		return errs
@@ -101,7 +101,7 @@ func ObjectName(name string, path *field.Path) field.ErrorList {
 	return Messages(validation.IsDNS1123Subdomain(name), name, path)
 }
 
-// NamespaceName reports a value that is not the name of a namespace.
+// NamespaceName returns an error if a value is not a valid name of a namespace.
 func NamespaceName(name string, path *field.Path) field.ErrorList {
 	if errs := Required(name, path); errs != nil {
 		return errs
@@ -109,7 +109,7 @@ func NamespaceName(name string, path *field.Path) field.ErrorList {
 	return Messages(validation.IsDNS1123Label(name), name, path)
 }
 
-// Quotas reports references to Quotas without a name or with a wrong namespace.
+// Quotas returns an error for each reference to a Quota without a name or with a wrong namespace.
 func Quotas(refs []corev1.ObjectReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, ref := range refs {

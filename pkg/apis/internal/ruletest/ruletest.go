@@ -1,4 +1,4 @@
-// Package ruletest checks validation functions by tables of changes to the example manifests. Tests import it, nothing else.
+// Package ruletest tests validation functions with tables of changes to the example manifests. Only tests import it.
 package ruletest
 
 import (
@@ -19,13 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Row is a change of an object that makes it invalid or, without an error, leaves it valid: what is changed, to which value,
-// and what is reported. A path has slashes, and numbers for the items of lists. The value is YAML; an empty value removes
-// the field. Several changes are parted by semicolons in both. What is reported is a list of fields with the types of their
-// errors.
+// Row is a change of an object with the expected errors: the path, the new value, and the errors. A path has slashes, and
+// numbers for the items of lists. The value is YAML. An empty value removes the field. Several changes are separated by
+// semicolons in both. The errors are a list of fields with the types of their errors. It is empty if the change is valid.
 type Row [3]string
 
-// examples has the manifests that were read, by group, kind and index, as tables read the same one for each row.
+// examples caches manifests by group, kind and index, because tables read the same manifest for each row.
 var examples = struct {
 	sync.Mutex
 
@@ -69,7 +68,7 @@ func Decode[T any](t *testing.T, content any, setDefaults func(*T)) *T {
 	return object
 }
 
-// NoDefaults stands for the defaulting of kinds that have none.
+// NoDefaults is the defaulting function of kinds without defaults.
 func NoDefaults[T any](*T) {}
 
 // Change sets fields of an object.
@@ -113,7 +112,7 @@ func set(at any, path []string, value any) any {
 	return object
 }
 
-// Check changes an example by each row, and compares what is reported.
+// Check applies each row to an example, and compares the reported errors.
 func Check[T any](t *testing.T, group, kind string, setDefaults func(*T), validate func(*T) field.ErrorList, rows []Row) {
 	t.Helper()
 	for _, row := range rows {
@@ -125,7 +124,8 @@ func Check[T any](t *testing.T, group, kind string, setDefaults func(*T), valida
 	}
 }
 
-// CheckUpdate changes an example by each row, and compares what is reported when it replaces the unchanged one.
+// CheckUpdate applies each row to an example, and compares the errors that are reported when it replaces the unchanged
+// example.
 func CheckUpdate[T any](t *testing.T, group, kind string, setDefaults func(*T), validate func(now, before *T) field.ErrorList, rows []Row) {
 	t.Helper()
 	for _, row := range rows {
@@ -140,7 +140,7 @@ func CheckUpdate[T any](t *testing.T, group, kind string, setDefaults func(*T), 
 	}
 }
 
-// Compare holds errors against a list of fields with the types of their errors.
+// Compare compares errors with a list of fields and the types of their errors.
 func Compare(t *testing.T, errs field.ErrorList, want string) {
 	t.Helper()
 	var got []string

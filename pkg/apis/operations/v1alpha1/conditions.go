@@ -6,6 +6,6 @@ import (
 
 // The types of conditions of a Bastion.
 const (
-	// BastionReady says whether the host can be reached.
+	// BastionReady reports whether the host can be reached.
 	BastionReady gardencorev1beta1.ConditionType = "BastionReady"
 )

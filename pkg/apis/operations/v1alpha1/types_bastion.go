@@ -69,7 +69,7 @@ type BastionStatus struct {
 	// +patchStrategy=merge
 	// +optional
 	Conditions []gardencorev1beta1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// LastHeartbeatTimestamp is the time at which the user asked for the host last.
+	// LastHeartbeatTimestamp is the time of the last request of the user for the host.
 	// +optional
 	LastHeartbeatTimestamp *metav1.Time `json:"lastHeartbeatTimestamp,omitempty"`
 	// ExpirationTimestamp is the time at which the host is deleted.

@@ -60,7 +60,7 @@ func validateKey(key string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateBlock checks a range of addresses and those that are taken out of it.
+// validateBlock checks a range of addresses and its exceptions.
 func validateBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList {
 	at := path.Child("cidr")
 	if errs := rules.Required(block.CIDR, at); errs != nil {
@@ -75,7 +75,8 @@ func validateBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList
 		part, err := netip.ParsePrefix(excepted)
 		switch {
 		case err != nil:
-			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted, "must be a range of addresses in CIDR notation, such as 10.0.0.0/16"))
+			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted,
+				"must be a range of addresses in CIDR notation, such as 10.0.0.0/16"))
 		case part.Bits() <= whole.Bits() || !whole.Contains(part.Addr()):
 			errs = append(errs, field.Invalid(path.Child("except").Index(i), excepted, fmt.Sprintf("must be part of %s", block.CIDR)))
 		}

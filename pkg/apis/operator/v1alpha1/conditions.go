@@ -6,28 +6,28 @@ import (
 
 // The types of conditions of a Garden.
 const (
-	// RuntimeComponentsHealthy says whether the components in the runtime cluster are healthy.
+	// RuntimeComponentsHealthy reports whether the components in the runtime cluster are healthy.
 	RuntimeComponentsHealthy gardencorev1beta1.ConditionType = "RuntimeComponentsHealthy"
-	// VirtualComponentsHealthy says whether the components of the virtual garden are healthy.
+	// VirtualComponentsHealthy reports whether the components of the virtual garden are healthy.
 	VirtualComponentsHealthy gardencorev1beta1.ConditionType = "VirtualComponentsHealthy"
-	// VirtualGardenAPIServerAvailable says whether the API server of the virtual garden answers.
+	// VirtualGardenAPIServerAvailable reports whether the API server of the virtual garden answers.
 	VirtualGardenAPIServerAvailable gardencorev1beta1.ConditionType = "VirtualGardenAPIServerAvailable"
-	// ObservabilityComponentsHealthy says whether the components of logging and monitoring are healthy.
+	// ObservabilityComponentsHealthy reports whether the components of logging and monitoring are healthy.
 	ObservabilityComponentsHealthy gardencorev1beta1.ConditionType = "ObservabilityComponentsHealthy"
 )
 
 // The types of conditions of an Extension.
 const (
-	// ExtensionInstalled says whether the extension is installed in the runtime cluster and registered in the garden.
+	// ExtensionInstalled reports whether the extension is installed in the runtime cluster and registered in the garden.
 	ExtensionInstalled gardencorev1beta1.ConditionType = "Installed"
-	// ExtensionRequiredRuntime says whether the runtime cluster needs the extension.
+	// ExtensionRequiredRuntime reports whether the runtime cluster needs the extension.
 	ExtensionRequiredRuntime gardencorev1beta1.ConditionType = "RequiredRuntime"
-	// ExtensionRequiredVirtual says whether Seeds need the extension.
+	// ExtensionRequiredVirtual reports whether Seeds need the extension.
 	ExtensionRequiredVirtual gardencorev1beta1.ConditionType = "RequiredVirtual"
-	// ExtensionControllerInstallationsHealthy says whether the extension is healthy in all Seeds.
+	// ExtensionControllerInstallationsHealthy reports whether the extension is healthy in all Seeds.
 	ExtensionControllerInstallationsHealthy gardencorev1beta1.ConditionType = "ControllerInstallationsHealthy"
-	// ExtensionRuntimeHealthy says whether the extension is healthy in the runtime cluster.
+	// ExtensionRuntimeHealthy reports whether the extension is healthy in the runtime cluster.
 	ExtensionRuntimeHealthy gardencorev1beta1.ConditionType = "RuntimeHealthy"
-	// ExtensionAdmissionHealthy says whether the admission controller of the extension is healthy.
+	// ExtensionAdmissionHealthy reports whether the admission controller of the extension is healthy.
 	ExtensionAdmissionHealthy gardencorev1beta1.ConditionType = "AdmissionHealthy"
 )

@@ -48,12 +48,12 @@ type ExtensionSpec struct {
 	// +listType=atomic
 	// +optional
 	Resources []gardencorev1beta1.ControllerResource `json:"resources,omitempty"`
-	// Deployment says how the extension is deployed. It is required.
+	// Deployment defines how the extension is deployed. It is required.
 	// +optional
 	Deployment *Deployment `json:"deployment,omitempty"`
 }
 
-// Deployment says how an extension is deployed.
+// Deployment defines how an extension is deployed.
 // +kubebuilder:validation:XValidation:rule="has(self.extension) || has(self.admission)",message="extension or admission is required"
 type Deployment struct {
 	// ExtensionDeployment is the extension itself.
@@ -71,7 +71,7 @@ type Deployment struct {
 	Resources []gardencorev1beta1.NamedResourceReference `json:"resources,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 }
 
-// ExtensionDeploymentSpec says how an extension itself is deployed.
+// ExtensionDeploymentSpec defines how an extension itself is deployed.
 type ExtensionDeploymentSpec struct {
 	DeploymentSpec `json:",inline"`
 	// Values is the values of the chart in Seeds. Texts may refer to data of the resources.
@@ -86,12 +86,12 @@ type ExtensionDeploymentSpec struct {
 	// SeedSelector selects the Seeds in which it may be installed.
 	// +optional
 	SeedSelector *metav1.LabelSelector `json:"seedSelector,omitempty"`
-	// InjectGardenKubeconfig says whether the extension's pods get a kubeconfig for the garden.
+	// InjectGardenKubeconfig defines whether the extension's pods get a kubeconfig for the garden.
 	// +optional
 	InjectGardenKubeconfig *bool `json:"injectGardenKubeconfig,omitempty"`
 }
 
-// DeploymentSpec says which chart is deployed.
+// DeploymentSpec defines which chart is deployed.
 type DeploymentSpec struct {
 	// Helm is the Helm chart.
 	// +optional
@@ -106,7 +106,7 @@ type ExtensionHelm struct {
 	OCIRepository *gardencorev1.OCIRepository `json:"ociRepository,omitempty"`
 }
 
-// AdmissionDeploymentSpec says how the admission controller of an extension is deployed.
+// AdmissionDeploymentSpec defines how the admission controller of an extension is deployed.
 // +kubebuilder:validation:XValidation:rule="has(self.runtimeCluster) || has(self.virtualCluster)",message="runtimeCluster or virtualCluster is required"
 type AdmissionDeploymentSpec struct {
 	// RuntimeCluster is the chart for the runtime cluster.

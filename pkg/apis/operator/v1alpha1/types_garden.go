@@ -107,7 +107,7 @@ type DNSDomain struct {
 	Provider *string `json:"provider,omitempty"`
 }
 
-// GardenExtension asks for an extension of the garden.
+// GardenExtension requests an extension of the garden.
 type GardenExtension struct {
 	// Type is the type of the extension.
 	// +kubebuilder:validation:MinLength=1
@@ -130,7 +130,7 @@ type GardenStatus struct {
 	// +patchStrategy=merge
 	// +optional
 	Conditions []gardencorev1beta1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// LastOperation is the operation that was carried out last.
+	// LastOperation is the last operation.
 	// +optional
 	LastOperation *gardencorev1beta1.LastOperation `json:"lastOperation,omitempty"`
 	// ObservedGeneration is the generation that the operator has seen last.
@@ -153,7 +153,7 @@ type Credentials struct {
 	// Rotation is the state of their rotation.
 	// +optional
 	Rotation *CredentialsRotation `json:"rotation,omitempty"`
-	// EncryptionAtRest says what is encrypted in etcd, and how.
+	// EncryptionAtRest defines what is encrypted in etcd, and how.
 	// +optional
 	EncryptionAtRest *gardencorev1beta1.EncryptionAtRest `json:"encryptionAtRest,omitempty"`
 }
@@ -190,7 +190,7 @@ type WorkloadIdentityKeyRotation struct {
 	// LastInitiationFinishedTime is the time at which the preparation ended last.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty"`
-	// LastCompletionTriggeredTime is the time at which a completion was asked for last.
+	// LastCompletionTriggeredTime is the time of the last request for a completion.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 // GardenerDashboardConfig holds the settings of the dashboard.
 // +kubebuilder:validation:XValidation:rule="!has(self.enableTokenLogin) || self.enableTokenLogin || has(self.oidcConfig)",message="oidcConfig is required without enableTokenLogin"
 type GardenerDashboardConfig struct {
-	// EnableTokenLogin says whether users can log in with a token. Default: true.
+	// EnableTokenLogin defines whether users can log in with a token. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	EnableTokenLogin *bool `json:"enableTokenLogin,omitempty"`
@@ -26,7 +26,7 @@ type GardenerDashboardConfig struct {
 	// +kubebuilder:validation:Enum=trace;debug;info;warn;error
 	// +kubebuilder:default=info
 	LogLevel *string `json:"logLevel,omitempty"`
-	// OIDCConfig says how users log in with OpenID Connect.
+	// OIDCConfig defines how users log in with OpenID Connect.
 	// +optional
 	OIDCConfig *DashboardOIDC `json:"oidcConfig,omitempty"`
 	// Terminal holds the settings of terminals.
@@ -43,7 +43,7 @@ type GardenerDashboardConfig struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	TLSSecretName *string `json:"tlsSecretName,omitempty"`
-	// PropagateCAFromSNI says whether kubeconfigs have the authority of the certificate for further names. In effect without
+	// PropagateCAFromSNI defines whether kubeconfigs have the authority of the certificate for further names. In effect without
 	// a value: false.
 	// +optional
 	PropagateCAFromSNI *bool `json:"propagateCAFromSNI,omitempty"`
@@ -63,12 +63,12 @@ type DashboardGitHub struct {
 	Repository string `json:"repository"`
 	// SecretRef refers to the Secret with the credentials.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
-	// PollInterval is the time between two looks at the tickets. In effect without a webhook: 15m.
+	// PollInterval is the interval between two queries of the tickets. In effect without a webhook: 15m.
 	// +optional
 	PollInterval *metav1.Duration `json:"pollInterval,omitempty"`
 }
 
-// DashboardOIDC says how users log in with OpenID Connect.
+// DashboardOIDC defines how users log in with OpenID Connect.
 // +kubebuilder:validation:XValidation:rule="has(self.issuerURL) && has(self.clientIDPublic)",message="issuerURL and clientIDPublic are required"
 type DashboardOIDC struct {
 	// ClientIDPublic is the client for command lines.
@@ -81,7 +81,7 @@ type DashboardOIDC struct {
 	// SessionLifetime is the time after which users have to log in again.
 	// +optional
 	SessionLifetime *metav1.Duration `json:"sessionLifetime,omitempty"`
-	// AdditionalScopes further scopes that are asked for.
+	// AdditionalScopes are further scopes that are requested.
 	// +listType=atomic
 	// +optional
 	AdditionalScopes []string `json:"additionalScopes,omitempty"`
@@ -107,14 +107,14 @@ type DashboardTerminalContainer struct {
 	// Image is the image.
 	// +kubebuilder:validation:MinLength=1
 	Image string `json:"image"`
-	// Description says what the image offers.
+	// Description describes what the image offers.
 	// +optional
 	Description *string `json:"description,omitempty"`
 }
 
 // DashboardIngress holds the settings of the Ingress.
 type DashboardIngress struct {
-	// Enabled says whether there is an Ingress. Deprecated. Default: true.
+	// Enabled defines whether there is an Ingress. Deprecated. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`

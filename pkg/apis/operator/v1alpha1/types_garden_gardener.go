@@ -28,7 +28,7 @@ type Gardener struct {
 	// GardenerScheduler holds the settings of the scheduler.
 	// +optional
 	GardenerScheduler *GardenerSchedulerConfig `json:"gardenerScheduler,omitempty"`
-	// GardenerDashboard holds the settings of the dashboard. Without it there is none.
+	// GardenerDashboard holds the settings of the dashboard. Without it, the dashboard is not installed.
 	// +optional
 	GardenerDashboard *GardenerDashboardConfig `json:"gardenerDashboard,omitempty"`
 	// GardenerDiscoveryServer holds the settings of the discovery server. It cannot be removed.
@@ -49,7 +49,7 @@ type GardenerAPIServerConfig struct {
 	// +patchStrategy=merge
 	// +optional
 	AdmissionPlugins []gardencorev1beta1.AdmissionPlugin `json:"admissionPlugins,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	// AuditConfig says what is written to the audit log.
+	// AuditConfig defines what is written to the audit log.
 	// +optional
 	AuditConfig *gardencorev1beta1.AuditConfig `json:"auditConfig,omitempty"`
 	// AuditWebhook is the webhook that audit events are sent to.
@@ -64,7 +64,7 @@ type GardenerAPIServerConfig struct {
 	// WatchCacheSizes is the sizes of watch caches.
 	// +optional
 	WatchCacheSizes *gardencorev1beta1.WatchCacheSizes `json:"watchCacheSizes,omitempty"`
-	// EncryptionConfig says what is encrypted in etcd, and how.
+	// EncryptionConfig defines what is encrypted in etcd, and how.
 	// +optional
 	EncryptionConfig *gardencorev1beta1.EncryptionConfig `json:"encryptionConfig,omitempty"`
 	// GoAwayChance is the share of connections that are closed at random, so that load is spread. From 0 to 0.02.
@@ -99,12 +99,12 @@ type ResourceAdmissionConfiguration struct {
 	// +listType=atomic
 	// +optional
 	UnrestrictedSubjects []rbacv1.Subject `json:"unrestrictedSubjects,omitempty"`
-	// OperationMode says what happens to objects above a limit. In effect without a value: block.
+	// OperationMode defines what happens to objects above a limit. In effect without a value: block.
 	// +optional
 	OperationMode *ResourceAdmissionWebhookMode `json:"operationMode,omitempty"`
 }
 
-// ResourceAdmissionWebhookMode says what happens to objects above a limit.
+// ResourceAdmissionWebhookMode defines what happens to objects above a limit.
 // +enum
 // +kubebuilder:validation:Enum=block;log
 type ResourceAdmissionWebhookMode string
@@ -155,7 +155,7 @@ type GardenerControllerManagerConfig struct {
 	LogLevel *string `json:"logLevel,omitempty"`
 }
 
-// ProjectQuotaConfiguration says which ResourceQuota the namespaces of projects get.
+// ProjectQuotaConfiguration defines which ResourceQuota the namespaces of projects get.
 type ProjectQuotaConfiguration struct {
 	// Config is the ResourceQuota.
 	Config corev1.ResourceQuota `json:"config"`
@@ -172,12 +172,12 @@ type GardenerSchedulerConfig struct {
 	// +kubebuilder:validation:Enum=info;debug;error
 	// +kubebuilder:default=info
 	LogLevel *string `json:"logLevel,omitempty"`
-	// Strategy says which Seeds are candidates for a Shoot. In effect without a value: SameRegion.
+	// Strategy defines which Seeds are candidates for a Shoot. In effect without a value: SameRegion.
 	// +optional
 	Strategy *SchedulingStrategy `json:"strategy,omitempty"`
 }
 
-// SchedulingStrategy says which Seeds are candidates for a Shoot.
+// SchedulingStrategy defines which Seeds are candidates for a Shoot.
 // +enum
 // +kubebuilder:validation:Enum=SameRegion;MinimalDistance
 type SchedulingStrategy string

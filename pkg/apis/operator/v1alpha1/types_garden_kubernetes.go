@@ -29,7 +29,7 @@ type KubeAPIServerConfig struct {
 	// AuditWebhook is the webhook that audit events are sent to.
 	// +optional
 	AuditWebhook *AuditWebhook `json:"auditWebhook,omitempty"`
-	// Authentication says how users are authenticated.
+	// Authentication defines how users are authenticated.
 	// +optional
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// ResourcesToStoreInETCDEvents are the resources that are kept in the etcd for Events.
@@ -60,7 +60,7 @@ type AuditWebhook struct {
 	Version *string `json:"version,omitempty"`
 }
 
-// Authentication says how users are authenticated.
+// Authentication defines how users are authenticated.
 type Authentication struct {
 	// Webhook is the webhook that authenticates users.
 	// +optional

@@ -98,10 +98,10 @@ type Settings struct {
 	// VerticalPodAutoscaler holds the settings of the Vertical Pod Autoscaler.
 	// +optional
 	VerticalPodAutoscaler *SettingVerticalPodAutoscaler `json:"verticalPodAutoscaler,omitempty"`
-	// TopologyAwareRouting says whether traffic is kept in its zone.
+	// TopologyAwareRouting defines whether traffic is kept in its zone.
 	// +optional
 	TopologyAwareRouting *SettingTopologyAwareRouting `json:"topologyAwareRouting,omitempty"`
-	// PersistentVolumeClaimAutoscaler says whether volumes grow automatically.
+	// PersistentVolumeClaimAutoscaler defines whether volumes grow automatically.
 	// +optional
 	PersistentVolumeClaimAutoscaler *SettingPersistentVolumeClaimAutoscaler `json:"persistentVolumeClaimAutoscaler,omitempty"`
 }
@@ -115,20 +115,20 @@ type SettingLoadBalancerServices struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Cluster;Local
 	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
-	// ProxyProtocol says whether the PROXY protocol is accepted.
+	// ProxyProtocol defines whether the PROXY protocol is accepted.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty"`
 }
 
-// LoadBalancerServicesProxyProtocol says whether load balancers may use the PROXY protocol.
+// LoadBalancerServicesProxyProtocol defines whether load balancers may use the PROXY protocol.
 type LoadBalancerServicesProxyProtocol struct {
-	// Allowed says whether they may.
+	// Allowed defines whether they may.
 	Allowed bool `json:"allowed"`
 }
 
 // SettingVerticalPodAutoscaler holds the settings of the Vertical Pod Autoscaler.
 type SettingVerticalPodAutoscaler struct {
-	// Enabled says whether it is installed. Default: true.
+	// Enabled defines whether it is installed. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -140,15 +140,15 @@ type SettingVerticalPodAutoscaler struct {
 	MaxAllowed corev1.ResourceList `json:"maxAllowed,omitempty"`
 }
 
-// SettingTopologyAwareRouting says whether traffic is kept in its zone.
+// SettingTopologyAwareRouting defines whether traffic is kept in its zone.
 type SettingTopologyAwareRouting struct {
-	// Enabled says whether it is.
+	// Enabled defines whether it is.
 	Enabled bool `json:"enabled"`
 }
 
-// SettingPersistentVolumeClaimAutoscaler says whether volumes grow automatically.
+// SettingPersistentVolumeClaimAutoscaler defines whether volumes grow automatically.
 type SettingPersistentVolumeClaimAutoscaler struct {
-	// Enabled says whether they do.
+	// Enabled defines whether they do.
 	Enabled bool `json:"enabled"`
 }
 

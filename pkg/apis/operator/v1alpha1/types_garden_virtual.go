@@ -25,7 +25,7 @@ type VirtualCluster struct {
 	Gardener Gardener `json:"gardener"`
 	// Kubernetes is the version of Kubernetes and the settings of its components.
 	Kubernetes Kubernetes `json:"kubernetes"`
-	// Maintenance says when maintenance takes place.
+	// Maintenance defines when maintenance takes place.
 	Maintenance Maintenance `json:"maintenance"`
 	// Networking is the networks of the cluster.
 	Networking Networking `json:"networking"`
@@ -72,7 +72,7 @@ type ETCDMain struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!('memory' in self.minAllowed) || quantity(string(self.minAllowed['memory'])).compareTo(quantity('300M')) >= 0",message="memory in minAllowed must be at least 300M"
 	Autoscaling *gardencorev1beta1.ControlPlaneAutoscaling `json:"autoscaling,omitempty"`
-	// Backup says where backups are kept. It cannot be removed.
+	// Backup configures where backups are stored. It cannot be removed.
 	// +optional
 	Backup *Backup `json:"backup,omitempty"`
 	// Storage holds the settings of the volumes.
@@ -102,7 +102,7 @@ type Storage struct {
 	ClassName *string `json:"className,omitempty"`
 }
 
-// Backup says where backups of etcd are kept.
+// Backup configures where backups of etcd are stored.
 // +kubebuilder:validation:XValidation:rule="has(self.region) == has(oldSelf.region)",message="region is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.bucketName) == has(oldSelf.bucketName)",message="bucketName is immutable"
 type Backup struct {
@@ -125,7 +125,7 @@ type Backup struct {
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 }
 
-// Maintenance says when maintenance takes place.
+// Maintenance defines when maintenance takes place.
 type Maintenance struct {
 	// TimeWindow is the time of the day.
 	TimeWindow MaintenanceTimeWindow `json:"timeWindow"`

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// maxConfigBytes is the largest provider configuration that is decoded.
+// maxConfigBytes is the maximum size of a provider configuration.
 const maxConfigBytes = 256 << 10
 
-// Decode reads an object of this package strictly: unknown fields, fields that occur twice and another kind are errors. Without a text it
-// returns nil.
+// Decode decodes an object of this package strictly: unknown fields, duplicate fields and another kind are errors. It
+// returns nil if the text is empty.
 func Decode[T any, P interface {
 	*T
 	runtime.Object
@@ -38,7 +38,8 @@ func Decode[T any, P interface {
 	return object, nil
 }
 
-// Encode returns an object of this package for a field of another object. Its API version and kind have to be set: see [TypeMeta].
+// Encode encodes an object of this package for a field of another object. Its API version and kind must be set: see
+// [TypeMeta].
 func Encode(object runtime.Object) (*runtime.RawExtension, error) {
 	text, err := json.Marshal(object)
 	if err != nil {

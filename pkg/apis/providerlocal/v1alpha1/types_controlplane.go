@@ -15,7 +15,7 @@ type ControlPlaneConfig struct {
 
 // Storage configures the storage of a Shoot.
 type Storage struct {
-	// ManagedDefaultStorageClass says whether the StorageClass that the extension creates is the default one. In effect without a value: true.
+	// ManagedDefaultStorageClass defines whether the StorageClass that the extension creates is the default one. In effect without a value: true.
 	// +optional
 	ManagedDefaultStorageClass *bool `json:"managedDefaultStorageClass,omitempty"`
 }

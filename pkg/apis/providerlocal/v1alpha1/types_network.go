@@ -8,7 +8,7 @@ import (
 // +kubebuilder:object:root=true
 type NetworkConfig struct {
 	metav1.TypeMeta `json:",inline"`
-	// NetworkPolicies says whether NetworkPolicies are enforced on the nodes. In effect without a value: true.
+	// NetworkPolicies defines whether NetworkPolicies are enforced on the nodes. In effect without a value: true.
 	// +optional
 	NetworkPolicies *bool `json:"networkPolicies,omitempty"`
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 )
 
-// ValidateCloudProfileConfig checks the provider configuration of a CloudProfile with these machine images. Each version has to have a
-// container image.
-func ValidateCloudProfileConfig(config *v1alpha1.CloudProfileConfig, images []gardencorev1beta1.MachineImage, path *field.Path) field.ErrorList {
+// ValidateCloudProfileConfig checks the provider configuration of a CloudProfile with these machine images. Each version
+// must have a container image.
+func ValidateCloudProfileConfig(
+	config *v1alpha1.CloudProfileConfig, images []gardencorev1beta1.MachineImage, path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	known := map[string]sets.Set[string]{}
 	path = path.Child("machineImages")
@@ -37,7 +39,8 @@ func ValidateCloudProfileConfig(config *v1alpha1.CloudProfileConfig, images []ga
 	for _, image := range images {
 		for _, version := range image.Versions {
 			if !known[image.Name].Has(version.Version) {
-				errs = append(errs, field.Required(path, fmt.Sprintf("must have an entry for version %s of the machine image %s", version.Version, image.Name)))
+				errs = append(errs, field.Required(path,
+					fmt.Sprintf("must have an entry for version %s of the machine image %s", version.Version, image.Name)))
 			}
 		}
 	}
@@ -59,7 +62,8 @@ func validateVersion(version v1alpha1.MachineImageVersion, known sets.Set[string
 	return errs
 }
 
-// FindImage returns the container image of a version of a machine image. It returns false if the configuration has none.
+// FindImage returns the container image of a version of a machine image. It returns false if the configuration does not
+// have it.
 func FindImage(config *v1alpha1.CloudProfileConfig, name, version string) (string, bool) {
 	if config == nil {
 		return "", false

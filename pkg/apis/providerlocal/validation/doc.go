@@ -1,2 +1,2 @@
-// Package validation checks the provider configurations of provider-local. It reads nothing but what it is given.
+// Package validation checks the provider configurations of provider-local. It reads no other objects.
 package validation

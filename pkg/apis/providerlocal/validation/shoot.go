@@ -13,8 +13,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 )
 
-// ValidateInfrastructureConfig checks the configuration of an Infrastructure. pods and services are the ranges of the Shoot; empty if they
-// are not known.
+// ValidateInfrastructureConfig checks the configuration of an Infrastructure. pods and services are the ranges of the
+// Shoot. They are empty if they are not known.
 func ValidateInfrastructureConfig(config *v1alpha1.InfrastructureConfig, pods, services string, path *field.Path) field.ErrorList {
 	if config.Networks == nil || config.Networks.Nodes == nil {
 		return nil
@@ -46,7 +46,8 @@ func parseRange(text string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// ValidateInfrastructureConfigUpdate checks the configuration of an Infrastructure that replaces another: machines keep their addresses.
+// ValidateInfrastructureConfigUpdate checks the configuration of an Infrastructure that replaces another. The address
+// ranges of machines must not change.
 func ValidateInfrastructureConfigUpdate(config, old *v1alpha1.InfrastructureConfig, path *field.Path) field.ErrorList {
 	nodes := func(config *v1alpha1.InfrastructureConfig) string {
 		if config == nil || config.Networks == nil || config.Networks.Nodes == nil {
@@ -82,13 +83,14 @@ func ValidateWorkerConfig(config *v1alpha1.WorkerConfig, path *field.Path) field
 	}
 	for name, limit := range config.Resources.Limits {
 		if request, found := config.Resources.Requests[name]; found && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(), "must be at most the limit "+limit.String()))
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
+				"must be at most the limit "+limit.String()))
 		}
 	}
 	return errs
 }
 
-// ValidateWorkers checks the worker pools of a Shoot: machines have no further disks, and are not updated in place.
+// ValidateWorkers checks the worker pools of a Shoot. Machines have no additional disks, and are not updated in place.
 func ValidateWorkers(workers []gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, worker := range workers {

@@ -22,7 +22,7 @@ func parse[T any](t *testing.T, text string) *T {
 	return object
 }
 
-// compare compares errors with parts of the wanted ones, in order.
+// compare checks that each error contains the expected text, in order.
 func compare(t *testing.T, what string, errs field.ErrorList, want ...string) {
 	t.Helper()
 	if len(errs) != len(want) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FinalizerOf returns the finalizer of a resource-manager with the given class (as in gardener-resource-manager, where the
-// default class and the one for all classes share one).
+// FinalizerOf returns the finalizer of a resource-manager with the given class. As in gardener-resource-manager, the
+// default class and AllClasses use the same finalizer.
 func FinalizerOf(class string) string {
 	switch class {
 	case "", DefaultClass, AllClasses:
@@ -24,8 +24,8 @@ func HasClass(mr *ManagedResource, class string) bool {
 	return class == AllClasses || class == wanted
 }
 
-// HeldByOther reports whether the resource-manager of another class than the given one has not finished its clean-up of a
-// ManagedResource.
+// HeldByOther reports whether a ManagedResource has the finalizer of a resource-manager of another class, which has not
+// finished its clean-up.
 func HeldByOther(mr *ManagedResource, class string) bool {
 	return slices.ContainsFunc(mr.Finalizers, func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, Finalizer) && finalizer != FinalizerOf(class)

@@ -60,7 +60,7 @@ func TestHeldByOther(t *testing.T) {
 	} {
 		mr := &ManagedResource{ObjectMeta: metav1.ObjectMeta{Finalizers: test.finalizers}}
 		if got := HeldByOther(mr, test.class); got != test.want {
-			t.Errorf("class %q, finalizers %v: held by another is %v", test.class, test.finalizers, got)
+			t.Errorf("class %q, finalizers %v: held by another class: %v", test.class, test.finalizers, got)
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Statement is what a condition says.
+// Statement is the content of a condition.
 type Statement struct {
 	Status ConditionStatus
-	// Reason is a word for machines, Message a text for people.
+	// Reason is a machine-readable word, Message a human-readable text.
 	Reason, Message string
 }
 
@@ -29,8 +29,8 @@ func ConditionOf(conditions []Condition, conditionType ConditionType) Condition 
 	return Condition{Type: conditionType, Status: ConditionUnknown}
 }
 
-// SetCondition returns the conditions with one of them set. The transition time moves with the status, the update time
-// with anything (as for all Gardener conditions).
+// SetCondition returns the conditions with one of them set. As in all Gardener conditions, the transition time changes
+// with the status, and the update time with the status, reason or message.
 func SetCondition(conditions []Condition, conditionType ConditionType, statement Statement, now time.Time) []Condition {
 	updated := Condition{
 		Type: conditionType, Status: statement.Status, Reason: statement.Reason, Message: statement.Message,
@@ -52,8 +52,8 @@ func SetCondition(conditions []Condition, conditionType ConditionType, statement
 	return conditions
 }
 
-// SetReady returns the conditions with Ready set to what the others amount to: False if the objects could not be applied
-// or are not healthy, Unknown while that is going on or not known, and True otherwise.
+// SetReady returns the conditions with Ready set to a summary of the others: False if the objects could not be applied
+// or are not healthy, Unknown while they are being applied, rolled out or not checked yet, and True otherwise.
 func SetReady(conditions []Condition, now time.Time) []Condition {
 	return SetCondition(conditions, Ready, readiness(conditions), now)
 }
@@ -64,7 +64,7 @@ func readiness(conditions []Condition) Statement {
 	progressing := ConditionOf(conditions, ResourcesProgressing)
 	switch {
 	case applied.Status == ConditionProgressing:
-		return Statement{ConditionUnknown, applied.Reason, applied.Message} // a status that other tools know
+		return Statement{ConditionUnknown, applied.Reason, applied.Message} // other tools do not know the status Progressing
 	case applied.Status != ConditionTrue:
 		return statementOf(applied)
 	case healthy.Status == ConditionFalse:

@@ -38,7 +38,7 @@ func TestSetCondition(t *testing.T) {
 				t.Error("the caller's conditions were changed")
 			}
 			if len(got) != 2 || got[0].Type != other {
-				t.Fatalf("got %+v, want the condition in its place", got)
+				t.Fatalf("got %+v, want the condition replaced in place", got)
 			}
 			condition := got[1]
 			if (Statement{condition.Status, condition.Reason, condition.Message}) != test.statement {
@@ -58,7 +58,7 @@ func TestConditionOf(t *testing.T) {
 		t.Errorf("got %+v, want the condition of that type", got)
 	}
 	if got := ConditionOf(conditions, ResourcesProgressing); got.Status != ConditionUnknown || got.Type != ResourcesProgressing {
-		t.Errorf("got %+v for a condition that is not there, want Unknown", got)
+		t.Errorf("got %+v for a missing condition, want Unknown", got)
 	}
 }
 

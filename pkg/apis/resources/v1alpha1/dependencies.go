@@ -2,10 +2,11 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/types"
 
-// DependencyIndex is the index of the resource-manager's cache that finds ManagedResources by what they depend on, as "<namespace>/<name>".
+// DependencyIndex is the index of the resource-manager's cache that finds ManagedResources by their dependencies, as
+// "<namespace>/<name>".
 const DependencyIndex = "spec.dependsOn"
 
-// Dependencies returns the names of what a ManagedResource depends on, in the order of its spec.
+// Dependencies returns the names of the dependencies of a ManagedResource, in the order of its spec.
 func (mr *ManagedResource) Dependencies() []types.NamespacedName {
 	names := make([]types.NamespacedName, 0, len(mr.Spec.DependsOn))
 	for _, dependency := range mr.Spec.DependsOn {
@@ -22,8 +23,8 @@ func (d Dependency) NameFrom(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: d.Name}
 }
 
-// DeletedAfter returns the names in deleteAfter. Set is false if there is no such list, so that the ManagedResource is deleted after those
-// that depend on it.
+// DeletedAfter returns the names in deleteAfter. Set is false if the field is not set. The ManagedResource is then
+// deleted after its dependents.
 func (mr *ManagedResource) DeletedAfter() (names []types.NamespacedName, set bool) {
 	for _, reference := range mr.Spec.DeleteAfter {
 		names = append(names, Dependency{Name: reference.Name, Namespace: reference.Namespace}.NameFrom(mr.Namespace))

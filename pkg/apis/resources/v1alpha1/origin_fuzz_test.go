@@ -13,19 +13,19 @@ func FuzzParseOrigin(f *testing.F) {
 		parsed, ok := ParseOrigin(text)
 		if !ok {
 			if parsed != (Origin{}) {
-				t.Fatalf("%q is none but gives %+v", text, parsed)
+				t.Fatalf("%q is not an origin but returns %+v", text, parsed)
 			}
 			return
 		}
 		if strings.Count(text, ":") > 1 {
-			return // no value that is ever written
+			return // never written as an annotation
 		}
 		if parsed.Owner.Namespace == "" || parsed.Owner.Name == "" || strings.ContainsAny(parsed.Owner.Name, ":/") ||
 			strings.ContainsAny(parsed.Owner.Namespace, ":/") {
-			t.Fatalf("%q gives %+v", text, parsed)
+			t.Fatalf("%q returns %+v", text, parsed)
 		}
 		if again, ok := ParseOrigin(parsed.String()); !ok || again != parsed {
-			t.Fatalf("%q gives %+v, which is written as %q and gives %+v", text, parsed, parsed.String(), again)
+			t.Fatalf("%q returns %+v, which is written as %q and returns %+v", text, parsed, parsed.String(), again)
 		}
 	})
 }

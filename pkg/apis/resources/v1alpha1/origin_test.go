@@ -22,14 +22,14 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 	if got, ok := ParseOrigin(":garden/shop"); !ok || got.String() != "garden/shop" {
-		t.Errorf("an empty cluster ID gives %+v, %v; want none", got, ok)
+		t.Errorf("an empty cluster ID returns %+v, %v; want no origin", got, ok)
 	}
 	for _, text := range []string{
 		"", "/", ":", ":/", "shop", "garden/", "/shop", "garden/shop/x", "garden//shop", "garden/shop:x", "seed:shop",
 		"seed:/shop", "seed:garden/", "seed:garden/shop/x", "garden/shop:",
 	} {
 		if got, ok := ParseOrigin(text); ok {
-			t.Errorf("ParseOrigin(%q) = %+v, want none", text, got)
+			t.Errorf("ParseOrigin(%q) = %+v, want no origin", text, got)
 		}
 	}
 }

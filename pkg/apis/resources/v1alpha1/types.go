@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ManagedResource names Secrets full of manifests and reports what became of the objects in them.
+// ManagedResource references Secrets that contain manifests, and reports the state of the objects in these manifests.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -17,16 +17,17 @@ import (
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesProgressing")].status`,description="Whether an object is still being rolled out."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation."
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].reason`,description="Why the objects are (not) applied."
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].message`,description="What happened at the last apply."
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].message`,description="The result of the last apply."
 type ManagedResource struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What is to be applied, and how.
+	// Spec is the desired state: the manifests, and how they are applied.
 	// +optional
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
-	// What was applied, and how it is doing. Until then, an observedGeneration of -1 makes tools such as Flux wait.
+	// Status is the observed state: the objects that were applied, and their health. The default observedGeneration of -1
+	// makes tools such as Flux wait for the first reconcile.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ManagedResourceStatus `json:"status,omitempty"`
@@ -44,13 +45,13 @@ type ManagedResourceList struct {
 	Items []ManagedResource `json:"items"`
 }
 
-// ManagedResourceSpec says which manifests are to be applied, by whom and how.
+// ManagedResourceSpec selects the manifests, and defines how and by which resource-manager they are applied.
 type ManagedResourceSpec struct {
-	// Class selects the resource-manager that is responsible. Unset and empty mean the default class.
+	// Class selects the resource-manager that is responsible. The default class is used if it is unset or empty.
 	// +optional
 	Class *string `json:"class,omitempty"`
-	// SecretRefs names the Secrets, in the ManagedResource's own namespace, whose data keys hold the
-	// manifests. A key that ends in ".br" is decompressed with Brotli first.
+	// SecretRefs names Secrets in the namespace of the ManagedResource. Each data key contains manifests. A key that ends
+	// in ".br" is decompressed with Brotli first.
 	SecretRefs []LocalObjectReference `json:"secretRefs"`
 	// InjectLabels are added to every object, to pod templates and to volume claim templates.
 	// +optional
@@ -61,59 +62,63 @@ type ManagedResourceSpec struct {
 	// ForceOverwriteAnnotations removes annotations that others added to the objects. Default: false.
 	// +optional
 	ForceOverwriteAnnotations *bool `json:"forceOverwriteAnnotations,omitempty"`
-	// KeepObjects leaves the objects in place when the ManagedResource is deleted or changes its class; it
-	// has no effect on objects that leave the ManagedResource. Default: false.
+	// KeepObjects leaves the objects in place when the ManagedResource is deleted or its class changes. It has no effect
+	// on objects that are removed from the manifests. Default: false.
 	// +optional
 	KeepObjects *bool `json:"keepObjects,omitempty"`
-	// Equivalences are sets of kinds whose objects of one name are the same object, so that an object can
-	// move between API groups without being deleted.
+	// Equivalences are sets of kinds. Objects with the same name whose kinds are in one set are treated as the same
+	// object, so that an object can move between API groups without being deleted.
 	// +optional
 	Equivalences [][]GroupKind `json:"equivalences,omitempty"`
-	// DeletePersistentVolumeClaims deletes the claims of a StatefulSet together with it. Default: false.
+	// DeletePersistentVolumeClaims deletes the PersistentVolumeClaims of a StatefulSet together with it. Default: false.
 	// +optional
 	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
-	// ServiceAccountName is a ServiceAccount of the target cluster, "<namespace>/<name>" or a name in the
-	// ManagedResource's own namespace, in whose name the objects are written and deleted, so that the
-	// ManagedResource can do no more than it. Default: the resource-manager's own identity.
+	// ServiceAccountName is the ServiceAccount of the target cluster that is impersonated to write and delete the objects,
+	// so that the permissions of the ManagedResource are those of the ServiceAccount. It is "<namespace>/<name>", or a
+	// name in the namespace of the ManagedResource. Default: the resource-manager's own identity.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// DependsOn names ManagedResources that must be applied and healthy before this one, or a change of it, is applied. What is applied
-	// already stays as it is, even if they fail later. The operation "reconcile" applies a change that waits.
+	// DependsOn names ManagedResources that must be applied and healthy before this one, or a change of it, is applied.
+	// Objects that are applied already stay unchanged, even if a dependency fails later. The operation "reconcile" applies
+	// a change without waiting.
 	// +optional
 	// +listType=atomic
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// DeleteAfter names ManagedResources that must be gone before the objects of this one are deleted with it. It replaces the default,
-	// which is to wait for those that depend on this one; an empty list waits for none.
+	// DeleteAfter names ManagedResources that must no longer exist before the objects of this one are deleted with it. It
+	// replaces the default, which is to wait for the dependents of this ManagedResource. With an empty list, the deletion
+	// does not wait.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	DeleteAfter []ManagedResourceReference `json:"deleteAfter,omitzero"`
-	// Prune guards against deleting too much at once. Without it everything that left the manifests is deleted.
+	// Prune limits how many objects are deleted at once. If it is unset, all objects that were removed from the manifests
+	// are deleted.
 	// +optional
 	Prune *PruneGuard `json:"prune,omitempty"`
-	// DriftDetection says which changes to the objects are not put back. Without it all are.
+	// DriftDetection selects changes to the objects that are not reverted. Default: all changes are reverted.
 	// +optional
 	DriftDetection *DriftDetection `json:"driftDetection,omitempty"`
-	// StatusOnCreation names objects whose status is in the manifests. It is applied once, through the status subresource, right after such
-	// an object was created, while the object has the annotation gardener.cloud/operation with the value wait-for-state. Fields of the status
-	// that others have set are not changed.
+	// StatusOnCreation selects objects whose status is part of the manifests. The status is applied once, through the
+	// status subresource, right after the object is created with the annotation gardener.cloud/operation=wait-for-state.
+	// Fields of the status that other clients have set are not changed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	StatusOnCreation []ObjectSelector `json:"statusOnCreation,omitempty"`
-	// HealthChecks say when objects of further kinds are healthy. A check replaces the built-in one for its kind, and the
-	// one in the resource-manager's configuration, in this ManagedResource. A kind has at most one.
+	// HealthChecks define when objects of additional kinds are healthy. For this ManagedResource, a check replaces the
+	// built-in check of its kind and the one in the resource-manager's configuration. A kind has at most one check.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
 }
 
-// HealthCheck says by CEL expressions when objects of a kind are healthy. They can use the variables object (all of the
-// object), metadata, spec and status, and yield a boolean, unless said otherwise. At least one of healthy, progressing and
-// failed is needed. Secrets of the core group cannot be checked, since their data are never read.
+// HealthCheck defines with CEL expressions when objects of a kind are healthy. The expressions can use the variables
+// object (the whole object), metadata, spec and status. They yield a boolean unless documented otherwise. At least one
+// of healthy, progressing and failed is required. Secrets of the core group cannot be checked, because their data is
+// never read.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.healthy) || has(self.progressing) || has(self.failed)",message="at least one of healthy, progressing and failed is needed"
 type HealthCheck struct {
@@ -125,7 +130,7 @@ type HealthCheck struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
-	// Healthy is true if the object is healthy. Default: it is, unless failed says otherwise.
+	// Healthy is true if the object is healthy. Default: the object is healthy unless failed is true.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Healthy string `json:"healthy,omitempty"`
@@ -133,11 +138,11 @@ type HealthCheck struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Progressing string `json:"progressing,omitempty"`
-	// Failed is true if the object failed: it is unhealthy, and nothing is under way. Default: never.
+	// Failed is true if the object failed: it is unhealthy, and no rollout is in progress. Default: never.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Failed string `json:"failed,omitempty"`
-	// Message yields a string that explains what the others found. Default: the expression that decided.
+	// Message yields a string that explains the result. Default: the expression that determined the result.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
@@ -149,37 +154,37 @@ type Dependency struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Namespace of the ManagedResource. Default: that of the ManagedResource that depends on it.
+	// Namespace of the ManagedResource. Default: the namespace of the dependent ManagedResource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Until is what the dependency must have reached: Applied (its present generation is applied), Healthy (and its objects are healthy), or
-	// RolledOut (and none of them is being rolled out). What the checks find counts, even while the conditions do not report it yet.
-	// Default: Healthy.
+	// Until is the state that the dependency must have reached: Applied (its current generation is applied), Healthy (its
+	// objects are also healthy), or RolledOut (none of its objects is being rolled out either). The results of the health
+	// checks count even before the conditions report them. Default: Healthy.
 	// +optional
 	// +kubebuilder:validation:Enum=Applied;Healthy;RolledOut
 	Until DependencyUntil `json:"until,omitempty"`
-	// For is what waits: Creation (until all objects were applied once; later changes do not wait), or Changes (that, and each later
-	// change). Default: Changes.
+	// For selects what waits for the dependency: Creation (only until all objects were applied once; later changes do not
+	// wait), or Changes (each later change also waits). Default: Changes.
 	// +optional
 	// +kubebuilder:validation:Enum=Creation;Changes
 	For DependencyFor `json:"for,omitempty"`
 }
 
-// DependencyUntil is what a dependency must have reached.
+// DependencyUntil is the state that a dependency must have reached.
 type DependencyUntil string
 
-// What a dependency must have reached. Each includes those before it.
+// The states that a dependency must have reached. Each one includes the previous ones.
 const (
 	UntilApplied   DependencyUntil = "Applied"
 	UntilHealthy   DependencyUntil = "Healthy"
 	UntilRolledOut DependencyUntil = "RolledOut"
 )
 
-// DependencyFor is what waits for a dependency.
+// DependencyFor selects what waits for a dependency.
 type DependencyFor string
 
-// What waits for a dependency.
+// The values of DependencyFor.
 const (
 	ForCreation DependencyFor = "Creation"
 	ForChanges  DependencyFor = "Changes"
@@ -191,39 +196,39 @@ type ManagedResourceReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Namespace of the ManagedResource. Default: that of the ManagedResource with the reference.
+	// Namespace of the ManagedResource. Default: the namespace of the ManagedResource with the reference.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PruneGuard refuses to prune when no object of the inventory would be left, or when more than a share of it would be deleted.
-// Only objects count that were in the inventory before the others left the manifests, not those that come new with the change.
-// The objects then stay until the manifests change, or until AnnotationConfirmPrune confirms it.
+// PruneGuard refuses to prune if no object of the inventory would be left, or if more than a share of it would be
+// deleted. Only objects that were in the inventory before the manifests changed count, not objects that the change
+// adds. Refused objects are kept until the manifests change, or until AnnotationConfirmPrune confirms the prune.
 type PruneGuard struct {
-	// MaxPercent is the share, in percent, of the objects that were in the inventory before the manifests changed that may
-	// be deleted. Default: 100.
+	// MaxPercent is the maximum share of objects that may be deleted, in percent of those in the inventory before the
+	// manifests changed. Default: 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	MaxPercent *int32 `json:"maxPercent,omitempty"`
 }
 
-// DriftDetection says which changes to objects are left alone.
+// DriftDetection selects changes to objects that are not reverted.
 type DriftDetection struct {
-	// Ignore lists fields that are set when an object is created and left to others from then on.
+	// Ignore lists fields that are set when an object is created and are not reverted afterwards.
 	// +optional
 	// +listType=atomic
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
-	// OnlyOnChange lists fields that are sent when an object is created, when its manifest changed, and when something is put back that
-	// changes the object's generation; in between they are left to others. It is for annotations that ask for an operation, which a
-	// controller removes when it begins.
+	// OnlyOnChange lists fields that are sent only when an object is created, when its manifest has changed, and when a
+	// correction changes the object's generation. At other times, changes of these fields are not reverted. It is meant
+	// for annotations that request an operation and that a controller removes when it starts the operation.
 	// +optional
 	// +listType=atomic
 	OnlyOnChange []IgnoreRule `json:"onlyOnChange,omitempty"`
 }
 
-// ObjectSelector names objects among those of a ManagedResource.
+// ObjectSelector selects objects of a ManagedResource.
 type ObjectSelector struct {
 	// Group of the objects; empty for the core group.
 	// +optional
@@ -244,7 +249,7 @@ func (s ObjectSelector) Selects(gk schema.GroupKind, name string) bool {
 	return s.Group == gk.Group && s.Kind == gk.Kind && (s.Name == "" || s.Name == name)
 }
 
-// IgnoreRule names fields of objects.
+// IgnoreRule selects fields of objects.
 type IgnoreRule struct {
 	// Group of the objects; empty for the core group.
 	// +optional
@@ -255,8 +260,8 @@ type IgnoreRule struct {
 	// Name of the object. Default: all names.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Paths are JSON pointers (RFC 6901), such as /spec/replicas. The items of a list are all meant by "*", such as in
-	// /spec/template/spec/containers/*/image; there are no indices.
+	// Paths are JSON pointers (RFC 6901), such as /spec/replicas. "*" selects all items of a list, such as in
+	// /spec/template/spec/containers/*/image. Indices are not supported.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
 	Paths []string `json:"paths"`
@@ -273,47 +278,49 @@ type LocalObjectReference struct {
 	Name string `json:"name"`
 }
 
-// GroupKind is an API group and a kind in it.
+// GroupKind is a kind and its API group.
 type GroupKind struct {
 	// Group is the API group; empty for the core group.
 	Group string `json:"group"`
-	// Kind is the kind's name, such as "Deployment".
+	// Kind is the name of the kind, such as "Deployment".
 	Kind string `json:"kind"`
 }
 
-// ManagedResourceStatus is what the resource-manager last saw and did.
+// ManagedResourceStatus is the observed state of a ManagedResource.
 type ManagedResourceStatus struct {
 	// Conditions report whether the objects are applied, healthy and rolled out.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// ObservedGeneration is the generation of the spec to which the conditions refer.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Resources is the inventory: every object of this ManagedResource that lives in the target cluster,
-	// or may live there, sorted by group, kind, namespace and name.
+	// Resources is the inventory: every object of this ManagedResource that exists, or may exist, in the target cluster,
+	// sorted by group, kind, namespace and name.
 	// +optional
 	// +listType=atomic
 	Resources []ObjectReference `json:"resources,omitempty"`
 	// SecretsDataChecksum is the SHA-256 (lower-case hex) of the manifests that were last applied.
 	// +optional
 	SecretsDataChecksum *string `json:"secretsDataChecksum,omitempty"`
-	// AppliedInputs is a digest of all that the last complete reconcile worked from: the spec, the versions of the
-	// Secrets, the resource-manager's settings. While it stays the same, the Secrets need not be read.
+	// AppliedInputs is a digest of the inputs of the last complete reconcile: the spec, the versions of the Secrets, and
+	// the settings of the resource-manager. The Secrets are not read again as long as it stays the same.
 	// +optional
 	AppliedInputs string `json:"appliedInputs,omitempty"`
-	// PruneBaseline is how many objects the inventory held before objects left the manifests that are still in it. The share
-	// of the prune guard is of this number. It is not set if every object in the inventory is wanted.
+	// PruneBaseline is the number of objects in the inventory before the manifests changed, while the inventory still
+	// contains objects that were removed from the manifests. The share of the prune guard refers to this number. It is not
+	// set if every object in the inventory is wanted.
 	// +optional
 	PruneBaseline int32 `json:"pruneBaseline,omitempty"`
-	// FoundUnhealthy is the reason that ResourcesHealthy gets if what the checks found lasts for a moment. Until then it stays True, but
-	// changes that wait for this ManagedResource go on waiting. It is set only if another ManagedResource depends on this one.
+	// FoundUnhealthy is the reason that ResourcesHealthy gets if the health checks keep failing for a moment. Until then,
+	// ResourcesHealthy stays True, but changes that wait for this ManagedResource continue to wait. FoundUnhealthy is set
+	// only if another ManagedResource depends on this one.
 	// +optional
 	FoundUnhealthy string `json:"foundUnhealthy,omitempty"`
 }
 
-// Condition is one aspect of a ManagedResource's state.
+// Condition is one aspect of the state of a ManagedResource.
 type Condition struct {
 	// Type of the condition.
 	// +kubebuilder:validation:MinLength=1
@@ -325,17 +332,17 @@ type Condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 	// LastUpdateTime is when status, reason, message or codes last changed.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
-	// Reason is a single word in CamelCase for machines.
+	// Reason is a machine-readable word in CamelCase.
 	Reason string `json:"reason"`
-	// Message explains the status to people.
+	// Message is a human-readable explanation of the status.
 	Message string `json:"message"`
-	// Codes are well-known error codes. The resource-manager sets none.
+	// Codes are well-known error codes. The resource-manager does not set them.
 	// +optional
 	// +listType=atomic
 	Codes []string `json:"codes,omitempty"`
 }
 
-// ObjectReference is an entry of the inventory. The fields up to UID are those of a core/v1 ObjectReference.
+// ObjectReference is an entry of the inventory. The fields up to FieldPath are those of a core/v1 ObjectReference.
 //
 // +structType=atomic
 type ObjectReference struct {
@@ -366,9 +373,9 @@ type ObjectReference struct {
 	// Annotations of the object's manifest.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Digest is "<sent>.<owned>": a digest of what was last sent to the API server for this object, and one
-	// of the fields that the resource-manager owned right after. While both agree with what would be sent
-	// and what is owned now, nothing has to be sent. Empty until the object was applied.
+	// Digest is "<sent>.<owned>": a digest of the body that was last sent to the API server for this object, and a digest
+	// of the fields that the resource-manager owned after that. The object is not sent again as long as both digests match
+	// the current manifest and the currently owned fields. It is empty until the object was applied.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }

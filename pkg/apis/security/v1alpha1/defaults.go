@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
-// defaultExpirationSeconds is the validity of a token whose request names none.
+// defaultExpirationSeconds is the default validity of a token.
 const defaultExpirationSeconds = 3600
 
 // RegisterDefaults makes a scheme set the defaults of this package's kinds. The API server does so, clients do not.
@@ -16,7 +16,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// SetDefaultsCredentialsBinding lets references without a namespace refer to that of the CredentialsBinding.
+// SetDefaultsCredentialsBinding sets missing namespaces of references to the namespace of the CredentialsBinding.
 func SetDefaultsCredentialsBinding(binding *CredentialsBinding) {
 	defaulting.Value(&binding.CredentialsRef.Namespace, binding.Namespace)
 	for i := range binding.Quotas {

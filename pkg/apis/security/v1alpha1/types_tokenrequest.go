@@ -5,26 +5,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TokenRequest asks for a token of a WorkloadIdentity. It is the body of the subresource token.
+// TokenRequest requests a token of a WorkloadIdentity. It is the body of the subresource token.
 // +kubebuilder:object:root=true
 type TokenRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObjectMeta is the metadata of the request.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is asked for.
+	// Spec is the request.
 	Spec TokenRequestSpec `json:"spec"`
 	// Status is the answer.
 	// +optional
 	Status TokenRequestStatus `json:"status,omitempty"`
 }
 
-// TokenRequestSpec is what is asked for.
+// TokenRequestSpec describes the requested token.
 type TokenRequestSpec struct {
 	// ContextObject is the object for which the token is used.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty"`
-	// ExpirationSeconds is the time for which the token is to be valid, in seconds. Default: 3600.
+	// ExpirationSeconds is the requested validity of the token in seconds. Default: 3600.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }

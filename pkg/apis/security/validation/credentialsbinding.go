@@ -27,7 +27,7 @@ func ValidateCredentialsBindingUpdate(binding, old *v1alpha1.CredentialsBinding)
 	return append(errs, ValidateCredentialsBinding(binding)...)
 }
 
-// singleType checks the type of an infrastructure. SecretBindings may have several ones, separated by commas.
+// singleType checks the type of an infrastructure. Only SecretBindings may have several types, separated by commas.
 func singleType(value string, path *field.Path) field.ErrorList {
 	if strings.Contains(value, ",") {
 		return field.ErrorList{field.Invalid(path, value, "must be a single type, without commas")}

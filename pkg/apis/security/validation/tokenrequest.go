@@ -9,7 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
-// Bounds of spec.expirationSeconds.
+// The bounds of spec.expirationSeconds.
 const (
 	leastExpirationSeconds = 600
 	mostExpirationSeconds  = int64(1 << 32)
@@ -23,14 +23,16 @@ func ValidateTokenRequest(request *v1alpha1.TokenRequest, name, namespace string
 		errs = append(errs, field.Invalid(metadata.Child("name"), request.Name, "must be the name of the WorkloadIdentity, or empty"))
 	}
 	if request.Namespace != "" && request.Namespace != namespace {
-		errs = append(errs, field.Invalid(metadata.Child("namespace"), request.Namespace, "must be the namespace of the WorkloadIdentity, or empty"))
+		errs = append(errs, field.Invalid(metadata.Child("namespace"), request.Namespace,
+			"must be the namespace of the WorkloadIdentity, or empty"))
 	}
 	seconds := path.Child("expirationSeconds")
 	switch value := request.Spec.ExpirationSeconds; {
 	case value == nil:
 		errs = append(errs, field.Required(seconds, "the validity of the token"))
 	case *value < leastExpirationSeconds || *value > mostExpirationSeconds:
-		errs = append(errs, field.Invalid(seconds, *value, fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, mostExpirationSeconds)))
+		errs = append(errs, field.Invalid(seconds, *value,
+			fmt.Sprintf("must be between %d and %d", leastExpirationSeconds, mostExpirationSeconds)))
 	}
 	if object := request.Spec.ContextObject; object != nil {
 		at := path.Child("contextObject")

@@ -31,7 +31,8 @@ func ValidateWorkloadIdentity(identity *v1alpha1.WorkloadIdentity) field.ErrorLi
 // ValidateWorkloadIdentityUpdate checks a WorkloadIdentity that replaces another.
 func ValidateWorkloadIdentityUpdate(identity, old *v1alpha1.WorkloadIdentity) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&identity.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, rules.Immutable(identity.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, field.NewPath("spec", "targetSystem", "type"))...)
+	errs = append(errs, rules.Immutable(identity.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type,
+		field.NewPath("spec", "targetSystem", "type"))...)
 	errs = append(errs, rules.Immutable(identity.Status.Sub, old.Status.Sub, field.NewPath("status", "sub"))...)
 	return append(errs, ValidateWorkloadIdentity(identity)...)
 }
@@ -40,7 +41,8 @@ func ValidateWorkloadIdentityUpdate(identity, old *v1alpha1.WorkloadIdentity) fi
 func validateSubject(subject string, path *field.Path) field.ErrorList {
 	errs := rules.Required(subject, path)
 	if len(subject) > maxSubject {
-		errs = append(errs, field.Invalid(path, subject, fmt.Sprintf("must be no more than %d characters: the names of the namespace and the object are too long", maxSubject)))
+		errs = append(errs, field.Invalid(path, subject,
+			fmt.Sprintf("must be no more than %d characters: the names of the namespace and the object are too long", maxSubject)))
 	}
 	for _, char := range []byte(subject) {
 		if char > 127 {

@@ -6,10 +6,10 @@ import (
 
 // The types of conditions of a ManagedSeed and of a Gardenlet.
 const (
-	// ManagedSeedShootReconciled says whether the Shoot is reconciled.
+	// ManagedSeedShootReconciled reports whether the Shoot is reconciled.
 	ManagedSeedShootReconciled gardencorev1beta1.ConditionType = "ShootReconciled"
-	// SeedRegistered says whether the Seed is registered.
+	// SeedRegistered reports whether the Seed is registered.
 	SeedRegistered gardencorev1beta1.ConditionType = "SeedRegistered"
-	// GardenletReconciled says whether the gardenlet is deployed.
+	// GardenletReconciled reports whether the gardenlet is deployed.
 	GardenletReconciled gardencorev1beta1.ConditionType = "GardenletReconciled"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/defaulting"
 )
 
-// defaultShootCapacity is the number of Shoots that a Seed takes if its gardenlet's configuration names none.
+// defaultShootCapacity is the default number of Shoots of a Seed.
 const defaultShootCapacity = 250
 
 // RegisterDefaults makes a scheme set the defaults of this package's kinds. The API server does so, clients do not.
@@ -65,8 +65,8 @@ func setDefaultsGardenletDeployment(deployment *GardenletDeployment) {
 	}
 }
 
-// setDefaultsGardenletConfiguration sets the number of Shoots in a configuration, which it creates if it is absent. What is
-// not a JSON object is left for the validation to reject.
+// setDefaultsGardenletConfiguration sets the number of Shoots in a configuration, which it creates if it does not exist.
+// It does not change a value that is not a JSON object, which validation rejects.
 func setDefaultsGardenletConfiguration(config *runtime.RawExtension) {
 	content := map[string]any{}
 	if len(config.Raw) > 0 && json.Unmarshal(config.Raw, &content) != nil || content == nil {

@@ -49,7 +49,7 @@ type ManagedSeedSpec struct {
 	// Shoot refers to the Shoot. It is required and immutable; a template must not have it.
 	// +optional
 	Shoot *Shoot `json:"shoot,omitempty"`
-	// Gardenlet says how the gardenlet is deployed.
+	// Gardenlet defines how the gardenlet is deployed.
 	Gardenlet GardenletConfig `json:"gardenlet"`
 }
 
@@ -59,7 +59,7 @@ type Shoot struct {
 	Name string `json:"name"`
 }
 
-// GardenletConfig says how the gardenlet of a ManagedSeed is deployed.
+// GardenletConfig defines how the gardenlet of a ManagedSeed is deployed.
 type GardenletConfig struct {
 	// Deployment holds the settings of its Deployment.
 	// +optional
@@ -71,7 +71,7 @@ type GardenletConfig struct {
 	// Bootstrap is how it gets its first credentials. It is immutable. Default: BootstrapToken.
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
-	// MergeWithParent says whether its configuration is merged over that of the gardenlet which deploys it. It is immutable.
+	// MergeWithParent defines whether its configuration is merged over that of the gardenlet which deploys it. It is immutable.
 	// Default: true.
 	// +optional
 	MergeWithParent *bool `json:"mergeWithParent,omitempty"`
@@ -140,7 +140,7 @@ type GardenletDeployment struct {
 	// +listType=atomic
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// EnableHealthProbes says whether kubelet probes the container. Default: true.
+	// EnableHealthProbes defines whether kubelet probes the container. Default: true.
 	// +optional
 	EnableHealthProbes *bool `json:"enableHealthProbes,omitempty"`
 }
@@ -156,7 +156,7 @@ type Image struct {
 	// Tag is the tag.
 	// +optional
 	Tag *string `json:"tag,omitempty"`
-	// PullPolicy says when the image is pulled. Default: Always for the tag latest, else IfNotPresent.
+	// PullPolicy defines when the image is pulled. Default: Always for the tag latest, else IfNotPresent.
 	// +optional
 	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty"`
 }

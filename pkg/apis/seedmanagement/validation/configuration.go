@@ -16,10 +16,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// connection is how the gardenlet with a configuration gets its credentials for the garden.
+// connection defines how a configured gardenlet gets its credentials for the garden.
 type connection struct {
 	bootstrap v1alpha1.Bootstrap
-	// merged is true if the configuration is merged over that of another gardenlet, so that values may come from there.
+	// merged is true if the configuration is merged into the configuration of another gardenlet, which may provide missing
+	// values.
 	merged bool
 }
 
@@ -46,7 +47,8 @@ func validateConnection(given *gardenletv1alpha1.GardenClientConnection, c conne
 	if given.Kubeconfig == "" && !c.merged {
 		errs = append(errs, field.Required(path.Child("kubeconfig"), "the gardenlet gets no credentials otherwise"))
 	}
-	for name, set := range map[string]bool{"bootstrapKubeconfig": given.BootstrapKubeconfig != nil, "kubeconfigSecret": given.KubeconfigSecret != nil} {
+	for name, set := range map[string]bool{"bootstrapKubeconfig": given.BootstrapKubeconfig != nil,
+		"kubeconfigSecret": given.KubeconfigSecret != nil} {
 		if set {
 			errs = append(errs, field.Forbidden(path.Child(name), "must not be set without bootstrap"))
 		}
@@ -54,7 +56,7 @@ func validateConnection(given *gardenletv1alpha1.GardenClientConnection, c conne
 	return errs
 }
 
-// validateSeedConfig checks the Seed that the gardenlet registers. Its name is that of the object.
+// validateSeedConfig checks the Seed that the gardenlet registers. It has the name of the object.
 func validateSeedConfig(raw *runtime.RawExtension, path *field.Path) field.ErrorList {
 	template, err := seedTemplate(raw)
 	if err != nil {
@@ -70,13 +72,15 @@ func validateSeedConfig(raw *runtime.RawExtension, path *field.Path) field.Error
 	return append(errs, validation.ValidateSeedTemplate(template, path)...)
 }
 
-// splitSeedConfig takes the Seed out of a configuration; nil if it has no Seed. The error says what is wrong with the rest.
+// splitSeedConfig splits a configuration into the Seed and the rest. The Seed is nil if the configuration has none. The
+// error is about the rest.
 func splitSeedConfig(raw []byte) (*gardenletv1alpha1.GardenletConfiguration, *runtime.RawExtension, error) {
 	var seed struct {
 		SeedConfig *runtime.RawExtension `json:"seedConfig"`
 	}
 	rest := map[string]stdjson.RawMessage{}
-	if err := errors.Join(json.UnmarshalCaseSensitivePreserveInts(raw, &seed), json.UnmarshalCaseSensitivePreserveInts(raw, &rest)); err != nil {
+	if err := errors.Join(json.UnmarshalCaseSensitivePreserveInts(raw, &seed),
+		json.UnmarshalCaseSensitivePreserveInts(raw, &rest)); err != nil {
 		return nil, nil, err
 	}
 	delete(rest, "seedConfig")
@@ -89,7 +93,7 @@ func splitSeedConfig(raw []byte) (*gardenletv1alpha1.GardenletConfiguration, *ru
 	return configuration, seed.SeedConfig, err
 }
 
-// seedTemplate reads the Seed of a configuration strictly; nil if there is none.
+// seedTemplate decodes the Seed of a configuration strictly. It returns nil if there is none.
 func seedTemplate(raw *runtime.RawExtension) (*gardencorev1beta1.SeedTemplate, error) {
 	if raw == nil || len(raw.Raw) == 0 || string(raw.Raw) == "null" {
 		return nil, nil

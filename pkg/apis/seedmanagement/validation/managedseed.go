@@ -34,7 +34,7 @@ func ValidateManagedSeedUpdate(seed, old *v1alpha1.ManagedSeed) field.ErrorList 
 	return append(errs, ValidateManagedSeed(seed)...)
 }
 
-// inGarden reports an object that is in another namespace than garden.
+// inGarden returns an error if an object is not in the namespace garden.
 func inGarden(namespace string) field.ErrorList {
 	if namespace == "" || namespace == constants.GardenNamespace {
 		return nil // the metadata's own check reports a missing namespace
@@ -65,7 +65,8 @@ func validateDeployment(deployment *v1alpha1.GardenletDeployment, path *field.Pa
 	errs = append(errs, notNegative(deployment.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	if deployment.ServiceAccountName != nil {
 		at := path.Child("serviceAccountName")
-		errs = append(errs, rules.Messages(apivalidation.ValidateServiceAccountName(*deployment.ServiceAccountName, false), *deployment.ServiceAccountName, at)...)
+		errs = append(errs, rules.Messages(apivalidation.ValidateServiceAccountName(*deployment.ServiceAccountName, false),
+			*deployment.ServiceAccountName, at)...)
 	}
 	errs = append(errs, metav1validation.ValidateLabels(deployment.PodLabels, path.Child("podLabels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
@@ -79,7 +80,8 @@ func validateDeployment(deployment *v1alpha1.GardenletDeployment, path *field.Pa
 			errs = append(errs, field.Forbidden(at.Child(name), "must not be set together with ref"))
 		}
 	}
-	return append(errs, rules.OptionalOneOf(image.PullPolicy, at.Child("pullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	return append(errs, rules.OptionalOneOf(image.PullPolicy, at.Child("pullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent,
+		corev1.PullNever)...)
 }
 
 func notNegative(value *int32, path *field.Path) field.ErrorList {

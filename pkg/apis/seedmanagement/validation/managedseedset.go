@@ -92,7 +92,7 @@ func validatePendingReplica(pending *v1alpha1.PendingReplica, set string, path *
 	return append(errs, notNegative(pending.Retries, path.Child("retries"))...)
 }
 
-// validateSelector returns the selector of a set; nil if it is wrong.
+// validateSelector returns the selector of a set, or nil if it is invalid.
 func validateSelector(given *metav1.LabelSelector, path *field.Path) (labels.Selector, field.ErrorList) {
 	if errs := rules.Selector(given, path); errs != nil {
 		return nil, errs
@@ -128,7 +128,7 @@ func validateTemplate(template *v1alpha1.ManagedSeedTemplate, selector labels.Se
 	return errs
 }
 
-// matches reports labels that a selector does not select.
+// matches returns an error if a selector does not select labels.
 func matches(selector labels.Selector, given map[string]string, path *field.Path) field.ErrorList {
 	if selector == nil || selector.Matches(labels.Set(given)) {
 		return nil

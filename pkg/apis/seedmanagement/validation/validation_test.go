@@ -10,7 +10,7 @@ import (
 	. "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/validation"
 )
 
-// below puts the paths of rows, and the fields that they report, below another field.
+// below prefixes the paths of the rows, and of the fields that they report, with path.
 func below(path string, rows []Row) []Row {
 	var moved []Row
 	for _, row := range rows {
@@ -29,7 +29,7 @@ func below(path string, rows []Row) []Row {
 	return moved
 }
 
-// ofDeployments are the rules about the deployment of a gardenlet.
+// ofDeployments are the rules for the deployment of a gardenlet.
 var ofDeployments = []Row{
 	{"replicaCount", "-1", "replicaCount Invalid"},
 	{"replicaCount", "0", ""},
@@ -46,7 +46,7 @@ var ofDeployments = []Row{
 	{"image/pullPolicy", "Sometimes", "image.pullPolicy NotSupported"},
 }
 
-// ofConfigurations are the rules about the configuration of a gardenlet.
+// ofConfigurations are the rules for the configuration of a gardenlet.
 var ofConfigurations = []Row{
 	{"config", "", ""},
 	{"config/apiVersion", "v1", "config.apiVersion NotSupported"},
@@ -172,7 +172,7 @@ func TestValidateManagedSeedSet(t *testing.T) {
 	})
 }
 
-// TestValidateManagedSeedSetWithoutWorkers: a Shoot without nodes may have its own errors, too.
+// TestValidateManagedSeedSetWithoutWorkers accepts further errors, because a Shoot without nodes may have its own.
 func TestValidateManagedSeedSetWithoutWorkers(t *testing.T) {
 	object := Example(t, "seedmanagement", "managedseedset", 0)
 	Change(t, object, "spec/shootTemplate/spec/provider/workers; spec/shootTemplate/spec/credentialsBindingName; spec/shootTemplate/spec/networking", "[]; ; ")

@@ -1,5 +1,5 @@
 // Package validation checks objects of settings.gardener.cloud/v1alpha1 after their defaults are set. The rules are
-// Gardener's. The API server does not serve these kinds any more: the checks are for objects that are migrated.
+// Gardener's. The API server no longer serves these kinds. The checks are for objects that are migrated.
 package validation
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
-// Bounds of spec.weight.
+// The bounds of spec.weight.
 const (
 	leastWeight = 1
 	mostWeight  = 100

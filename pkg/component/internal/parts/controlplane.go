@@ -15,33 +15,35 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// The names of the files in the volume of ShootAccess.
+// The file names in the volume of ShootAccess.
 const (
 	fileKubeconfig = "kubeconfig"
 	fileToken      = "token"
 )
 
-// The types of components by which a webhook of the resource-manager makes them highly available.
+// The component types with which a webhook of the resource-manager configures high availability.
 const (
 	TypeServer     = "server"
 	TypeController = "controller"
 )
 
-// ShootKubeconfig is the path of the kubeconfig with which a component of a control plane reaches the API server of its shoot.
+// ShootKubeconfig is the path of the kubeconfig of a control plane component for the API server of its shoot.
 const ShootKubeconfig = constants.KubeconfigMountPath + "/" + fileKubeconfig
 
-// ControlPlane are the labels that select the Pods of a component of a control plane.
+// ControlPlane returns the labels that select the Pods of a control plane component.
 func ControlPlane(role string) map[string]string {
 	return map[string]string{"app": "kubernetes", "role": role}
 }
 
-// ShootAccess returns a volume with the kubeconfig that all components of a control plane share, and the token of one of them. The Secrets
-// are the one of the config generic-token-kubeconfig, and one that AccessSecret returns.
+// ShootAccess returns a volume with the kubeconfig that all control plane components share, and the token of one of
+// them. kubeconfig is the Secret of the config generic-token-kubeconfig, access the name of a Secret returned by
+// AccessSecret.
 func ShootAccess(kubeconfig, access string) (corev1.Volume, corev1.VolumeMount) {
 	const volume = "kubeconfig"
 	source := func(secret, key, path string) corev1.VolumeProjection {
 		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Optional: ptr.To(false), Items: []corev1.KeyToPath{{Key: key, Path: path}},
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Optional: ptr.To(false),
+			Items: []corev1.KeyToPath{{Key: key, Path: path}},
 		}}
 	}
 	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
@@ -51,20 +53,23 @@ func ShootAccess(kubeconfig, access string) (corev1.Volume, corev1.VolumeMount) 
 	}}}, Mount(volume, constants.KubeconfigMountPath)
 }
 
-// AccessSecretName returns the name of the Secret with the token of a component of a control plane for the API server of its shoot.
+// AccessSecretName returns the name of the Secret with the token of a control plane component for the API server of its
+// shoot.
 func AccessSecretName(account string) string { return constants.PrefixShootAccess + account }
 
-// AccessSecret returns the Secret with the token of a component of a control plane, which is that of a ServiceAccount in the namespace
-// kube-system of the shoot. The shoot's resource-manager creates the account and keeps the token valid.
+// AccessSecret returns the Secret with the token of a control plane component. The token belongs to a ServiceAccount in
+// the namespace kube-system of the shoot. The shoot's resource-manager creates the ServiceAccount and renews the token.
 func AccessSecret(namespace, account string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: AccessSecretName(account),
 			Labels: map[string]string{
-				resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor, resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot,
+				resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor,
+				resourcesv1alpha1.LabelClass:   resourcesv1alpha1.ClassShoot,
 			},
 			Annotations: map[string]string{
-				resourcesv1alpha1.AnnotationServiceAccountName: account, resourcesv1alpha1.AnnotationServiceAccountNamespace: metav1.NamespaceSystem,
+				resourcesv1alpha1.AnnotationServiceAccountName:      account,
+				resourcesv1alpha1.AnnotationServiceAccountNamespace: metav1.NamespaceSystem,
 			},
 		},
 		Type: corev1.SecretTypeOpaque,
@@ -91,7 +96,7 @@ func SecretFiles(namespace, name string, labels map[string]string, files map[str
 	return secret, nil
 }
 
-// Switches returns names that are switched on or off as a flag has them, sorted.
+// Switches returns named switches in the format of a flag, sorted.
 func Switches(switches map[string]bool) string {
 	list := make([]string, 0, len(switches))
 	for _, name := range slices.Sorted(maps.Keys(switches)) {

@@ -1,4 +1,4 @@
-// Package parts builds what many components have in common, in one way for all of them.
+// Package parts builds objects that many components have in common.
 package parts
 
 import (
@@ -15,30 +15,31 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// unprivileged is the user and the group of all components that need no other.
+// unprivileged is the default user and group of components.
 const unprivileged = 65532
 
-// revisions is how many old ReplicaSets are kept of a Deployment.
+// revisions is the number of old ReplicaSets that a Deployment keeps.
 const revisions = 2
 
 // Workload is a Deployment whose Pods have one container.
 type Workload struct {
 	Namespace, Name string
-	// Selector are the labels that select the Pods. They cannot be changed later.
+	// Selector selects the Pods. It is immutable.
 	Selector map[string]string
-	// Labels are those of the Deployment, PodLabels those of its Pods, both beside Selector.
+	// Labels are additional labels of the Deployment, PodLabels of its Pods.
 	Labels, PodLabels map[string]string
 	Replicas          int32
 	PriorityClass     string
 	ServiceAccount    string
-	// MountsToken has Kubernetes mount the token. Otherwise a webhook of the resource-manager mounts one that expires sooner.
+	// MountsToken lets Kubernetes mount the token. Otherwise a webhook of the resource-manager mounts a token with a
+	// shorter validity.
 	MountsToken bool
-	// Container needs no security context.
+	// Container of the Pods. Its security context is set by Deployment.
 	Container corev1.Container
 	Volumes   []corev1.Volume
-	// Spread are the constraints by which the Pods are distributed.
+	// Spread contains the topology spread constraints of the Pods.
 	Spread []corev1.TopologySpreadConstraint
-	// Strategy of rollouts; that of Kubernetes if it is empty.
+	// Strategy of rollouts; empty for the default of Kubernetes.
 	Strategy appsv1.DeploymentStrategy
 }
 
@@ -71,7 +72,8 @@ func (w Workload) Deployment() (*appsv1.Deployment, error) {
 	return deployment, nil
 }
 
-// automount is left open for Pods that get a token by the webhook: it leaves Pods alone that refuse one.
+// automount returns nil for Pods that get their token from the webhook, because the webhook skips Pods that set it to
+// false.
 func automount(w Workload) *bool {
 	switch {
 	case w.MountsToken:
@@ -89,10 +91,13 @@ func podSecurity() *corev1.PodSecurityContext {
 	}
 }
 
-// Budget returns a budget by which at most one Pod of a Deployment is evicted at a time, and those that are not ready at any time.
+// Budget returns a PodDisruptionBudget that allows the eviction of one Pod of a Deployment at a time, and of Pods that
+// are not ready at any time.
 func Budget(deployment *appsv1.Deployment) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name, Labels: maps.Clone(deployment.Spec.Selector.MatchLabels)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: deployment.Namespace, Name: deployment.Name, Labels: maps.Clone(deployment.Spec.Selector.MatchLabels),
+		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 			Selector: deployment.Spec.Selector.DeepCopy(),
@@ -100,7 +105,7 @@ func Budget(deployment *appsv1.Deployment) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// Merge returns the entries of all maps. Those of later ones win.
+// Merge returns the entries of all maps. Later maps take precedence.
 func Merge(all ...map[string]string) map[string]string {
 	merged := map[string]string{}
 	for _, one := range all {
@@ -109,23 +114,25 @@ func Merge(all ...map[string]string) map[string]string {
 	return merged
 }
 
-// Probe asks a path of a port by HTTP.
+// Probe returns an HTTP probe of a path on a port.
 func Probe(path, port string) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:   corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(port), Scheme: corev1.URISchemeHTTP}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: path, Port: intstr.FromString(port), Scheme: corev1.URISchemeHTTP,
+		}},
 		TimeoutSeconds: 5,
 	}
 }
 
-// Startup returns a probe that finds within a second that a program has started, by what its readiness probe asks. A start that takes longer than
-// five minutes has failed.
+// Startup returns a startup probe that detects within a second that a program is ready, by the handler of its readiness
+// probe. A start that takes longer than five minutes has failed.
 func Startup(readiness *corev1.Probe) *corev1.Probe {
 	startup := readiness.DeepCopy()
 	startup.PeriodSeconds, startup.FailureThreshold = 1, 300
 	return startup
 }
 
-// SecretVolume returns a volume with the data of a Secret, readable for the group of the Pod.
+// SecretVolume returns a volume with the data of a Secret, readable by the group of the Pod.
 func SecretVolume(name, secret string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: ptr.To[int32](0o440)},
@@ -139,23 +146,24 @@ func ConfigVolume(name, configMap string) corev1.Volume {
 	}}
 }
 
-// Mount returns where a volume is mounted, read-only.
+// Mount returns a read-only mount of a volume.
 func Mount(volume, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true}
 }
 
-// Requests are those of a container. The texts must be quantities.
+// Requests returns resource requests. The arguments must be valid quantities.
 func Requests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// Spread distributes the Pods of a Deployment over nodes and zones as far as that is possible.
+// Spread returns constraints that distribute the Pods of a Deployment over nodes and zones if possible.
 func Spread(selector map[string]string) []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 		constraints = append(constraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: maps.Clone(selector)}, MatchLabelKeys: []string{appsv1.DefaultDeploymentUniqueLabelKey},
+			LabelSelector:  &metav1.LabelSelector{MatchLabels: maps.Clone(selector)},
+			MatchLabelKeys: []string{appsv1.DefaultDeploymentUniqueLabelKey},
 		})
 	}
 	return constraints

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// ServiceAccount returns an account whose token Kubernetes mounts only where a Pod asks for it.
+// ServiceAccount returns a ServiceAccount whose token Kubernetes mounts only into Pods that request it.
 func ServiceAccount(namespace, name string, labels map[string]string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		ObjectMeta:                   metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
@@ -25,14 +25,14 @@ func ServiceAccount(namespace, name string, labels map[string]string) *corev1.Se
 	}
 }
 
-// Account names a ServiceAccount that rights are given to.
+// Account identifies a ServiceAccount that receives permissions.
 type Account struct{ Namespace, Name string }
 
 func (a Account) subject() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}
 }
 
-// ClusterRights returns a ClusterRole and what binds it to accounts, both with the same name.
+// ClusterRights returns a ClusterRole and a ClusterRoleBinding for the accounts, both with the same name.
 func ClusterRights(name string, labels map[string]string, rules []rbacv1.PolicyRule, accounts ...Account) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)}, Rules: rules},
@@ -44,7 +44,7 @@ func ClusterRights(name string, labels map[string]string, rules []rbacv1.PolicyR
 	}
 }
 
-// Rights returns a Role in a namespace and what binds it to accounts, both with the same name.
+// Rights returns a Role and a RoleBinding for the accounts, both with the same name.
 func Rights(namespace, name string, labels map[string]string, rules []rbacv1.PolicyRule, accounts ...Account) []client.Object {
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)}, Rules: rules},
@@ -64,12 +64,12 @@ func subjects(accounts []Account) []rbacv1.Subject {
 	return list
 }
 
-// Rule returns a rule about resources of an API group.
+// Rule returns a rule for resources of an API group.
 func Rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// Everything are the rules of who may do everything.
+// Everything returns rules that allow all requests.
 func Everything() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
@@ -77,7 +77,8 @@ func Everything() []rbacv1.PolicyRule {
 	}
 }
 
-// Configuration returns an immutable ConfigMap with one file, named after its content, so that Pods that use it are replaced when it changes.
+// Configuration returns an immutable ConfigMap with one file, named after its content, so that a change replaces the
+// Pods that use it.
 func Configuration(namespace, name string, labels map[string]string, file, content string) (*corev1.ConfigMap, error) {
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
@@ -89,8 +90,8 @@ func Configuration(namespace, name string, labels map[string]string, file, conte
 	return configMap, nil
 }
 
-// Autoscaler returns a VerticalPodAutoscaler that adapts the requests of the one container of a Deployment, in place if it can. The minimum
-// of memory may be empty.
+// Autoscaler returns a VerticalPodAutoscaler that adapts the requests of the only container of a Deployment, in place
+// if possible. minMemory may be empty.
 func Autoscaler(deployment *appsv1.Deployment, minMemory string) *unstructured.Unstructured {
 	policy := map[string]any{
 		"containerName": deployment.Spec.Template.Spec.Containers[0].Name, "controlledValues": "RequestsOnly",
@@ -101,12 +102,12 @@ func Autoscaler(deployment *appsv1.Deployment, minMemory string) *unstructured.U
 	return NewAutoscaler(deployment.Namespace, deployment.Name, deployment.Name, policy, map[string]any{"containerName": "*", "mode": "Off"})
 }
 
-// NewAutoscaler returns a VerticalPodAutoscaler for a Deployment, with these policies for its containers.
+// NewAutoscaler returns a VerticalPodAutoscaler for a Deployment with the given container policies.
 func NewAutoscaler(namespace, name, deployment string, policies ...any) *unstructured.Unstructured {
 	return AutoscalerOf(namespace, name, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment}, policies...)
 }
 
-// AutoscalerOf returns a VerticalPodAutoscaler for an object that is referred to, with these policies for its containers.
+// AutoscalerOf returns a VerticalPodAutoscaler for a target reference with the given container policies.
 func AutoscalerOf(namespace, name string, target map[string]any, policies ...any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
@@ -119,7 +120,8 @@ func AutoscalerOf(namespace, name string, target map[string]any, policies ...any
 	}}
 }
 
-// PortsAllowed is the value of an annotation that lists TCP ports of a Service's Pods for the controller of network policies.
+// PortsAllowed returns the value of an annotation that lists TCP ports of a Service's Pods for the network policy
+// controller.
 func PortsAllowed(ports ...int32) string {
 	list := make([]string, 0, len(ports))
 	for _, port := range ports {
@@ -128,7 +130,7 @@ func PortsAllowed(ports ...int32) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// ServiceNames are the names by which clients in the cluster reach a Service.
+// ServiceNames returns the DNS names of a Service in the cluster.
 func ServiceNames(namespace, name string) []string {
 	inNamespace := fmt.Sprintf("%s.%s", name, namespace)
 	return []string{name, inNamespace, inNamespace + ".svc", inNamespace + ".svc.cluster.local"}

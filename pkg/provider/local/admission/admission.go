@@ -1,5 +1,5 @@
-// Package admission checks the provider configurations of CloudProfiles and Shoots with this infrastructure, before the garden's API server stores
-// them. It reads only what is in the request: see Gardener's guidelines for the validation by extensions.
+// Package admission validates the provider configurations of CloudProfiles and Shoots on this infrastructure before the
+// garden's API server stores them. It only reads the request, see Gardener's guidelines for the validation by extensions.
 package admission
 
 import (
@@ -18,24 +18,29 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 )
 
-// Webhooks returns the webhooks for the garden's API server. It calls them when the spec of an object with this infrastructure is new or changes.
+// Webhooks returns the webhooks for the garden's API server. They are called when an object on this infrastructure is
+// created or its spec changes.
 func Webhooks() []webhook.Webhook {
 	rules := func(resource string) []admissionregistrationv1.RuleWithOperations {
 		return []admissionregistrationv1.RuleWithOperations{webhook.Writes(gardencorev1beta1.GroupName, "v1beta1", resource)}
 	}
 	return []webhook.Webhook{
 		{
-			Name: "cloudprofiles", Validating: true, Rules: rules("cloudprofiles"), MatchConditions: extensionvalidation.MatchConditions("spec.type", local.Type),
-			Handler: extensionvalidation.Handler(func() *gardencorev1beta1.CloudProfile { return &gardencorev1beta1.CloudProfile{} }, checkCloudProfile),
+			Name: "cloudprofiles", Validating: true, Rules: rules("cloudprofiles"),
+			MatchConditions: extensionvalidation.MatchConditions("spec.type", local.Type),
+			Handler: extensionvalidation.Handler(
+				func() *gardencorev1beta1.CloudProfile { return &gardencorev1beta1.CloudProfile{} }, checkCloudProfile,
+			),
 		},
 		{
-			Name: "shoots", Validating: true, Rules: rules("shoots"), MatchConditions: extensionvalidation.MatchConditions("spec.provider.type", local.Type),
-			Handler: extensionvalidation.Handler(func() *gardencorev1beta1.Shoot { return &gardencorev1beta1.Shoot{} }, checkShoot),
+			Name: "shoots", Validating: true, Rules: rules("shoots"),
+			MatchConditions: extensionvalidation.MatchConditions("spec.provider.type", local.Type),
+			Handler:         extensionvalidation.Handler(func() *gardencorev1beta1.Shoot { return &gardencorev1beta1.Shoot{} }, checkShoot),
 		},
 	}
 }
 
-// checkCloudProfile checks the providerConfig of a CloudProfile.
+// checkCloudProfile validates the providerConfig of a CloudProfile.
 func checkCloudProfile(_ context.Context, profile, _ *gardencorev1beta1.CloudProfile) field.ErrorList {
 	path := field.NewPath("spec", "providerConfig")
 	if profile.Spec.Type != local.Type {
@@ -46,12 +51,12 @@ func checkCloudProfile(_ context.Context, profile, _ *gardencorev1beta1.CloudPro
 		return errs
 	}
 	if config == nil {
-		return field.ErrorList{field.Required(path, "must name the container images of the machine images")}
+		return field.ErrorList{field.Required(path, "must contain the container images of the machine images")}
 	}
 	return validation.ValidateCloudProfileConfig(config, profile.Spec.MachineImages, path)
 }
 
-// read decodes a configuration strictly.
+// read decodes a configuration strictly. It returns nil for an empty one.
 func read[T any, P interface {
 	*T
 	runtime.Object
@@ -63,8 +68,8 @@ func read[T any, P interface {
 	return config, nil
 }
 
-// checkShoot checks the configurations of a Shoot for its infrastructure, its control plane, its worker pools, and its network if that is of this
-// extension, too.
+// checkShoot validates the configurations of a Shoot for its infrastructure, control plane and worker pools, and for its
+// network if it has the type of this extension.
 func checkShoot(_ context.Context, shoot, old *gardencorev1beta1.Shoot) field.ErrorList {
 	if shoot.Spec.Provider.Type != local.Type {
 		return nil
@@ -89,6 +94,7 @@ func checkShoot(_ context.Context, shoot, old *gardencorev1beta1.Shoot) field.Er
 	return append(errs, validation.ValidateWorkers(shoot.Spec.Provider.Workers, workers)...)
 }
 
+// checkInfrastructure validates the infrastructureConfig of a Shoot.
 func checkInfrastructure(shoot, old *gardencorev1beta1.Shoot, path *field.Path) field.ErrorList {
 	config, errs := read[providerlocalv1alpha1.InfrastructureConfig](shoot.Spec.Provider.InfrastructureConfig, path)
 	if len(errs) > 0 {
@@ -106,7 +112,7 @@ func checkInfrastructure(shoot, old *gardencorev1beta1.Shoot, path *field.Path) 
 	}
 	before, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.InfrastructureConfig](old.Spec.Provider.InfrastructureConfig)
 	if err != nil {
-		return errs // it cannot be compared with one that was never valid
+		return errs // the old configuration is invalid, so it cannot be compared
 	}
 	return append(errs, validation.ValidateInfrastructureConfigUpdate(config, before, path)...)
 }

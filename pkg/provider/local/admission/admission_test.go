@@ -16,7 +16,7 @@ const (
 	shoot  = "spec: {provider: {type: local, workers: [{name: a}]}, networking: {pods: 100.96.0.0/16}}"
 )
 
-// TestWebhooks sends objects to the webhooks of their kinds.
+// TestWebhooks sends objects to the webhooks for their kinds.
 func TestWebhooks(t *testing.T) {
 	handlers := map[string]admission.Handler{}
 	for _, one := range Webhooks() {

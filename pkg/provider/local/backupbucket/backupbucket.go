@@ -1,4 +1,4 @@
-// Package backupbucket makes buckets for backups.
+// Package backupbucket manages buckets for backups.
 package backupbucket
 
 import (
@@ -19,10 +19,10 @@ import (
 // FlowName distinguishes the ManagedResources of BackupBuckets from others of the extension.
 const FlowName = "backupbucket"
 
-// prefixGenerated begins the names of generated Secrets.
+// prefixGenerated is the prefix of the names of generated Secrets.
 const prefixGenerated = "generated-bucket-"
 
-// Actuator makes buckets, and deploys the Secret that it generates for each.
+// Actuator creates buckets, and deploys a generated Secret for each.
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.BackupBucket]
 
@@ -37,18 +37,20 @@ func New(deployer *bundles.Deployer, stores store.Stores) *Actuator {
 		})}
 }
 
-// Plan returns what has to exist for a BackupBucket: the Secret that it refers to in its status. The credentials of the bucket are all
-// that is needed.
+// Plan returns the bundle of a BackupBucket: the Secret to which its status refers. It is empty, because users of the
+// bucket only need the bucket's credentials.
 func Plan(object *extensionsv1alpha1.BackupBucket) flow.Plan {
 	namespace := generatedNamespace(object)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefixGenerated + object.Name}, Type: corev1.SecretTypeOpaque}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefixGenerated + object.Name}, Type: corev1.SecretTypeOpaque,
+	}
 	bundle := bundles.Seed(constants.GardenNamespace, prefixGenerated+object.Name)
 	bundle.Objects = []client.Object{secret}
 	object.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}
 }
 
-// generatedNamespace is where gardenlet looks for what extensions generate.
+// generatedNamespace returns the namespace in which gardenlet expects generated Secrets.
 func generatedNamespace(object *extensionsv1alpha1.BackupBucket) string {
 	if namespace := object.Annotations[constants.AnnotationGeneratedSecretNamespace]; namespace != "" {
 		return namespace
@@ -56,8 +58,10 @@ func generatedNamespace(object *extensionsv1alpha1.BackupBucket) string {
 	return constants.GardenNamespace
 }
 
-// Reconcile makes the bucket.
-func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster) (extension.Result, error) {
+// Reconcile creates the bucket and deploys the Secret.
+func (a *Actuator) Reconcile(
+	ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster,
+) (extension.Result, error) {
 	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
 	if err == nil {
 		err = buckets.Create(ctx, object.Name)
@@ -68,13 +72,17 @@ func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.Bac
 	return a.Actuator.Reconcile(ctx, object, cluster)
 }
 
-// Restore makes the bucket, if it does not exist.
-func (a *Actuator) Restore(ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster) (extension.Result, error) {
+// Restore creates the bucket if it does not exist.
+func (a *Actuator) Restore(
+	ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster,
+) (extension.Result, error) {
 	return a.Reconcile(ctx, object, cluster)
 }
 
-// Delete deletes the bucket with all that is in it.
-func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster) (extension.Result, error) {
+// Delete deletes the bucket with its contents, and the Secret.
+func (a *Actuator) Delete(
+	ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster,
+) (extension.Result, error) {
 	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
 	if err == nil {
 		err = buckets.Delete(ctx, object.Name)

@@ -1,4 +1,4 @@
-// Package backupentry gives control planes access to their part of a bucket, and deletes what they have left there.
+// Package backupentry gives control planes access to their part of a bucket, and deletes their backups.
 package backupentry
 
 import (
@@ -22,7 +22,7 @@ import (
 const FlowName = "backupentry"
 
 const (
-	// secretName is the Secret in the namespace of the Shoot with the access to its backups.
+	// secretName is the name of the Secret with access to the backups in the namespace of the Shoot.
 	secretName          = constants.SecretNameETCDBackup
 	annotationCreatedBy = "backup.gardener.cloud/created-by"
 	keyBucketName       = "bucketName"
@@ -31,14 +31,14 @@ const (
 	bundlePrefix        = "etcd-backup-"
 )
 
-// Actuator deploys the Secrets with the access to backups.
+// Actuator deploys the Secrets with access to backups.
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.BackupEntry]
 
 	Stores store.Stores
 }
 
-// New returns the actuator. The host path is where nodes have the directory with the buckets; empty if they do not have one.
+// New returns the actuator. hostPath is the path of the directory with the buckets on nodes, or empty.
 func New(deployer *bundles.Deployer, stores store.Stores, hostPath string) *Actuator {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) (flow.Plan, error) {
 		_, credentials, err := stores.Of(ctx, object.Spec.SecretRef)
@@ -50,7 +50,7 @@ func New(deployer *bundles.Deployer, stores store.Stores, hostPath string) *Actu
 	return &Actuator{Stores: stores, Actuator: bundles.NewActuator(deployer, FlowName, plan)}
 }
 
-// Plan returns what has to exist for a BackupEntry: the Secret with the access to backups.
+// Plan returns the bundle of a BackupEntry: the Secret with access to its backups.
 func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte, hostPath string) flow.Plan {
 	namespace := extension.TechnicalID(object.Name)
 	data := maps.Clone(credentials)
@@ -73,8 +73,10 @@ func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte,
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}
 }
 
-// Delete deletes the backups of the entry, and its Secret.
-func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.BackupEntry, cluster *extension.Cluster) (extension.Result, error) {
+// Delete deletes the backups of the entry and its Secret.
+func (a *Actuator) Delete(
+	ctx context.Context, object *extensionsv1alpha1.BackupEntry, cluster *extension.Cluster,
+) (extension.Result, error) {
 	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
 	if err == nil {
 		err = buckets.DeleteEntry(ctx, object.Spec.BucketName, strings.TrimPrefix(object.Name, prefixSource))

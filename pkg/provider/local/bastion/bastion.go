@@ -1,4 +1,5 @@
-// Package bastion makes bastions: SSH servers in the network of the machines of a Shoot, through which users with a key connect to machines.
+// Package bastion deploys bastions: SSH servers in the network of a Shoot's machines, through which users with an
+// authorized key connect to machines.
 package bastion
 
 import (
@@ -29,14 +30,14 @@ const (
 	labelBastion = "bastion"
 	keysFile     = "authorized_keys"
 	keysPath     = "/etc/bastion"
-	// port is the one that the server listens on, as a user without rights; servicePort is that of SSH.
+	// port is the port on which the server listens as a user without privileges. servicePort is the port of the Service.
 	port, servicePort = 2222, 22
 	unprivileged      = 65532
-	// addressEvery is how often the address of the Service is looked at: no watch shows it.
+	// addressEvery is how often the address of the Service is checked, because Services are not watched.
 	addressEvery = 2 * time.Second
 )
 
-// Actuator makes bastions.
+// Actuator deploys bastions.
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.Bastion]
 
@@ -44,7 +45,7 @@ type Actuator struct {
 	simulated bool
 }
 
-// New returns the actuator. The image is that of this program. Where machines are simulated, no load balancer has an address.
+// New returns the actuator. image is the image of this program. If machines are simulated, no load balancer assigns an address.
 func New(deployer *bundles.Deployer, uncached client.Reader, image string, simulated bool) *Actuator {
 	plan := func(_ context.Context, object *extensionsv1alpha1.Bastion, _ *extension.Cluster) (flow.Plan, error) {
 		return Plan(object, image, simulated)
@@ -52,8 +53,10 @@ func New(deployer *bundles.Deployer, uncached client.Reader, image string, simul
 	return &Actuator{Actuator: bundles.NewActuator(deployer, FlowName, plan), uncached: uncached, simulated: simulated}
 }
 
-// Reconcile makes a bastion, and reports its address.
-func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.Bastion, cluster *extension.Cluster) (extension.Result, error) {
+// Reconcile deploys a bastion and reports its address.
+func (a *Actuator) Reconcile(
+	ctx context.Context, object *extensionsv1alpha1.Bastion, cluster *extension.Cluster,
+) (extension.Result, error) {
 	result, err := a.Actuator.Reconcile(ctx, object, cluster)
 	if err != nil || result.Waiting != "" {
 		return result, err
@@ -74,12 +77,12 @@ func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.Bas
 	return extension.Done(), nil
 }
 
-// Restore makes the bastion again.
+// Restore deploys the bastion again.
 func (a *Actuator) Restore(ctx context.Context, object *extensionsv1alpha1.Bastion, cluster *extension.Cluster) (extension.Result, error) {
 	return a.Reconcile(ctx, object, cluster)
 }
 
-// Plan returns what has to exist for a Bastion.
+// Plan returns the bundle of a Bastion.
 func Plan(object *extensionsv1alpha1.Bastion, image string, simulated bool) (flow.Plan, error) {
 	keys, err := authorizedKeys(object.Spec.UserData)
 	if err != nil {
@@ -102,6 +105,7 @@ func Plan(object *extensionsv1alpha1.Bastion, image string, simulated bool) (flo
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }
 
+// pod returns the Pod of the SSH server.
 func pod(meta metav1.ObjectMeta, image string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
@@ -129,7 +133,7 @@ func pod(meta metav1.ObjectMeta, image string) *corev1.Pod {
 	}}
 }
 
-// policy lets the declared addresses in, and the bastion reach machines by SSH.
+// policy permits ingress from the declared addresses, and egress to SSH servers of machines and to DNS servers.
 func policy(meta metav1.ObjectMeta, ingress []extensionsv1alpha1.BastionIngressPolicy) *networkingv1.NetworkPolicy {
 	var from []networkingv1.NetworkPolicyPeer
 	for _, one := range ingress {
@@ -145,7 +149,9 @@ func policy(meta metav1.ObjectMeta, ingress []extensionsv1alpha1.BastionIngressP
 		}},
 		Egress: []networkingv1.NetworkPolicyEgressRule{
 			{
-				To:    []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{local.LabelApp: local.AppMachine}}}},
+				To: []networkingv1.NetworkPolicyPeer{{
+					PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{local.LabelApp: local.AppMachine}},
+				}},
 				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(servicePort))}},
 			},
 			{Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: dns}, {Protocol: &tcp, Port: dns}}},

@@ -1,4 +1,4 @@
-// Package containerruntime offers a container runtime on the nodes of a pool, as a RuntimeClass.
+// Package containerruntime provides a container runtime on the nodes of a pool as a RuntimeClass.
 package containerruntime
 
 import (
@@ -18,17 +18,18 @@ import (
 // FlowName distinguishes the ManagedResources of ContainerRuntimes from others of the extension.
 const FlowName = "containerruntime"
 
-// handler is the runtime in the configuration of containerd on machines.
+// handler is the name of the runtime in containerd's configuration on machines.
 const handler = "runc"
 
 // New returns the actuator.
 func New(deployer *bundles.Deployer) *bundles.Actuator[*extensionsv1alpha1.ContainerRuntime] {
-	return bundles.NewActuator(deployer, FlowName, func(_ context.Context, object *extensionsv1alpha1.ContainerRuntime, _ *extension.Cluster) (flow.Plan, error) {
+	plan := func(_ context.Context, object *extensionsv1alpha1.ContainerRuntime, _ *extension.Cluster) (flow.Plan, error) {
 		return Plan(object), nil
-	})
+	}
+	return bundles.NewActuator(deployer, FlowName, plan)
 }
 
-// Plan returns what has to exist for a ContainerRuntime: a RuntimeClass for the nodes of the pool.
+// Plan returns the bundle of a ContainerRuntime: a RuntimeClass for the nodes of the pool.
 func Plan(object *extensionsv1alpha1.ContainerRuntime) flow.Plan {
 	bundle := bundles.Shoot(object.Namespace, "extension-containerruntime-"+object.Name)
 	bundle.Objects = []client.Object{&nodev1.RuntimeClass{

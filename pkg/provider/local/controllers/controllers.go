@@ -32,25 +32,25 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local/worker"
 )
 
-// The names of images in the list of images.
+// Names of images in the image vector.
 const (
 	imageSelf       = local.Name
 	imageNodeAgents = "node-agents"
 )
 
-// Options of the controllers.
+// Options are the options of the controllers.
 type Options struct {
 	Settings local.Settings
-	// Common are those of each controller. Its Type is ignored.
+	// Common are the options of every controller. Its Type is ignored.
 	Common extension.Options
-	// Disabled are the names of controllers that are not added: the kinds in lower case.
+	// Disabled are the names of controllers that are not added. The names are the kinds in lower case.
 	Disabled []string
 	Version  string
 	Clock    clock.PassiveClock
 	Images   images.Vector
 }
 
-// Names are the names of all controllers.
+// Names returns the names of all controllers.
 func Names() []string {
 	return []string{
 		"backupbucket", "backupentry", "bastion", "containerruntime", "controlplane", "dnsrecord", "extension", "infrastructure", "network",
@@ -68,11 +68,11 @@ type adder struct {
 	agents   string
 }
 
-// AddToManager adds the controllers. The clients of the manager have to read Secrets, Services and ConfigMaps without a cache.
+// AddToManager adds the controllers. The manager's client must read Secrets, Services and ConfigMaps without a cache.
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
 	for _, name := range options.Disabled {
 		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("the controller %q does not exist: choose from %v", name, Names())
+			return fmt.Errorf("the controller %q does not exist: use one of %v", name, Names())
 		}
 	}
 	self, err := options.Images.Find(imageSelf, images.Options{})
@@ -98,7 +98,7 @@ func (a *adder) common(ofType string, sources []source.Source) extension.Options
 	return options
 }
 
-// emitting is an actuator whose bundles bring its objects back.
+// emitting is an actuator with sources that trigger its objects when their bundles change.
 type emitting[T extensionsv1alpha1.Object] interface {
 	extension.Actuator[T]
 	Sources() []source.Source
@@ -115,7 +115,7 @@ func add[T extensionsv1alpha1.Object](a *adder, name, ofType string, actuator em
 	return nil
 }
 
-// addCluster adds the controllers for what a Shoot has once.
+// addCluster adds the controllers of the kinds that a Shoot has once.
 func (a *adder) addCluster() error {
 	reader, simulated := a.mgr.GetAPIReader(), a.Settings.Machines.Simulated
 	errs := []error{
@@ -128,13 +128,15 @@ func (a *adder) addCluster() error {
 		errs = append(errs, add(a, "extension", one, example.New(a.deployer, one)))
 	}
 	if !slices.Contains(a.Disabled, "dnsrecord") {
-		records := &dnsrecord.Actuator{Client: a.mgr.GetClient(), Uncached: reader, ConfigMap: a.Settings.DNSConfigMap, Zones: a.Settings.DNSZones}
+		records := &dnsrecord.Actuator{
+			Client: a.mgr.GetClient(), Uncached: reader, ConfigMap: a.Settings.DNSConfigMap, Zones: a.Settings.DNSZones,
+		}
 		errs = append(errs, extension.AddToManager(a.mgr, records, a.common(local.Type, nil)))
 	}
 	return errors.Join(errs...)
 }
 
-// addNodes adds the controllers for what nodes have.
+// addNodes adds the controllers of the kinds for nodes.
 func (a *adder) addNodes() error {
 	return errors.Join(
 		add(a, "operatingsystemconfig", local.Type, operatingsystemconfig.New(a.deployer, a.mgr.GetAPIReader())),
@@ -142,6 +144,7 @@ func (a *adder) addNodes() error {
 	)
 }
 
+// addBackups adds the controllers of the kinds for backups.
 func (a *adder) addBackups() error {
 	stores := store.Stores{Uncached: a.mgr.GetAPIReader(), Directory: store.Directory(a.Settings.BackupDirectory)}
 	return errors.Join(
@@ -150,6 +153,7 @@ func (a *adder) addBackups() error {
 	)
 }
 
+// addWorker adds the controllers of Workers and their health.
 func (a *adder) addWorker() error {
 	if slices.Contains(a.Disabled, "worker") {
 		return nil
@@ -159,7 +163,8 @@ func (a *adder) addWorker() error {
 		return fmt.Errorf("create a client to drain machines: %w", err)
 	}
 	actuator := &worker.Actuator{
-		Client: a.mgr.GetClient(), Uncached: a.mgr.GetAPIReader(), Kube: kube, Deployer: a.deployer, Machines: a.Settings.Machines, Clock: a.Clock,
+		Client: a.mgr.GetClient(), Uncached: a.mgr.GetAPIReader(), Kube: kube,
+		Deployer: a.deployer, Machines: a.Settings.Machines, Clock: a.Clock,
 	}
 	sources := actuator.Sources(a.mgr.GetCache())
 	if err := extension.AddToManager(a.mgr, actuator, a.common(local.Type, sources)); err != nil {

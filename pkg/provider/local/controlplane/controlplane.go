@@ -1,5 +1,5 @@
-// Package controlplane makes what the control plane of a Shoot needs of this infrastructure: the configuration of the cloud provider in the seed,
-// and a StorageClass in the Shoot.
+// Package controlplane deploys the parts of a Shoot's control plane that are specific to this infrastructure: the
+// configuration of the cloud provider in the seed, and a StorageClass in the Shoot.
 package controlplane
 
 import (
@@ -23,7 +23,7 @@ import (
 // FlowName distinguishes the ManagedResources of ControlPlanes from others of the extension.
 const FlowName = "controlplane"
 
-// The names of the bundles, as with Gardener's extensions.
+// Names of the bundles, which are those of Gardener's extensions.
 const (
 	bundleSeed           = "extension-controlplane-configuration-seed"
 	bundleStorageClasses = "extension-controlplane-storageclasses"
@@ -31,7 +31,7 @@ const (
 
 const (
 	configName = "cloud-provider-config"
-	// provisioner is that of landscapes: test/landscape/binaries/provisioner.
+	// provisioner is the name of the provisioner in test/landscape/binaries/provisioner.
 	provisioner             = "landscape.trellis.local/directory"
 	annotationDefaultClass  = "storageclass.kubernetes.io/is-default-class"
 	defaultStorageClassName = "default"
@@ -39,12 +39,13 @@ const (
 
 // New returns the actuator.
 func New(deployer *bundles.Deployer) *bundles.Actuator[*extensionsv1alpha1.ControlPlane] {
-	return bundles.NewActuator(deployer, FlowName, func(_ context.Context, object *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) (flow.Plan, error) {
+	plan := func(_ context.Context, object *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) (flow.Plan, error) {
 		return Plan(object)
-	})
+	}
+	return bundles.NewActuator(deployer, FlowName, plan)
 }
 
-// Plan returns what has to exist for a ControlPlane.
+// Plan returns the bundles of a ControlPlane.
 func Plan(object *extensionsv1alpha1.ControlPlane) (flow.Plan, error) {
 	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.ControlPlaneConfig](object.Spec.ProviderConfig)
 	if err != nil {
@@ -61,6 +62,7 @@ func Plan(object *extensionsv1alpha1.ControlPlane) (flow.Plan, error) {
 	return flow.Plan{Bundles: []flow.Bundle{seed, shoot}}, nil
 }
 
+// storageClass returns the default StorageClass.
 func storageClass(config *providerlocalv1alpha1.ControlPlaneConfig) *storagev1.StorageClass {
 	isDefault := config == nil || config.Storage == nil || ptr.Deref(config.Storage.ManagedDefaultStorageClass, true)
 	return &storagev1.StorageClass{

@@ -29,6 +29,6 @@ func TestPlan(t *testing.T) {
 	object.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(head + `"store":{}}`)}
 	_, err = Plan(object)
 	if err == nil || !strings.Contains(err.Error(), "unknown field") || extension.Codes(err)[0] != gardencorev1beta1.ErrorConfigurationProblem {
-		t.Errorf("an unknown field: %v", err)
+		t.Errorf("for an unknown field: %v", err)
 	}
 }

@@ -1,5 +1,6 @@
-// Package dnsrecord serves DNS records. The zones are files in a ConfigMap, which the DNS server of a landscape reads: it is what the interface of a
-// DNS service is for other infrastructures, and is written as such, not as something that is deployed.
+// Package dnsrecord manages DNS records. The zones are files in a ConfigMap, which the DNS server of a landscape reads.
+// The ConfigMap takes the place of the API of a DNS service, so it is written directly instead of being deployed with a
+// ManagedResource.
 package dnsrecord
 
 import (
@@ -16,23 +17,23 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// prefixFile begins the keys of zone files: the plugin auto of CoreDNS finds the name of the zone behind it.
+// prefixFile is the prefix of the keys of zone files. The plugin auto of CoreDNS expects the name of the zone after it.
 const prefixFile = "db."
 
 // Actuator writes DNS records.
 type Actuator struct {
-	// Client writes the ConfigMap, and Uncached reads it.
+	// Client writes the ConfigMap. Uncached reads it.
 	Client   client.Client
 	Uncached client.Reader
-	// ConfigMap has the zone files.
+	// ConfigMap is the key of the ConfigMap with the zone files.
 	ConfigMap client.ObjectKey
-	// Zones are the domains that are served, without a dot at the end.
+	// Zones are the served domains, without a trailing dot.
 	Zones []string
 }
 
 var _ extension.Actuator[*extensionsv1alpha1.DNSRecord] = &Actuator{}
 
-// Reconcile writes the record, and its zone into the status.
+// Reconcile writes the record, and sets its zone in the status.
 func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) (extension.Result, error) {
 	zone, err := zoneOf(object, a.Zones)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *Actuator) Reconcile(ctx context.Context, object *extensionsv1alpha1.DNS
 	return extension.Done(), nil
 }
 
-// Delete removes the record from the zone that has it. A record that was never written is gone.
+// Delete removes the record from its zone. A record without a zone was never written.
 func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) (extension.Result, error) {
 	zone := ptr.Deref(object.Status.Zone, "")
 	if zone == "" {
@@ -63,22 +64,26 @@ func (a *Actuator) Delete(ctx context.Context, object *extensionsv1alpha1.DNSRec
 	return extension.Done(), a.write(ctx, zone, Record{Name: fqdn(object.Spec.Name), Type: string(object.Spec.RecordType)})
 }
 
-// ForceDelete gives the record up: the zone may be out of reach.
+// ForceDelete does nothing, because the zone may not be accessible.
 func (a *Actuator) ForceDelete(context.Context, *extensionsv1alpha1.DNSRecord, *extension.Cluster) (extension.Result, error) {
 	return extension.Done(), nil
 }
 
-// Migrate removes the record: the zones of a seed are its own.
-func (a *Actuator) Migrate(ctx context.Context, object *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) (extension.Result, error) {
+// Migrate removes the record, because each seed has its own zones.
+func (a *Actuator) Migrate(
+	ctx context.Context, object *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster,
+) (extension.Result, error) {
 	return a.Delete(ctx, object, cluster)
 }
 
 // Restore writes the record.
-func (a *Actuator) Restore(ctx context.Context, object *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) (extension.Result, error) {
+func (a *Actuator) Restore(
+	ctx context.Context, object *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster,
+) (extension.Result, error) {
 	return a.Reconcile(ctx, object, cluster)
 }
 
-// write has a zone hold these values of a record, and no others. It writes only what changes, and fails if another writer was faster.
+// write sets the values of a record in a zone. It only writes changes, and fails if another client has changed the ConfigMap.
 func (a *Actuator) write(ctx context.Context, zone string, record Record) error {
 	found := &corev1.ConfigMap{}
 	err := a.Uncached.Get(ctx, a.ConfigMap, found)

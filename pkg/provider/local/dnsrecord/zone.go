@@ -11,10 +11,10 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// defaultTTL is the time for which records may be cached, in seconds, if they do not say.
+// defaultTTL is the default time to live of records, in seconds.
 const defaultTTL = 120
 
-// maxText is the longest part of a TXT record, in bytes (RFC 1035).
+// maxText is the maximum length of a string in a TXT record, in bytes (RFC 1035).
 const maxText = 255
 
 // Record is a record of a zone.
@@ -24,7 +24,7 @@ type Record struct {
 	TTL        int64
 }
 
-// recordOf returns the record that a DNSRecord declares. It fails if a value does not fit the type.
+// recordOf returns the record that a DNSRecord declares. It returns an error if a value does not match the type.
 func recordOf(object *extensionsv1alpha1.DNSRecord) (Record, error) {
 	record := Record{Name: fqdn(object.Spec.Name), Type: string(object.Spec.RecordType), TTL: defaultTTL}
 	if object.Spec.TTL != nil {
@@ -45,27 +45,27 @@ func recordOf(object *extensionsv1alpha1.DNSRecord) (Record, error) {
 	return record, nil
 }
 
-// encode returns a value as it is written in a zone file.
+// encode returns a value in the format of zone files.
 func encode(kind extensionsv1alpha1.DNSRecordType, value string) (string, error) {
 	switch kind {
 	case extensionsv1alpha1.DNSRecordTypeA, extensionsv1alpha1.DNSRecordTypeAAAA:
 		address, err := netip.ParseAddr(value)
 		if err != nil || address.Is4() != (kind == extensionsv1alpha1.DNSRecordTypeA) || address.Zone() != "" {
-			return "", fmt.Errorf("%q is not a value for a record of the type %s: it needs an address of its family", value, kind)
+			return "", fmt.Errorf("%q is not a value for a record of type %s: an address of its family is required", value, kind)
 		}
 		return address.String(), nil
 	case extensionsv1alpha1.DNSRecordTypeCNAME:
 		if value == "" || strings.ContainsAny(value, " \t\r\n;()\"\\$@") {
-			return "", fmt.Errorf("%q is not a value for a record of the type %s: it needs a domain name", value, kind)
+			return "", fmt.Errorf("%q is not a value for a record of type %s: a domain name is required", value, kind)
 		}
 		return fqdn(value), nil
 	case extensionsv1alpha1.DNSRecordTypeTXT:
 		return quoteText(value), nil
 	}
-	return "", fmt.Errorf("records of the type %q are not served: use A, AAAA, CNAME or TXT", kind)
+	return "", fmt.Errorf("records of type %q are not supported: use A, AAAA, CNAME or TXT", kind)
 }
 
-// quoteText returns a text in quotation marks, in parts of the allowed length.
+// quoteText returns a text as quoted strings of the allowed length.
 func quoteText(text string) string {
 	var parts []string
 	for part := range slices.Chunk([]byte(text), maxText) {
@@ -91,13 +91,13 @@ func quoteText(text string) string {
 	return strings.Join(parts, " ")
 }
 
-// fqdn returns a name with a dot at its end, in lower case.
+// fqdn returns a name in lower case with a trailing dot.
 func fqdn(name string) string {
 	return strings.ToLower(strings.TrimSuffix(name, ".")) + "."
 }
 
-// zoneOf returns the zone of a record: the one that it names, if it is served and holds the name, otherwise the longest one that holds it. Zones have
-// no dot at their end.
+// zoneOf returns the zone of a record: the declared one, if it is served and contains the name, otherwise the longest one
+// that contains it. Zones have no trailing dot.
 func zoneOf(object *extensionsv1alpha1.DNSRecord, zones []string) (string, error) {
 	name := strings.TrimSuffix(fqdn(object.Spec.Name), ".")
 	found := ""
@@ -110,15 +110,16 @@ func zoneOf(object *extensionsv1alpha1.DNSRecord, zones []string) (string, error
 		}
 	}
 	if found == "" && object.Spec.Zone != nil {
-		return "", fmt.Errorf("the zone %q is not served, or does not hold the name %s: served are %s", *object.Spec.Zone, name, strings.Join(zones, ", "))
+		return "", fmt.Errorf("the zone %q is not served, or does not contain the name %s: served zones are %s",
+			*object.Spec.Zone, name, strings.Join(zones, ", "))
 	}
 	if found == "" {
-		return "", fmt.Errorf("no zone holds the name %s: served are %s", name, strings.Join(zones, ", "))
+		return "", fmt.Errorf("no zone contains the name %s: served zones are %s", name, strings.Join(zones, ", "))
 	}
 	return found, nil
 }
 
-// replace returns a zone file in which the record has these values, and no others. Without values, the record is removed.
+// replace returns a zone file with the values of a record replaced. Without values, the record is removed.
 func replace(zone, file string, record Record) string {
 	sorted := slices.Collect(func(yield func(string) bool) {
 		for line := range strings.Lines(file) {
@@ -136,13 +137,13 @@ func replace(zone, file string, record Record) string {
 	return render(zone, strings.Join(slices.Compact(sorted), ""))
 }
 
-// isRecord reports whether the fields of a line are those of a record, and not of the head of the file.
+// isRecord reports whether the fields of a line are those of a record, not of the header of the file.
 func isRecord(fields []string) bool {
 	return len(fields) > 4 && fields[0] != "@" && fields[0] != "$ORIGIN"
 }
 
-// render returns a zone with its records as a file in the format of RFC 1035. Its serial number is made of its content, as servers load a file
-// again only if the number differs.
+// render returns a zone file in the format of RFC 1035. Its serial number is derived from its content, because servers
+// only reload a file if the number differs.
 func render(zone, records string) string {
 	sum := sha256.Sum256([]byte(records))
 	serial := binary.BigEndian.Uint32(sum[:])

@@ -26,12 +26,12 @@ func TestRecord(t *testing.T) {
 		{recordObject("b.a.example", "TXT", `say "a\b"`, "ä"), `b.a.example. TXT "\195\164","say \"a\\b\""`},
 		{recordObject("b.a.example", "TXT", strings.Repeat("x", 300)), `b.a.example. TXT "` + strings.Repeat("x", 255) + `" "` + strings.Repeat("x", 45) + `"`},
 		{recordObject("b.a.example", "TXT", ""), `b.a.example. TXT ""`},
-		{recordObject("a", "A", "2001:db8::1"), "needs an address of its family"},
-		{recordObject("a", "AAAA", "10.0.0.1"), "needs an address of its family"},
-		{recordObject("a", "A", "name"), "needs an address"},
+		{recordObject("a", "A", "2001:db8::1"), "an address of its family is required"},
+		{recordObject("a", "AAAA", "10.0.0.1"), "an address of its family is required"},
+		{recordObject("a", "A", "name"), "an address of its family is required"},
 		{recordObject("a", "CNAME", "b", "c"), "has one value"},
-		{recordObject("a", "CNAME", "b\nc A 10.0.0.1"), "needs a domain name"},
-		{recordObject("a", "MX", "b"), "are not served"},
+		{recordObject("a", "CNAME", "b\nc A 10.0.0.1"), "a domain name is required"},
+		{recordObject("a", "MX", "b"), "are not supported"},
 	} {
 		record, err := recordOf(test.object)
 		got := record.Name + " " + record.Type + " " + strings.Join(record.Values, ",")
@@ -60,7 +60,8 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// TestReplace: a set of records is replaced and removed, others stay, and the serial number says whether anything changed.
+// TestReplace checks that a set of records is replaced and removed, that other records remain, and that the serial number
+// changes only with the zone.
 func TestReplace(t *testing.T) {
 	record := func(name, kind string, values ...string) Record {
 		return Record{Name: name, Type: kind, Values: values, TTL: 60}
@@ -72,7 +73,7 @@ func TestReplace(t *testing.T) {
 		t.Fatalf("the zone is %s", first)
 	}
 	if again := replace("a.example", first, record("b.a.example.", "A", "10.0.0.2", "10.0.0.1")); again != first {
-		t.Errorf("the same record gives %s", again)
+		t.Errorf("the same record results in %s", again)
 	}
 	second := replace("a.example", first, record("b.a.example.", "TXT", `"x y z"`))
 	third := replace("a.example", second, record("b.a.example.", "A", "10.0.0.3"))

@@ -1,5 +1,5 @@
-// Package example has the types of the kind Extension with which the life cycles of extensions are tried. What they make can be seen, and
-// does nothing.
+// Package example implements types of the kind Extension for tests of the life cycle of extensions. They deploy an object
+// that has no effect.
 package example
 
 import (
@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// TypeSeed makes a ServiceAccount in the namespace of the Shoot in the seed, before the API server of the Shoot exists.
+	// TypeSeed deploys a ServiceAccount to the Shoot's namespace in the seed, before the API server of the Shoot exists.
 	TypeSeed = "local-ext-seed"
-	// TypeShoot makes a ServiceAccount in the Shoot, after its API server exists.
+	// TypeShoot deploys a ServiceAccount to the Shoot, after its API server exists.
 	TypeShoot = "local-ext-shoot"
 )
 
-// Types are all types of this package.
+// Types returns all types of this package.
 func Types() []string { return []string{TypeSeed, TypeShoot} }
 
 // New returns the actuator of a type.
@@ -35,7 +35,7 @@ func New(deployer *bundles.Deployer, extensionType string) *bundles.Actuator[*ex
 		})
 }
 
-// Plan returns what has to exist for an Extension. Neither type has a configuration.
+// Plan returns the bundle of an Extension. Neither type has a configuration.
 func Plan(object *extensionsv1alpha1.Extension) flow.Plan {
 	var bundle flow.Bundle
 	account := &corev1.ServiceAccount{

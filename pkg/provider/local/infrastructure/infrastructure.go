@@ -1,5 +1,5 @@
-// Package infrastructure makes the surroundings of machines: a namespace of the seed for the machines and bastions of a Shoot, in which they
-// reach each other and what machines need, and nothing else.
+// Package infrastructure deploys the environment of machines: a namespace in the seed for the machines and bastions of a
+// Shoot, with network policies that only permit connections between them and to destinations that machines require.
 package infrastructure
 
 import (
@@ -33,11 +33,11 @@ const (
 	portDNS    = 53
 )
 
-// Actuator makes the surroundings of machines.
+// Actuator deploys the environment of machines.
 type Actuator struct {
 	*bundles.Actuator[*extensionsv1alpha1.Infrastructure]
 
-	// Client writes ManagedResources, and Uncached reads them.
+	// Client writes ManagedResources. Uncached reads them.
 	Client   client.Client
 	Uncached client.Reader
 }
@@ -52,15 +52,17 @@ func New(deployer *bundles.Deployer, c client.Client, uncached client.Reader, ma
 	return &Actuator{Actuator: bundles.NewActuator(deployer, FlowName, plan), Client: c, Uncached: uncached}
 }
 
-// Migrate keeps the namespace, with the machines in it.
-func (a *Actuator) Migrate(ctx context.Context, object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) (extension.Result, error) {
+// Migrate retains the namespace with the machines.
+func (a *Actuator) Migrate(
+	ctx context.Context, object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
+) (extension.Result, error) {
 	if err := local.KeepObjects(ctx, a.Client, a.Uncached, object); err != nil {
 		return extension.Result{}, err
 	}
 	return a.Actuator.Migrate(ctx, object, cluster)
 }
 
-// Validate checks the configuration.
+// Validate validates the configuration.
 func (a *Actuator) Validate(_ context.Context, object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) field.ErrorList {
 	path := field.NewPath("spec", "providerConfig")
 	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.InfrastructureConfig](object.Spec.ProviderConfig)
@@ -77,10 +79,10 @@ func (a *Actuator) Validate(_ context.Context, object *extensionsv1alpha1.Infras
 	return validation.ValidateInfrastructureConfig(config, pods, services, path)
 }
 
-// Plan returns what has to exist for an Infrastructure, and writes its networks into the status.
+// Plan returns the bundle of an Infrastructure, and sets its networks in the status.
 func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster, simulated bool) (flow.Plan, error) {
 	if cluster == nil {
-		return flow.Plan{}, fmt.Errorf("the Cluster %s does not exist: it has the networks", object.Namespace)
+		return flow.Plan{}, fmt.Errorf("the Cluster %s with the networks does not exist", object.Namespace)
 	}
 	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.InfrastructureConfig](object.Spec.ProviderConfig)
 	if err != nil {
@@ -99,7 +101,8 @@ func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }
 
-// report writes the networks: those that the Shoot declares, and for nodes, if it declares none, that of the Pods of the seed.
+// report sets the networks in the status: those that the Shoot declares. If it declares none for nodes, they use the
+// network of the seed's Pods.
 func report(object *extensionsv1alpha1.Infrastructure, config *providerlocalv1alpha1.InfrastructureConfig, cluster *extension.Cluster) {
 	networking := cluster.Shoot.Spec.Networking
 	if networking == nil {
@@ -118,6 +121,7 @@ func report(object *extensionsv1alpha1.Infrastructure, config *providerlocalv1al
 	}
 }
 
+// list returns a list with the value, or nil if it is empty.
 func list(value *string) []string {
 	if value == nil || *value == "" {
 		return nil
@@ -148,9 +152,11 @@ func Objects(namespace, technicalID string) []client.Object {
 					Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(portSSH))}},
 				},
 			},
-			// Machines pull images and reach the API server by addresses that are not known here. Name servers are in the seed.
+			// Machines pull images from and connect to API servers at unknown addresses. Name servers are in the seed.
 			Egress: []networkingv1.NetworkPolicyEgressRule{
-				{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}}}},
+				{To: []networkingv1.NetworkPolicyPeer{
+					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}},
+				}},
 				{Ports: []networkingv1.NetworkPolicyPort{
 					{Protocol: &udp, Port: ptr.To(intstr.FromInt32(portDNS))}, {Protocol: &tcp, Port: ptr.To(intstr.FromInt32(portDNS))},
 				}},

@@ -33,12 +33,12 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.CheckPlan(t, "infrastructure", plan, object.Status)
-	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "shoot--dev--blue does not exist") {
+	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "the Cluster shoot--dev--blue with the networks does not exist") {
 		t.Errorf("without a Cluster: %v", err)
 	}
 }
 
-// TestNodes: where the range of nodes comes from.
+// TestNodes checks which field determines the network range of nodes.
 func TestNodes(t *testing.T) {
 	declared := newCluster()
 	declared.Shoot.Spec.Networking.Nodes = ptr.To("10.250.0.0/16")

@@ -1,5 +1,5 @@
-// Package network connects the Pods of a Shoot: an agent on each node writes a CNI configuration with a bridge for the node's range of Pods,
-// keeps routes to the Pods of other nodes, and enforces NetworkPolicies.
+// Package network connects the Pods of a Shoot. An agent on each node writes a CNI configuration with a bridge for the
+// node's Pod range, maintains routes to the Pods of other nodes, and enforces NetworkPolicies.
 package network
 
 import (
@@ -30,18 +30,19 @@ const (
 	bundleName = "extension-networking-local"
 	agentName  = "provider-local-network"
 	roleName   = "extensions.gardener.cloud:" + local.Name + ":network"
-	// configurations is where containerd on machines finds CNI configurations.
+	// configurations is the directory of CNI configurations on machines.
 	configurations = "/etc/cni/net.d"
 )
 
-// New returns the actuator. The image is that of the agents of nodes.
+// New returns the actuator. image is the image of the agents.
 func New(deployer *bundles.Deployer, image string) *bundles.Actuator[*extensionsv1alpha1.Network] {
-	return bundles.NewActuator(deployer, FlowName, func(_ context.Context, object *extensionsv1alpha1.Network, _ *extension.Cluster) (flow.Plan, error) {
+	plan := func(_ context.Context, object *extensionsv1alpha1.Network, _ *extension.Cluster) (flow.Plan, error) {
 		return Plan(object, image)
-	})
+	}
+	return bundles.NewActuator(deployer, FlowName, plan)
 }
 
-// Plan returns what has to exist for a Network.
+// Plan returns the bundle of a Network.
 func Plan(object *extensionsv1alpha1.Network, image string) (flow.Plan, error) {
 	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.NetworkConfig](object.Spec.ProviderConfig)
 	if err != nil {
@@ -49,7 +50,7 @@ func Plan(object *extensionsv1alpha1.Network, image string) (flow.Plan, error) {
 	}
 	pods, err := netip.ParsePrefix(object.Spec.PodCIDR)
 	if err != nil || !pods.Addr().Is4() || len(object.Spec.IPFamilies) > 1 {
-		return flow.Plan{}, extension.ConfigurationProblem(fmt.Errorf("spec.podCIDR %q, spec.ipFamilies %v: this network supports IPv4 alone",
+		return flow.Plan{}, extension.ConfigurationProblem(fmt.Errorf("spec.podCIDR %q, spec.ipFamilies %v: this network only supports IPv4",
 			object.Spec.PodCIDR, object.Spec.IPFamilies))
 	}
 	bundle := bundles.Shoot(object.Namespace, bundleName)
@@ -58,6 +59,7 @@ func Plan(object *extensionsv1alpha1.Network, image string) (flow.Plan, error) {
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }
 
+// objects returns the agent and its RBAC objects.
 func objects(pods, image string, policies bool) []client.Object {
 	namespaced := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: agentName}
 	rules := []rbacv1.PolicyRule{
@@ -76,16 +78,19 @@ func objects(pods, image string, policies bool) []client.Object {
 	}
 }
 
+// daemonSet returns the DaemonSet of the agents.
 func daemonSet(meta metav1.ObjectMeta, pods, image string, policies bool) *appsv1.DaemonSet {
 	labels := map[string]string{"app": agentName}
 	meta.Labels = labels
 	container := corev1.Container{
 		Name: "agent", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{"--node=$(NODE_NAME)", "--pod-network=" + configurations, "--cluster-pods=" + pods, fmt.Sprintf("--network-policies=%t", policies)},
+		Args: []string{
+			"--node=$(NODE_NAME)", "--pod-network=" + configurations, "--cluster-pods=" + pods, fmt.Sprintf("--network-policies=%t", policies),
+		},
 		Env: []corev1.EnvVar{
 			{Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
 		},
-		// It changes routes and nftables of the node.
+		// The agent changes routes and nftables of the node.
 		SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),

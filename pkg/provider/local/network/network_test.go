@@ -22,8 +22,8 @@ func TestPlan(t *testing.T) {
 	}
 	golden.CheckPlan(t, "network", plan, object.Status)
 	for text, change := range map[string]func(*extensionsv1alpha1.Network){
-		"IPv4 alone": func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR = "2001:db8::/48" },
-		"IPFamily":   func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} },
+		"only supports IPv4": func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR = "2001:db8::/48" },
+		"IPFamily":           func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} },
 		"decode": func(n *extensionsv1alpha1.Network) {
 			n.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
 		},

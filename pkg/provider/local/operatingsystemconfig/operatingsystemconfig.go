@@ -1,5 +1,5 @@
-// Package operatingsystemconfig translates units and files into what machines run when they boot for the first time. Machines run Debian with
-// systemd, and execute their user data.
+// Package operatingsystemconfig converts units and files into the user data that machines execute on their first boot.
+// Machines run Debian with systemd.
 package operatingsystemconfig
 
 import (
@@ -21,13 +21,13 @@ import (
 const FlowName = "operatingsystemconfig"
 
 const (
-	// prefixSecret begins the names of the Secrets with user data.
+	// prefixSecret is the prefix of the names of Secrets with user data.
 	prefixSecret = "osc-result-" //nolint:gosec // a name
-	// KeyUserData is the key of the user data in them.
+	// KeyUserData is the key of the user data in these Secrets.
 	KeyUserData = "cloud_config"
 )
 
-// New returns the actuator. The reader reads Secrets past the cache, which does not hold them.
+// New returns the actuator. uncached reads Secrets, which are not cached.
 func New(deployer *bundles.Deployer, uncached client.Reader) *bundles.Actuator[*extensionsv1alpha1.OperatingSystemConfig] {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) (flow.Plan, error) {
 		secrets := func(name string) (map[string][]byte, error) {
@@ -40,8 +40,9 @@ func New(deployer *bundles.Deployer, uncached client.Reader) *bundles.Actuator[*
 	return bundles.NewActuator(deployer, FlowName, plan)
 }
 
-// Plan returns what has to exist for an OperatingSystemConfig, and writes into its status what the purpose asks for: a reference to the user data,
-// or the units that this operating system needs beside those of gardenlet. secrets returns the data of a Secret of the namespace.
+// Plan returns the bundle of an OperatingSystemConfig, and sets the status for its purpose: a reference to the user data,
+// or the units that this operating system requires in addition to those of gardenlet. secrets returns the data of a
+// Secret in the namespace.
 func Plan(object *extensionsv1alpha1.OperatingSystemConfig, secrets func(name string) (map[string][]byte, error)) (flow.Plan, error) {
 	if object.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeReconcile {
 		object.Status.ExtensionUnits, object.Status.InPlaceUpdates = extensionUnits(), inPlaceUpdates(object.Spec.InPlaceUpdates)
@@ -61,11 +62,13 @@ func Plan(object *extensionsv1alpha1.OperatingSystemConfig, secrets func(name st
 	}
 	bundle := bundles.Seed(object.Namespace, prefixSecret+object.Name)
 	bundle.Objects = []client.Object{secret}
-	object.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
+	object.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{
+		SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name},
+	}
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }
 
-// contents returns the files with their contents.
+// contents returns the files with their contents resolved.
 func contents(declared []extensionsv1alpha1.File, secrets func(name string) (map[string][]byte, error)) ([]file, error) {
 	files := make([]file, 0, len(declared))
 	for i, one := range declared {
@@ -88,6 +91,7 @@ func contents(declared []extensionsv1alpha1.File, secrets func(name string) (map
 	return files, nil
 }
 
+// contentOf returns the content of a file.
 func contentOf(content extensionsv1alpha1.FileContent, secrets func(name string) (map[string][]byte, error)) ([]byte, error) {
 	switch {
 	case content.Inline != nil && content.Inline.Encoding == "b64":
@@ -109,12 +113,14 @@ func contentOf(content extensionsv1alpha1.FileContent, secrets func(name string)
 		}
 		return value, nil
 	case content.ImageRef != nil:
-		return nil, extension.ConfigurationProblem(fmt.Errorf("content.imageRef cannot be used for the purpose provision: no container runtime runs yet"))
+		return nil, extension.ConfigurationProblem(fmt.Errorf(
+			"content.imageRef cannot be used for the purpose provision, because no container runtime is available yet"))
 	}
 	return nil, extension.ConfigurationProblem(fmt.Errorf("content is empty: set inline or secretRef"))
 }
 
-// extensionUnits are the units that a machine needs beside those of gardenlet: users can log in when directories for them exist.
+// extensionUnits returns the units that a machine requires in addition to those of gardenlet. Users can only log in after
+// their directories exist.
 func extensionUnits() []extensionsv1alpha1.Unit {
 	return []extensionsv1alpha1.Unit{{Name: "systemd-user-sessions.service", DropIns: []extensionsv1alpha1.DropIn{{
 		Name:    "10-provider-local.conf",
@@ -122,12 +128,14 @@ func extensionUnits() []extensionsv1alpha1.Unit {
 	}}}}
 }
 
-// inPlaceUpdates says how a machine that runs gets another version of the operating system: only the name of the version is written.
+// inPlaceUpdates returns the command that updates the operating system of a running machine. It only writes the name of the version.
 func inPlaceUpdates(wanted *extensionsv1alpha1.InPlaceUpdates) *extensionsv1alpha1.InPlaceUpdatesStatus {
 	if wanted == nil {
 		return nil
 	}
 	return &extensionsv1alpha1.InPlaceUpdatesStatus{OSUpdate: &extensionsv1alpha1.OSUpdate{
-		Command: "sed", Args: []string{"-i", "-E", `s/^PRETTY_NAME=.*/PRETTY_NAME="Machine Image Version ` + wanted.OperatingSystemVersion + `"/`, "/etc/os-release"},
+		Command: "sed", Args: []string{
+			"-i", "-E", `s/^PRETTY_NAME=.*/PRETTY_NAME="Machine Image Version ` + wanted.OperatingSystemVersion + `"/`, "/etc/os-release",
+		},
 	}}
 }

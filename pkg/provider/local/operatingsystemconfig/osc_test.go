@@ -61,7 +61,7 @@ func TestProvision(t *testing.T) {
 	golden.CheckText(t, "provision.sh", string(secret.Data[KeyUserData]))
 }
 
-// TestScriptRuns: the shell writes the files, and does nothing the second time.
+// TestScriptRuns checks that the shell script writes the files, and does nothing the second time.
 func TestScriptRuns(t *testing.T) {
 	object := provision()
 	plan, err := Plan(object, secrets)
@@ -70,7 +70,7 @@ func TestScriptRuns(t *testing.T) {
 	}
 	secret, _ := plan.Bundles[0].Objects[0].(*corev1.Secret)
 	root := t.TempDir()
-	// The paths are below a directory, and systemctl writes down how it was called.
+	// The paths are redirected below a directory, and a fake systemctl records its arguments.
 	text := strings.NewReplacer(" /var/lib/osc", " "+root+"/var/lib/osc", "'/", "'"+root+"/", "systemctl ", root+"/systemctl ").Replace(string(secret.Data[KeyUserData]))
 	if err := os.WriteFile(filepath.Join(root, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >> "+root+"/calls\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestScriptRuns(t *testing.T) {
 		t.Errorf("the mode of the program is %v, %v", info.Mode(), err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "etc", "elsewhere")); err == nil {
-		t.Error("the file of another host is there")
+		t.Error("the file of another host exists")
 	}
 }
 

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// marker is a file that exists once the script has run: a machine that boots again is configured already.
+	// marker is a file that exists once the script has run, so that it does nothing on later boots.
 	marker = "/var/lib/osc/provision-osc-applied"
 	units  = "/etc/systemd/system"
-	// defaultMode is that of files without permissions.
+	// defaultMode is the mode of files without permissions.
 	defaultMode = 0o644
-	// endOfText ends a text in the script that is not encoded.
+	// endOfText is the delimiter of texts in the script.
 	endOfText = "END_OF_FILE_CONTENT"
 )
 
-// file is a file whose content is known.
+// file is a file with its resolved content.
 type file struct {
 	path    string
 	mode    uint32
 	content []byte
-	// plain has the content written into the script as it is, so that the infrastructure can replace parts of it.
+	// plain writes the content to the script without encoding, so that the infrastructure can replace parts of it.
 	plain bool
-	// host is the only host that gets the file; empty for all.
+	// host is the name of the only host that gets the file, or empty for all hosts.
 	host string
 }
 
-// script returns a program for the shell that writes files and units, and starts the units.
+// script returns a shell script that writes files and units, and starts the units.
 func script(files []file, configured []extensionsv1alpha1.Unit) (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "#!/bin/bash\nset -e\n\nif [ -e %s ]; then\n  exit 0\nfi\n", marker)
@@ -47,7 +47,7 @@ func script(files []file, configured []extensionsv1alpha1.Unit) (string, error) 
 	return text.String(), nil
 }
 
-// filesOfUnits returns the files in which systemd finds units and their drop-ins.
+// filesOfUnits returns the files of units and their drop-ins.
 func filesOfUnits(configured []extensionsv1alpha1.Unit) []file {
 	var files []file
 	for _, unit := range configured {
@@ -61,6 +61,7 @@ func filesOfUnits(configured []extensionsv1alpha1.Unit) []file {
 	return files
 }
 
+// writeFile adds commands that write a file.
 func writeFile(text *strings.Builder, one file) error {
 	text.WriteString("\n")
 	indent := ""
@@ -72,11 +73,14 @@ func writeFile(text *strings.Builder, one file) error {
 	if one.plain {
 		content := strings.TrimSuffix(string(one.content), "\n")
 		if strings.Contains(content, endOfText) {
-			return fmt.Errorf("file %s contains the text %s, and cannot be sent unencoded", one.path, endOfText)
+			return fmt.Errorf("file %s contains the text %s, so it cannot be sent unencoded", one.path, endOfText)
 		}
 		fmt.Fprintf(text, "%scat > %s << '%s'\n%s\n%s\n", indent, quote(one.path), endOfText, content, endOfText)
 	} else {
-		fmt.Fprintf(text, "%sbase64 -d > %s << '%s'\n%s\n%s\n", indent, quote(one.path), endOfText, base64.StdEncoding.EncodeToString(one.content), endOfText)
+		fmt.Fprintf(
+			text, "%sbase64 -d > %s << '%s'\n%s\n%s\n", indent, quote(one.path), endOfText, base64.StdEncoding.EncodeToString(one.content),
+			endOfText,
+		)
 	}
 	fmt.Fprintf(text, "%schmod %04o %s\n", indent, one.mode, quote(one.path))
 	if one.host != "" {
@@ -85,7 +89,7 @@ func writeFile(text *strings.Builder, one file) error {
 	return nil
 }
 
-// writeCommands enables and starts a unit. It does not wait for the start: the script itself belongs to what systemd starts.
+// writeCommands adds commands that enable and start a unit. They do not wait for the start, because systemd also runs the script itself.
 func writeCommands(text *strings.Builder, unit extensionsv1alpha1.Unit) {
 	name := quote(unit.Name)
 	if unit.Enable == nil || *unit.Enable {
@@ -100,7 +104,7 @@ func writeCommands(text *strings.Builder, unit extensionsv1alpha1.Unit) {
 	fmt.Fprintf(text, "systemctl --no-block %s %s\n", command, name)
 }
 
-// quote returns a text as one word for the shell.
+// quote returns a text as one word of a shell command.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

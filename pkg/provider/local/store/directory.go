@@ -10,15 +10,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// directoryMode lets the group of etcd write.
+// directoryMode gives the group of etcd write permission.
 const directoryMode = 0o775
 
-// Directory has all buckets, each as a directory. It is empty if this extension has none.
+// Directory is a directory with a subdirectory for each bucket. It is empty if this extension has none.
 type Directory string
 
 var _ Store = Directory("")
 
-// Create makes a bucket. One that exists stays.
+// Create creates a bucket if it does not exist.
 func (d Directory) Create(_ context.Context, bucket string) error {
 	path, err := d.path(bucket)
 	if err != nil {
@@ -29,15 +29,15 @@ func (d Directory) Create(_ context.Context, bucket string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.Chmod(path, directoryMode) // the umask takes bits away
+		err = os.Chmod(path, directoryMode) // the umask may have removed bits
 	}
 	if err != nil {
-		return fmt.Errorf("make the directory of bucket %s: %w", bucket, err)
+		return fmt.Errorf("create the directory of bucket %s: %w", bucket, err)
 	}
 	return nil
 }
 
-// Delete deletes a bucket with all that is in it. One that is gone is deleted.
+// Delete deletes a bucket with its contents, if it exists.
 func (d Directory) Delete(_ context.Context, bucket string) error {
 	path, err := d.path(bucket)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d Directory) Delete(_ context.Context, bucket string) error {
 	return nil
 }
 
-// DeleteEntry deletes all that an entry has in a bucket.
+// DeleteEntry deletes the contents of an entry in a bucket.
 func (d Directory) DeleteEntry(_ context.Context, bucket, entry string) error {
 	path, err := d.path(bucket)
 	if err == nil {
@@ -64,14 +64,15 @@ func (d Directory) DeleteEntry(_ context.Context, bucket, entry string) error {
 	return nil
 }
 
-// path returns a directory of the store. Its name must not lead elsewhere.
+// path returns the path of a subdirectory. It returns an error if the name is not a plain file name.
 func (d Directory) path(name string) (string, error) {
 	switch {
 	case d == "":
 		return "", extension.ConfigurationProblem(errors.New(
-			"this extension has no directory for buckets: run it with --backup-directory, or give the Secret of the bucket the key " + KeyAccessKeyID))
+			"this extension has no directory for buckets: run it with --backup-directory, " +
+				"or add the key " + KeyAccessKeyID + " to the Secret of the bucket"))
 	case !filepath.IsLocal(name) || filepath.Base(name) != name || name == ".":
-		return "", extension.ConfigurationProblem(fmt.Errorf("the name of a bucket has to be that of a directory, %q is not", name))
+		return "", extension.ConfigurationProblem(fmt.Errorf("the name of a bucket must be a valid directory name, which %q is not", name))
 	}
 	return filepath.Join(string(d), name), nil
 }

@@ -30,7 +30,7 @@ func TestDirectory(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Join(root, "a"))
 	if err != nil || len(left) != 1 || left[0].Name() != "y" {
-		t.Errorf("%v, %v is left of the bucket", left, err)
+		t.Errorf("%v, %v remains of the bucket", left, err)
 	}
 	for range 2 {
 		if err := buckets.Delete(t.Context(), "a"); err != nil {
@@ -38,18 +38,18 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
-		t.Errorf("%v, %v is left of the store", left, err)
+		t.Errorf("%v, %v remains of the store", left, err)
 	}
 }
 
-// TestNames: names do not lead out of the store.
+// TestNames checks that names cannot refer to a path outside the store.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../a", "a/b", "/a"} {
 		for what, err := range map[string]error{
 			"create": Directory(t.TempDir()).Create(t.Context(), name), "delete": Directory(t.TempDir()).Delete(t.Context(), name), "delete an entry": Directory(t.TempDir()).DeleteEntry(t.Context(), "a", name),
 			"delete in": Directory(t.TempDir()).DeleteEntry(t.Context(), name, "a"),
 		} {
-			if err == nil || !strings.Contains(err.Error(), "that of a directory") {
+			if err == nil || !strings.Contains(err.Error(), "must be a valid directory name") {
 				t.Errorf("%s %q: %v", what, name, err)
 			}
 		}

@@ -27,7 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// The keys of credentials for S3, as etcd-backup-restore reads them.
+// Keys of credentials for S3, which are those of etcd-backup-restore.
 const (
 	KeyAccessKeyID     = "accessKeyID"
 	KeySecretAccessKey = "secretAccessKey"
@@ -38,44 +38,45 @@ const (
 )
 
 const (
-	// defaultRegion is that of stores which know no regions. Buckets in it are created without a region.
+	// defaultRegion is the region of stores without regions. Buckets in it are created without a location constraint.
 	defaultRegion = "us-east-1"
-	// requestTimeout is how long one request may take.
+	// requestTimeout limits each request.
 	requestTimeout = 30 * time.Second
-	// attempts of one request: the controller tries again, too.
+	// attempts is the number of attempts for each request. The controller also retries.
 	attempts = 2
 )
 
-// The codes of a bucket that does not exist: in general, and in the answer to a request whose answers have no body.
+// Error codes for a bucket that does not exist: in general, and for requests whose responses have no body.
 const (
 	codeNoSuchBucket = "NoSuchBucket"
 	codeNotFound     = "NotFound"
 )
 
-// s3Store keeps each bucket as a bucket of S3.
+// s3Store is a store with the API of S3.
 type s3Store struct {
 	client *s3.Client
 	region string
-	// own is set for a store that is not that of Amazon.
+	// own is set for a store other than Amazon's.
 	own bool
 }
 
 var _ Store = &s3Store{}
 
-// newS3 returns the store that credentials are for. Errors say which key is wrong.
+// newS3 returns the store for credentials. Errors name the invalid keys.
 func newS3(data map[string][]byte) (*s3Store, error) {
 	endpoint, pathStyle := string(data[KeyEndpoint]), false
 	var errs []error
 	if len(data[KeySecretAccessKey]) == 0 {
 		errs = append(errs, fmt.Errorf("the key %s is missing", KeySecretAccessKey))
 	}
-	if at, err := url.Parse(endpoint); endpoint != "" && (err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.User != nil) {
-		errs = append(errs, fmt.Errorf("the key %s has to be a URL such as https://s3.example.org", KeyEndpoint))
+	at, err := url.Parse(endpoint)
+	if endpoint != "" && (err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.User != nil) {
+		errs = append(errs, fmt.Errorf("the key %s must be a URL such as https://s3.example.org", KeyEndpoint))
 	}
 	if text := string(data[KeyForcePathStyle]); text != "" {
 		var err error
 		if pathStyle, err = strconv.ParseBool(text); err != nil {
-			errs = append(errs, fmt.Errorf("the key %s has to be true or false", KeyForcePathStyle))
+			errs = append(errs, fmt.Errorf("the key %s must be true or false", KeyForcePathStyle))
 		}
 	}
 	transport, err := transportFor(data[KeyTrustedCACert])
@@ -88,7 +89,7 @@ func newS3(data map[string][]byte) (*s3Store, error) {
 		UsePathStyle:     pathStyle,
 		HTTPClient:       &http.Client{Transport: transport, Timeout: requestTimeout},
 		RetryMaxAttempts: attempts,
-		// Not every store knows the checksums that Amazon's has.
+		// Some stores do not support Amazon's checksums.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
@@ -98,15 +99,15 @@ func newS3(data map[string][]byte) (*s3Store, error) {
 	return &s3Store{client: s3.New(options), region: options.Region, own: endpoint != ""}, nil
 }
 
-// transportFor returns a transport that trusts the authorities of the system, or those of a bundle in PEM in their place.
+// transportFor returns a transport that trusts the certificates in a PEM bundle, or those of the system if it is empty.
 func transportFor(bundle []byte) (*http.Transport, error) {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return nil, errors.New("the transport of HTTP requests was replaced by one that cannot be copied")
+		return nil, errors.New("the default HTTP transport was replaced by one that cannot be cloned")
 	}
 	transport := base.Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	transport.DisableKeepAlives = true // a store is used for a few requests
+	transport.DisableKeepAlives = true // only few requests are sent to a store
 	if len(bundle) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(bundle) {
@@ -117,7 +118,7 @@ func transportFor(bundle []byte) (*http.Transport, error) {
 	return transport, nil
 }
 
-// Create makes a bucket. One that exists and can be used stays.
+// Create creates a bucket if it does not exist.
 func (s *s3Store) Create(ctx context.Context, bucket string) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket})
 	if err == nil {
@@ -131,12 +132,12 @@ func (s *s3Store) Create(ctx context.Context, bucket string) error {
 		input.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(s.region)}
 	}
 	if _, err := s.client.CreateBucket(ctx, input); err != nil {
-		return failed(err, "make bucket %s", bucket)
+		return failed(err, "create bucket %s", bucket)
 	}
 	return nil
 }
 
-// Delete deletes a bucket with all that is in it.
+// Delete deletes a bucket with its contents.
 func (s *s3Store) Delete(ctx context.Context, bucket string) error {
 	if err := s.empty(ctx, bucket, ""); err != nil {
 		return err
@@ -148,21 +149,22 @@ func (s *s3Store) Delete(ctx context.Context, bucket string) error {
 	return failed(err, "delete bucket %s", bucket)
 }
 
-// DeleteEntry deletes all objects below the name of an entry.
+// DeleteEntry deletes all objects with the name of an entry as prefix.
 func (s *s3Store) DeleteEntry(ctx context.Context, bucket, entry string) error {
 	if entry == "" || strings.Contains(entry, "/") {
-		return extension.ConfigurationProblem(fmt.Errorf("the name of an entry must not be empty, or have a slash: %q", entry))
+		return extension.ConfigurationProblem(fmt.Errorf("the name of an entry must not be empty or contain a slash: %q", entry))
 	}
 	return s.empty(ctx, bucket, entry+"/")
 }
 
-// empty deletes the objects of a bucket whose names begin with a prefix. What it has not deleted when the context ends, the next call does.
+// empty deletes the objects of a bucket with a prefix. If the context ends before, the next call continues.
 func (s *s3Store) empty(ctx context.Context, name, prefix string) error {
-	bucket, err := s3blob.OpenBucket(ctx, s.client, name, &s3blob.Options{RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired})
+	options := &s3blob.Options{RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired}
+	bucket, err := s3blob.OpenBucket(ctx, s.client, name, options)
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", name, err)
 	}
-	defer func() { _ = bucket.Close() }() // it holds nothing
+	defer func() { _ = bucket.Close() }() // nothing to flush
 	objects := bucket.List(&blob.ListOptions{Prefix: prefix})
 	for {
 		object, err := objects.Next(ctx)
@@ -178,7 +180,7 @@ func (s *s3Store) empty(ctx context.Context, name, prefix string) error {
 	}
 }
 
-// codeOf returns the code of an error that the store has answered with; empty for others.
+// codeOf returns the error code in a response of the store, or an empty string for other errors.
 func codeOf(err error) string {
 	var answered smithy.APIError
 	if errors.As(err, &answered) {
@@ -187,7 +189,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// failed returns what is reported about an error. The identifiers of requests are left out: the text is the same for the same cause.
+// failed returns the error for messages. It omits request IDs, so that the text is the same for the same cause.
 func failed(err error, format string, args ...any) error {
 	doing := fmt.Sprintf(format, args...)
 	var answered smithy.APIError

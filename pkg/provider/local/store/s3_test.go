@@ -22,7 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// credentialsFor returns credentials for a server of the test.
+// credentialsFor returns credentials for a test server.
 func credentialsFor(server *httptest.Server) map[string][]byte {
 	data := map[string][]byte{
 		KeyAccessKeyID: []byte("me"), KeySecretAccessKey: []byte("top-secret"), KeyEndpoint: []byte(server.URL), KeyForcePathStyle: []byte("true"),
@@ -33,7 +33,7 @@ func credentialsFor(server *httptest.Server) map[string][]byte {
 	return data
 }
 
-// TestS3 uses a server with the interface of S3, over TLS.
+// TestS3 uses a fake S3 server with TLS.
 func TestS3(t *testing.T) {
 	server := httptest.NewTLSServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
 	t.Cleanup(server.Close)
@@ -69,7 +69,7 @@ func TestS3(t *testing.T) {
 		}
 	}
 	if left := keysIn(t, bucket); strings.Join(left, " ") != "blue--12/etcd-main/full" {
-		t.Errorf("after one entry was deleted there are %q", left)
+		t.Errorf("after the deletion of one entry, %q remain", left)
 	}
 	for range 2 {
 		if err := store.Delete(ctx, "backups"); err != nil {
@@ -77,10 +77,10 @@ func TestS3(t *testing.T) {
 		}
 	}
 	if all, err := store.client.ListBuckets(ctx, &s3.ListBucketsInput{}); err != nil || len(all.Buckets) != 0 {
-		t.Errorf("%v, the buckets that are left: %v", err, all)
+		t.Errorf("%v, the remaining buckets: %v", err, all)
 	}
 	if err := store.DeleteEntry(ctx, "backups", "blue--1"); err != nil {
-		t.Errorf("an entry of a bucket that is gone: %v", err)
+		t.Errorf("for an entry of a deleted bucket: %v", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func keysIn(t *testing.T, bucket *blob.Bucket) []string {
 	}
 }
 
-// TestS3Fails: errors say what is wrong, in the same words each time, and have nothing of the credentials.
+// TestS3Fails checks that errors name the problem, are the same text each time, and contain no credentials.
 func TestS3Fails(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
@@ -125,19 +125,19 @@ func TestS3Fails(t *testing.T) {
 				t.Errorf("%v, %v", first, second)
 			}
 			if err := store.Delete(t.Context(), "backups"); err == nil {
-				t.Error("a bucket of a store that fails is taken for deleted")
+				t.Error("a bucket counts as deleted although the store fails")
 			}
 		})
 	}
 }
 
-// rand returns another text each time, as stores identify requests.
+// rand returns a different text each time, like the request IDs of stores.
 func rand(t *testing.T) string {
 	t.Helper()
 	return t.TempDir()
 }
 
-// TestS3Credentials: what is wrong with credentials is a problem of the configuration, and names the keys.
+// TestS3Credentials checks that invalid credentials are a configuration problem, and that the error names the keys.
 func TestS3Credentials(t *testing.T) {
 	for want, change := range map[string]map[string]string{
 		KeySecretAccessKey: {KeySecretAccessKey: ""}, KeyEndpoint: {KeyEndpoint: "s3.example.org"}, KeyForcePathStyle: {KeyForcePathStyle: "perhaps"},

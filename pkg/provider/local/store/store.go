@@ -1,4 +1,4 @@
-// Package store keeps backups: in directories, or in stores with the interface of S3.
+// Package store stores backups in directories or in stores with the API of S3.
 package store
 
 import (
@@ -9,25 +9,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store has buckets with the backups of control planes.
+// Store contains buckets with the backups of control planes.
 type Store interface {
-	// Create makes a bucket. One that exists stays.
+	// Create creates a bucket if it does not exist.
 	Create(ctx context.Context, bucket string) error
-	// Delete deletes a bucket with all that is in it. One that is gone is deleted.
+	// Delete deletes a bucket with its contents, if it exists.
 	Delete(ctx context.Context, bucket string) error
-	// DeleteEntry deletes all that an entry has in a bucket.
+	// DeleteEntry deletes the contents of an entry in a bucket.
 	DeleteEntry(ctx context.Context, bucket, entry string) error
 }
 
-// Stores choose the store of a bucket.
+// Stores selects the store of a bucket.
 type Stores struct {
-	// Uncached reads the Secrets that BackupBuckets and BackupEntries refer to.
+	// Uncached reads the Secrets to which BackupBuckets and BackupEntries refer.
 	Uncached client.Reader
-	// Directory is used for credentials without an access key.
+	// Directory is the store for credentials without an access key.
 	Directory Directory
 }
 
-// Of returns the store that credentials are for, and the credentials. An error has nothing of them.
+// Of returns the store for credentials, and the credentials. Errors do not contain them.
 func (s Stores) Of(ctx context.Context, reference corev1.SecretReference) (Store, map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	if err := s.Uncached.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, secret); err != nil {
@@ -43,5 +43,5 @@ func (s Stores) Of(ctx context.Context, reference corev1.SecretReference) (Store
 	return store, secret.Data, nil
 }
 
-// InS3 reports whether credentials are for a store with the interface of S3.
+// InS3 reports whether credentials are for a store with the API of S3.
 func InS3(credentials map[string][]byte) bool { return len(credentials[KeyAccessKeyID]) > 0 }

@@ -1,4 +1,4 @@
-// Package webhooks changes control planes as this infrastructure needs them.
+// Package webhooks modifies control planes for this infrastructure.
 package webhooks
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// LabelInjectedBy on the Pods of the control plane says which extension has changed them.
+	// LabelInjectedBy on the Pods of the control plane is the name of the extension that has modified them.
 	LabelInjectedBy = "injected-by"
-	// AnnotationExposure on the Service kube-apiserver says that load balancers of this infrastructure expose it.
+	// AnnotationExposure on the Service kube-apiserver means that load balancers of this infrastructure expose it.
 	AnnotationExposure = "local.provider.extensions.gardener.cloud/exposure"
 	exposureAddress    = "address"
 
@@ -25,19 +25,19 @@ const (
 	external                  = "external"
 )
 
-// ShootEnsurer changes the control planes of Shoots of this infrastructure. Of the programs of a control plane, only kube-controller-manager knows
-// the cloud provider: kube-apiserver and kube-scheduler have no such flag any more, and would not start.
+// ShootEnsurer modifies the control planes of Shoots on this infrastructure. Only kube-controller-manager gets the flag
+// for the cloud provider, because kube-apiserver and kube-scheduler no longer support it and would not start.
 type ShootEnsurer struct{ controlplane.NoEnsurer }
 
 var _ controlplane.Ensurer = ShootEnsurer{}
 
-// EnsureKubeAPIServerDeployment marks the Pods.
+// EnsureKubeAPIServerDeployment labels the Pods.
 func (ShootEnsurer) EnsureKubeAPIServerDeployment(_ context.Context, _ controlplane.Context, wanted, _ *appsv1.Deployment) error {
 	mark(&wanted.Spec.Template)
 	return nil
 }
 
-// EnsureKubeControllerManagerDeployment has the controllers of clouds run elsewhere.
+// EnsureKubeControllerManagerDeployment selects an external cloud provider and labels the Pods.
 func (ShootEnsurer) EnsureKubeControllerManagerDeployment(_ context.Context, _ controlplane.Context, wanted, _ *appsv1.Deployment) error {
 	mark(&wanted.Spec.Template)
 	if container := controlplane.Container(&wanted.Spec.Template.Spec, nameKubeControllerManager); container != nil {
@@ -46,27 +46,30 @@ func (ShootEnsurer) EnsureKubeControllerManagerDeployment(_ context.Context, _ c
 	return nil
 }
 
-// EnsureKubeSchedulerDeployment marks the Pods.
+// EnsureKubeSchedulerDeployment labels the Pods.
 func (ShootEnsurer) EnsureKubeSchedulerDeployment(_ context.Context, _ controlplane.Context, wanted, _ *appsv1.Deployment) error {
 	mark(&wanted.Spec.Template)
 	return nil
 }
 
-// EnsureKubeletConfiguration lets kubelet start on hosts with swap: machines share that of their host.
-func (ShootEnsurer) EnsureKubeletConfiguration(_ context.Context, _ controlplane.Context, _ string, wanted, _ *unstructured.Unstructured) error {
+// EnsureKubeletConfiguration permits kubelet to start on hosts with swap, because machines share the swap of their host.
+func (ShootEnsurer) EnsureKubeletConfiguration(
+	_ context.Context, _ controlplane.Context, _ string, wanted, _ *unstructured.Unstructured,
+) error {
 	return unstructured.SetNestedField(wanted.Object, false, "failSwapOn")
 }
 
+// mark labels Pods as modified by this extension.
 func mark(template *corev1.PodTemplateSpec) {
 	metav1.SetMetaDataLabel(&template.ObjectMeta, LabelInjectedBy, local.Name)
 }
 
-// ExposureEnsurer changes the control planes in seeds of this infrastructure, of whatever infrastructure the Shoots are.
+// ExposureEnsurer modifies the control planes of all Shoots in seeds on this infrastructure.
 type ExposureEnsurer struct{ controlplane.NoEnsurer }
 
 var _ controlplane.Ensurer = ExposureEnsurer{}
 
-// EnsureKubeAPIServerService marks the Service, if a load balancer exposes it.
+// EnsureKubeAPIServerService annotates the Service if a load balancer exposes it.
 func (ExposureEnsurer) EnsureKubeAPIServerService(_ context.Context, _ controlplane.Context, wanted, _ *corev1.Service) error {
 	if wanted.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, AnnotationExposure, exposureAddress)

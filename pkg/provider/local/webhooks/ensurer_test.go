@@ -18,7 +18,7 @@ func deploymentOf(name string) *appsv1.Deployment {
 	return d
 }
 
-// TestShoots: the flags that the programs know are added, once.
+// TestShoots checks that each program gets the flags that it supports, once.
 func TestShoots(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(context.Context, controlplane.Context, *appsv1.Deployment, *appsv1.Deployment) error

@@ -25,12 +25,12 @@ import (
 // FlowName distinguishes the ManagedResources of Workers from others of the extension.
 const FlowName = "worker"
 
-// drainEvery is how often a machine that is drained is looked at: no watch shows the Pods on its Node.
+// drainEvery is how often a machine that is being drained is checked, because Pods on Nodes are not watched.
 const drainEvery = 5 * time.Second
 
-// Actuator makes the machines of Workers.
+// Actuator manages the machines of Workers.
 type Actuator struct {
-	// Client reads from caches, but for Secrets: Uncached reads these.
+	// Client reads from caches, except Secrets. Uncached reads Secrets.
 	Client   client.Client
 	Uncached client.Reader
 	// Kube evicts Pods from the Nodes of machines.
@@ -42,11 +42,10 @@ type Actuator struct {
 
 var _ extension.Actuator[*extensionsv1alpha1.Worker] = &Actuator{}
 
-// Reconcile brings the machines in line with the pools: it creates missing ones, and replaces those of another class, of unknown pools, and those
-// that are broken.
+// Reconcile creates missing machines, and replaces machines that are broken, have another class, or belong to an unknown pool.
 func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
 	if cluster == nil {
-		return extension.Result{}, fmt.Errorf("the Cluster %s does not exist: it has the machine images", worker.Namespace)
+		return extension.Result{}, fmt.Errorf("the Cluster %s with the machine images does not exist", worker.Namespace)
 	}
 	in, images, err := a.inputs(ctx, worker, cluster)
 	if err != nil {
@@ -71,12 +70,12 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	}
 	result.Waiting = strings.Join(append(out.Waiting, out.Failed...), "; ")
 	if result.Waiting == "" {
-		result.Waiting = "the ManagedResources of the machines are written"
+		result.Waiting = "the ManagedResources of the machines are being written"
 	}
 	return a.again(result, in, out), nil
 }
 
-// again adds when the next pass is due.
+// again sets when the next reconcile is due.
 func (a *Actuator) again(result extension.Result, in inputs, out outcome) extension.Result {
 	if len(out.Drain) > 0 || anyDraining(in.machines) {
 		result.Again = drainEvery
@@ -86,6 +85,7 @@ func (a *Actuator) again(result extension.Result, in inputs, out outcome) extens
 	return result
 }
 
+// anyDraining reports whether a machine is being drained.
 func anyDraining(machines []Machine) bool {
 	for _, m := range machines {
 		if m.Phase() == PhaseDraining {
@@ -100,12 +100,14 @@ func (a *Actuator) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker
 	return a.emitter(flow.Plan{}).Delete(ctx, worker, cluster)
 }
 
-// ForceDelete does the same: machines are objects of this cluster.
-func (a *Actuator) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+// ForceDelete does the same, because machines are objects in this cluster.
+func (a *Actuator) ForceDelete(
+	ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster,
+) (extension.Result, error) {
 	return a.emitter(flow.Plan{}).ForceDelete(ctx, worker, cluster)
 }
 
-// Migrate keeps the machines, and deletes what brings them.
+// Migrate retains the machines and deletes their ManagedResources.
 func (a *Actuator) Migrate(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
 	if err := local.KeepObjects(ctx, a.Client, a.Uncached, worker); err != nil {
 		return extension.Result{}, err
@@ -113,20 +115,22 @@ func (a *Actuator) Migrate(ctx context.Context, worker *extensionsv1alpha1.Worke
 	return a.emitter(flow.Plan{}).Migrate(ctx, worker, cluster)
 }
 
-// Restore makes the machines that the state names, if they do not exist.
+// Restore creates the machines in the state that do not exist.
 func (a *Actuator) Restore(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
 	return a.Reconcile(ctx, worker, cluster)
 }
 
-// emitter returns what emits a plan.
+// emitter returns an actuator that emits a plan.
 func (a *Actuator) emitter(plan flow.Plan) *bundles.Actuator[*extensionsv1alpha1.Worker] {
 	return bundles.NewActuator(a.Deployer, FlowName, func(context.Context, *extensionsv1alpha1.Worker, *extension.Cluster) (flow.Plan, error) {
 		return plan, nil
 	})
 }
 
-// inputs reads all that is decided from.
-func (a *Actuator) inputs(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (inputs, []providerlocalv1alpha1.WorkerMachineImage, error) {
+// inputs reads the inputs of the decision.
+func (a *Actuator) inputs(
+	ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster,
+) (inputs, []providerlocalv1alpha1.WorkerMachineImage, error) {
 	in := inputs{namespace: worker.Namespace, options: a.Machines, hibernated: cluster.Hibernated(), now: a.Clock.Now()}
 	found, images, err := pools(ctx, a.Uncached, worker, cluster)
 	if err != nil {
@@ -148,13 +152,13 @@ func (a *Actuator) inputs(ctx context.Context, worker *extensionsv1alpha1.Worker
 	return in, images, err
 }
 
-// ofMachines selects machines, and the ManagedResources that bring them.
+// ofMachines selects machines and their ManagedResources.
 func ofMachines() client.MatchingLabels {
 	return client.MatchingLabels{local.LabelApp: local.AppMachine, local.LabelProvider: local.Type}
 }
 
-// observe returns the machines of a Shoot: those that ManagedResources bring, and those that are left of another Worker of the Shoot. A cache may not
-// show yet which ones were made a moment ago.
+// observe returns the machines of a Shoot: those of ManagedResources, and those that remain from another Worker of the
+// Shoot. It reads ManagedResources without a cache, which may not contain those of new machines yet.
 func (a *Actuator) observe(ctx context.Context, namespace string) ([]Machine, error) {
 	var brought resourcesv1alpha1.ManagedResourceList
 	if err := a.Uncached.List(ctx, &brought, client.InNamespace(namespace), ofMachines()); err != nil {
@@ -167,7 +171,7 @@ func (a *Actuator) observe(ctx context.Context, namespace string) ([]Machine, er
 	return merge(brought.Items, seen), nil
 }
 
-// seen returns the machines of a Shoot that exist, from a cache.
+// seen returns the existing machines of a Shoot from a cache.
 func (a *Actuator) seen(ctx context.Context, namespace string) ([]Machine, error) {
 	var seen []Machine
 	if !a.Machines.Simulated {
@@ -192,7 +196,7 @@ func (a *Actuator) seen(ctx context.Context, namespace string) ([]Machine, error
 	return seen, nil
 }
 
-// merge returns the machines that ManagedResources bring, with what is seen of them, and those that are seen without.
+// merge returns the machines of ManagedResources with their observed state, and the observed machines without a ManagedResource.
 func merge(brought []resourcesv1alpha1.ManagedResource, seen []Machine) []Machine {
 	byName := map[string]Machine{}
 	for _, m := range seen {
@@ -217,7 +221,7 @@ func merge(brought []resourcesv1alpha1.ManagedResource, seen []Machine) []Machin
 	return machines
 }
 
-// drainAll goes on with the drains that have begun, and notes which machines are empty.
+// drainAll continues running drains, and records which machines are empty.
 func (a *Actuator) drainAll(ctx context.Context, machines []Machine, now time.Time) error {
 	for i := range machines {
 		if machines[i].Phase() != PhaseDraining {
@@ -232,6 +236,7 @@ func (a *Actuator) drainAll(ctx context.Context, machines []Machine, now time.Ti
 	return nil
 }
 
+// beginDrains starts drains of machines.
 func (a *Actuator) beginDrains(ctx context.Context, names []string, now time.Time) error {
 	var errs []error
 	for _, name := range names {
@@ -243,11 +248,13 @@ func (a *Actuator) beginDrains(ctx context.Context, names []string, now time.Tim
 
 func (a *Actuator) drainer() *drainer { return &drainer{nodes: a.Client, kube: a.Kube} }
 
-// deleteOrphans deletes machines that no ManagedResource brings, and that cannot be brought by one, as they are of another class.
+// deleteOrphans deletes machines without a ManagedResource. They have another class, so no ManagedResource can adopt them.
 func (a *Actuator) deleteOrphans(ctx context.Context, in inputs, names []string) error {
 	var errs []error
 	for _, name := range names {
-		var machine client.Object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: local.InfrastructureNamespace(in.namespace), Name: prefixMachine + name}}
+		var machine client.Object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: local.InfrastructureNamespace(in.namespace), Name: prefixMachine + name,
+		}}
 		if a.Machines.Simulated {
 			machine = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name}}
 		}

@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// Decision is what has to be done with the machines of a deployment now.
+// Decision contains the next actions for the machines of a deployment.
 type Decision struct {
 	// Create are the names of machines to create.
 	Create []string
-	// Drain are the machines to drain, in order. They are deleted when they are empty.
+	// Drain are the machines to drain, in order. They are deleted once they are empty.
 	Drain []string
 	// Delete are the machines to delete.
 	Delete []string
-	// Waiting says what the deployment waits for; empty if its machines are as they should be.
+	// Waiting is the reason why the deployment is not up to date, or empty.
 	Waiting string
-	// Failed says why machines are replaced that did not become or stay ready; empty if none is.
+	// Failed is the reason why a broken machine is replaced, or empty.
 	Failed string
-	// Next is when the decision has to be made again though nothing was seen to change; zero for never.
+	// Next is when the next decision is due without a change, or zero for never.
 	Next time.Time
 }
 
-// decide returns what has to be done with the machines of a deployment so that it has as many as it should, all of its class. While
-// machines are replaced, there are at most maxSurge beyond the replicas, and at most maxUnavailable of them are not ready. One machine that is
-// broken is replaced at a time, so that an outage of what reports health costs no more. A hibernated deployment loses its machines at once.
+// decide returns the next actions for a deployment to reach its replicas, all of its class. During a replacement, there
+// are at most maxSurge additional machines, and at most maxUnavailable of the replicas are not ready. Only one broken
+// machine is replaced at a time, to limit the damage if health reports are wrong. The machines of a hibernated deployment
+// are deleted immediately.
 func decide(d Deployment, machines []Machine, hibernated bool, now time.Time) (Decision, error) {
 	if hibernated {
 		return removeAll(machines), nil
@@ -55,7 +56,7 @@ func removeAll(machines []Machine) Decision {
 	return decision
 }
 
-// pass is one decision while it is made.
+// pass is a decision in progress.
 type pass struct {
 	Deployment
 	Decision
@@ -67,6 +68,7 @@ type pass struct {
 	removed map[string]bool
 }
 
+// remove records that this decision removes a machine.
 func (p *pass) remove(m Machine) {
 	if p.removed == nil {
 		p.removed = map[string]bool{}
@@ -74,7 +76,7 @@ func (p *pass) remove(m Machine) {
 	p.removed[m.Name] = true
 }
 
-// staying returns the machines of the present class, or the others, that nothing removes.
+// staying returns the machines that are not being removed: those of the current class, or the others.
 func (p *pass) staying(present bool) []Machine {
 	var found []Machine
 	for _, m := range p.machines {
@@ -85,14 +87,14 @@ func (p *pass) staying(present bool) []Machine {
 	return found
 }
 
-// again makes the decision again at that time, if it is in the future.
+// again requests another decision at a time in the future.
 func (p *pass) again(at time.Time) {
 	if at.After(p.now) && (p.Next.IsZero() || at.Before(p.Next)) {
 		p.Next = at
 	}
 }
 
-// deleteDrained deletes the machines that are empty, or were not emptied in time.
+// deleteDrained deletes machines that are empty or whose drain has timed out.
 func (p *pass) deleteDrained() {
 	_, _, timeout := p.timeouts()
 	for _, m := range p.machines {
@@ -107,7 +109,7 @@ func (p *pass) deleteDrained() {
 	}
 }
 
-// replaceBroken deletes one machine that is not healthy, unless another one is being removed already.
+// replaceBroken deletes one unhealthy machine, unless another one is being removed.
 func (p *pass) replaceBroken() {
 	creation, health, _ := p.timeouts()
 	for _, m := range sorted(p.machines, true) {
@@ -122,12 +124,13 @@ func (p *pass) replaceBroken() {
 		if len(p.removed) > 0 {
 			continue
 		}
-		p.Failed = fmt.Sprintf("machine %s is not ready since %s and is replaced", m.Name, since(m).UTC().Format(time.RFC3339))
+		p.Failed = fmt.Sprintf("machine %s has not been ready since %s and is replaced", m.Name, since(m).UTC().Format(time.RFC3339))
 		p.Delete = append(p.Delete, m.Name)
 		p.remove(m)
 	}
 }
 
+// since returns when a machine ceased to be ready, or its creation if it was never ready.
 func since(m Machine) time.Time {
 	if m.WasReady {
 		return m.Changed
@@ -135,7 +138,7 @@ func since(m Machine) time.Time {
 	return m.Created
 }
 
-// scale creates missing machines, and drains those of the present class that are too many.
+// scale creates missing machines and drains surplus machines of the current class.
 func (p *pass) scale() {
 	present, old := p.staying(true), p.staying(false)
 	if surplus := len(present) - p.replicas; surplus > 0 {
@@ -151,7 +154,7 @@ func (p *pass) scale() {
 	p.Create = newNames(p.Deployment, p.machines, p.Restored, missing)
 }
 
-// draining returns how many machines of other classes are being drained, and stay beside those that take their place.
+// draining returns the number of machines of other classes that are being drained, and exist in addition to their replacements.
 func (p *pass) draining() int {
 	count := 0
 	for _, m := range p.machines {
@@ -162,7 +165,7 @@ func (p *pass) draining() int {
 	return count
 }
 
-// drain drains a machine. One that is not ready, or has not joined a cluster, is deleted at once: nothing on it can be evicted.
+// drain drains a machine. If it is not ready or has no Node, it is deleted immediately, because no Pods can be evicted.
 func (p *pass) drain(m Machine) {
 	p.remove(m)
 	if m.Ready && m.HasNode {
@@ -172,7 +175,7 @@ func (p *pass) drain(m Machine) {
 	}
 }
 
-// replaceOld drains machines of other classes as far as enough others are ready.
+// replaceOld drains machines of other classes as long as enough machines are ready.
 func (p *pass) replaceOld() {
 	old := sorted(p.staying(false), true)
 	ready := 0
@@ -193,7 +196,7 @@ func (p *pass) replaceOld() {
 	}
 }
 
-// wait says what the deployment waits for.
+// wait sets the reason why the deployment is not up to date.
 func (p *pass) wait() {
 	ready, old, going := 0, 0, 0
 	for _, m := range p.machines {
@@ -208,7 +211,7 @@ func (p *pass) wait() {
 	}
 	switch {
 	case old > 0 || going > 0:
-		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are up to date and ready, %d have to be replaced, %d are being removed",
+		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are up to date and ready, %d must be replaced, %d are being removed",
 			p.Name, ready, p.replicas, old, going)
 	case ready < p.replicas:
 		p.Waiting = fmt.Sprintf("deployment %s: %d of %d machines are ready", p.Name, ready, p.replicas)

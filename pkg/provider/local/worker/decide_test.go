@@ -25,7 +25,7 @@ func deploymentOf(replicas int, surge, unavailable string) Deployment {
 	return d
 }
 
-// machinesOf reads machines, such as "a:new:ready b:old:pending". Each is a minute older than the next one.
+// machinesOf parses machines, such as "a:new:ready b:old:pending". Each is a minute older than the next one.
 func machinesOf(t *testing.T, text string) []Machine {
 	t.Helper()
 	var machines []Machine
@@ -42,9 +42,9 @@ func machinesOf(t *testing.T, text string) []Machine {
 				m.Failed = true
 			case "late": // not ready in time
 				m.Created = now.Add(-time.Hour)
-			case "sick": // not ready any more, for a minute
+			case "sick": // no longer ready, for a minute
 				m.WasReady, m.Changed = true, now.Add(-time.Minute)
-			case "broken": // not ready any more, for too long
+			case "broken": // no longer ready, for too long
 				m.WasReady, m.Changed = true, now.Add(-time.Hour)
 			case "draining":
 				m.Draining = now.Add(-time.Minute)
@@ -57,7 +57,7 @@ func machinesOf(t *testing.T, text string) []Machine {
 			case "alone":
 				m.HasNode = false
 			default:
-				t.Fatalf("%q is no state", state)
+				t.Fatalf("%q is not a state", state)
 			}
 		}
 		machines = append(machines, m)
@@ -146,8 +146,8 @@ func TestDecideInvalid(t *testing.T) {
 	}
 }
 
-// TestDecideConverges plays random events against decisions: whatever happens, there are never too many machines or too few that are ready
-// because of a decision, and all machines are of the new class in the end.
+// TestDecideConverges alternates random events and decisions. No decision may lead to too many machines or to too few ready
+// ones, and in the end all machines have the new class.
 func TestDecideConverges(t *testing.T) {
 	for seed := range int64(300) {
 		random := rand.New(rand.NewSource(seed))
@@ -188,12 +188,12 @@ func TestDecideConverges(t *testing.T) {
 			done = decision.Waiting == ""
 		}
 		if !done || len(machines) != replicas {
-			t.Errorf("seed %d: it does not end with %d machines: %+v", seed, replicas, machines)
+			t.Errorf("seed %d: want %d machines in the end, got %+v", seed, replicas, machines)
 		}
 	}
 }
 
-// happen has one thing happen to each machine, or not.
+// happen applies at most one random event to each machine.
 func happen(random *rand.Rand, machines []Machine) []Machine {
 	var left []Machine
 	for _, m := range machines {
@@ -262,7 +262,7 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// TestClass: what a change of replaces machines, and what does not.
+// TestClass checks which changes replace machines.
 func TestClass(t *testing.T) {
 	classOfChanged := func(change func(*Pool)) string {
 		pool := Pool{Image: "image", UserData: []byte("a"), WorkerPool: extensionsv1alpha1.WorkerPool{
@@ -291,7 +291,7 @@ func TestClass(t *testing.T) {
 		"user data alone":        {func(p *Pool) { p.NodeAgentSecretName, p.UserData = nil, []byte("b") }, false},
 	} {
 		if got := classOfChanged(test.change); (got == same) != test.same {
-			t.Errorf("%s: the class is %s, before %s", name, got, same)
+			t.Errorf("%s: the class is %s, previously %s", name, got, same)
 		}
 	}
 }

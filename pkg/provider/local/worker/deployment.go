@@ -17,7 +17,7 @@ import (
 	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 )
 
-// Timeouts of machines, unless the pool sets others.
+// Default timeouts of machines.
 const (
 	defaultCreationTimeout = 20 * time.Minute
 	defaultHealthTimeout   = 10 * time.Minute
@@ -27,32 +27,32 @@ const (
 // classLength is the number of characters of a class in the names of machines.
 const classLength = 5
 
-// Pool is a worker pool with what is looked up for it.
+// Pool is a worker pool with its resolved references.
 type Pool struct {
 	extensionsv1alpha1.WorkerPool
-	// Config is the decoded provider configuration; nil for none.
+	// Config is the decoded provider configuration, or nil.
 	Config *providerlocalv1alpha1.WorkerConfig
 	// Image is the container image of the machine image.
 	Image string
-	// UserData is what new machines run when they boot.
+	// UserData is the script that new machines execute on their first boot.
 	UserData []byte
 }
 
-// Deployment is the set of machines of a pool in a zone.
+// Deployment is a set of equal machines of a pool in one zone.
 type Deployment struct {
 	Pool
 	// Name is unique in the seed.
 	Name string
 	Zone string
-	// Least and Most are the shares of the zone in the minimum and the maximum of the pool.
+	// Least and Most are the zone's shares of the minimum and maximum of the pool.
 	Least, Most int
-	// Class is a digest of what makes machines of the deployment differ from older ones.
+	// Class is a digest of the properties whose change replaces machines.
 	Class string
-	// Restored are the names of its machines in the seed that it comes from.
+	// Restored are the names of its machines before a migration.
 	Restored []string
 }
 
-// deployments returns the deployments of the pools of a Worker. Their order is that of pools and zones.
+// deployments returns the deployments of the pools of a Worker, ordered by pool and zone.
 func deployments(technicalID, region string, pools []Pool) ([]Deployment, error) {
 	var all []Deployment
 	for _, pool := range pools {
@@ -74,7 +74,7 @@ func deployments(technicalID, region string, pools []Pool) ([]Deployment, error)
 	return all, nil
 }
 
-// share returns the part of a number for zone i of n: the first zones get what cannot be divided.
+// share returns the share of zone i of n. The first zones get the remainder.
 func share(total, i, n int) int {
 	if i < total%n {
 		return total/n + 1
@@ -82,8 +82,9 @@ func share(total, i, n int) int {
 	return total / n
 }
 
-// classOf returns a digest of what a change of replaces machines: gardenlet's Secret for nodes has another name whenever nodes have to be replaced.
-// The user data counts only without that name, since it changes with credentials, too.
+// classOf returns a digest of the properties whose change replaces machines. gardenlet gives its Secret for nodes a new
+// name when nodes must be replaced. The user data only counts if there is no such name, because it also changes with
+// credentials.
 func classOf(pool Pool) (string, error) {
 	data := struct {
 		MachineType, Image, NodeAgentSecret string
@@ -110,7 +111,7 @@ func classOf(pool Pool) (string, error) {
 	return hex.EncodeToString(sum[:])[:classLength], nil
 }
 
-// replicas returns the number of machines that a deployment should have: the minimum, since no autoscaler scales these machines.
+// replicas returns the wanted number of machines: the minimum, because no autoscaler scales these machines.
 func (d Deployment) replicas(hibernated bool) int {
 	if hibernated {
 		return 0
@@ -118,7 +119,7 @@ func (d Deployment) replicas(hibernated bool) int {
 	return d.Least
 }
 
-// fenceposts returns how many machines may be there beyond the replicas while machines are replaced, and how many may be missing.
+// fenceposts returns the absolute values of maxSurge and maxUnavailable.
 func (d Deployment) fenceposts(replicas int) (surge, unavailable int, err error) {
 	if surge, err = intstr.GetScaledValueFromIntOrPercent(&d.MaxSurge, replicas, true); err != nil {
 		return 0, 0, fmt.Errorf("maxSurge of pool %s: %w", d.Pool.Name, err)
@@ -127,12 +128,12 @@ func (d Deployment) fenceposts(replicas int) (surge, unavailable int, err error)
 		return 0, 0, fmt.Errorf("maxUnavailable of pool %s: %w", d.Pool.Name, err)
 	}
 	if surge <= 0 && unavailable <= 0 {
-		unavailable = 1 // otherwise nothing could be replaced
+		unavailable = 1 // otherwise no machine could be replaced
 	}
 	return surge, unavailable, nil
 }
 
-// timeouts returns how long a machine may take to become ready, to recover (zero for as long as it needs), and to be drained.
+// timeouts returns how long a machine may take to become ready, to recover (zero for no limit), and to be drained.
 func (d Deployment) timeouts() (creation, health, drain time.Duration) {
 	creation, health, drain = defaultCreationTimeout, defaultHealthTimeout, defaultDrainTimeout
 	if settings := d.MachineControllerManagerSettings; settings != nil {
@@ -146,6 +147,7 @@ func (d Deployment) timeouts() (creation, health, drain time.Duration) {
 	return creation, health, drain
 }
 
+// orDefault returns a duration, or the default if it is not set.
 func orDefault(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	if set == nil {
 		return otherwise
@@ -153,7 +155,7 @@ func orDefault(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return cmp.Or(set.Duration, otherwise)
 }
 
-// restore takes the names of its machines, of the same class, from the state of the Worker.
+// restore sets the names of machines of the same class in the state of the Worker.
 func (d *Deployment) restore(machines []providerlocalv1alpha1.MachineState) {
 	for _, m := range machines {
 		if m.Deployment == d.Name && m.Class == d.Class {
@@ -162,7 +164,7 @@ func (d *Deployment) restore(machines []providerlocalv1alpha1.MachineState) {
 	}
 }
 
-// status returns what is reported for a deployment.
+// status returns the status of a deployment.
 func (d Deployment) status() extensionsv1alpha1.MachineDeployment {
 	return extensionsv1alpha1.MachineDeployment{
 		Name: d.Name, Minimum: int32(d.Least), Maximum: int32(d.Most), Priority: d.Priority, //nolint:gosec // shares of numbers with 32 bits

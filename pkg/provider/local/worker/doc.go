@@ -1,4 +1,5 @@
-// Package worker makes the machines of worker pools. A machine is a privileged Pod with systemd, or, on a control plane without kubelets, a Node
-// that KWOK simulates. A pool has a deployment for each zone, a set of equal machines, and each machine travels in a bundle of its own, so that
-// the machines that exist are those whose bundles do. What has to be created, drained and deleted is decided by pure functions.
+// Package worker manages the machines of worker pools. A machine is a privileged Pod with systemd or, on a control plane
+// without kubelets, a Node that KWOK simulates. A pool has a deployment for each zone, which is a set of equal machines.
+// Each machine has its own bundle, so the bundles define which machines exist. Pure functions decide which machines are
+// created, drained and deleted.
 package worker

@@ -15,15 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// drainer empties the Nodes of machines.
+// drainer drains the Nodes of machines.
 type drainer struct {
-	// nodes and kube are clients of the cluster that has the Nodes.
+	// nodes and kube are clients of the cluster with the Nodes.
 	nodes client.Client
 	kube  kubernetes.Interface
 }
 
-// drain has no further Pods scheduled to a Node, and evicts those on it but for those of DaemonSets. It does not wait for them: it reports
-// whether the Node is empty, and is called again until it is. A Pod whose disruption budget forbids its eviction is tried again then.
+// drain cordons a Node and evicts its Pods, except those of DaemonSets. It does not wait for the evictions. It reports
+// whether the Node is empty, and must be called again until it is. Evictions that a disruption budget rejects are retried
+// by the next call.
 func (d *drainer) drain(ctx context.Context, node string, now time.Time) (empty bool, err error) {
 	if err := d.cordon(ctx, node, now); err != nil {
 		return false, err
@@ -49,12 +50,12 @@ func (d *drainer) drain(ctx context.Context, node string, now time.Time) (empty 
 	return len(pods) == 0, errors.Join(failed...)
 }
 
-// cordon marks a Node as one that is drained.
+// cordon marks a Node as unschedulable and being drained.
 func (d *drainer) cordon(ctx context.Context, name string, now time.Time) error {
 	node := &corev1.Node{}
 	if err := d.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // it is gone, and empty
+			return nil // a Node that does not exist is empty
 		}
 		return fmt.Errorf("read Node %s: %w", name, err)
 	}

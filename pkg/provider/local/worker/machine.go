@@ -12,41 +12,41 @@ import (
 // Phase is the state of a machine.
 type Phase string
 
-// The phases of a machine.
+// Phases of a machine.
 const (
-	// PhasePending is a machine that has not become ready yet.
+	// PhasePending means that the machine has not become ready yet.
 	PhasePending Phase = "Pending"
-	// PhaseRunning is a machine that is ready.
+	// PhaseRunning means that the machine is ready.
 	PhaseRunning Phase = "Running"
-	// PhaseUnhealthy is a machine that was ready and is not any more, or that has ended.
+	// PhaseUnhealthy means that the machine is no longer ready, or has terminated.
 	PhaseUnhealthy Phase = "Unhealthy"
-	// PhaseDraining is a machine whose Pods are evicted, so that it can be deleted.
+	// PhaseDraining means that the Pods of the machine are being evicted before its deletion.
 	PhaseDraining Phase = "Draining"
-	// PhaseTerminating is a machine that is being deleted.
+	// PhaseTerminating means that the machine is being deleted.
 	PhaseTerminating Phase = "Terminating"
 )
 
-// Machine is what is observed of a machine.
+// Machine is the observed state of a machine.
 type Machine struct {
 	Name, Deployment, Class string
 	Pool, ImageVersion      string
 	Address                 string
-	// Created is when it was created, and Changed when it became ready or ceased to be.
+	// Created is its creation time. Changed is when it last became ready or not ready.
 	Created, Changed time.Time
 	Ready            bool
-	// Failed is set if it has ended, and cannot become ready again.
+	// Failed is set if it has terminated and cannot become ready again.
 	Failed bool
-	// Draining is when its drain began; zero if it has not.
+	// Draining is when its drain started, or zero.
 	Draining time.Time
-	// Drained is set if nothing that has to be evicted runs on it.
+	// Drained is set if no Pods are left to evict.
 	Drained bool
 	// Deleting is set if it is being deleted.
 	Deleting bool
 	// WasReady is set if it has ever been ready.
 	WasReady bool
-	// HasNode is set if a Node of a cluster belongs to it, from which Pods can be evicted.
+	// HasNode is set if it has a Node, from which Pods can be evicted.
 	HasNode bool
-	// Orphaned is set if no ManagedResource brings it.
+	// Orphaned is set if it has no ManagedResource.
 	Orphaned bool
 }
 
@@ -65,10 +65,10 @@ func (m Machine) Phase() Phase {
 	return PhasePending
 }
 
-// staying reports whether nothing removes the machine.
+// staying reports whether the machine is not being removed.
 func (m Machine) staying() bool { return !m.Deleting && m.Draining.IsZero() }
 
-// brokenAt returns when the machine has to be replaced, if it does not become ready before; zero for never.
+// brokenAt returns when the machine must be replaced if it does not become ready before, or zero for never.
 func (m Machine) brokenAt(creation, health time.Duration) time.Time {
 	switch {
 	case !m.staying(), m.Ready, m.WasReady && !m.Failed && health == 0:
@@ -81,13 +81,13 @@ func (m Machine) brokenAt(creation, health time.Duration) time.Time {
 	return m.Created.Add(creation)
 }
 
-// maxNameLength is that of a label, which the name of a machine's Node has to fit into.
+// maxNameLength is the maximum length of a label's value. The name of a machine's Node must not be longer.
 const maxNameLength = 63
 
-// prefixMachine begins the names of the Pods and Nodes of machines.
+// prefixMachine is the prefix of the names of Pods and Nodes of machines.
 const prefixMachine = "machine-"
 
-// machineName returns the name of a machine with a number. It can be the name of a host.
+// machineName returns the name of a machine with a number. It is a valid host name.
 func machineName(deployment, class string, number int) string {
 	suffix := fmt.Sprintf("-%s-%d", class, number)
 	if room := maxNameLength - len(prefixMachine) - len(suffix); len(deployment) > room {
@@ -98,7 +98,7 @@ func machineName(deployment, class string, number int) string {
 	return deployment + suffix
 }
 
-// newNames returns names for further machines of a deployment that no machine has: those that it had in another seed, then the first ones.
+// newNames returns unused names for additional machines of a deployment: names from before a migration, then those with the lowest numbers.
 func newNames(d Deployment, machines []Machine, restored []string, count int) []string {
 	var names []string
 	add := func(name string) {
@@ -116,7 +116,7 @@ func newNames(d Deployment, machines []Machine, restored []string, count int) []
 	return names
 }
 
-// sorted returns machines in the order in which they are removed: those that are not ready first, then by age, then by name.
+// sorted returns machines in the order of their removal: those that are not ready first, then by age, then by name.
 func sorted(machines []Machine, oldestFirst bool) []Machine {
 	return slices.SortedFunc(slices.Values(machines), func(a, b Machine) int {
 		if a.Ready != b.Ready {

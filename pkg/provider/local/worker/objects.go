@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// LabelDeployment is the deployment of a machine, on it and on the ManagedResource that brings it.
+	// LabelDeployment is a label with the deployment of a machine, on the machine and its ManagedResource.
 	LabelDeployment = "local.provider.extensions.gardener.cloud/deployment"
-	// LabelClass is the class of a machine, in the same places.
+	// LabelClass is a label with the class of a machine, on the same objects.
 	LabelClass = "local.provider.extensions.gardener.cloud/class"
 	// AnnotationImageVersion is the version of the machine image of a machine.
 	AnnotationImageVersion = "local.provider.extensions.gardener.cloud/image-version"
-	// AnnotationDraining on a Node is when its drain began, as RFC 3339.
+	// AnnotationDraining on a Node is the start time of its drain, in the format of RFC 3339.
 	AnnotationDraining = "local.provider.extensions.gardener.cloud/draining-since"
 	// annotationSimulated marks Nodes for KWOK.
 	annotationSimulated = "kwok.x-k8s.io/node"
 
-	// UserDataPath is where a machine finds its user data.
+	// UserDataPath is the directory of the user data on a machine.
 	UserDataPath  = "/etc/machine"
 	keyUserData   = "userdata"
 	containerName = "node"
 	stopSeconds   = 10
-	// startSlack is the most that passes between the start of a Pod and the first report of its conditions.
+	// startSlack is the maximum time between the start of a Pod and the first report of its conditions.
 	startSlack = 5 * time.Second
 )
 
-// labels returns the labels of a machine and of its ManagedResource.
+// labels returns the labels of a machine and its ManagedResource.
 func (d Deployment) labels(name string) map[string]string {
 	return map[string]string{
 		local.LabelApp: local.AppMachine, local.LabelProvider: local.Type, local.LabelMachine: name,
@@ -44,7 +44,7 @@ func (d Deployment) labels(name string) map[string]string {
 	}
 }
 
-// objects returns a machine: a Pod with its user data, or a simulated Node.
+// objects returns the objects of a machine: a Pod with its user data, or a simulated Node.
 func (d Deployment) objects(name, namespace string, machines local.Machines) []client.Object {
 	if machines.Simulated {
 		return []client.Object{d.node(name)}
@@ -57,7 +57,7 @@ func (d Deployment) objects(name, namespace string, machines local.Machines) []c
 	return []client.Object{secret, d.pod(name, secret, machines)}
 }
 
-// node returns a machine that KWOK simulates. It has what nodes of the pool have.
+// node returns a Node that KWOK simulates, with the labels, annotations and taints of the pool.
 func (d Deployment) node(name string) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: prefixMachine + name, Labels: maps.Clone(d.Labels), Annotations: maps.Clone(d.Annotations)},
@@ -73,6 +73,7 @@ func (d Deployment) node(name string) *corev1.Node {
 	return node
 }
 
+// annotations adds the annotations of a machine to others.
 func (d Deployment) annotations(others map[string]string) map[string]string {
 	if others == nil {
 		others = map[string]string{}
@@ -81,8 +82,8 @@ func (d Deployment) annotations(others map[string]string) map[string]string {
 	return others
 }
 
-// pod returns a machine as a privileged Pod that boots with systemd. Its directories for containers are volumes, since the layers of containers
-// cannot be kept on those of others.
+// pod returns a privileged Pod that boots with systemd. Its directories for containers are volumes, because overlay file
+// systems cannot be nested.
 func (d Deployment) pod(name string, userData *corev1.Secret, machines local.Machines) *corev1.Pod {
 	environment := append([]corev1.EnvVar{
 		{Name: "NODE_NAME", Value: prefixMachine + name},
@@ -119,7 +120,7 @@ func (d Deployment) pod(name string, userData *corev1.Secret, machines local.Mac
 	}
 }
 
-// readiness is when systemd has booted, and the user data has run.
+// readiness returns the probe of a machine, which succeeds once systemd has booted and the user data has run.
 func readiness() *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
@@ -129,7 +130,7 @@ func readiness() *corev1.Probe {
 	}
 }
 
-// machineOfPod returns what a Pod says about its machine.
+// machineOfPod returns the state of a machine from its Pod.
 func machineOfPod(pod *corev1.Pod) Machine {
 	machine := fromMeta(pod)
 	machine.Address = pod.Status.PodIP
@@ -140,12 +141,12 @@ func machineOfPod(pod *corev1.Pod) Machine {
 			machine.Changed = condition.LastTransitionTime.Time
 		}
 	}
-	// The kubelet writes the condition when the Pod starts; it changed later than that only if the machine was ready.
+	// kubelet writes the condition when the Pod starts. A later transition means that the machine was ready.
 	machine.WasReady = machine.Ready || pod.Status.StartTime != nil && machine.Changed.After(pod.Status.StartTime.Add(startSlack))
 	return machine
 }
 
-// machineOfNode returns what a simulated Node says about its machine.
+// machineOfNode returns the state of a machine from its simulated Node.
 func machineOfNode(node *corev1.Node) Machine {
 	machine := fromMeta(node)
 	machine.HasNode = true
@@ -167,6 +168,7 @@ func machineOfNode(node *corev1.Node) Machine {
 	return machine
 }
 
+// fromMeta returns the state of a machine from the metadata of its Pod, Node or ManagedResource.
 func fromMeta(object client.Object) Machine {
 	labels := object.GetLabels()
 	return Machine{

@@ -17,12 +17,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 )
 
-// prefixBundle begins the names of the ManagedResources of machines.
+// prefixBundle is the prefix of the names of machines' ManagedResources.
 const prefixBundle = "machine-"
 
-// inputs are all that is decided from.
+// inputs are the inputs of the decision.
 type inputs struct {
-	// namespace is that of the control plane, whose name is the technical ID.
+	// namespace is the namespace of the control plane, whose name is the technical ID.
 	namespace   string
 	options     local.Machines
 	deployments []Deployment
@@ -31,21 +31,21 @@ type inputs struct {
 	now         time.Time
 }
 
-// outcome is what a pass decides.
+// outcome is the decision for all deployments.
 type outcome struct {
 	Plan flow.Plan
-	// Drain are the machines whose drain begins, and Orphans those to delete that no ManagedResource brings.
+	// Drain are the machines to drain. Orphans are the machines without a ManagedResource to delete.
 	Drain, Orphans []string
-	// Waiting says what the Worker waits for; empty if it is finished.
+	// Waiting contains the reasons why the Worker is not finished. It is empty if it is.
 	Waiting []string
-	// Failed says which machines are replaced because they are broken.
+	// Failed contains the reasons why broken machines are replaced.
 	Failed []string
-	// Next is when the next pass is due though nothing was seen to change; zero for never.
+	// Next is when the next reconcile is due without a change, or zero for never.
 	Next time.Time
 }
 
-// decide returns what has to be done for all deployments. Machines of deployments that are not wanted are drained and deleted. A machine
-// that exists is not in the plan: its bundle stays as it is, since a Pod cannot be changed.
+// decide returns the next actions for all deployments. Machines of unwanted deployments are drained and deleted. The plan
+// does not contain existing machines. Their bundles remain unchanged, because Pods are immutable.
 func (in inputs) decide() (outcome, error) {
 	var out outcome
 	wanted := map[string]bool{}
@@ -65,6 +65,7 @@ func (in inputs) decide() (outcome, error) {
 	return out, nil
 }
 
+// decideOne adds the next actions for one deployment.
 func (in inputs) decideOne(deployment Deployment, out *outcome) error {
 	machines := in.of(deployment.Name)
 	decision, err := decide(deployment, machines, in.hibernated, in.now)
@@ -108,6 +109,7 @@ func (in inputs) of(deployment string) []Machine {
 	return found
 }
 
+// deploymentsOfMachines returns the names of the deployments that have machines, sorted.
 func (in inputs) deploymentsOfMachines() []string {
 	var names []string
 	for _, m := range in.machines {
@@ -117,6 +119,7 @@ func (in inputs) deploymentsOfMachines() []string {
 	return slices.Compact(names)
 }
 
+// key returns the key of the bundle of a machine.
 func (in inputs) key(machine string) flow.Key {
 	return flow.Key{Namespace: in.namespace, Name: prefixBundle + machine}
 }
@@ -128,19 +131,23 @@ func (in inputs) bundle(deployment Deployment, machine string) flow.Bundle {
 	bundle.Labels = deployment.labels(machine)
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{machineHealth("Pod"), machineHealth("Node")}
 	if in.options.Simulated {
-		// The controllers of nodes taint them.
-		bundle.Spec.DriftDetection = &resourcesv1alpha1.DriftDetection{Ignore: []resourcesv1alpha1.IgnoreRule{{Paths: []string{"/spec/taints"}}}}
+		// The node controllers of Kubernetes taint Nodes.
+		bundle.Spec.DriftDetection = &resourcesv1alpha1.DriftDetection{
+			Ignore: []resourcesv1alpha1.IgnoreRule{{Paths: []string{"/spec/taints"}}},
+		}
 	}
 	return bundle
 }
 
-// machineHealth returns the check of a machine. One that is not ready is not an error: it boots, or it is replaced.
+// machineHealth returns the health check of a machine. A machine that is not ready is progressing, because it either boots or is replaced.
 func machineHealth(kind string) resourcesv1alpha1.HealthCheck {
 	const ready = "has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
-	return resourcesv1alpha1.HealthCheck{Kind: kind, Healthy: ready, Progressing: "!(" + ready + ")", Message: "'the machine is not ready'"}
+	return resourcesv1alpha1.HealthCheck{
+		Kind: kind, Healthy: ready, Progressing: "!(" + ready + ")", Message: "'the machine is not ready'",
+	}
 }
 
-// report writes what a Worker reports into its status.
+// report sets the status of a Worker.
 func (in inputs) report(worker *extensionsv1alpha1.Worker, images []providerlocalv1alpha1.WorkerMachineImage) error {
 	reported := make([]extensionsv1alpha1.MachineDeployment, 0, len(in.deployments))
 	for _, deployment := range in.deployments {
@@ -163,7 +170,9 @@ func (in inputs) report(worker *extensionsv1alpha1.Worker, images []providerloca
 			Name: m.Name, Pool: m.Pool, Phase: string(m.Phase()), Address: m.Address, ImageVersion: m.ImageVersion,
 		})
 		if m.staying() {
-			state.Machines = append(state.Machines, providerlocalv1alpha1.MachineState{Name: m.Name, Deployment: m.Deployment, Class: m.Class})
+			state.Machines = append(state.Machines, providerlocalv1alpha1.MachineState{
+				Name: m.Name, Deployment: m.Deployment, Class: m.Class,
+			})
 		}
 	}
 	var err error
@@ -176,6 +185,7 @@ func (in inputs) report(worker *extensionsv1alpha1.Worker, images []providerloca
 	return nil
 }
 
+// sameDeployment reports whether two statuses of a deployment are equal.
 func sameDeployment(a, b extensionsv1alpha1.MachineDeployment) bool {
 	return a.Name == b.Name && a.Minimum == b.Minimum && a.Maximum == b.Maximum
 }

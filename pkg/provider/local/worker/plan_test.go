@@ -21,7 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
-// newInputs returns those of a Shoot with a pool of one machine.
+// newInputs returns the inputs for a Shoot with one pool of one machine.
 func newInputs(t *testing.T, simulated bool) inputs {
 	t.Helper()
 	pool := Pool{
@@ -57,7 +57,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfMachines: machines that exist stay as they are, those of deployments that are gone go, and those without a ManagedResource get one.
+// TestPlanOfMachines checks that existing machines are unchanged, that machines of deleted deployments are deleted, and that
+// machines without a ManagedResource get one.
 func TestPlanOfMachines(t *testing.T) {
 	in := newInputs(t, true)
 	d := in.deployments[0]
@@ -89,7 +90,7 @@ func TestPlanOfMachines(t *testing.T) {
 	}
 }
 
-// TestReport: the time of the list of deployments moves with the list, and with what gardenlet asks for.
+// TestReport checks that the time of the list of deployments changes with the list, and when gardenlet requests an operation.
 func TestReport(t *testing.T) {
 	in := newInputs(t, true)
 	in.machines = []Machine{
@@ -108,16 +109,16 @@ func TestReport(t *testing.T) {
 	first := report(now)
 	golden.CheckPlan(t, "status", flow.Plan{}, worker.Status)
 	if again := report(now.Add(time.Minute)); !again.Equal(first) {
-		t.Errorf("the time has moved from %s to %s", first, again)
+		t.Errorf("the time has changed from %s to %s", first, again)
 	}
 	worker.Annotations = map[string]string{constants.AnnotationGardenerTimestamp: now.Add(90 * time.Second).Format(time.RFC3339Nano)}
 	if asked := report(now.Add(2 * time.Minute)); asked.Equal(first) {
-		t.Error("the time has not moved although gardenlet has asked for an operation")
+		t.Error("the time has not changed although gardenlet has requested an operation")
 	}
 	before := worker.Status.MachineDeploymentsLastUpdateTime
 	in.deployments[0].Most++
 	if changed := report(now.Add(3 * time.Minute)); changed.Equal(before) {
-		t.Error("the time has not moved although the list has changed")
+		t.Error("the time has not changed although the list has changed")
 	}
 }
 
@@ -187,7 +188,7 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	if len(machines) != 4 {
-		t.Errorf("%d machines", len(machines))
+		t.Errorf("got %d machines, want 4", len(machines))
 	}
 }
 
@@ -215,7 +216,7 @@ func TestFinding(t *testing.T) {
 		{[]Machine{ready, ready}, "True", ""},
 		{[]Machine{ready}, "Progressing", "1 of 2 machines are ready"},
 		{[]Machine{ready, ready, pending}, "Progressing", "not ready yet: b"},
-		{[]Machine{ready, pending, sick}, "False", "not ready any more: c"},
+		{[]Machine{ready, pending, sick}, "False", "no longer ready: c"},
 	} {
 		if got := findingOf(worker, test.machines); string(got.Status) != test.status || !strings.Contains(got.Message, test.words) {
 			t.Errorf("%v: %+v", test.machines, got)
@@ -228,6 +229,6 @@ func TestWorkerConfigIsStrict(t *testing.T) {
 		Raw: []byte(`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"WorkerConfig","resource":{}}`),
 	}}
 	if _, err := workerConfig(pool, nil); err == nil || !strings.Contains(err.Error(), `unknown field "resource"`) {
-		t.Errorf("an unknown field: %v", err)
+		t.Errorf("for an unknown field: %v", err)
 	}
 }

@@ -16,16 +16,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/extension"
 )
 
-// pools looks up what the pools of a Worker refer to, and returns the machine images that they use. What users have to correct has the code for
-// problems of the configuration.
-func pools(ctx context.Context, reader client.Reader, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) ([]Pool, []providerlocalv1alpha1.WorkerMachineImage, error) {
+// pools resolves the references of a Worker's pools, and returns the machine images that they use. Errors that users must
+// resolve have the code for configuration problems.
+func pools(
+	ctx context.Context, reader client.Reader, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster,
+) ([]Pool, []providerlocalv1alpha1.WorkerMachineImage, error) {
 	profile, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.CloudProfileConfig](cluster.CloudProfile.Spec.ProviderConfig)
 	if err != nil {
-		return nil, nil, extension.ConfigurationProblem(fmt.Errorf("decode the providerConfig of CloudProfile %s: %w", cluster.CloudProfile.Name, err))
+		return nil, nil, extension.ConfigurationProblem(fmt.Errorf(
+			"decode the providerConfig of CloudProfile %s: %w", cluster.CloudProfile.Name, err))
 	}
 	before, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.WorkerStatus](worker.Status.ProviderStatus)
 	if err != nil {
-		before = nil // of another version: it is written again
+		before = nil // written by another version; it is overwritten
 	}
 	var found []Pool
 	var used []providerlocalv1alpha1.WorkerMachineImage
@@ -36,8 +39,10 @@ func pools(ctx context.Context, reader client.Reader, worker *extensionsv1alpha1
 		}
 		image, known := findImage(profile, before, one.MachineImage)
 		if !known {
-			return nil, nil, extension.ConfigurationProblem(fmt.Errorf("pool %s uses version %s of the machine image %s, for which CloudProfile %s has no container image: "+
-				"add it to the machineImages in its providerConfig", one.Name, one.MachineImage.Version, one.MachineImage.Name, cluster.CloudProfile.Name))
+			return nil, nil, extension.ConfigurationProblem(fmt.Errorf(
+				"pool %s uses version %s of the machine image %s, for which CloudProfile %s has no container image: "+
+					"add it to the machineImages in its providerConfig",
+				one.Name, one.MachineImage.Version, one.MachineImage.Name, cluster.CloudProfile.Name))
 		}
 		pool.Image = image.Image
 		if pool.UserData, err = userData(ctx, reader, worker.Namespace, one); err != nil {
@@ -52,6 +57,7 @@ func pools(ctx context.Context, reader client.Reader, worker *extensionsv1alpha1
 	return found, slices.Compact(used), nil
 }
 
+// workerConfig decodes and validates the provider configuration of a pool.
 func workerConfig(pool extensionsv1alpha1.WorkerPool, path *field.Path) (*providerlocalv1alpha1.WorkerConfig, error) {
 	config, err := providerlocalv1alpha1.Decode[providerlocalv1alpha1.WorkerConfig](pool.ProviderConfig)
 	if err != nil {
@@ -63,8 +69,10 @@ func workerConfig(pool extensionsv1alpha1.WorkerPool, path *field.Path) (*provid
 	return config, validation.ValidateWorkerConfig(config, path).ToAggregate()
 }
 
-// findImage returns the container image of a machine image: that of the CloudProfile or, if that has lost it, the one that is in use.
-func findImage(profile *providerlocalv1alpha1.CloudProfileConfig, before *providerlocalv1alpha1.WorkerStatus, wanted extensionsv1alpha1.MachineImage) (providerlocalv1alpha1.WorkerMachineImage, bool) {
+// findImage returns the container image of a machine image from the CloudProfile. If it is no longer there, it returns the one in use.
+func findImage(
+	profile *providerlocalv1alpha1.CloudProfileConfig, before *providerlocalv1alpha1.WorkerStatus, wanted extensionsv1alpha1.MachineImage,
+) (providerlocalv1alpha1.WorkerMachineImage, bool) {
 	if image, known := validation.FindImage(profile, wanted.Name, wanted.Version); known {
 		return providerlocalv1alpha1.WorkerMachineImage{Name: wanted.Name, Version: wanted.Version, Image: image}, true
 	}
@@ -78,7 +86,7 @@ func findImage(profile *providerlocalv1alpha1.CloudProfileConfig, before *provid
 	return providerlocalv1alpha1.WorkerMachineImage{}, false
 }
 
-// userData reads what new machines of a pool run.
+// userData reads the user data of a pool.
 func userData(ctx context.Context, reader client.Reader, namespace string, pool extensionsv1alpha1.WorkerPool) ([]byte, error) {
 	reference := pool.UserDataSecretRef
 	secret := &corev1.Secret{}
@@ -87,7 +95,9 @@ func userData(ctx context.Context, reader client.Reader, namespace string, pool 
 	}
 	data, found := secret.Data[reference.Key]
 	if !found {
-		return nil, fmt.Errorf("the Secret %s/%s with the user data of pool %s has no key %q", namespace, reference.Name, pool.Name, reference.Key)
+		return nil, fmt.Errorf(
+			"the Secret %s/%s with the user data of pool %s has no key %q", namespace, reference.Name, pool.Name, reference.Key,
+		)
 	}
 	return data, nil
 }

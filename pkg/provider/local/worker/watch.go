@@ -22,12 +22,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/provider/local"
 )
 
-// Sources have a Worker looked at when one of its machines or of their ManagedResources changes.
+// Sources trigger a Worker when one of its machines or their ManagedResources changes.
 func (a *Actuator) Sources(of cache.Cache) []source.Source {
 	return append(a.emitter(flow.Plan{}).Sources(), a.MachineSources(of)...)
 }
 
-// MachineSources have a Worker looked at when one of its machines changes.
+// MachineSources trigger a Worker when one of its machines changes.
 func (a *Actuator) MachineSources(of cache.Cache) []source.Source {
 	toWorkers := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		return a.workersOf(ctx, object)
@@ -39,7 +39,7 @@ func (a *Actuator) MachineSources(of cache.Cache) []source.Source {
 	return []source.Source{source.Kind[client.Object](of, &corev1.Pod{}, toWorkers, changed)}
 }
 
-// observed returns what an object says about its machine.
+// observed returns the state of a machine from its Pod or Node.
 func observed(object client.Object) Machine {
 	switch of := object.(type) {
 	case *corev1.Pod:
@@ -50,23 +50,24 @@ func observed(object client.Object) Machine {
 	return Machine{}
 }
 
-// workersOf returns the Workers of the Shoot that a machine belongs to. A Shoot has one.
+// workersOf returns requests for the Worker of the Shoot to which a machine belongs.
 func (a *Actuator) workersOf(ctx context.Context, machine client.Object) []reconcile.Request {
 	var all extensionsv1alpha1.WorkerList
 	if err := a.Client.List(ctx, &all); err != nil {
-		return nil // the cache is not filled, and shows all of them when it is
+		return nil // the cache has not synced, and its watch reports all Workers once it has
 	}
 	deployment := machine.GetLabels()[LabelDeployment]
 	var requests []reconcile.Request
 	for _, one := range all.Items {
 		if one.Spec.Type == local.Type && strings.HasPrefix(deployment, one.Namespace+"-") {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: one.Namespace, Name: one.Name}})
+			key := types.NamespacedName{Namespace: one.Namespace, Name: one.Name}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}
 	}
 	return requests
 }
 
-// EveryMachineReady finds whether all machines of a Worker are ready.
+// EveryMachineReady checks whether all machines of a Worker are ready.
 func (a *Actuator) EveryMachineReady(ctx context.Context, worker *extensionsv1alpha1.Worker, _ *extension.Cluster) (health.Finding, error) {
 	machines, err := a.seen(ctx, worker.Namespace)
 	if err != nil {
@@ -75,7 +76,7 @@ func (a *Actuator) EveryMachineReady(ctx context.Context, worker *extensionsv1al
 	return findingOf(worker, machines), nil
 }
 
-// findingOf returns what the machines of a Worker mean for its health.
+// findingOf returns the health of a Worker from its machines.
 func findingOf(worker *extensionsv1alpha1.Worker, machines []Machine) health.Finding {
 	wanted, ready := 0, 0
 	for _, deployment := range worker.Status.MachineDeployments {
@@ -94,7 +95,7 @@ func findingOf(worker *extensionsv1alpha1.Worker, machines []Machine) health.Fin
 	}
 	switch {
 	case len(unhealthy) > 0:
-		return health.Unhealthy(fmt.Sprintf("Machines that were ready are not ready any more: %s.", strings.Join(unhealthy, ", ")))
+		return health.Unhealthy(fmt.Sprintf("Machines are no longer ready: %s.", strings.Join(unhealthy, ", ")))
 	case len(pending) > 0:
 		return health.Progressing(fmt.Sprintf("Machines are not ready yet: %s.", strings.Join(pending, ", ")))
 	case ready < wanted:

@@ -1,4 +1,4 @@
-// Package admittest tests handlers of package admit by what they make of objects.
+// Package admittest tests handlers of package admit by comparing objects before and after admission.
 package admittest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Namespace is that of all requests.
+// Namespace is the namespace of all requests.
 const Namespace = "the-namespace"
 
-// Handler is one under test, for objects of type T.
+// Handler is a handler under test for objects of type T.
 type Handler[T client.Object] struct {
 	admission.Handler
-	// Kind is that of the objects.
+	// Kind is the kind of the objects.
 	Kind metav1.GroupVersionKind
 	// New returns an empty object.
 	New func() T
@@ -34,15 +34,16 @@ type Handler[T client.Object] struct {
 type Case struct {
 	// Before is the object that a client sends.
 	Before string
-	// After is what the handler makes of it. Without it, the object stays as it is.
+	// After is the expected object. If it is empty, the handler must leave the object unchanged.
 	After string
-	// Refusal is the whole message with which the handler refuses the object instead.
+	// Refusal is the complete message with which the handler must reject the object.
 	Refusal string
 	// Code is the HTTP status of the refusal.
 	Code int32
 }
 
-// Run checks what the handler answers, that another call changes nothing more, and that fields which the type does not know stay.
+// Run checks the response of the handler, that the handler is idempotent, and that it keeps fields that the type does not
+// know.
 func (h Handler[T]) Run(t *testing.T, cases map[string]Case) {
 	t.Helper()
 	for name, test := range cases {
@@ -73,11 +74,12 @@ func (h Handler[T]) refuses(t *testing.T, object []byte, test Case) {
 		t.Fatalf("the response is %+v", response)
 	}
 	if response.Result.Message != test.Refusal || response.Result.Code != test.Code {
-		t.Errorf("the object is refused with %d, %s\nwanted is                 %d, %s", response.Result.Code, response.Result.Message, test.Code, test.Refusal)
+		t.Errorf("the object is refused with %d, %s\nwanted is                 %d, %s",
+			response.Result.Code, response.Result.Message, test.Code, test.Refusal)
 	}
 }
 
-// Twice returns the object that the handler makes, and checks that it changes nothing if it is called with that.
+// Twice returns the object that the handler produces, and checks that a second call does not change it.
 func (h Handler[T]) Twice(t *testing.T, object []byte) []byte {
 	t.Helper()
 	once := h.Apply(t, object)
@@ -88,7 +90,7 @@ func (h Handler[T]) Twice(t *testing.T, object []byte) []byte {
 	return once
 }
 
-// Apply returns the object that the handler makes. The handler must allow it.
+// Apply returns the object that the handler produces. The handler must allow it.
 func (h Handler[T]) Apply(t *testing.T, object []byte) []byte {
 	t.Helper()
 	response := h.Handle(t.Context(), h.request(object))
@@ -118,7 +120,7 @@ func patched(t *testing.T, object []byte, response admission.Response) []byte {
 	return result
 }
 
-// KeepsTheRest checks that the handler leaves alone what it is not to change, among it fields that the type does not know.
+// KeepsTheRest checks that the handler changes only the fields in its scope and keeps fields that the type does not know.
 func (h Handler[T]) KeepsTheRest(t *testing.T, object []byte) {
 	t.Helper()
 	var content map[string]any
@@ -135,18 +137,19 @@ func (h Handler[T]) KeepsTheRest(t *testing.T, object []byte) {
 		t.Errorf("of %d unknown fields, the handler leaves %d: %s", unknown, got, result)
 	}
 	if before, after := h.erased(t, object), h.erased(t, result); !jsonpatch.Equal(before, after) {
-		t.Errorf("beside what it may change, the handler makes %s\nof %s", after, before)
+		t.Errorf("outside of its scope, the handler produces %s\nfrom %s", after, before)
 	}
 }
 
-// addUnknown adds a field that no type has to the object itself and to all members of its lists, and returns how many it added.
+// addUnknown adds an unknown field to the object and to all elements of its lists, and returns the number of added
+// fields.
 func addUnknown(content map[string]any) int {
 	count := addToMembers(content)
 	content["fromTheFuture"] = map[string]any{"a": int64(1)}
 	return count + 1
 }
 
-// addToMembers leaves out lists in members of lists, which a handler may replace as a whole.
+// addToMembers skips lists within list elements, because a handler may replace those as a whole.
 func addToMembers(value any) int {
 	count := 0
 	switch value := value.(type) {
@@ -165,8 +168,9 @@ func addToMembers(value any) int {
 	return count
 }
 
-// Robust is the body of a fuzz test: whatever is sent, the handler gives an answer that is well-formed. What it allows can be patched
-// and is not changed by another call. Of an object in the form in which API servers send it, the rest is kept.
+// Robust is the body of a fuzz test. It checks that the handler returns a well-formed response to any input, and that an
+// allowed request can be patched and is not changed by a second call. If the input is an object, it also checks that the
+// handler keeps all fields outside of its scope.
 func (h Handler[T]) Robust(t *testing.T, raw []byte) {
 	t.Helper()
 	response := h.Handle(t.Context(), h.request(raw))
@@ -179,16 +183,18 @@ func (h Handler[T]) Robust(t *testing.T, raw []byte) {
 	h.KeepsTheRest(t, h.encode(t, object))
 }
 
-// wellFormed checks an answer: it allows, perhaps with a patch, or it says why not.
+// wellFormed checks a response. It either allows the request, perhaps with a patch, or rejects it with a code and a
+// message.
 func (h Handler[T]) wellFormed(t *testing.T, response admission.Response) {
 	t.Helper()
-	refused := !response.Allowed && len(response.Patches) == 0 && response.Result != nil && response.Result.Code >= 400 && response.Result.Message != ""
+	refused := !response.Allowed && len(response.Patches) == 0 &&
+		response.Result != nil && response.Result.Code >= 400 && response.Result.Message != ""
 	if !response.Allowed && !refused {
 		t.Errorf("the answer is %+v", response)
 	}
 }
 
-// erased returns an object without what the handler may change.
+// erased returns an object without the fields that the handler may change.
 func (h Handler[T]) erased(t *testing.T, object []byte) []byte {
 	t.Helper()
 	result := h.New()
@@ -199,7 +205,7 @@ func (h Handler[T]) erased(t *testing.T, object []byte) []byte {
 	return h.encode(t, result)
 }
 
-// object returns an object of YAML in the form in which an API server sends it.
+// object decodes YAML and encodes the object as an API server sends it.
 func (h Handler[T]) object(t *testing.T, text string) []byte {
 	t.Helper()
 	apiVersion := h.Kind.Version
@@ -222,7 +228,7 @@ func (h Handler[T]) encode(t *testing.T, object T) []byte {
 	return encoded
 }
 
-// request is a creation.
+// request returns an admission request that creates an object.
 func (h Handler[T]) request(object []byte) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "1", Kind: h.Kind, Namespace: Namespace, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: object},

@@ -6,9 +6,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Pods returns a handler of Pods under test.
+// Pods returns a handler under test for Pods.
 func Pods(handler admission.Handler, erase func(*corev1.Pod)) Handler[*corev1.Pod] {
 	return Handler[*corev1.Pod]{
-		Handler: handler, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, New: func() *corev1.Pod { return &corev1.Pod{} }, Erase: erase,
+		Handler: handler, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		New: func() *corev1.Pod { return &corev1.Pod{} }, Erase: erase,
 	}
 }

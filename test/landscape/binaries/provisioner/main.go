@@ -1,5 +1,5 @@
-// Command local-provisioner makes volumes for PersistentVolumeClaims: directories of the node that the Pod is scheduled to. It runs on each
-// node.
+// Command local-provisioner creates volumes for PersistentVolumeClaims: directories on the node that the Pod is scheduled
+// to. It runs on each node.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 const nodeAnnotation = "landscape.trellis.local/node"
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig of the cluster; empty in a Pod")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig of the cluster; leave it empty in a Pod")
 	node := flag.String("node", "", "name of the node that the directories are on")
-	directory := flag.String("directory", "/var/lib/local-volumes", "where the directories are made")
-	name := flag.String("provisioner", "landscape.trellis.local/directory", "provisioner that StorageClasses name")
+	directory := flag.String("directory", "/var/lib/local-volumes", "parent directory of the volumes")
+	name := flag.String("provisioner", "landscape.trellis.local/directory", "name of the provisioner in StorageClasses")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,15 +50,17 @@ func run(ctx context.Context, kubeconfig string, p *provisioner, name string) er
 	if err != nil {
 		return err
 	}
-	// Each node has a provisioner of its own, so they need no election.
+	// Each node has its own provisioner, so leader election is not needed.
 	controller.NewProvisionController(ctx, client, name, p, controller.LeaderElection(false)).Run(ctx)
 	return nil
 }
 
 type provisioner struct{ node, directory string }
 
-// Provision makes a directory if the Pod of the claim is scheduled to this node.
-func (p *provisioner) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
+// Provision creates a directory if the Pod of the claim is scheduled to this node.
+func (p *provisioner) Provision(
+	_ context.Context, o controller.ProvisionOptions,
+) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if o.SelectedNodeName != p.node {
 		return nil, controller.ProvisioningFinished, &controller.IgnoredError{Reason: "another node has to provision it"}
 	}
@@ -69,7 +71,7 @@ func (p *provisioner) Provision(_ context.Context, o controller.ProvisionOptions
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
-	if err := os.Chmod(path, 0o777); err != nil { // whatever user the container runs as
+	if err := os.Chmod(path, 0o777); err != nil { // for every user that the container might run as
 		return nil, controller.ProvisioningFinished, err
 	}
 	return &corev1.PersistentVolume{
@@ -81,7 +83,9 @@ func (p *provisioner) Provision(_ context.Context, o controller.ProvisionOptions
 			StorageClassName:              o.StorageClass.Name,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{p.node}}},
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{p.node},
+				}},
 			}}}},
 		},
 	}, controller.ProvisioningFinished, nil

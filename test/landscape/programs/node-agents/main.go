@@ -1,5 +1,5 @@
-// Command node-agents runs on each node of a landscape: it enforces NetworkPolicies, keeps the network of Pods and the routes to those of
-// other nodes, and gives addresses to Services of the type LoadBalancer.
+// Command node-agents runs on each node of a landscape. It enforces NetworkPolicies, maintains the network of Pods and the
+// routes to the Pods of other nodes, and assigns addresses to Services of the type LoadBalancer.
 package main
 
 import (
@@ -33,10 +33,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var o agents.Options
 	flags := flag.NewFlagSet("node-agents", flag.ContinueOnError)
 	flags.SetOutput(out)
-	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster; empty in a Pod")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster; leave it empty in a Pod")
 	flags.StringVar(&o.Node, "node", "", "name of this node")
 	flags.BoolVar(&o.NetworkPolicies, "network-policies", false, "enforce NetworkPolicies for the Pods of this node")
-	flags.StringVar(&o.PodNetwork, "pod-network", "", "directory for the CNI configuration; also keeps routes to other nodes")
+	flags.StringVar(&o.PodNetwork, "pod-network", "", "directory for the CNI configuration; also enables routes to other nodes")
 	flags.TextVar(&o.ClusterPods, "cluster-pods", netip.Prefix{}, "network of all Pods of the cluster")
 	flags.TextVar(&o.LoadBalancers, "load-balancers", netip.Prefix{}, "network that Services of the type LoadBalancer get addresses from")
 	if err := flags.Parse(args); err != nil {

@@ -1,4 +1,4 @@
-// Command pause keeps the namespaces of a Pod, and reaps its orphans.
+// Command pause keeps the namespaces of a Pod and reaps its orphans.
 package main
 
 import (

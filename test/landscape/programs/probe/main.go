@@ -1,4 +1,5 @@
-// Command probe is what containers of tests run: it serves and asks over HTTP, TCP and UDP, looks names up, and reads and writes files.
+// Command probe runs in the containers of tests. It serves and requests over HTTP, TCP and UDP, resolves names, and reads
+// and writes files.
 package main
 
 import (
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintln(out, strings.Join(os.Environ(), "\n"))
 		return nil
 	case "exit":
-		return errors.New("it was asked to fail")
+		return errors.New("exiting with an error as requested")
 	case "sleep":
 		<-ctx.Done()
 		return nil
@@ -73,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 }
 
-// serve answers with the name of the host and the address of the caller, on several addresses.
+// serve responds with the name of the host and the address of the caller, on several addresses.
 func serve(ctx context.Context, addresses []string, out io.Writer) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -96,7 +97,7 @@ func serve(ctx context.Context, addresses []string, out io.Writer) error {
 	}
 }
 
-// udp sends back every packet.
+// udp echoes every packet.
 func udp(ctx context.Context, address string) error {
 	connection, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", address)
 	if err != nil {
@@ -110,7 +111,7 @@ func udp(ctx context.Context, address string) error {
 			return err
 		}
 		if err != nil {
-			return nil //nolint:nilerr // it was stopped
+			return nil //nolint:nilerr // the context has ended
 		}
 		if _, err := connection.WriteTo(buffer[:n], from); err != nil {
 			return err
@@ -118,7 +119,7 @@ func udp(ctx context.Context, address string) error {
 	}
 }
 
-// ask sends a packet by UDP and waits for the answer.
+// ask sends a packet over UDP and waits for the response.
 func ask(ctx context.Context, address string, out io.Writer) error {
 	connection, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "udp", address)
 	if err != nil {
@@ -149,13 +150,13 @@ func get(ctx context.Context, url string, out io.Writer) error {
 	}
 	defer response.Body.Close() //nolint:errcheck // it is read to its end
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return fmt.Errorf("%s responds %s", url, response.Status)
 	}
 	_, err = io.Copy(out, response.Body)
 	return err
 }
 
-// wait returns when the URL answers.
+// wait returns when the URL responds.
 func wait(ctx context.Context, url string) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

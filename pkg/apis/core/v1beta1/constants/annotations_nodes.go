@@ -1,6 +1,6 @@
 package constants
 
-// Annotations of nodes, pods and what configures them.
+// Annotations of nodes, pods and their configuration.
 const (
 	// AnnotationNodeWaitForCSINode is the prefix of annotations with CSI drivers that a new node waits for.
 	AnnotationNodeWaitForCSINode = "node.gardener.cloud/wait-for-csi-node-"
@@ -24,7 +24,7 @@ const (
 	AnnotationAutoscalerScaleDownUnreadyTime = "autoscaler.gardener.cloud/scale-down-unready-time"
 	// AnnotationAutoscalerMaxNodeProvisionTime is the time in which a new node must become ready.
 	AnnotationAutoscalerMaxNodeProvisionTime = "autoscaler.gardener.cloud/max-node-provision-time"
-	// AnnotationEvictionRequirementsDownscaleRestriction says when pods may be evicted to get less:
+	// AnnotationEvictionRequirementsDownscaleRestriction defines when pods may be evicted to reduce their resources:
 	// in-maintenance-window-only or never.
 	AnnotationEvictionRequirementsDownscaleRestriction = "eviction-requirements.autoscaling.gardener.cloud/downscale-restriction"
 )

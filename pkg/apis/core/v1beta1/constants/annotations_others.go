@@ -15,7 +15,7 @@ const (
 	AnnotationNamespaceProject = "namespace.gardener.cloud/project"
 	// AnnotationNamespaceKeepAfterProjectDeletion keeps a namespace when its Project is deleted.
 	AnnotationNamespaceKeepAfterProjectDeletion = "namespace.gardener.cloud/keep-after-project-deletion"
-	// AnnotationNamespaceCreatedByProjectController says that a namespace was created for its Project.
+	// AnnotationNamespaceCreatedByProjectController marks a namespace that was created for its Project.
 	AnnotationNamespaceCreatedByProjectController = "namespace.gardener.cloud/created-by-project-controller"
 	// AnnotationProjectSkipStaleCheck keeps a Project from being deleted because it is not used.
 	AnnotationProjectSkipStaleCheck = "project.gardener.cloud/skip-stale-check"

@@ -17,7 +17,7 @@ const (
 	// AnnotationShootDisableIstioTLSTermination keeps the ingress gateway from terminating the TLS connections of a
 	// Shoot.
 	AnnotationShootDisableIstioTLSTermination = "shoot.gardener.cloud/disable-istio-tls-termination"
-	// AnnotationShootTasks is the tasks that the next reconciliation carries out, separated by commas.
+	// AnnotationShootTasks is the tasks that the next reconciliation executes, separated by commas.
 	AnnotationShootTasks = "shoot.gardener.cloud/tasks"
 	// AnnotationShootCleanupWebhooksFinalizeGracePeriodSeconds is the time after which finalizers of webhook
 	// configurations are removed, in seconds.
@@ -38,11 +38,11 @@ const (
 	// AnnotationShootCleanupKubernetesResourcesStartTime is the time at which the deletion of objects in the cluster
 	// began, on its namespace in the Seed.
 	AnnotationShootCleanupKubernetesResourcesStartTime = "shoot.gardener.cloud/cleanup-kubernetes-resources-start-time"
-	// AnnotationMaintenanceOperation asks for operations in the next maintenance window.
+	// AnnotationMaintenanceOperation requests operations in the next maintenance window.
 	AnnotationMaintenanceOperation = "maintenance.gardener.cloud/operation"
-	// AnnotationMaintenanceNeedsRetryOperation says that a failed Shoot is retried in the next maintenance window.
+	// AnnotationMaintenanceNeedsRetryOperation requests a retry of a failed Shoot in the next maintenance window.
 	AnnotationMaintenanceNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
-	// AnnotationAuthenticationIssuer says who publishes the documents of the issuer of a Shoot's tokens.
+	// AnnotationAuthenticationIssuer defines who publishes the documents of the issuer of a Shoot's tokens.
 	AnnotationAuthenticationIssuer = "authentication.gardener.cloud/issuer"
 	// AnnotationControlPlaneScaleDownDisabled keeps the components of a control plane from being scaled down.
 	AnnotationControlPlaneScaleDownDisabled = "alpha.control-plane.scaling.shoot.gardener.cloud/scale-down-disabled"
@@ -52,11 +52,11 @@ const (
 	AnnotationControlPlaneVPNVPAUpdateDisabled = "alpha.control-plane.shoot.gardener.cloud/vpn-vpa-update-disabled"
 	// AnnotationControlPlaneVPNAutoMTU lets the VPN find its packet size.
 	AnnotationControlPlaneVPNAutoMTU = "alpha.control-plane.shoot.gardener.cloud/vpn-auto-mtu"
-	// AnnotationMigrationLiveMigrate asks for a move of a control plane while it serves.
+	// AnnotationMigrationLiveMigrate requests a move of a control plane without downtime.
 	AnnotationMigrationLiveMigrate = "migration.gardener.cloud/live-migrate"
 	// AnnotationMigrationAllowDistantRegions allows the move of a control plane to a region that is far away.
 	AnnotationMigrationAllowDistantRegions = "migration.gardener.cloud/allow-distant-regions"
-	// AnnotationCSIMigrationKubernetesVersion is the version from which on a Shoot uses CSI drivers.
+	// AnnotationCSIMigrationKubernetesVersion is the first version in which a Shoot uses CSI drivers.
 	AnnotationCSIMigrationKubernetesVersion = "alpha.csimigration.shoot.extensions.gardener.cloud/kubernetes-version"
 	// AnnotationShootEmergencyStopReconciliations stops the reconciliation of all Shoots of a Seed.
 	AnnotationShootEmergencyStopReconciliations = "shoot.gardener.cloud/emergency-stop-reconciliations"

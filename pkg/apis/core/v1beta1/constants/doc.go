@@ -1,3 +1,4 @@
-// Package constants has the names that the components of a fleet agree on beside the fields of their API: annotations,
-// labels, operations, finalizers, taints, namespaces, Secrets, users and ranges. They are the same as Gardener's.
+// Package constants has the names that the components of a fleet share in addition to the fields of their API:
+// annotations, labels, operations, finalizers, taints, namespaces, Secrets, users and ranges. They are the same as
+// Gardener's.
 package constants

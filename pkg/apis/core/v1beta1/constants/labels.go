@@ -16,7 +16,7 @@ const (
 	LabelWebhookRemediationExclude = "remediation.webhook.shoot.gardener.cloud/exclude"
 	// LabelShootNoCleanup keeps an object from being deleted before its cluster.
 	LabelShootNoCleanup = "shoot.gardener.cloud/no-cleanup"
-	// LabelEvictionRequirements says that a controller manages when pods may be evicted.
+	// LabelEvictionRequirements marks objects for which a controller manages when pods may be evicted.
 	LabelEvictionRequirements = "autoscaling.gardener.cloud/eviction-requirements"
 	// LabelSchedulingPurpose is the purpose of a ConfigMap for the scheduler: region-config.
 	LabelSchedulingPurpose = "scheduling.gardener.cloud/purpose"

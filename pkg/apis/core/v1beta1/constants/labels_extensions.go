@@ -1,6 +1,6 @@
 package constants
 
-// Labels that say which extensions an object uses. The type of the extension follows the prefix.
+// Labels that name the extensions that an object uses. The type of the extension follows the prefix.
 const (
 	// LabelPrefixExtension is the prefix for extensions of kind Extension.
 	LabelPrefixExtension = "extensions.extensions.gardener.cloud/"

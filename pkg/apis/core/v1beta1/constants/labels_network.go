@@ -1,6 +1,6 @@
 package constants
 
-// Labels by which pods ask for network connections. Their value is NetworkPolicyAllowed.
+// Labels with which pods request network connections. Their value is NetworkPolicyAllowed.
 const (
 	// LabelNetworkPolicyToDNS allows connections to DNS servers.
 	LabelNetworkPolicyToDNS = "networking.gardener.cloud/to-dns"

@@ -10,7 +10,7 @@ const (
 	LabelWorkerName = "worker.gardener.cloud/name"
 	// LabelWorkerKubernetesVersion is the version of kubelet on a node.
 	LabelWorkerKubernetesVersion = "worker.gardener.cloud/kubernetes-version"
-	// LabelWorkerPoolSystemComponents says whether system components may run on a node.
+	// LabelWorkerPoolSystemComponents controls whether system components may run on a node.
 	LabelWorkerPoolSystemComponents = "worker.gardener.cloud/system-components"
 	// LabelWorkerCRIName is the container runtime interface of a node.
 	LabelWorkerCRIName = "worker.gardener.cloud/cri-name"
@@ -18,7 +18,7 @@ const (
 	LabelPrefixContainerRuntimeWorker = "containerruntime.worker.gardener.cloud/"
 	// LabelWorkerPoolNodeAgentSecretName is the name of the Secret that configures a node.
 	LabelWorkerPoolNodeAgentSecretName = "worker.gardener.cloud/gardener-node-agent-secret-name"
-	// LabelNodeLocalDNSEnabled says whether a node has a DNS cache.
+	// LabelNodeLocalDNSEnabled reports whether a node has a DNS cache.
 	LabelNodeLocalDNSEnabled = "networking.gardener.cloud/node-local-dns-enabled"
 	// LabelNodeRoleControlPlane marks a node that runs the control plane of a self-hosted Shoot.
 	LabelNodeRoleControlPlane = "node-role.kubernetes.io/control-plane"
@@ -26,6 +26,6 @@ const (
 	LabelNodeCriticalComponent = "node.gardener.cloud/critical-component"
 	// LabelMaintenanceRestart marks Deployments that are restarted in the maintenance window.
 	LabelMaintenanceRestart = "maintenance.gardener.cloud/restart"
-	// LabelInjectGardenKubeconfig says whether a pod gets a kubeconfig for the garden.
+	// LabelInjectGardenKubeconfig controls whether a pod gets a kubeconfig for the garden.
 	LabelInjectGardenKubeconfig = "extensions.gardener.cloud/inject-garden-kubeconfig"
 )

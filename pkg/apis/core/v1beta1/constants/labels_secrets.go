@@ -14,7 +14,7 @@ const (
 	LabelSecretsManagerChecksumOfSigningCA = "checksum-of-signing-ca"
 	// LabelSecretsManagerBundleFor is the name of the authority that a Secret has the bundle of.
 	LabelSecretsManagerBundleFor = "bundle-for"
-	// LabelSecretsManagerPersist says that a Secret is kept in the ShootState.
+	// LabelSecretsManagerPersist marks a Secret that is stored in the ShootState.
 	LabelSecretsManagerPersist = "persist"
 	// LabelSecretsManagerLastRotationInitiationTime is the time at which the rotation of a Secret was started last, in
 	// Unix seconds.

@@ -16,7 +16,7 @@ const (
 	LabelShootName = "shoot.gardener.cloud/name"
 	// LabelShootNamespace is the namespace of that Shoot.
 	LabelShootNamespace = "shoot.gardener.cloud/namespace"
-	// LabelDiscoveryPublic says what an object publishes of a Shoot: shoot-ca or serviceaccount.
+	// LabelDiscoveryPublic names the data of a Shoot that an object publishes: shoot-ca or serviceaccount.
 	LabelDiscoveryPublic = "discovery.gardener.cloud/public"
 	// LabelSeedProvider is the infrastructure of a Seed.
 	LabelSeedProvider = "seed.gardener.cloud/provider"

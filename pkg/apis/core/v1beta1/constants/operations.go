@@ -2,29 +2,29 @@ package constants
 
 // Values of the annotation gardener.cloud/operation.
 const (
-	// OperationReconcile asks for a reconciliation.
+	// OperationReconcile requests a reconciliation.
 	OperationReconcile = "reconcile"
-	// OperationRetry asks for another attempt on a failed Shoot.
+	// OperationRetry requests another attempt on a failed Shoot.
 	OperationRetry = "retry"
-	// OperationMaintain asks for maintenance of a Shoot now.
+	// OperationMaintain requests maintenance of a Shoot now.
 	OperationMaintain = "maintain"
-	// OperationMigrate asks for the preparation of a move to another Seed.
+	// OperationMigrate requests the preparation of a move to another Seed.
 	OperationMigrate = "migrate"
-	// OperationRestore asks for a restoration after a move to another Seed.
+	// OperationRestore requests a restoration after a move to another Seed.
 	OperationRestore = "restore"
 	// OperationWaitForState keeps an extension from acting until the state is written.
 	OperationWaitForState = "wait-for-state"
 	// OperationKeepalive extends the life of a Bastion by an hour.
 	OperationKeepalive = "keepalive"
-	// OperationRenewKubeconfig asks for a new client certificate of a gardenlet.
+	// OperationRenewKubeconfig requests a new client certificate of a gardenlet.
 	OperationRenewKubeconfig = "renew-kubeconfig"
 	// OperationForceRedeploy asks the operator to deploy a gardenlet again.
 	OperationForceRedeploy = "force-redeploy"
-	// OperationRenew asks for a new client certificate, on the Secret with the kubeconfig of a gardenlet.
+	// OperationRenew requests a new client certificate, on the Secret with the kubeconfig of a gardenlet.
 	OperationRenew = "renew"
-	// OperationRenewGardenAccessSecrets asks for new tokens for the garden in a Seed.
+	// OperationRenewGardenAccessSecrets requests new tokens for the garden in a Seed.
 	OperationRenewGardenAccessSecrets = "renew-garden-access-secrets"
-	// OperationRenewWorkloadIdentityTokens asks for new tokens of WorkloadIdentities in a Seed.
+	// OperationRenewWorkloadIdentityTokens requests new tokens of WorkloadIdentities in a Seed.
 	OperationRenewWorkloadIdentityTokens = "renew-workload-identity-tokens"
 	// OperationRotateCredentialsStart starts the rotation of all credentials.
 	OperationRotateCredentialsStart = "rotate-credentials-start"
@@ -42,8 +42,7 @@ const (
 	OperationRotateCAComplete = "rotate-ca-complete"
 	// OperationRotateServiceAccountKeyStart starts the rotation of the key for tokens of service accounts.
 	OperationRotateServiceAccountKeyStart = "rotate-serviceaccount-key-start"
-	// OperationRotateServiceAccountKeyStartWithoutWorkersRollout starts that rotation and leaves worker pools as they
-	// are.
+	// OperationRotateServiceAccountKeyStartWithoutWorkersRollout starts that rotation and keeps worker pools unchanged.
 	OperationRotateServiceAccountKeyStartWithoutWorkersRollout = "rotate-serviceaccount-key-start-without-workers-rollout"
 	// OperationRotateServiceAccountKeyComplete completes the rotation of the key for tokens of service accounts.
 	OperationRotateServiceAccountKeyComplete = "rotate-serviceaccount-key-complete"

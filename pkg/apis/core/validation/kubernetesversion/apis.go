@@ -1,6 +1,6 @@
 package kubernetesversion
 
-// apis are the API versions of kube-apiserver. What is required is what the control plane itself needs, or nodes.
+// apis are the API versions of kube-apiserver. Required versions are those that the control plane itself or nodes need.
 var apis = map[string]API{
 	"admissionregistration.k8s.io/v1":       {Range: Range{32, 37}, Required: true},
 	"admissionregistration.k8s.io/v1alpha1": {Range: Range{32, 37}},

@@ -1,6 +1,6 @@
 package kubernetesversion
 
-// featureGates are those that a component of Kubernetes knows. A value that is locked stays so until the gate is removed.
+// featureGates are the feature gates of the Kubernetes components. A locked value stays locked until the gate is removed.
 var featureGates = map[string]FeatureGate{
 	"APIListChunking":                                      {Range: Range{32, 32}, LockedSince: 32, LockedTo: true},
 	"APIResponseCompression":                               {Range: Range{32, 37}},

@@ -16,8 +16,8 @@ const (
 // Range is a range of minor versions of Kubernetes 1, both ends included.
 type Range struct{ First, Last uint }
 
-// Has reports whether a minor version is in the range. A version that the tables do not cover is in every range, as nothing
-// is known about it.
+// Has reports whether a minor version is in the range. A version that the tables do not cover is in every range, because
+// its properties are unknown.
 func (r Range) Has(minor uint) bool {
 	return minor < First || minor > Last || r.First <= minor && minor <= r.Last
 }
@@ -25,12 +25,13 @@ func (r Range) Has(minor uint) bool {
 // FeatureGate is a feature gate of a component of Kubernetes.
 type FeatureGate struct {
 	Range
-	// LockedSince is the minor version from which on the gate can have the value LockedTo only; 0 if it is not locked.
+	// LockedSince is the first minor version in which the gate can only have the value LockedTo. It is 0 if the gate is not
+	// locked.
 	LockedSince uint
 	LockedTo    bool
 }
 
-// Locked reports whether the gate has a fixed value in a minor version, and which.
+// Locked returns the fixed value of the gate in a minor version, and whether it has one.
 func (g FeatureGate) Locked(minor uint) (value, locked bool) {
 	return g.LockedTo, g.LockedSince > 0 && minor >= g.LockedSince && minor <= Last
 }
@@ -44,17 +45,18 @@ func FeatureGateOf(name string) (FeatureGate, bool) {
 // API is a version of an API group.
 type API struct {
 	Range
-	// Required is true if no cluster works without it, RequiredByNodes if one with nodes does not.
+	// Required is true if every cluster needs the version. RequiredByNodes is true if every cluster with nodes needs it.
 	Required, RequiredByNodes bool
 }
 
-// apiClasses are the keys of runtime-config that stand for many API versions. Those that include required ones are required.
+// apiClasses are the keys of runtime-config that represent many API versions. Classes that include required versions are
+// required.
 var apiClasses = map[string]API{
 	"api/all": {Range: Range{First, Last}, Required: true}, "api/ga": {Range: Range{First, Last}, Required: true},
 	"api/beta": {Range: Range{First, Last}}, "api/alpha": {Range: Range{First, Last}},
 }
 
-// APIOf returns the API version that a key of runtime-config names: <group>/<version>, <group>/<version>/<resource> or a class
+// APIOf returns the API version for a key of runtime-config: <group>/<version>, <group>/<version>/<resource> or a class
 // such as api/alpha. A single resource is never required.
 func APIOf(key string) (API, bool) {
 	if class, found := apiClasses[key]; found {
@@ -76,7 +78,7 @@ type AdmissionPlugin struct {
 	Range
 	// Required is true if a cluster does not work or is not safe without the plugin.
 	Required bool
-	// Configurable is true if the plugin reads a configuration, HasKubeconfig if that refers to a kubeconfig.
+	// Configurable is true if the plugin reads a configuration. HasKubeconfig is true if this refers to a kubeconfig.
 	Configurable, HasKubeconfig bool
 }
 

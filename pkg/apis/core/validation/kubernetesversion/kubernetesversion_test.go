@@ -31,7 +31,7 @@ func TestFeatureGateOf(t *testing.T) {
 		t.Error("NodeSwap is not locked in 1.34")
 	}
 	if _, locked := gate.Locked(99); locked {
-		t.Error("NodeSwap is locked in a version that is not known")
+		t.Error("NodeSwap is locked in an unknown version")
 	}
 	if _, found := FeatureGateOf("Other"); found {
 		t.Error("the gate Other is known")

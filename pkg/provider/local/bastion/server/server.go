@@ -1,5 +1,5 @@
-// Package server is the SSH server of a bastion. Users with an authorized key connect through it to the SSH servers of machines; it runs no
-// programs.
+// Package server implements the SSH server of a bastion. Users with an authorized key connect through it to the SSH
+// servers of machines. It does not run programs.
 package server
 
 import (
@@ -17,29 +17,29 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// User is the name that users log in with, as on other bastions of Gardener.
+// User is the name of the user for logins, as on other bastions of Gardener.
 const User = "gardener"
 
 const (
-	// idleTimeout ends connections on which nothing is sent, and maxTimeout all others. Bastions live for at most a day.
+	// idleTimeout ends idle connections. maxTimeout ends all others. Bastions exist for at most a day.
 	idleTimeout = 10 * time.Minute
 	maxTimeout  = 24 * time.Hour
-	// maxKeysBytes is the largest file with keys.
+	// maxKeysBytes limits the size of the file with keys.
 	maxKeysBytes = 64 << 10
 )
 
 // Server is the SSH server of a bastion.
 type Server struct {
-	// Keys may log in.
+	// Keys are the authorized keys.
 	Keys []ssh.PublicKey
-	// Ports are those of other hosts that can be reached.
+	// Ports are the ports of other hosts to which connections are permitted.
 	Ports []uint32
 }
 
-// ParseKeys reads public keys in the format of OpenSSH, one a line.
+// ParseKeys parses public keys in the format of OpenSSH, one per line.
 func ParseKeys(text []byte) ([]ssh.PublicKey, error) {
 	if len(text) > maxKeysBytes {
-		return nil, fmt.Errorf("the authorized keys have %d bytes, at most %d are read", len(text), maxKeysBytes)
+		return nil, fmt.Errorf("the authorized keys have %d bytes, more than the %d allowed", len(text), maxKeysBytes)
 	}
 	var keys []ssh.PublicKey
 	for len(text) > 0 {
@@ -52,15 +52,15 @@ func ParseKeys(text []byte) ([]ssh.PublicKey, error) {
 	return keys, nil
 }
 
-// Serve serves connections until the context ends. The key of the host is made for this process: a bastion has no past.
+// Serve serves connections until the context ends. It generates a new host key, because bastions are short-lived.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make the key of the host: %w", err)
+		return fmt.Errorf("generate the host key: %w", err)
 	}
 	signer, err := gossh.NewSignerFromKey(private)
 	if err != nil {
-		return fmt.Errorf("make the key of the host: %w", err)
+		return fmt.Errorf("generate the host key: %w", err)
 	}
 	server := &ssh.Server{
 		HostSigners: []ssh.Signer{signer}, IdleTimeout: idleTimeout, MaxTimeout: maxTimeout,
@@ -82,6 +82,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
+// authorized reports whether a user may log in with a key.
 func (s *Server) authorized(ctx ssh.Context, key ssh.PublicKey) bool {
 	return ctx.User() == User && slices.ContainsFunc(s.Keys, func(one ssh.PublicKey) bool { return ssh.KeysEqual(one, key) })
 }

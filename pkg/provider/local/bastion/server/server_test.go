@@ -40,7 +40,8 @@ func dial(address, user string, key ssh.Signer) (*ssh.Client, error) {
 	})
 }
 
-// TestServer: users with a key reach the allowed port of another host, and nothing else; others do not get in.
+// TestServer checks that users with a key reach the allowed port of another host and nothing else, and that other users are
+// refused.
 func TestServer(t *testing.T) {
 	machine := listen(t)
 	defer machine.Close()
@@ -68,7 +69,7 @@ func TestServer(t *testing.T) {
 	}()
 	for user, wrong := range map[string]ssh.Signer{User: other, "root": key} {
 		if _, err := dial(listener.Addr().String(), user, wrong); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
-			t.Errorf("%s gets in: %v", user, err)
+			t.Errorf("%s is authenticated: %v", user, err)
 		}
 	}
 	client, err := dial(listener.Addr().String(), User, key)
@@ -80,17 +81,17 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(through); err != nil || string(text) != "hello" {
-		t.Errorf("the machine says %q, %v", text, err)
+		t.Errorf("the machine answers %q, %v", text, err)
 	}
 	if _, err := client.Dial("tcp", listener.Addr().String()); err == nil || !strings.Contains(err.Error(), "port forwarding is disabled") {
-		t.Errorf("another port is reached: %v", err)
+		t.Errorf("for another port: %v", err)
 	}
 	session, err := client.NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if output, err := session.Output("id"); err == nil || !strings.Contains(string(output), "This is a bastion") {
-		t.Errorf("a program: %q, %v", output, err)
+		t.Errorf("for a program: %q, %v", output, err)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -100,9 +101,9 @@ func TestServer(t *testing.T) {
 
 func TestParseKeys(t *testing.T) {
 	if _, err := ParseKeys([]byte("ssh-ed25519 AAAA\n")); err == nil {
-		t.Error("a wrong key is read")
+		t.Error("an invalid key is accepted")
 	}
-	if _, err := ParseKeys(make([]byte, maxKeysBytes+1)); err == nil || !strings.Contains(err.Error(), "at most") {
-		t.Errorf("a large file: %v", err)
+	if _, err := ParseKeys(make([]byte, maxKeysBytes+1)); err == nil || !strings.Contains(err.Error(), "more than the 65536 allowed") {
+		t.Errorf("for a large file: %v", err)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// memory has what was asked last, by owner: a cache may be behind, and asking again would interrupt the extension.
+// memory contains the last request to an extension, by owner. The cache may be outdated, and a repeated request would
+// interrupt the extension.
 type memory struct {
 	mu    sync.Mutex
 	asked map[types.UID]Asked
 }
 
-// Remember keeps what was asked for an owner, when that is emitted.
+// Remember stores the last request of an owner. Call it when the request is emitted.
 func (s *Seed) Remember(owner flow.Owner, asked Asked) {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()
@@ -30,14 +31,14 @@ func (s *Seed) Remember(owner flow.Owner, asked Asked) {
 	s.asked.asked[owner.UID] = asked
 }
 
-// Forget frees the memory of an owner that is gone.
+// Forget removes a deleted owner from memory.
 func (s *Seed) Forget(owner flow.Owner) {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()
 	delete(s.asked.asked, owner.UID)
 }
 
-// Applied reports whether the bundle with what was asked last is applied. A cache that shows an older revision does not count.
+// Applied reports whether the bundle with the given request is applied. It returns false if the cache contains an older revision.
 func (s *Seed) Applied(ctx context.Context, owner flow.Owner, key flow.Key, asked Asked) (bool, error) {
 	shown, err := s.shown(ctx, owner, key)
 	if err != nil || shown.Digest != asked.Digest || !shown.At.Equal(asked.At) {
@@ -51,7 +52,7 @@ func (s *Seed) Applied(ctx context.Context, owner flow.Owner, key flow.Key, aske
 	return mr.Status.ObservedGeneration == mr.Generation && applied.Status == resourcesv1alpha1.ConditionTrue, nil
 }
 
-// Asked returns what was asked last: what is remembered, or what the bundle in the cache says if that is later.
+// Asked returns the last request: from memory, or from the bundle in the cache if that is later.
 func (s *Seed) Asked(ctx context.Context, owner flow.Owner, key flow.Key) (Asked, error) {
 	shown, err := s.shown(ctx, owner, key)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Seed) Asked(ctx context.Context, owner flow.Owner, key flow.Key) (Asked
 	return shown, nil
 }
 
-// shown returns what the bundle in the cache says.
+// shown returns the request in the cached bundle.
 func (s *Seed) shown(ctx context.Context, owner flow.Owner, key flow.Key) (Asked, error) {
 	var mr resourcesv1alpha1.ManagedResource
 	err := s.Emitted.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)
@@ -80,7 +81,7 @@ func (s *Seed) shown(ctx context.Context, owner flow.Owner, key flow.Key) (Asked
 	}
 	parsed, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return Asked{}, fmt.Errorf("read when an operation was asked for, from ManagedResource %s: %w", key, err)
+		return Asked{}, fmt.Errorf("read the time of the last request from ManagedResource %s: %w", key, err)
 	}
 	return Asked{Digest: digest, At: parsed}, nil
 }

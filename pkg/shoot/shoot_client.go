@@ -24,22 +24,24 @@ import (
 )
 
 const (
-	// certificateValidity is how long the certificate is valid with which gardenlet requests the first token of a resource-manager.
+	// certificateValidity is the validity of the client certificate with which gardenlet requests the first token of a resource-manager.
 	certificateValidity = 10 * time.Minute
-	// tokenValidity is that of the token, and renewAfter the share of it, in percent, after which the resource-manager renews it itself.
+	// tokenValidity is the validity of that token. The resource-manager renews it after renewAfter percent of it.
 	tokenValidity = 24 * time.Hour
 	renewAfter    = 80
-	// accessTimeout bounds each request to the API server of a shoot.
+	// accessTimeout limits each request to the API server of a shoot.
 	accessTimeout = 15 * time.Second
-	// gardenletUser is who gardenlet is in a shoot, and mastersGroup its group, which may do everything from the first moment on.
+	// gardenletUser is gardenlet's user in a shoot. mastersGroup is its group, which has all permissions even before RBAC objects exist.
 	gardenletUser = "gardener.cloud:system:gardenlet"
 	mastersGroup  = "system:masters"
 )
 
-// ensureToken gives the shoot's resource-manager its first token, or another one if it was stopped for too long to renew its own: all others get theirs
-// from it. The API server has to answer for that. No certificate for this purpose is kept anywhere.
+// ensureToken requests a token for the shoot's resource-manager: its first one, or a new one if it was stopped for too
+// long to renew its own. The resource-manager requests the tokens of all other components. The API server must be
+// available. The client certificate for the request is not stored.
 func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Result) error {
-	if in.hibernated() || in.unknownSecrets() != "" || in.hasToken(accessSecret(resourcemanager.Account)) || !serves(result, in.key(bundleServer)) {
+	hasToken := in.hasToken(accessSecret(resourcemanager.Account))
+	if in.hibernated() || in.unknownSecrets() != "" || hasToken || !serves(result, in.key(bundleAPIServer)) {
 		return nil
 	}
 	shoot, err := r.connect(in)
@@ -52,17 +54,19 @@ func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Res
 			account = found
 		}
 		if err := shoot.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create what the resource-manager of shoot %s needs in its cluster: %w", in.Namespace, err)
+			return fmt.Errorf("create the RBAC objects of the resource-manager in shoot %s: %w", in.Namespace, err)
 		}
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenValidity.Seconds()))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenValidity.Seconds()))},
+	}
 	if err := shoot.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("request a token for the resource-manager of shoot %s: %w", in.Namespace, err)
 	}
 	return r.writeToken(ctx, in, request)
 }
 
-// serves reports whether the present revision of a bundle is applied and healthy.
+// serves reports whether the current revision of a bundle is applied and healthy.
 func serves(result flow.Result, key flow.Key) bool {
 	mr := result.Live.ManagedResources[key]
 	if mr == nil || mr.DeletionTimestamp != nil || mr.Status.ObservedGeneration != mr.Generation {
@@ -76,7 +80,7 @@ func serves(result flow.Result, key flow.Key) bool {
 	return true
 }
 
-// connect returns a client of the shoot's API server. Its certificate is of the authority that all replicas know.
+// connect returns a client of the shoot's API server. The authority that signs its certificate is one that all replicas trust.
 func (r *reconciler) connect(in Inputs) (client.Client, error) {
 	authority, trusted := in.Secrets[constants.SecretNameCAClient].Active.Data, in.Secrets[constants.SecretNameCACluster].Bundle
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority[secrets.KeyCACert], Key: authority[secrets.KeyCAKey]},
@@ -99,7 +103,7 @@ func (r *reconciler) connect(in Inputs) (client.Client, error) {
 	return c, nil
 }
 
-// writeToken stores the token where the resource-manager finds it, and renews it.
+// writeToken stores the token in the access Secret of the resource-manager.
 func (r *reconciler) writeToken(ctx context.Context, in Inputs, request *authenticationv1.TokenRequest) error {
 	secret := resourcemanager.ShootAccessSecret(in.Namespace)
 	validity := request.Status.ExpirationTimestamp.Sub(in.Now)

@@ -16,17 +16,17 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// forcedFinalizeAfter is after how long what is left in the namespace of a control plane loses its finalizers.
+// forcedFinalizeAfter is the time after which finalizers of remaining objects in the namespace of a control plane are removed.
 const forcedFinalizeAfter = "5m"
 
-// forced reports whether users want the deletion to end though the cluster or the infrastructure does not let it. The garden's API server allows this only
-// while the deletion fails.
+// forced reports whether the user forces the deletion, even if the cluster or the infrastructure prevents it. The API
+// server of the garden allows this only after the deletion has failed.
 func (in Inputs) forced() bool {
 	return in.Deleting && isTrue(in.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
 }
 
-// forcedDeletion is the plan of such a deletion. Nothing of it needs the shoot's own API server. Extensions learn from the Cluster that it is forced, and
-// call no infrastructure then; so the Cluster stays, with the namespace, until all else is gone.
+// forcedDeletion returns the plan of a forced deletion, which does not use the shoot's API server. The Cluster contains
+// the annotation, so extensions do not call the infrastructure. The namespace with the Cluster is therefore deleted last.
 func forcedDeletion(in Inputs) flow.Plan {
 	plan, namespace := flow.Plan{Deleting: true}, in.key(bundleNamespace)
 	for _, key := range in.Emitted {
@@ -51,7 +51,7 @@ func forcedDeletion(in Inputs) flow.Plan {
 	return plan
 }
 
-// finalized has what is left in a namespace lose its finalizers some time after the namespace was deleted.
+// finalized annotates the namespace so that finalizers of remaining objects are removed some time after its deletion.
 func finalized(objects []client.Object, err error) ([]client.Object, error) {
 	for _, object := range objects {
 		if namespace, is := object.(*corev1.Namespace); is {
@@ -61,8 +61,9 @@ func finalized(objects []client.Object, err error) ([]client.Object, error) {
 	return objects, err
 }
 
-// finalizeContents removes the finalizers of the ManagedResources of the shoot's own cluster, which nothing may be left to delete the objects of. Those of
-// others in the namespace of the control plane are deleted as soon as nothing but the namespace is left.
+// finalizeContents removes the finalizers of ManagedResources with objects in the shoot cluster, which the
+// resource-manager may no longer be able to delete. It deletes those of other owners in the namespace of the control
+// plane once only the namespace is left.
 func (r *reconciler) finalizeContents(ctx context.Context, in Inputs) error {
 	var list resourcesv1alpha1.ManagedResourceList
 	if err := r.emitter.Reader.List(ctx, &list, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -96,7 +97,7 @@ func (r *reconciler) finalizeContents(ctx context.Context, in Inputs) error {
 	return nil
 }
 
-// bare returns a ManagedResource that has a name and nothing else: what a cache has of it must not be written.
+// bare returns a ManagedResource that only has a name, so that no cached data is sent.
 func bare(mr *resourcesv1alpha1.ManagedResource) *resourcesv1alpha1.ManagedResource {
 	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 }

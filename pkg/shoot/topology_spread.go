@@ -9,10 +9,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
-// annotationSpread repeats the placement of the namespace on objects that a webhook of the resource-manager changes according to it.
+// annotationSpread is an annotation of objects that the resource-manager's high availability webhook changes. Its value
+// describes the placement in the annotations of the namespace.
 const annotationSpread = "high-availability-config.resources.gardener.cloud/of-namespace"
 
-// spread returns the placement as the value of annotationSpread; empty if it is not known.
+// spread returns the value of annotationSpread. It is empty if the placement is not known.
 func (p *Placement) spread() string {
 	if p == nil {
 		return ""
@@ -20,8 +21,9 @@ func (p *Placement) spread() string {
 	return cmp.Or(p.Tolerance, "none") + " in " + strings.Join(p.Zones, ",")
 }
 
-// markSpread annotates the objects that the webhook changes according to the placement of their namespace. Their manifests do not differ otherwise, so the
-// resource-manager would not send them again when the placement changes. A dependency of ManagedResources cannot express that: see contents.
+// markSpread annotates the objects that the webhook changes depending on the placement of their namespace. Without the
+// mark, their manifests would not change with the placement, and they would not be sent again. A dependency between
+// ManagedResources cannot express this: see contents.
 func (in Inputs) markSpread(objects []client.Object) {
 	if in.Placement == nil {
 		return

@@ -9,48 +9,50 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 )
 
-// Keys of what users give.
+// Keys of the data of users' objects.
 const (
 	keyPolicy     = "policy"
 	keyConfig     = "config.yaml"
 	keyKubeconfig = "kubeconfig"
-	maxGiven      = 1 << 20 // a ConfigMap holds no more
+	maxUserFile   = 1 << 20 // the limit of the size of a ConfigMap
 )
 
-// name of an object that the Shoot names.
-type name struct{ kind, name, key, field string }
+// fileReference refers to one key of an object of the garden. field is the field of spec.kubernetes.kubeAPIServer with the reference.
+type fileReference struct{ kind, name, key, field string }
 
-func (n name) String() string { return n.kind + "/" + n.name }
+func (n fileReference) String() string { return n.kind + "/" + n.name }
 
-// named returns the objects of the garden that the API server's settings name.
-func (in Inputs) named() []name {
-	var names []name
+// fileReferences returns the references in spec.kubernetes.kubeAPIServer to objects of the garden.
+func (in Inputs) fileReferences() []fileReference {
+	var names []fileReference
 	server := in.server()
 	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
-		names = append(names, name{"ConfigMap", audit.AuditPolicy.ConfigMapRef.Name, keyPolicy, "auditConfig.auditPolicy.configMapRef"})
+		names = append(names, fileReference{"ConfigMap", audit.AuditPolicy.ConfigMapRef.Name, keyPolicy, "auditConfig.auditPolicy.configMapRef"})
 	}
 	if structured := server.StructuredAuthentication; structured != nil {
-		names = append(names, name{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthentication.configMapName"})
+		names = append(names, fileReference{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthentication.configMapName"})
 	}
 	if structured := server.StructuredAuthorization; structured != nil {
-		names = append(names, name{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthorization.configMapName"})
+		names = append(names, fileReference{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthorization.configMapName"})
 		for i, kubeconfig := range structured.Kubeconfigs {
-			names = append(names, name{"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i)})
+			names = append(names, fileReference{
+				"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i),
+			})
 		}
 	}
 	for i, plugin := range server.AdmissionPlugins {
 		if secret := ptr.Deref(plugin.KubeconfigSecretName, ""); secret != "" {
-			names = append(names, name{"Secret", secret, keyKubeconfig, fmt.Sprintf("admissionPlugins[%d].kubeconfigSecretName", i)})
+			names = append(names, fileReference{"Secret", secret, keyKubeconfig, fmt.Sprintf("admissionPlugins[%d].kubeconfigSecretName", i)})
 		}
 	}
 	return names
 }
 
-// unknownGiven says which of these objects do not exist.
-func (in Inputs) unknownGiven() string {
+// unknownUserFiles names the objects that do not exist.
+func (in Inputs) unknownUserFiles() string {
 	var missing []string
-	for _, named := range in.named() {
-		if _, found := in.Given[named.String()]; !found {
+	for _, named := range in.fileReferences() {
+		if _, found := in.UserFiles[named.String()]; !found {
 			missing = append(missing, fmt.Sprintf("%s %s of spec.kubernetes.kubeAPIServer.%s", named.kind, named.name, named.field))
 		}
 	}
@@ -60,9 +62,9 @@ func (in Inputs) unknownGiven() string {
 	return "these objects do not exist in the namespace of the Shoot: " + strings.Join(missing, ", ")
 }
 
-// content returns the file that an object has.
-func (in Inputs) content(of name) ([]byte, error) {
-	given := in.Given[of.String()]
+// content returns the data to which a reference refers.
+func (in Inputs) content(of fileReference) ([]byte, error) {
+	given := in.UserFiles[of.String()]
 	var content []byte
 	switch {
 	case given.ConfigMap != nil:
@@ -73,17 +75,18 @@ func (in Inputs) content(of name) ([]byte, error) {
 	switch {
 	case len(content) == 0:
 		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: %s %s has no key %s", of.field, of.kind, of.name, of.key)
-	case len(content) > maxGiven:
-		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed", of.field, of.key, of.kind, of.name, len(content), maxGiven)
+	case len(content) > maxUserFile:
+		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed",
+			of.field, of.key, of.kind, of.name, len(content), maxUserFile)
 	}
 	return content, nil
 }
 
-// given returns the files that the API server gets from the garden.
-func (in Inputs) given() (kubeapiserver.Given, error) {
+// userFiles returns the files for the API server from users' objects.
+func (in Inputs) userFiles() (kubeapiserver.Given, error) {
 	files := kubeapiserver.Given{AuthorizerKubeconfigs: map[string][]byte{}, AdmissionKubeconfigs: map[string][]byte{}}
 	server := in.server()
-	for _, named := range in.named() {
+	for _, named := range in.fileReferences() {
 		content, err := in.content(named)
 		if err != nil {
 			return files, err

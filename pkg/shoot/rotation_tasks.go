@@ -13,10 +13,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// waitRotation is the wait of an operation whose rotations have not reached their next phase.
+// waitRotation is the wait of an operation for a rotation that has not reached its next phase.
 const waitRotation = "credentials-rotation"
 
-// operate begins the rotations that the Shoot is annotated with, and completes them. The annotation goes when the status has what it asks for.
+// operate starts and completes the rotations for which the Shoot is annotated. It removes the annotation once the status
+// contains the request.
 func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if shoot.DeletionTimestamp != nil || shoot.Status.LastOperation == nil {
 		return nil
@@ -36,8 +37,8 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot) erro
 	return r.patch(ctx, shoot, func() { delete(shoot.Annotations, constants.AnnotationGardenerOperation) })
 }
 
-// rotate carries out the tasks that are due, and moves phases on in the Shoot of the inputs, when all that the plan wants is rolled out. It returns how
-// soon to look again; 0 for when a watch shows a change. While something is left to do, the result has a wait that says so.
+// rotate runs the due tasks. If none is left and the plan is rolled out, it advances the phases in in.Shoot. It returns
+// the time until the next call, or 0 if a watch triggers it. While work is left, it adds a wait to the result.
 func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result) (time.Duration, error) {
 	if in.Deleting || len(result.Plan.Tasks) == 0 && !in.moves() {
 		return 0, nil
@@ -50,7 +51,7 @@ func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result
 		return 0, err
 	}
 	if len(unsettled) > 0 {
-		waits("credentials are rotated when all that has changed is rolled out")
+		waits("credentials are rotated once all changes are rolled out")
 		return 0, nil
 	}
 	if len(result.Plan.Tasks) > 0 {
@@ -64,13 +65,13 @@ func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result
 		}
 		return outcome.Again, nil
 	}
-	// The Shoot stays the one that was read: what is written is the difference.
+	// Change a copy. The Shoot as read is the base of the patch of the status.
 	in.Shoot = in.Shoot.DeepCopy()
 	in.Shoot.Status.Credentials, _ = advanced(in.Shoot.Status.Credentials, unsettled, in.Now)
 	return time.Millisecond, nil
 }
 
-// runTasks carries out tasks one after the other, until one is not done at once. All of them need the same: that the plan is rolled out.
+// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out.
 func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task) (flow.Outcome, error) {
 	runner := flow.Runner{Writer: r.seed, Clock: r.options.Clock, Acts: map[string]flow.Act{}}
 	for _, task := range tasks {
@@ -83,7 +84,7 @@ func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task)
 			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
 				return r.rewriteObjects(ctx, in, task)
 			}}
-		default: // all servers accept the new credentials: they have rolled out the plan
+		default: // distribution: the plan is rolled out, so all servers accept the new credentials
 			runner.Acts[task.Name] = flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
 				return flow.Outcome{Done: true}, nil
 			}}
@@ -93,11 +94,11 @@ func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task)
 			return outcome, err
 		}
 	}
-	return flow.Outcome{Done: true, Again: time.Millisecond}, nil // with the plan after that
+	return flow.Outcome{Done: true, Again: time.Millisecond}, nil // plan again: other tasks may be due now
 }
 
-// unsettled says what of the plan is not rolled out. It asks the API server only if the caches do not show anything: at the beginning of a phase, they
-// may show the time before.
+// unsettled returns the parts of the plan that are not rolled out. It reads from the API server only if the caches show
+// none, because they may be older than the start of the current phase.
 func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Result) ([]string, error) {
 	if len(result.Written) > 0 {
 		return []string{"the plan has just been written"}, nil
@@ -114,7 +115,7 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 		}
 		live.Uncached = true
 		if in.hibernated() {
-			// What is in the cluster stays as it is, and the plan does not mention it.
+			// Objects in the shoot cluster remain unchanged, and the plan does not contain them.
 			live.ManagedResources = maps.Clone(live.ManagedResources)
 			maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
 				return key.Namespace == in.Namespace && isOfShoot(key.Name)
@@ -128,16 +129,19 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 	return nil, nil
 }
 
-// secretsManager returns the keeper of the Secrets of a control plane, and wantedSecrets what it is asked for.
+// secretsManager returns the manager of the generated Secrets of a control plane.
 func (r *reconciler) secretsManager(in Inputs) *secrets.Manager {
-	return &secrets.Manager{Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock}
+	return &secrets.Manager{
+		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
+	}
 }
 
+// wantedSecrets returns the Secrets that the secrets manager generates and rotates.
 func (in Inputs) wantedSecrets() secrets.Wanted {
 	return secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations()}
 }
 
-// deleteUnused deletes the Secrets that nothing uses any more, such as the old ones after a rotation.
+// deleteUnused deletes generated Secrets that are no longer used, such as the old ones after a rotation.
 func (r *reconciler) deleteUnused(ctx context.Context, in Inputs, result flow.Result) error {
 	if !in.SecretsUnused || in.Deleting || in.moves() || len(result.Plan.Tasks) > 0 {
 		return nil

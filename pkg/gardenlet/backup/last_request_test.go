@@ -11,7 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// TestAskedWhileTheCacheIsBehind: what was asked is known before the cache shows it.
+// TestAskedWhileTheCacheIsBehind checks that a requested operation is known before the cache shows it.
 func TestAskedWhileTheCacheIsBehind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
@@ -28,7 +28,7 @@ func TestAskedWhileTheCacheIsBehind(t *testing.T) {
 		return asked
 	}
 	if asked := read(); asked != (Asked{}) {
-		t.Errorf("before anything was asked: %+v", asked)
+		t.Errorf("before any request: %+v", asked)
 	}
 	want := Asked{Digest: "a", At: now.Add(time.Millisecond)}
 	s.Remember(owner, want)
@@ -37,6 +37,6 @@ func TestAskedWhileTheCacheIsBehind(t *testing.T) {
 	}
 	s.Forget(owner)
 	if asked := read(); asked != (Asked{}) {
-		t.Errorf("after it was forgotten: %+v", asked)
+		t.Errorf("after Forget: %+v", asked)
 	}
 }

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// rewritePage is how many objects a pass rewrites: that takes a few seconds at the rate of requests to a shoot.
+	// rewritePage is how many objects one reconcile rewrites. This takes a few seconds at the rate limit for requests to a shoot.
 	rewritePage = 500
 	// shootQPS limits the requests of gardenlet to the API server of a shoot, per second.
 	shootQPS = 100
 )
 
-// cursor is how far the objects of a resource are rewritten.
+// cursor is the position in the rewrite of the objects of one resource.
 type cursor struct {
 	task flow.Task
-	// next is where the list goes on, and count how many objects were rewritten before.
+	// next is the continue token of the list. count is the number of objects that have been rewritten.
 	next  string
 	count int
 }
 
-// rewriteObjects has all objects of a resource written into etcd again: with the key in use, or without one. A pass rewrites a page of them. After a
-// restart it begins again, and the API server writes those that are left only: an object that is in etcd as the configuration says is not written.
+// rewriteObjects makes the API server write all objects of a resource into etcd again, encrypted with the active key or
+// not encrypted. Each call rewrites one page. After a restart it starts from the beginning. The API server skips objects
+// that etcd already stores according to its configuration.
 func (r *reconciler) rewriteObjects(ctx context.Context, in Inputs, task flow.Task) (flow.Outcome, error) {
 	if in.hibernated() {
-		return flow.Outcome{Progress: "objects are rewritten when the shoot is awake"}, nil
+		return flow.Outcome{Progress: "objects are rewritten after the shoot has woken up"}, nil
 	}
 	shoot, err := r.connect(in)
 	if err != nil {
@@ -45,7 +46,7 @@ func (r *reconciler) rewriteObjects(ctx context.Context, in Inputs, task flow.Ta
 	resource := strings.TrimPrefix(task.Name, taskRewrite)
 	kind, err := shoot.RESTMapper().KindFor(schema.ParseGroupResource(resource).WithVersion(""))
 	if meta.IsNoMatchError(err) {
-		return flow.Outcome{Done: true}, nil // the API server does not serve it, and has no objects of it
+		return flow.Outcome{Done: true}, nil // the API server does not serve the resource, so it has no objects
 	}
 	if err != nil {
 		return flow.Outcome{}, fmt.Errorf("find resource %s in shoot %s: %w", resource, in.Namespace, err)
@@ -57,14 +58,16 @@ func (r *reconciler) rewriteObjects(ctx context.Context, in Inputs, task flow.Ta
 	if apierrors.IsResourceExpired(err) {
 		at.next, at.count = "", 0
 		r.keepCursor(in.Owner.UID, at)
-		return flow.Outcome{Progress: "the list of " + resource + " begins again", Again: time.Millisecond}, nil
+		return flow.Outcome{Progress: "the list of " + resource + " starts again", Again: time.Millisecond}, nil
 	}
 	if err != nil {
 		return flow.Outcome{}, fmt.Errorf("list %s of shoot %s: %w", resource, in.Namespace, err)
 	}
 	for i := range list.Items {
 		if err := rewriteObject(ctx, shoot, kind, &list.Items[i]); err != nil {
-			return flow.Outcome{}, fmt.Errorf("rewrite %s %s of shoot %s: %w", resource, client.ObjectKeyFromObject(&list.Items[i]), in.Namespace, err)
+			return flow.Outcome{}, fmt.Errorf(
+				"rewrite %s %s of shoot %s: %w", resource, client.ObjectKeyFromObject(&list.Items[i]), in.Namespace, err,
+			)
 		}
 	}
 	at.count += len(list.Items)
@@ -76,8 +79,8 @@ func (r *reconciler) rewriteObjects(ctx context.Context, in Inputs, task flow.Ta
 	return flow.Outcome{Progress: fmt.Sprintf("%d %s have been rewritten", at.count, resource), Again: time.Millisecond}, nil
 }
 
-// rewriteObject changes nothing of an object. The API server writes it nevertheless if etcd has it with another key. One that was created or
-// changed meanwhile is written as it should be already.
+// rewriteObject sends a patch that changes nothing. The API server still writes the object if etcd stores it with another
+// key. Objects that were created or changed since the list are already stored correctly.
 func rewriteObject(ctx context.Context, shoot client.Client, kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID}})
 	if err != nil {
@@ -91,7 +94,7 @@ func rewriteObject(ctx context.Context, shoot client.Client, kind schema.GroupVe
 	return err
 }
 
-// rewritten returns how far a task is.
+// rewritten returns the position in a rewrite task.
 func (r *reconciler) rewritten(owner types.UID, task flow.Task) cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,6 +104,7 @@ func (r *reconciler) rewritten(owner types.UID, task flow.Task) cursor {
 	return cursor{task: task}
 }
 
+// keepCursor stores the position in a rewrite task. A cursor without a task removes it.
 func (r *reconciler) keepCursor(owner types.UID, at cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

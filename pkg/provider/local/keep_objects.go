@@ -11,11 +11,11 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// KeepObjects has the ManagedResources that were emitted for an object leave their objects behind when they are deleted: another seed takes them
-// over.
+// KeepObjects makes the ManagedResources of an object retain their objects when they are deleted, because another seed takes them over.
 func KeepObjects(ctx context.Context, writer client.Writer, uncached client.Reader, owner client.Object) error {
 	var emitted resourcesv1alpha1.ManagedResourceList
-	if err := uncached.List(ctx, &emitted, client.InNamespace(owner.GetNamespace()), client.MatchingLabels{flow.LabelOwner: string(owner.GetUID())}); err != nil {
+	ofOwner := client.MatchingLabels{flow.LabelOwner: string(owner.GetUID())}
+	if err := uncached.List(ctx, &emitted, client.InNamespace(owner.GetNamespace()), ofOwner); err != nil {
 		return fmt.Errorf("list the ManagedResources of %s/%s: %w", owner.GetNamespace(), owner.GetName(), err)
 	}
 	for i := range emitted.Items {

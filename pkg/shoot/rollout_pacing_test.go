@@ -25,7 +25,7 @@ func rested() Inputs {
 	return Inputs{Shoot: shoot, Seed: &corev1beta1.Seed{}, Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
 }
 
-// TestPaced: only Shoots at rest wait for the rollout of a version of gardenlet.
+// TestPaced checks that only Shoots at rest wait for the rollout of a new version of gardenlet.
 func TestPaced(t *testing.T) {
 	rotation := func(phase corev1beta1.CredentialsRotationPhase) func(*Inputs) {
 		return func(in *Inputs) {
@@ -55,13 +55,13 @@ func TestPaced(t *testing.T) {
 			test.change(&in)
 			plan, err := Plan(in)
 			if err != nil || plan.AtOnce != test.atOnce {
-				t.Errorf("emitted at once: %t, error %v", plan.AtOnce, err)
+				t.Errorf("AtOnce is %t, error %v", plan.AtOnce, err)
 			}
 		})
 	}
 }
 
-// TestWindowOfPlan: a plan has the maintenance window of its Shoot, if that has one.
+// TestWindowOfPlan checks that a plan has the maintenance window of its Shoot, if the Shoot has one.
 func TestWindowOfPlan(t *testing.T) {
 	in := rested()
 	if plan, err := Plan(in); err != nil || plan.Window != nil {
@@ -74,17 +74,17 @@ func TestWindowOfPlan(t *testing.T) {
 	}
 	in.Now = opens.Add(time.Minute)
 	if plan, err := Plan(in); err != nil || plan.Window == nil || !plan.Window.Open {
-		t.Errorf("a minute after its begin: %+v, %v", plan.Window, err)
+		t.Errorf("a minute after its start: %+v, %v", plan.Window, err)
 	}
 }
 
-// TestDigestOfOthers: the digest of the inputs changes with what others than the program determine, and with nothing else.
+// TestDigestOfOthers checks that the digest of the inputs depends only on inputs from outside of the program.
 func TestDigestOfOthers(t *testing.T) {
 	digest := func(change func(*Inputs)) string {
 		in := rested()
 		in.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 		in.CloudProfile = &corev1beta1.CloudProfile{}
-		in.Given = map[string]Given{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
+		in.UserFiles = map[string]UserFile{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
 		in.References = map[string]Referenced{"Secret garden/dns": {Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "2", ResourceVersion: "1"}}}}
 		change(&in)
 		text, err := in.digest()
@@ -106,7 +106,7 @@ func TestDigestOfOthers(t *testing.T) {
 		"an annotation":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{"a": "b"} }, true},
 		"the Seed":                   {func(in *Inputs) { in.Seed.Spec.Provider.Zones = []string{"a"} }, true},
 		"the CloudProfile":           {func(in *Inputs) { in.CloudProfile.Spec.Type = "other" }, true},
-		"a ConfigMap that is named":  {func(in *Inputs) { in.Given["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
+		"a ConfigMap that is named":  {func(in *Inputs) { in.UserFiles["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
 		"credentials of a service":   {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, true},
 		"the address of the Service": {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, true},
 		"a renewed certificate":      {func(in *Inputs) { in.LastRenewal = in.Now }, true},
@@ -114,12 +114,13 @@ func TestDigestOfOthers(t *testing.T) {
 		"the only node":              {func(in *Inputs) { in.Nodes = 1 }, true},
 	} {
 		if got := digest(test.change); (got != before) != test.other {
-			t.Errorf("%s: another digest %t, want %t", name, got != before, test.other)
+			t.Errorf("%s: the digest changed: %t, want %t", name, got != before, test.other)
 		}
 	}
 }
 
-// TestHeldIsReported: the status of a Shoot at rest says what changes of gardenlet wait for, in words that stay, and no more when they are rolled out.
+// TestHeldIsReported checks that the status of a Shoot at rest reports why changes of gardenlet are held, in a constant text,
+// until they are rolled out.
 func TestHeldIsReported(t *testing.T) {
 	r, in := &reconciler{options: Options{Config: &gardenletv1alpha1.GardenletConfiguration{}}}, rested()
 	usual := in.Shoot.Status.LastOperation.Description
@@ -127,7 +128,7 @@ func TestHeldIsReported(t *testing.T) {
 	for range 2 {
 		status, again := r.progress(in, held)
 		if last := status.LastOperation; again != 0 || last.Description != usual+heldBack+"the maintenance window is closed" || last.State != corev1beta1.LastOperationStateSucceeded {
-			t.Errorf("held: %+v, again after %s", last, again)
+			t.Errorf("held: %+v, next check after %s", last, again)
 		}
 		in.Shoot.Status = status
 	}
@@ -137,7 +138,7 @@ func TestHeldIsReported(t *testing.T) {
 	}
 }
 
-// TestPacing: what the configuration says, and its defaults.
+// TestPacing checks the values of the configuration, and their defaults.
 func TestPacing(t *testing.T) {
 	o := Options{Config: &gardenletv1alpha1.GardenletConfiguration{}}
 	if got := o.pacing(); got.Budget != 40 || got.MaxFailed != 3 || got.Retry <= 0 {

@@ -13,23 +13,26 @@ import (
 
 // authorities are the certificate authorities of a Shoot without workers.
 var authorities = []string{
-	constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
+	constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD,
+	constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
 }
 
-// secretConfigs returns all Secrets that the control plane needs, whatever it waits for. Once etcd exists, what it was encrypted with cannot be
-// generated again.
+// secretConfigs returns the configs of all Secrets that the control plane needs. Once etcd exists, authorities and keys
+// are restored but not generated again, because etcd may contain data that was encrypted with them.
 func (in Inputs) secretConfigs() []secrets.Config {
 	exists := in.emitted(bundleEtcdMain)
 	var configs []secrets.Config
 	for _, name := range authorities {
 		configs = append(configs, secrets.Config{
-			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true, RestoreOnly: exists, AlwaysChecksum: name == constants.SecretNameCAClient,
+			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true, RestoreOnly: exists,
+			AlwaysChecksum: name == constants.SecretNameCAClient,
 		})
 	}
 	configs = append(configs,
 		secrets.Config{Name: constants.SecretNameServiceAccountKey, Kind: secrets.KindRSAKey, KeepOld: true, Persist: true, RestoreOnly: exists},
 		secrets.Config{
-			Name: constants.SecretNameETCDEncryptionKey, Kind: secrets.KindEncryptionKey, KeepOld: true, Persist: true, RestoreOnly: exists, Provider: in.encryptionProvider(),
+			Name: constants.SecretNameETCDEncryptionKey, Kind: secrets.KindEncryptionKey, KeepOld: true, Persist: true, RestoreOnly: exists,
+			Provider: in.encryptionProvider(),
 		},
 		secrets.Config{
 			Name: constants.SecretNameGenericTokenKubeconfig, Kind: secrets.KindKubeconfig, Server: "https://" + kubeapiserver.Name,
@@ -50,11 +53,11 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	return configs
 }
 
-// secret returns the name of the Secret of a config, and trusted that of the Secret that others trust it by.
+// secret returns the name of the Secret of a config. trusted returns the name of the Secret that its clients trust.
 func (in Inputs) secret(config string) string  { return in.Secrets[config].Current.Name }
 func (in Inputs) trusted(config string) string { return in.Secrets[config].Trusted() }
 
-// unknownNamespace says that the namespace of the control plane does not exist.
+// unknownNamespace reports that the namespace of the control plane does not exist.
 func (in Inputs) unknownNamespace() string {
 	if in.NamespaceExists {
 		return ""
@@ -62,7 +65,7 @@ func (in Inputs) unknownNamespace() string {
 	return "the namespace " + in.Namespace + " does not exist in the seed yet"
 }
 
-// unknownSecrets says which Secrets the components lack.
+// unknownSecrets names the Secrets that have not been generated.
 func (in Inputs) unknownSecrets() string {
 	if why := in.unknownNamespace(); why != "" {
 		return why
