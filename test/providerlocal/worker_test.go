@@ -216,15 +216,32 @@ func (w *world) repair(object *extensionsv1alpha1.Worker) {
 			if !slices.ContainsFunc(again.Status.Conditions, func(c corev1.NodeCondition) bool {
 				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 			}) {
-				// KWOK ignores a Node that is created again before KWOK has processed the deletion. A change triggers it.
-				touch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"test/touched":%q}}}`, again.ResourceVersion))
-				kit.Must(w, client.IgnoreNotFound(w.Patch(w.Context(), again, touch)))
+				w.touch(again)
 				return "it is not ready"
 			}
 			return ""
 		})
 	}
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "the machines are reported as running", func() string {
+		kit.Must(w, w.Get(w.Context(), client.ObjectKeyFromObject(object), object))
+		phases, _ := w.reported(object)
+		for name, node := range w.machines() {
+			if phases[name] != "Running 1.1.0" {
+				w.touch(node)
+				return fmt.Sprintf("reported %v", phases)
+			}
+		}
+		return ""
+	})
 	w.ready(object, len(machines), "1.1.0")
+}
+
+// touch changes a Node. KWOK ignores a Node that is created again before KWOK has processed the deletion, until the Node
+// changes.
+func (w *world) touch(node *corev1.Node) {
+	w.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"test/touched":%q}}}`, node.ResourceVersion)
+	kit.Must(w, client.IgnoreNotFound(w.Patch(w.Context(), node, client.RawPatch("application/merge-patch+json", patch))))
 }
 
 // hibernate writes the Cluster as gardenlet does when the Shoot is hibernated or woken up.
