@@ -93,6 +93,9 @@ func TestMachines(t *testing.T) {
 		c.eventually(name+" joins", func() error { return ready(c, inner, name) })
 		t.Logf("%s is ready after %s", name, time.Since(began).Round(100*time.Millisecond))
 	}
+	for _, name := range []string{"machine-1", "machine-2"} {
+		c.ownCgroups(name)
+	}
 	servers := map[string]string{}
 	for _, name := range []string{"machine-1", "machine-2"} {
 		spec := c.server()
@@ -126,6 +129,16 @@ func TestMachines(t *testing.T) {
 	began = time.Now()
 	c.kubectl("delete", "pod", "machine-1", "--timeout=60s")
 	t.Logf("the machine is deleted after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// ownCgroups checks that all cgroups that a machine sees contain only its own processes. If machines share the cgroup of a unit, one
+// removes it while the other starts the unit, which then fails. cgroup.procs has 0 for each process of another PID namespace.
+func (c *cluster) ownCgroups(machine string) {
+	c.t.Helper()
+	shared := c.kubectl("exec", machine, "--", "/bin/sh", "-c", "grep --recursive --files-with-matches --line-regexp --include=cgroup.procs 0 /sys/fs/cgroup || [ $? = 1 ]")
+	if len(shared) > 0 {
+		c.t.Errorf("%s has cgroups with processes of other machines:\n%s", machine, shared)
+	}
 }
 
 // nodes prepares a cluster for nodes: they can join it, and each runs kube-proxy and the agents. The test removes these
