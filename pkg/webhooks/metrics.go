@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/trellis-k8s/trellis/pkg/metrics"
@@ -31,7 +32,8 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 			"failed. decision: allowed, patched, denied, unavailable, error.", "webhook", "decision")}
 }
 
-// observe returns a handler that counts the decisions of an admission webhook.
+// observe returns a handler that counts the decisions of an admission webhook, and logs why it could not decide. The logger
+// of controller-runtime adds the object and the user of the request.
 func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 	served, is := handler.(*admission.Webhook)
 	if !is {
@@ -43,7 +45,11 @@ func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 	decide := served.Handler
 	served.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := decide.Handle(ctx, request)
-		m.decisions.Inc(row.Name, decisionOf(response))
+		decision := decisionOf(response)
+		m.decisions.Inc(row.Name, decision)
+		if decision == decisionError || decision == decisionUnavailable {
+			log.FromContext(ctx).Info("Could not decide about a request", "webhook", row.Name, "decision", decision, "reason", response.Result.Message)
+		}
 		return response
 	})
 	return served
