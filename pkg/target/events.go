@@ -25,16 +25,20 @@ const (
 )
 
 // RelatedWarnings returns the Events of type Warning about one object. For a workload, this includes those about its
-// Pods and other objects whose names start with its name. The order is undefined. It takes one request.
+// Pods and other objects whose names start with its name, except ManagedResources. The order is undefined. It takes one request.
 func (o *Objects) RelatedWarnings(ctx context.Context, ref object.Ref, uid types.UID) ([]corev1.Event, error) {
 	if ref.Group != appsv1.GroupName && ref.Group != batchv1.GroupName {
 		return o.Warnings(ctx, ref, uid)
 	}
 	events, err := o.warnings(ctx, ref, fields.Set{"type": corev1.EventTypeWarning})
-	return slices.DeleteFunc(events, func(event corev1.Event) bool {
-		about := event.InvolvedObject
-		return about.UID != uid && !strings.HasPrefix(about.Name, ref.Name+"-")
-	}), err
+	return slices.DeleteFunc(events, func(event corev1.Event) bool { return !isRelated(event, ref.Name, uid) }), err
+}
+
+// isRelated returns whether an Event is about a workload or an object that belongs to it. An Event about the ManagedResource of a
+// workload, which often has its name as a prefix, only repeats the workload's status.
+func isRelated(event corev1.Event, name string, uid types.UID) bool {
+	about := event.InvolvedObject
+	return about.UID == uid || strings.HasPrefix(about.Name, name+"-") && about.Kind != "ManagedResource"
 }
 
 // Warnings returns the Events of type Warning about one object, in undefined order.
