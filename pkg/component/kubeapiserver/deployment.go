@@ -174,7 +174,8 @@ func Health() resourcesv1alpha1.HealthCheck {
 		Healthy: observed + " && (spec.replicas == 0 || " + ready + " > 0)",
 		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " +
 			ready + " == spec.replicas && " + going + " == 0)",
-		Failed:  "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
-		Message: "'no Pod is ready, or not all Pods are updated'",
+		Failed: "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
+		Message: "'Pods: ' + string(spec.replicas) + ' wanted, ' + string(" + replicas + ") + ' exist, ' + string(" + ready + ") + ' ready, ' + string(" +
+			updated + ") + ' up to date'",
 	}
 }

@@ -26,12 +26,13 @@ func TestReadyBeforeAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		status               string
 		healthy, progressing bool
+		message              string
 	}{
-		"no Pod is ready":              {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, " + unavailable, false, true},
-		"one is ready, none available": {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 1, " + unavailable, true, true},
-		"all are ready":                {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, " + unavailable, true, false},
-		"one of before is left":        {"observedGeneration: 2, replicas: 3, updatedReplicas: 2, readyReplicas: 3, " + unavailable, true, true},
-		"of another generation":        {"observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, " + unavailable, false, true},
+		"no Pod is ready":              {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, " + unavailable, false, true, "Pods: 2 wanted, 2 exist, 0 ready, 2 up to date"},
+		"one is ready, none available": {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 1, " + unavailable, true, true, "Pods: 2 wanted, 2 exist, 1 ready, 2 up to date"},
+		"all are ready":                {"observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, " + unavailable, true, false, ""},
+		"one of before is left":        {"observedGeneration: 2, replicas: 3, updatedReplicas: 2, readyReplicas: 3, " + unavailable, true, true, "Pods: 2 wanted, 3 exist, 3 ready, 2 up to date"},
+		"of another generation":        {"observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, " + unavailable, false, true, "Pods: 2 wanted, 2 exist, 2 ready, 2 up to date"},
 	} {
 		text, err := yaml.YAMLToJSON([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kube-apiserver, generation: 2}\nspec: {replicas: 2, minReadySeconds: 30}\nstatus: {" + test.status + "}\n"))
 		object := &unstructured.Unstructured{}
@@ -43,6 +44,8 @@ func TestReadyBeforeAvailable(t *testing.T) {
 		}
 		if got := check.Evaluate(t.Context(), object.Object); (got.Unhealthy == "") != test.healthy || (got.Progressing != "") != test.progressing || got.Err != "" {
 			t.Errorf("%s: %+v", name, got)
+		} else if got.Progressing != "" && got.Progressing != test.message {
+			t.Errorf("%s: the message is %q, want %q", name, got.Progressing, test.message)
 		}
 	}
 }
