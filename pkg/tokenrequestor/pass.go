@@ -181,10 +181,11 @@ func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, 
 		return reasonNone, next, err
 	}
 	requested := p.memories.update(p.name, func(*memory) {}).requested
-	if mayReplaceRejected(requested, p.Clock.Now()) {
+	wait := untilReplaced(requested, p.Clock.Now())
+	if wait == 0 {
 		return reasonRejected, time.Time{}, nil
 	}
-	return reasonNone, next, &problemError{reason: failureRejected, again: p.waitUntil(next), err: fmt.Errorf(
+	return reasonNone, next, &problemError{reason: failureRejected, again: min(p.waitUntil(next), wait), err: fmt.Errorf(
 		"the API server of the target cluster rejects the token that it issued for ServiceAccount %s: "+
 			"check its authentication webhooks and settings", p.spec.account)}
 }

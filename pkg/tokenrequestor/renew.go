@@ -134,7 +134,7 @@ const (
 	lastShare = 0.9
 	// shortestWait limits the rate of requests to an API server that issues tokens for only seconds.
 	shortestWait = time.Minute
-	// trial is how long a rejected new token is not replaced. The API server would reject the next one as well.
+	// trial is how long a rejected new token is not replaced. The API server would probably reject the next one as well.
 	trial = 10 * time.Minute
 )
 
@@ -195,8 +195,8 @@ func renewalAfter(lifetime time.Duration, random float64) time.Duration {
 	return time.Duration(used * (1 + renewalJitter*random))
 }
 
-// mayReplaceRejected reports whether a rejected token may be replaced. Requested is the time of the last request by the
-// same clock; zero if there was none.
-func mayReplaceRejected(requested, now time.Time) bool {
-	return requested.IsZero() || now.Sub(requested) >= trial
+// untilReplaced returns how long a rejected token is not replaced. Requested is the time of the last request by the same clock; zero
+// if there was none.
+func untilReplaced(requested, now time.Time) time.Duration {
+	return max(trial-now.Sub(requested), 0)
 }

@@ -66,13 +66,13 @@ func TestRenewalAfter(t *testing.T) {
 	}
 }
 
-func TestMayReplaceRejected(t *testing.T) {
+func TestUntilReplaced(t *testing.T) {
 	for _, test := range []struct {
 		requested time.Time
-		want      bool
-	}{{time.Time{}, true}, {now, false}, {now.Add(-9 * time.Minute), false}, {now.Add(-10 * time.Minute), true}} {
-		if got := mayReplaceRejected(test.requested, now); got != test.want {
-			t.Errorf("requested at %s: %t", test.requested, got)
+		want      time.Duration
+	}{{time.Time{}, 0}, {now, 10 * time.Minute}, {now.Add(-9 * time.Minute), time.Minute}, {now.Add(-10 * time.Minute), 0}, {now.Add(-time.Hour), 0}} {
+		if got := untilReplaced(test.requested, now); got != test.want {
+			t.Errorf("requested at %s: %s, want %s", test.requested, got, test.want)
 		}
 	}
 }
