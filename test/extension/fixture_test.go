@@ -54,6 +54,8 @@ type world struct {
 	scheme *runtime.Scheme
 	client client.Client
 	root   string
+	// cached reads like the controllers of the latest manager.
+	cached client.Reader
 }
 
 func newWorld(t *testing.T) *world {
@@ -85,6 +87,7 @@ func (w *world) manager() (manager.Manager, *kit.Requests) {
 	options.Cache.NewInformer = rewatch.NewInformer
 	mgr, err := manager.New(config, options)
 	kit.Must(w, err)
+	w.cached = mgr.GetClient()
 	return mgr, requests
 }
 

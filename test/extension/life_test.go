@@ -307,6 +307,16 @@ func (w *world) deletedByForce(calls *calls, example runtime.Object, shoot strin
 		shoot.DeletionTimestamp = ptr.To(metav1.Now())
 		shoot.Annotations = map[string]string{constants.AnnotationConfirmationForceDeletion: "true"}
 	})
+	kit.Eventually(w, "the controllers know that the deletion is forced", func() string {
+		cluster := &extensionsv1alpha1.Cluster{}
+		kit.Must(w, w.cached.Get(w.Context(), client.ObjectKey{Name: shoot}, cluster))
+		decoded, err := extension.DecodeCluster(cluster)
+		kit.Must(w, err)
+		if !decoded.ForceDeletion() {
+			return "the cached Cluster is not updated"
+		}
+		return ""
+	})
 	kit.Must(w, w.client.Delete(w.Context(), object))
 	w.eventuallyGone(object)
 	w.changeShoot(shoot, func(shoot *corev1beta1.Shoot) { shoot.DeletionTimestamp, shoot.Annotations = nil, nil })
