@@ -9,7 +9,6 @@ import (
 )
 
 // usage is the usage template. Unlike the template of cobra, it omits the global flags, which are as numerous as those of kubectl.
-// kubectl.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if .HasExample}}

@@ -44,7 +44,7 @@ func (p *pass) findGate(ctx context.Context, in input) (gate, error) {
 }
 
 // gatesOf returns the dependencies that currently gate the changes of a ManagedResource. Dependencies for the creation
-// count until all objects were applied once.
+// count until all objects were sent once, successfully or not.
 func gatesOf(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.Dependency {
 	created := mr.Status.SecretsDataChecksum != nil
 	return slices.DeleteFunc(slices.Clone(mr.Spec.DependsOn), func(dependency resourcesv1alpha1.Dependency) bool {

@@ -164,8 +164,8 @@ type Dependency struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Applied;Healthy;RolledOut
 	Until DependencyUntil `json:"until,omitempty"`
-	// For selects what waits for the dependency: Creation (only until all objects were applied once; later changes do not
-	// wait), or Changes (each later change also waits). Default: Changes.
+	// For selects what waits for the dependency: Creation (only until all objects were sent once; retries and later changes do
+	// not wait), or Changes (each later change also waits). Default: Changes.
 	// +optional
 	// +kubebuilder:validation:Enum=Creation;Changes
 	For DependencyFor `json:"for,omitempty"`
