@@ -7,6 +7,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -24,7 +25,7 @@ func (g *gardenlet) addExtensions(garden *gardenAccess) error {
 	seed := installation.Seed{Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects}
 	return installation.AddToManager(g.manager, garden, seed, installation.Options{
 		SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version, FeatureGates: g.config.FeatureGates, Clock: g.clock,
-		Garden:          func() *rest.Config { return address },
+		Garden:          kubeconfig.ClusterOf(address),
 		ConcurrentSyncs: *g.config.Controllers.ControllerInstallation.ConcurrentSyncs,
 	})
 }

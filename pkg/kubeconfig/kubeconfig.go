@@ -1,4 +1,5 @@
-// Package kubeconfig reads untrusted kubeconfigs: it rejects those that run programs or impersonate other users.
+// Package kubeconfig reads untrusted kubeconfigs: it rejects those that run programs or impersonate other users. It also returns
+// the cluster of a client configuration for new ones.
 package kubeconfig
 
 import (

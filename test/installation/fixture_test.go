@@ -38,6 +38,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -142,7 +143,7 @@ func (w *world) gardenlet() (toGarden, toSeed *kit.Requests) {
 	seed := installation.Seed{Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects}
 	kit.Must(w, installation.AddToManager(mgr, garden, seed, installation.Options{
 		SeedName: seedName, Namespace: "garden", Version: "v1", Clock: clock.RealClock{}, ConcurrentSyncs: 5,
-		Garden: func() *rest.Config { return address },
+		Garden: kubeconfig.ClusterOf(address),
 	}))
 	w.addTokenRequestor(mgr, gardenConfig, address)
 	w.stop = kit.Run(w, mgr)

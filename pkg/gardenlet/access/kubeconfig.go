@@ -9,6 +9,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 )
 
 // contextName is the name of the cluster, user and context in kubeconfigs that gardenlet writes.
@@ -58,17 +59,16 @@ func (s settings) fixedCA() bool { return s.noCA || s.ca != nil }
 
 // encode returns a kubeconfig for a client configuration.
 func encode(config *rest.Config) ([]byte, error) {
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.CurrentContext = contextName
-	kubeconfig.Clusters[contextName] = &clientcmdapi.Cluster{
-		Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure, TLSServerName: config.ServerName,
-	}
-	kubeconfig.AuthInfos[contextName] = &clientcmdapi.AuthInfo{
+	written := clientcmdapi.NewConfig()
+	written.CurrentContext = contextName
+	cluster := kubeconfig.ClusterOf(config)
+	written.Clusters[contextName] = &cluster
+	written.AuthInfos[contextName] = &clientcmdapi.AuthInfo{
 		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
 		Username: config.Username, Password: config.Password,
 	}
-	kubeconfig.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
-	return clientcmd.Write(*kubeconfig)
+	written.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
+	return clientcmd.Write(*written)
 }
 
 // withCertificate returns a client configuration for the same garden with only the given client certificate.

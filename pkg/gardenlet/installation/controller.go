@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -33,8 +33,8 @@ type Options struct {
 	// Version and FeatureGates of gardenlet, which are values of charts.
 	Version      string
 	FeatureGates map[string]bool
-	// Garden returns the address and CA of the garden, for kubeconfigs of extensions.
-	Garden func() *rest.Config
+	// Garden contains the address and CA of the garden, for kubeconfigs of extensions.
+	Garden clientcmdapi.Cluster
 	Clock  clock.PassiveClock
 	// ConcurrentSyncs is the number of installations that are reconciled concurrently.
 	ConcurrentSyncs int

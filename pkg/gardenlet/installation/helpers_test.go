@@ -10,7 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
@@ -77,7 +77,7 @@ func inputs(t *testing.T, templates map[string]string) Inputs {
 		Deployment:   &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "example"}, Helm: &gardencorev1.HelmControllerDeployment{}},
 		Seed:         &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one", Labels: map[string]string{"region": "eu"}}},
 		Chart:        archive(t, files), Version: "v1", FeatureGates: map[string]bool{"Some": true},
-		Garden: &rest.Config{Host: "https://garden.example.org", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}}, GardenIdentity: "my-garden",
+		Garden: clientcmdapi.Cluster{Server: "https://garden.example.org", CertificateAuthorityData: []byte("authority")}, GardenIdentity: "my-garden",
 	}
 	in.Seed.Spec.Provider = corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b"}}
 	in.Seed.Spec.Taints = []corev1beta1.SeedTaint{{Key: "seed.gardener.cloud/protected"}}

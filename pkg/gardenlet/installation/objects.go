@@ -67,10 +67,7 @@ func (in Inputs) namespace() client.Object {
 func (in Inputs) kubeconfig() (*corev1.Secret, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.CurrentContext = contextName
-	kubeconfig.Clusters[contextName] = &clientcmdapi.Cluster{
-		Server: in.Garden.Host, CertificateAuthorityData: in.Garden.CAData, TLSServerName: in.Garden.ServerName,
-		InsecureSkipTLSVerify: in.Garden.Insecure,
-	}
+	kubeconfig.Clusters[contextName] = &in.Garden
 	kubeconfig.AuthInfos[contextName] = &clientcmdapi.AuthInfo{TokenFile: mountPath + "/" + keyToken}
 	kubeconfig.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
 	text, err := clientcmd.Write(*kubeconfig)

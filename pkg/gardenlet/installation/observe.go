@@ -23,7 +23,7 @@ import (
 func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.ControllerInstallation) (*Inputs, error) {
 	in := &Inputs{
 		Installation: installation, Registration: &corev1beta1.ControllerRegistration{}, Deployment: &gardencorev1.ControllerDeployment{},
-		Seed: &corev1beta1.Seed{}, Version: r.Version, FeatureGates: r.FeatureGates, Garden: r.Garden(),
+		Seed: &corev1beta1.Seed{}, Version: r.Version, FeatureGates: r.FeatureGates, Garden: r.Garden,
 	}
 	if installation.Spec.DeploymentRef == nil {
 		return nil, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +43,7 @@ type Inputs struct {
 	Version      string
 	FeatureGates map[string]bool
 	// Garden contains the address and CA of the garden. GardenIdentity is its identity.
-	Garden         *rest.Config
+	Garden         clientcmdapi.Cluster
 	GardenIdentity string
 	// SeedIsGarden is set if the seed is also the garden.
 	SeedIsGarden bool
