@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/trellis-k8s/trellis/pkg/metrics"
@@ -32,8 +31,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 			"failed. decision: allowed, patched, denied, unavailable, error.", "webhook", "decision")}
 }
 
-// observe returns a handler that counts the decisions of an admission webhook, and logs why it could not decide. The logger
-// of controller-runtime adds the object and the user of the request.
+// observe returns a handler that counts the decisions of an admission webhook, and logs requests without a decision.
 func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 	served, is := handler.(*admission.Webhook)
 	if !is {
@@ -48,7 +46,7 @@ func (m Metrics) observe(row Webhook, handler http.Handler) http.Handler {
 		decision := decisionOf(response)
 		m.decisions.Inc(row.Name, decision)
 		if decision == decisionError || decision == decisionUnavailable {
-			log.FromContext(ctx).Info("Could not decide about a request", "webhook", row.Name, "decision", decision, "reason", response.Result.Message)
+			logUndecided(ctx, row.Name, decision, response)
 		}
 		return response
 	})
