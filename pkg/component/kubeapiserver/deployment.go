@@ -1,6 +1,7 @@
 package kubeapiserver
 
 import (
+	"fmt"
 	"net/netip"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -175,7 +176,7 @@ func Health() resourcesv1alpha1.HealthCheck {
 		Progressing: "!(" + observed + " && " + updated + " == spec.replicas && " + replicas + " == spec.replicas && " +
 			ready + " == spec.replicas && " + going + " == 0)",
 		Failed: "has(status.conditions) && status.conditions.exists(c, c.type == 'Progressing' && c.reason == 'ProgressDeadlineExceeded')",
-		Message: "'Pods: ' + string(spec.replicas) + ' wanted, ' + string(" + replicas + ") + ' exist, ' + string(" + ready + ") + ' ready, ' + string(" +
-			updated + ") + ' up to date'",
+		Message: fmt.Sprintf("'Pods: ' + string(spec.replicas) + ' wanted, ' + string(%s) + ' exist, ' + string(%s) + ' ready, ' + string(%s) + ' up to date'",
+			replicas, ready, updated),
 	}
 }

@@ -93,11 +93,9 @@ func TestMachines(t *testing.T) {
 		c.eventually(name+" joins", func() error { return ready(c, inner, name) })
 		t.Logf("%s is ready after %s", name, time.Since(began).Round(100*time.Millisecond))
 	}
-	for _, name := range []string{"machine-1", "machine-2"} {
-		c.ownCgroups(name)
-	}
 	servers := map[string]string{}
 	for _, name := range []string{"machine-1", "machine-2"} {
+		c.ownCgroups(name)
 		spec := c.server()
 		spec.NodeName = name
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-" + name, Namespace: "default", Labels: map[string]string{"app": name}}, Spec: spec}
