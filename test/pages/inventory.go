@@ -39,7 +39,7 @@ var exceptions = []exception{
 	{regexp.MustCompile(`^bin/apiserver\b`), "runs until it is stopped; every test in test/apiserver starts it this way"},
 	{regexp.MustCompile(`^kubectl create --raw \S+/adminkubeconfig\b`), "needs a Shoot with its certificate authority: TestKubeconfigs"},
 	{regexp.MustCompile(`^bin/greeting\b`), "runs until it is stopped; TestWritingExtensions starts it this way"},
-	{regexp.MustCompile(`^bin/kubectl get pods\b`), "needs the landscape: test/landscape/e2e"},
+	{regexp.MustCompile(`^bin/kubectl get (pods|networkpolicy)\b`), "needs the landscape: test/landscape/e2e"},
 	{regexp.MustCompile(`^bin/(kubectl get seeds,|kubectl-mr get shoot/|kubectl --kubeconfig \S+shoot\.kubeconfig )`),
 		"needs the landscape: TestFleet in test/landscape/e2e"},
 	{regexp.MustCompile(`^bin/kubectl-mr ui\b`), "serves until it is stopped: test/ui"},
