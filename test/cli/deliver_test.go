@@ -9,9 +9,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -178,4 +181,35 @@ func randomText() string {
 	content := make([]byte, 600_000)
 	_, _ = rand.Read(content)
 	return base64.StdEncoding.EncodeToString(content)
+}
+
+// TestSecretsGoWithTheirManagedResource checks that the Secrets of all revisions that create has delivered are deleted
+// with their ManagedResource, although no garbage collector of a resource-manager runs.
+func TestSecretsGoWithTheirManagedResource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	namespace := w.namespace(t)
+	deliver := func(value string) {
+		text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %s}\ndata: {a: %s}\n", namespace, value)
+		w.runCall(call{args: []string{"create", "owner", "-n", namespace, "-f", "-", "--wait"}, in: text}).says(t, 0, "ready")
+	}
+	secrets := func() int {
+		list := &corev1.SecretList{}
+		kit.Must(t, w.client.List(t.Context(), list, client.InNamespace(namespace)))
+		return len(list.Items)
+	}
+	deliver("one")
+	deliver("two")
+	if count := secrets(); count != 2 {
+		t.Fatalf("%d Secrets, want one for each revision", count)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name = namespace, "owner"
+	kit.Must(t, w.client.Delete(t.Context(), mr))
+	kit.EventuallyWithin(t, 3*time.Minute, "the Secrets are deleted with the ManagedResource", func() string { // its kind is discovered within 30 s
+		if count := secrets(); count > 0 {
+			return fmt.Sprintf("%d are left", count)
+		}
+		return ""
+	})
 }

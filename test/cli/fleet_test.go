@@ -70,6 +70,7 @@ func newFleetWorld(t *testing.T) *fleetWorld {
 	f.shoot = f.declare("one", f.seed.Name, profile)
 	f.declare("two", "", profile)
 	f.declare("three", f.seed.Name, profile)
+	f.declare("four", "nowhere", profile)
 	return f
 }
 
@@ -172,11 +173,14 @@ func TestFleet(t *testing.T) {
 	f.of("get", "shoot/garden-dev/two").says(t, 0, "Shoot garden-dev/two: no operation has begun", "!is not scheduled yet: spec.seedName is empty")
 	f.of("why", "shoot/garden-dev/three").says(t, 0, "Shoot garden-dev/three on Seed "+f.seed.Name+": no operation has begun",
 		"!has not begun to reconcile Shoot garden-dev/three", "!kubectl mr get seed/"+f.seed.Name)
+	f.of("why", "shoot/garden-dev/four").says(t, 0, "!Seed nowhere, which Shoot garden-dev/four names, does not exist in the garden. Correct spec.seedName")
 	f.of("top", "shoot/garden-dev/two").says(t, 2, "!top needs a terminal")
 	f.completes("get", "sho").says(t, 0, "shoot/\n")
 	f.completes("get", "shoot/").says(t, 0, "shoot/garden-dev/one\n", "shoot/garden-dev/two\n")
 	f.completes("why", "seed/").says(t, 0, "seed/"+f.seed.Name+"\n")
 
+	f.reports(corev1beta1.LastOperationStateError, 0, "This version does not support it")
+	f.of("why", "shoot/garden-dev/one").says(t, 0, "Create Error", "!Shoot garden-dev/one has no ManagedResources. Correct the error above first.")
 	f.reports(corev1beta1.LastOperationStateProcessing, 40, "kube-apiserver. Waiting: etcd")
 	f.of("get", "shoot/garden-dev/one").says(t, 0, "!No ManagedResource of Shoot garden-dev/one is in the cluster", "!cluster of Seed "+f.seed.Name)
 	for _, step := range []struct {

@@ -3,13 +3,16 @@ package create
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -223,6 +226,11 @@ func (o *options) deliver(ctx context.Context, c *console.Console, parcel *pack.
 	if err != nil {
 		return err
 	}
+	for _, secret := range parcel.Secrets {
+		if err := own(ctx, source, secret, after); err != nil {
+			return err
+		}
+	}
 	what := "created"
 	switch {
 	case exists && before.Generation == after.Generation && before.ResourceVersion == after.ResourceVersion:
@@ -263,4 +271,26 @@ func (o *options) apply(
 		return nil, fmt.Errorf("write ManagedResource %s/%s: %w", mr.Namespace, mr.Name, err)
 	}
 	return written, nil
+}
+
+// own makes a ManagedResource the owner of a Secret, so that Kubernetes deletes the Secret with it, also where the garbage
+// collector of the resource-manager is not enabled. A Secret that is gone belonged to a deleted ManagedResource of the
+// same name and content: it is created again.
+func own(ctx context.Context, source *console.Source, secret *corev1.Secret, mr *resourcesv1alpha1.ManagedResource) error {
+	owned := secret.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource", Name: mr.Name, UID: mr.UID,
+	}}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": owned.OwnerReferences}})
+	if err != nil {
+		return fmt.Errorf("write the owner of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	err = source.Patch(ctx, secret.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(console.FieldManager))
+	if apierrors.IsNotFound(err) {
+		err = source.Create(ctx, owned, client.FieldOwner(console.FieldManager))
+	}
+	if err != nil {
+		return fmt.Errorf("make ManagedResource %s/%s the owner of Secret %s: %w", mr.Namespace, mr.Name, secret.Name, err)
+	}
+	return nil
 }

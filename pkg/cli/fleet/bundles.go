@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
@@ -64,6 +65,10 @@ func (o *Owner) WhyNone(c *console.Console) string {
 		host = " " + source.Host
 	}
 	switch {
+	case o.SeedIsMissing:
+		return fmt.Sprintf("Seed %s, which %s names, does not exist in the garden. Correct spec.seedName, or register the Seed.", o.SeedName, o.Name)
+	case len(o.LastErrors) > 0 || o.LastOperation != nil && o.LastOperation.State == corev1beta1.LastOperationStateError:
+		return fmt.Sprintf("%s has no ManagedResources. Correct the error above first.", o.Name)
 	case o.Kind == Seed:
 		return fmt.Sprintf("No ManagedResource of %s is in the cluster%s. Check that this is the cluster of the Seed (--context), "+
 			"and that its gardenlet is running.", o.Name, host)

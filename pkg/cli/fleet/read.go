@@ -24,6 +24,8 @@ type Owner struct {
 	// SeedName is the Seed with the control plane of a Shoot, and TechnicalID its namespace. They are empty if not known
 	// yet.
 	SeedName, TechnicalID string
+	// SeedIsMissing is set if that Seed does not exist. A Seed that cannot be read is assumed to exist.
+	SeedIsMissing bool
 	// Observed is set if gardenlet has observed the current generation.
 	Observed bool
 	// LastOperation is nil if no operation has begun.
@@ -59,6 +61,11 @@ func Read(ctx context.Context, c *console.Console, name Name) (*Owner, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	owner.Name = name
+	if owner.SeedName != "" {
+		seed := &metav1.PartialObjectMetadata{}
+		seed.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(Seed))
+		owner.SeedIsMissing = apierrors.IsNotFound(garden.Get(ctx, types.NamespacedName{Name: owner.SeedName}, seed))
+	}
 	return owner, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/trellis-k8s/trellis/pkg/manifest"
 )
@@ -72,10 +73,18 @@ func Parse(name string, content []byte) ([]manifest.Document, error) {
 	for _, document := range documents {
 		object := unstructured.Unstructured{Object: document.Object}
 		if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-			errs = append(errs, fmt.Errorf("%s is not a Kubernetes object: it needs apiVersion, kind and metadata.name", document.Source))
+			errs = append(errs, notAnObject(name, document.Source, object.GetAPIVersion()))
 		}
 	}
 	return documents, errors.Join(errs...)
+}
+
+// notAnObject describes a document that lacks the fields of a Kubernetes object.
+func notAnObject(file, source, apiVersion string) error {
+	if strings.HasPrefix(apiVersion, "kustomize.config.k8s.io/") || slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(file)) {
+		return fmt.Errorf("the document %s is a kustomization: deliver its directory with -k instead of -f", source)
+	}
+	return fmt.Errorf("the document %s is not a Kubernetes object: it needs apiVersion, kind and metadata.name", source)
 }
 
 // ReadFile reads a file of at most the given number of bytes.

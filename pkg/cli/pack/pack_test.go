@@ -143,3 +143,16 @@ func TestReadPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestParseNamesTheWayOfKustomizations checks that a kustomization that is read as a manifest names the flag for it.
+func TestParseNamesTheWayOfKustomizations(t *testing.T) {
+	for file, text := range map[string]string{
+		"base/kustomization.yaml": "resources: [a.yaml]",
+		"other.yaml":              "{apiVersion: kustomize.config.k8s.io/v1beta1, kind: Kustomization, resources: [a.yaml]}",
+	} {
+		want := "the document at index 0 in '" + file + "' is a kustomization: deliver its directory with -k instead of -f"
+		if _, err := Parse(file, []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -27,8 +28,8 @@ type Object struct {
 	Meta metav1.ObjectMeta
 	// Body is the object itself. It is nil if only the metadata of its kind is read.
 	Body runtime.Object
-	// Verdict is the health of the object, computed as in the resource-manager. Checked is set if there is a check for
-	// its kind.
+	// Verdict is the health of the object, computed as in the resource-manager, except that a Pod whose containers crash
+	// is unhealthy. Checked is set if there is a check for its kind.
 	Verdict health.Verdict
 	Checked bool
 	// Detail describes the state in a few words. It may be empty.
@@ -93,14 +94,25 @@ func (o *Object) Why() string {
 	case Progressing:
 		return cmp.Or(o.Verdict.Progressing, o.Verdict.Unhealthy)
 	case Deleting:
-		if len(o.Meta.Finalizers) > 0 {
-			return "its finalizers block the deletion: " + strings.Join(o.Meta.Finalizers, ", ")
-		}
-		return "it is being deleted"
+		return o.deletion()
 	case Unchecked:
 		return o.Verdict.Err
 	}
 	return ""
+}
+
+// deletion returns why an object that is being deleted still exists.
+func (o *Object) deletion() string {
+	var reasons []string
+	if len(o.Meta.Finalizers) > 0 {
+		reasons = append(reasons, "its finalizers block the deletion: "+strings.Join(o.Meta.Finalizers, ", "))
+	}
+	if namespace, ok := o.Body.(*corev1.Namespace); ok {
+		if reason := deletionOfNamespace(namespace); reason != "" {
+			reasons = append(reasons, "it is being deleted: "+reason)
+		}
+	}
+	return cmp.Or(strings.Join(reasons, "; "), "it is being deleted")
 }
 
 // Style returns the display style of a word.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,7 +191,7 @@ func (r *Reader) collection(gvk schema.GroupVersionKind) (target.Collection, boo
 func (r *Reader) needsBody(gk schema.GroupKind) bool {
 	switch gk {
 	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"},
-		schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+		schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, schema.GroupKind{Kind: "Namespace"}:
 		return true
 	}
 	return r.examiner.NeedsBody(gk)
@@ -295,6 +296,9 @@ func (r *Reader) seen(gvk schema.GroupVersionKind, obj runtime.Object, whole boo
 			r.setOwn(origin, owner.Owner)
 		}
 		result.Verdict, result.Checked = r.examiner.Examine(gvk.GroupKind(), obj), true
+	}
+	if pod, ok := obj.(*corev1.Pod); ok && result.Verdict.Unhealthy == "" {
+		result.Verdict = runningPod(pod)
 	}
 	return result, nil
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 )
 
+// resourceManager is the name of the ManagedResource with the resource-manager of a control plane.
+const resourceManager = "gardener-resource-manager"
+
 // ownerReport is the JSON and YAML output for a Shoot or Seed.
 type ownerReport struct {
 	fleet.Report
@@ -77,20 +80,39 @@ func split(items []resourcesv1alpha1.ManagedResource, owner *fleet.Owner) (cause
 	for i := range items {
 		unwell[state.NameOf(&items[i]).String()] = !state.Of(&items[i]).Word.IsWell()
 	}
-	var others []resourcesv1alpha1.ManagedResource
+	var others, waits []resourcesv1alpha1.ManagedResource
 	for i := range items {
 		mr := &items[i]
-		waits := state.Of(mr).Word == state.Waiting &&
-			slices.ContainsFunc(mr.Dependencies(), func(on types.NamespacedName) bool { return unwell[on.String()] })
 		switch {
 		case !unwell[state.NameOf(mr).String()]:
 		case named(mr):
 			causes = append(causes, *mr)
-		case waits:
-			waiting = append(waiting, state.NameOf(mr).String())
+		case waitsForOthers(mr, unwell):
+			waits = append(waits, *mr)
 		default:
 			others = append(others, *mr)
 		}
 	}
-	return append(causes, others...), waiting
+	if causes = append(causes, others...); len(causes) == 0 { // nothing else explains why they wait
+		return waits, nil
+	}
+	for i := range waits {
+		waiting = append(waiting, state.NameOf(&waits[i]).String())
+	}
+	return causes, waiting
+}
+
+// waitsForOthers reports whether a ManagedResource only waits: for others that are not well, or for the resource-manager
+// of its control plane. The latter deploys all ManagedResources without a class in the namespace of the control plane,
+// which none handles until it runs.
+func waitsForOthers(mr *resourcesv1alpha1.ManagedResource, unwell map[string]bool) bool {
+	switch is := state.Of(mr).Word; {
+	case is == state.Waiting:
+		return slices.ContainsFunc(mr.Dependencies(), func(on types.NamespacedName) bool { return unwell[on.String()] })
+	case is == state.Pending && state.ClassOf(mr) == resourcesv1alpha1.DefaultClass:
+		manager := types.NamespacedName{Namespace: mr.Namespace, Name: resourceManager}
+		isUnwell, exists := unwell[manager.String()]
+		return isUnwell || !exists
+	}
+	return false
 }
