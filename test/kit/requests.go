@@ -18,6 +18,8 @@ type Request struct {
 	Path string
 	// Watch reports whether it requested a watch.
 	Watch bool
+	// DryRun reports whether it was a dry run, which stores nothing.
+	DryRun bool
 }
 
 // String returns the method and the path.
@@ -36,7 +38,7 @@ func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(sent *http.Request) (*http.Response, error) {
 		watch, _ := strconv.ParseBool(sent.URL.Query().Get("watch"))
 		r.mu.Lock()
-		r.sent = append(r.sent, Request{sent.Method, sent.URL.Path, watch})
+		r.sent = append(r.sent, Request{sent.Method, sent.URL.Path, watch, sent.URL.Query().Has("dryRun")})
 		r.mu.Unlock()
 		response, err := next.RoundTrip(sent)
 		if err == nil && watch {

@@ -11,6 +11,8 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
+	"github.com/fluxcd/pkg/ssa"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,13 +56,13 @@ func (l *Landscape) deploy(ctx context.Context, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		err := l.waitFor(ctx, "kube-apiserver", func() error {
-			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
-		})
-		if err != nil {
-			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
+	manager := ssa.NewResourceManager(c, polling.NewStatusPoller(c, c.RESTMapper(), polling.Options{}), ssa.Owner{Field: string(fieldOwner)})
+	err = l.waitFor(ctx, "kube-apiserver", func() error {
+		_, err := manager.ApplyAllStaged(ctx, objects, ssa.DefaultApplyOptions())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("applying the manifests of the base cluster: %w", err)
 	}
 	if err := l.waitFor(ctx, "kubelet", func() error { return nodeReady(ctx, c, Node) }); err != nil {
 		return err

@@ -1,14 +1,14 @@
 package breakglass
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,37 +25,55 @@ const (
 	maxNote = 1024
 )
 
-// waves is the order in which objects are applied, by kind. Other kinds belong to wave 1.
-var waves = map[string]int{
-	"CustomResourceDefinition": 0, "Namespace": 0, "PriorityClass": 0,
-	"DaemonSet": 2, "Deployment": 2, "StatefulSet": 2,
-	// Webhooks might need the Pods to answer.
-	"MutatingWebhookConfiguration": 3, "ValidatingWebhookConfiguration": 3,
-}
-
-func waveOf(object client.Object) int {
-	if wave, known := waves[object.GetObjectKind().GroupVersionKind().Kind]; known {
-		return wave
-	}
-	return 1
-}
-
-// apply applies all objects of a ManagedResource and returns their number. The error joins the errors of all objects. A
-// failure does not stop the others.
-func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (int, error) {
+// apply applies all objects of a ManagedResource that differ and returns what it did with each. The error joins the
+// errors of all objects: a failure does not stop the others. Immutable fields are errors, too: the library that applies
+// can replace such an object, but it also takes other invalid objects for it, and would delete a Deployment that it then
+// cannot create.
+func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*ssa.ChangeSet, error) {
+	changes := ssa.NewChangeSet()
 	objects, err := c.read(ctx, mr)
 	if err != nil {
-		return 0, err
+		return changes, err
 	}
+	manager := ssa.NewResourceManager(uncached{c.writer, c.uncached}, nil, ssa.Owner{Field: c.options.FieldManager})
 	var errs []error
 	for _, object := range objects {
-		err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-			client.FieldOwner(c.options.FieldManager), client.ForceOwnership)
+		change, err := manager.Apply(ctx, object, ssa.ApplyOptions{})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", nameOf(object), withoutContent(object, err)))
+			continue
+		}
+		changes.Add(*change)
+	}
+	return changes, errors.Join(errs...)
+}
+
+// uncached writes with a client and reads with another one that has no cache: a cached read would start a watch.
+type uncached struct {
+	client.Client
+	reader client.Reader
+}
+
+// Get implements [client.Client].
+func (u uncached) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return u.reader.Get(ctx, key, object, options...)
+}
+
+// List implements [client.Client].
+func (u uncached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return u.reader.List(ctx, list, options...)
+}
+
+// summary counts what was done, for example "2 created, 1 configured, 9 unchanged".
+func summary(changes *ssa.ChangeSet) string {
+	grouped := changes.ToGroupedMap()
+	var parts []string
+	for _, action := range []ssa.Action{ssa.CreatedAction, ssa.ConfiguredAction, ssa.UnchangedAction} {
+		if count := len(grouped[action]); count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count, action))
 		}
 	}
-	return len(objects), errors.Join(errs...)
+	return strings.Join(parts, ", ")
 }
 
 // read returns the objects in the Secrets of a ManagedResource, in apply order.
@@ -72,7 +90,7 @@ func (c *Controller) read(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		}
 		objects = append(objects, found...)
 	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(waveOf(a), waveOf(b)) })
+	sort.Sort(ssa.SortableUnstructureds(objects))
 	return objects, nil
 }
 

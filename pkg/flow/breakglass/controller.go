@@ -208,7 +208,7 @@ func (c *Controller) check(ctx context.Context, reader client.Reader, since time
 
 // breakGlass applies the objects, emits an Event, and returns when to check again.
 func (c *Controller) breakGlass(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, why string) time.Time {
-	count, err := c.apply(ctx, mr)
+	changes, err := c.apply(ctx, mr)
 	wait := c.options.StaleAfter
 	if err != nil {
 		wait = min(wait, retryAfter)
@@ -216,8 +216,8 @@ func (c *Controller) breakGlass(ctx context.Context, mr *resourcesv1alpha1.Manag
 		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplyFailed, actionApply, "%s",
 			shortened(fmt.Sprintf("%s. Its objects cannot be applied: %v", why, err)))
 	} else {
-		c.log.Info("Applied the objects of the resource-manager", "because", why, "objects", count)
-		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplied, actionApply, "%s. The flow has applied its %d objects", why, count)
+		c.log.Info("Applied the objects of the resource-manager", "because", why, "objects", summary(changes))
+		c.recorder.Eventf(mr, nil, corev1.EventTypeWarning, ReasonApplied, actionApply, "%s. The flow has applied its %d objects: %s", why, len(changes.Entries), summary(changes))
 	}
 	c.last = attempt{revision: revisionOf(mr), next: c.clock.Now().Add(wait)}
 	return c.last.next

@@ -1,12 +1,12 @@
 package breakglass
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +39,16 @@ func Remove(ctx context.Context, c client.Client, uncached client.Reader, object
 		metadata.SetName(object.GetName())
 		sorted[i] = metadata
 	}
-	slices.SortStableFunc(sorted, func(a, b client.Object) int { return cmp.Compare(waveOf(b), waveOf(a)) })
+	slices.SortStableFunc(sorted, func(a, b client.Object) int { // the reverse of the order in which they are applied
+		first, second := a.GetObjectKind().GroupVersionKind().GroupKind(), b.GetObjectKind().GroupVersionKind().GroupKind()
+		switch {
+		case ssa.IsLessThan(second, first):
+			return -1
+		case ssa.IsLessThan(first, second):
+			return 1
+		}
+		return 0
+	})
 	for _, object := range sorted {
 		exists, err := remove(ctx, c, uncached, object)
 		if err != nil {
