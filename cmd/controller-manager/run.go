@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
@@ -80,6 +81,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
 		gardenletrights.AddToManager(mgr),
+		seeddomains.AddToManager(mgr),
 	)
 }
 

@@ -41,6 +41,7 @@ func newGardenlets(t *testing.T) *gardenlets {
 	charts.Apply(t, g.client, "gardenlet", map[string]any{
 		"mode": "garden", "seeds": []any{map[string]any{"name": evil}, map[string]any{"name": seedName}},
 	}, charts.IsRight)
+	g.create(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To(project)}})
 	g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: "infra-credentials"}})
 	for _, seed := range []string{seedName, evil} {
 		g.createSeed(seed)
@@ -70,6 +71,9 @@ func (g *gardenlets) createSeed(name string) {
 		g.create(&corev1.Secret{ObjectMeta: in("garden", secret, name), Data: map[string][]byte{"key": []byte(secret)}})
 	}
 	g.create(&corev1.ConfigMap{ObjectMeta: in("garden", "resource", name)})
+	g.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "domain-" + name, Labels: map[string]string{constants.LabelGardenRole: constants.RoleDefaultDomain}},
+	})
 }
 
 func (g *gardenlets) createShoot(seed string) {
