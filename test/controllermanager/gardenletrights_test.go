@@ -30,7 +30,7 @@ func TestGardenletRights(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"declared", s.declared}, {"changed by hand", s.changedByHand}, {"another name", s.changed}, {"rest", f.rests}, {"restart", f.restarts}, {"deleted", s.deleted},
+		{"declared", s.declared}, {"changed by hand", s.changedByHand}, {"another name", s.changed}, {"policies", s.grantsOnlyNames}, {"rest", f.rests}, {"restart", f.restarts}, {"deleted", s.deleted},
 	} {
 		before := f.T
 		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
@@ -41,6 +41,9 @@ func TestGardenletRights(t *testing.T) {
 	}
 	sent, _ := f.requests(0)
 	for _, event := range sent {
+		if event.ImpersonatedUser != nil {
+			continue // requests of the step policies
+		}
 		if event.ObjectRef.Resource == "secrets" && event.Verb != "list" {
 			t.Errorf("the controller-manager sent %s secrets/%s", event.Verb, event.ObjectRef.Name)
 		}
@@ -61,6 +64,7 @@ const roleName = "gardener.cloud:system:seed:" + seedName + ":gardenlet-rights"
 func (s *grantedNames) prepare() {
 	s.Helper()
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + seedName}})
 	for _, name := range []string{"named", "later", "other"} {
 		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: name}})
 	}
@@ -143,6 +147,37 @@ func (s *grantedNames) changed() {
 	s.exists(s.shoot)
 	kit.Change(s, s.client, s.shoot, func() { s.names("later") })
 	s.mayRead("later")
+}
+
+// grantsOnlyNames checks that the policies refuse what the permissions of the controller-manager would allow beyond its task.
+func (s *grantedNames) grantsOnlyNames() {
+	config := s.plane.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	manager, err := client.New(config, client.Options{Scheme: s.client.Scheme(), Mapper: s.client.RESTMapper()})
+	kit.Must(s, err)
+	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}
+	named := secrets
+	named.ResourceNames = []string{"a"}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: project, Name: name} }
+	const ofSeed = "gardener.cloud:system:seed:third:gardenlet-rights"
+	for what, object := range map[string]client.Object{
+		"a Role of others":       &rbacv1.Role{ObjectMeta: meta("other"), Rules: []rbacv1.PolicyRule{named}},
+		"a Role without names":   &rbacv1.Role{ObjectMeta: meta(ofSeed), Rules: []rbacv1.PolicyRule{secrets}},
+		"a binding of a user":    &rbacv1.RoleBinding{ObjectMeta: meta(ofSeed), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ofSeed}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "eve"}}},
+		"a Secret of a project":  &corev1.Secret{ObjectMeta: meta("new")},
+		"another Secret of Seed": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + seedName, Name: "new"}},
+		"a ConfigMap":            &corev1.ConfigMap{ObjectMeta: meta("new")},
+		"an InternalSecret":      &corev1beta1.InternalSecret{ObjectMeta: meta("new")},
+		"a ShootState":           &corev1beta1.ShootState{ObjectMeta: meta("new")},
+	} {
+		kit.Eventually(s, what+" is refused", func() string {
+			copied, _ := object.DeepCopyObject().(client.Object)
+			if err := manager.Create(s.Context(), copied, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "controller-manager.gardener.cloud") {
+				return kit.TextOf(err)
+			}
+			return ""
+		})
+	}
 }
 
 // deleted checks that the permissions are deleted with the last Shoot that references Secrets.

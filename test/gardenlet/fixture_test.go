@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 const (
@@ -101,6 +102,7 @@ func newFixture(t *testing.T) *fixture {
 	kit.DefineManagedResources(t, f.seedPlane.Config())
 	f.prepareSeed()
 	f.prepareGarden()
+	fleet.GrantRights(t, f.gardenPlane.Config(), f.garden)
 	f.configure()
 	return f
 }
