@@ -60,7 +60,7 @@ func use(raw *clientcmdapi.Config) (*rest.Config, error) {
 }
 
 // CheckInline checks a kubeconfig that a user of the garden supplies for a program in a seed. It must contain everything it
-// needs: it runs no programs, reads no files of the Pod, such as the token of its ServiceAccount, impersonates nobody, and
+// needs: it runs no programs, reads no files of the Pod, such as the token of its ServiceAccount, does not impersonate, and
 // verifies the server. It needs no current context, because API servers choose a user by the name of the server. The error
 // contains only names of the content.
 func CheckInline(content []byte) error {

@@ -228,7 +228,7 @@ seedConfig:
     networks: {pods: 100.96.0.0/11, services: 10.0.0.0/24}
     ingress: {domain: ingress.one.example.org, controller: {kind: nginx}}
     dns:
-      provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, name: dns, namespace: garden}}
+      provider: {type: local, credentialsRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: identity, namespace: garden}}
       internal: {type: local, domain: internal.example.org, credentialsRef: {apiVersion: v1, kind: Secret, name: internal, namespace: garden}}
 `
 

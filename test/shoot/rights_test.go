@@ -14,6 +14,7 @@ import (
 const (
 	forSeeds     = "only for Seeds: TestProgram of test/seed"
 	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
+	ownNamespace = "the namespace belongs to the Seed"
 	notNamed     = "the Shoot of the test refers to none"
 )
 
@@ -31,7 +32,14 @@ var unusedByShoot = map[string]string{
 	"create certificatesigningrequests.certificates.k8s.io": forBootstrap, "get certificatesigningrequests.certificates.k8s.io": forBootstrap,
 	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",
 	"create tokenreviews.authentication.k8s.io":                        forBootstrap,
-	"create leases.coordination.k8s.io":                                forSeeds, "get leases.coordination.k8s.io": forSeeds, "update leases.coordination.k8s.io": forSeeds,
+	"patch events.events.k8s.io":                                       "only when an Event repeats itself",
+	"list namespaces":                                                  forSeeds, "watch namespaces": forSeeds, "get configmaps": forSeeds, "list configmaps": notNamed, "watch configmaps": notNamed,
+	"create serviceaccounts": ownNamespace, "get serviceaccounts": ownNamespace, "update serviceaccounts": ownNamespace, "patch serviceaccounts": ownNamespace,
+	"list serviceaccounts": ownNamespace, "watch serviceaccounts": ownNamespace, "delete serviceaccounts": ownNamespace, "create serviceaccounts/token": ownNamespace,
+	"create secrets": ownNamespace, "get secrets": ownNamespace, "update secrets": ownNamespace, "patch secrets": ownNamespace, "delete secrets": ownNamespace,
+	"list workloadidentities.security.gardener.cloud": notNamed, "watch workloadidentities.security.gardener.cloud": notNamed,
+	"create workloadidentities/token.security.gardener.cloud": notNamed,
+	"create leases.coordination.k8s.io":                       forSeeds, "get leases.coordination.k8s.io": forSeeds, "update leases.coordination.k8s.io": forSeeds,
 	"patch configmaps": "only when the authority of the API server changes", "patch internalsecrets.core.gardener.cloud": "only when the authority of clients changes",
 	"delete shootstates.core.gardener.cloud": "the Shoot is deleted after the check",
 	"list shootstates.core.gardener.cloud":   "only for a BackupEntry that is restored", "watch shootstates.core.gardener.cloud": "only for a BackupEntry that is restored",
@@ -51,7 +59,7 @@ func (w *world) restrict() (check func()) {
 	_, before := audit.Requests(w, log, w.gardenUser, 0)
 	return func() {
 		w.Helper()
-		requests, _ := audit.Requests(w, log, w.gardenUser, before)
+		requests, _ := audit.RequestsAndWatches(w, log, w.gardenUser, before)
 		fleet.CheckRights(w, w.garden, requests, seedName, unusedByShoot)
 	}
 }
