@@ -3,6 +3,7 @@ package controllermanager
 import (
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,8 +44,7 @@ func TestGardenletsHarmOnlyTheirSeed(t *testing.T) {
 			g := &gardenlets{g.fixture}
 			refused := func(by, of string) {
 				t.Helper()
-				// The API servers take a moment to observe the policies and the rights.
-				kit.Eventually(t, "the gardenlet of Seed "+by+" is refused", func() string {
+				kit.EventuallyWithin(t, observed, "the gardenlet of Seed "+by+" is refused", func() string {
 					err := operation.send(g, clients[by], of)
 					if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.seedName") {
 						return ""
@@ -72,6 +72,8 @@ func merge(content string) client.Patch {
 }
 
 const (
+	// observed is how long the API servers may take to observe policies and rights.
+	observed = 30 * time.Second
 	annotate = `{"metadata":{"annotations":{"test":"a"}}}`
 	anyName  = ""
 )

@@ -191,8 +191,11 @@ func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupR
 	return strings.Join(parts, "; ")
 }
 
-// sharedNames are the objects that all gardenlets use.
-var sharedNames = []string{"gardener-info", "kube-root-ca.crt", constants.ClusterIdentityName, "kube-system", "internal-domain"}
+// sharedNames are the objects that both gardenlets use: those of the garden, and those that both Seeds and both Shoots name.
+var sharedNames = []string{
+	"gardener-info", "kube-root-ca.crt", constants.ClusterIdentityName, "kube-system", "internal-domain",
+	"audit-policy", "authentication", "authorization", "authorization-webhook", "image-policy",
+}
 
 func matches(granted []string, wanted string) bool {
 	return slices.Contains(granted, wanted) || slices.Contains(granted, "*")
