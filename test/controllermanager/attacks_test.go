@@ -187,7 +187,7 @@ func writes() []operation {
 			return as.Status().Patch(g.Context(), g.installation(seed), merge(`{"status":{"conditions":[]}}`))
 		}},
 		{name: "create BackupBucket", send: func(g *gardenlets, as client.Client, seed string) error {
-			return as.Create(g.Context(), bucket("new", seed, "backup-"+seed))
+			return as.Create(g.Context(), bucket(g.uidOf(seed), seed, "backup-"+seed))
 		}},
 		{name: "create lease", send: func(g *gardenlets, as client.Client, seed string) error {
 			return as.Create(g.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.SystemSeedLeaseNamespace, Name: seed}})
@@ -267,7 +267,10 @@ func references() []operation {
 		change("default domains of Seed", seedOf, `{"spec":{"dns":{"defaults":[{"type":"local","domain":"a.example.org","credentialsRef":`+secret+`}]}}}`),
 		change("resources of Seed", seedOf, `{"spec":{"resources":[{"name":"x","resourceRef":{"apiVersion":"v1","kind":"Secret","name":"pull-other"}}]}}`),
 		{name: "refer to others in new BackupBucket", never: true, send: func(g *gardenlets, as client.Client, seed string) error {
-			return as.Create(g.Context(), bucket("new", seed, "infra-credentials"))
+			return as.Create(g.Context(), bucket(g.uidOf(seed), seed, "infra-credentials"))
+		}},
+		{name: "take the BackupBucket of another Seed", never: true, send: func(g *gardenlets, as client.Client, seed string) error {
+			return as.Create(g.Context(), bucket(g.uidOf(seedName), seed, "backup-"+seed))
 		}},
 	}
 }

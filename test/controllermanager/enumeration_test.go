@@ -20,7 +20,7 @@ import (
 // everyVerb are the verbs that are enumerated.
 var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// granted is the complete list of what RBAC grants the gardenlet of Seed evil. For each resource that the API servers serve, and
+// granted is the complete list of what RBAC grants the gardenlet of a Seed, here of Seed evil. For each resource that the API servers serve, and
 // each namespace, it has the verbs for objects of its own Seed, of the other Seed, and for any object. The policies restrict
 // writes of any object further: TestGardenletsHarmOnlyTheirSeed.
 const granted = `
@@ -63,27 +63,27 @@ workloadidentities.security.gardener.cloud/token in garden-dev: own create
 // the complete list.
 func TestRightsOfGardenlets(t *testing.T) {
 	g := newGardenlets(t)
-	kit.Eventually(t, "the rights by name are granted", func() string {
-		if !g.mayList("garden", "backup-"+evil) || !g.mayList(project, "secret-"+evil) || !g.mayList("garden", "pull-"+evil) || !g.mayList("garden", "generated-bucket-bucket-"+evil) {
-			return "not yet"
+	for seed, other := range map[string]string{evil: seedName, seedName: evil} {
+		kit.EventuallyTrue(t, "the rights by name are granted", func() bool {
+			return g.mayList(seed, "garden", "backup") && g.mayList(seed, project, "secret") && g.mayList(seed, "garden", "pull") &&
+				g.mayList(seed, "garden", "generated-bucket-bucket")
+		})
+		got, want := g.enumerate(seed, other), strings.Split(strings.ReplaceAll(strings.TrimSpace(granted), "seed-"+evil, "seed-"+seed), "\n")
+		for _, line := range got {
+			if !slices.Contains(want, line) {
+				t.Errorf("the gardenlet of Seed %s may also: %s", seed, line)
+			}
 		}
-		return ""
-	})
-	got, want := g.enumerate(evil, seedName), strings.Split(strings.TrimSpace(granted), "\n")
-	for _, line := range got {
-		if !slices.Contains(want, line) {
-			t.Errorf("it may also: %s", line)
-		}
-	}
-	for _, line := range want {
-		if !slices.Contains(got, line) {
-			t.Errorf("it may not: %s", line)
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("the gardenlet of Seed %s may not: %s", seed, line)
+			}
 		}
 	}
 }
 
-func (g *gardenlets) mayList(namespace, name string) bool {
-	return listed(g, g.as(evil), &corev1.SecretList{}, in(namespace, strings.TrimSuffix(name, "-"+evil), evil)) == nil
+func (g *gardenlets) mayList(seed, namespace, name string) bool {
+	return listed(g, g.as(seed), &corev1.SecretList{}, in(namespace, name, seed)) == nil
 }
 
 // enumerate returns the rights of a Seed's gardenlet, sorted.
@@ -99,11 +99,12 @@ func (g *gardenlets) enumerate(seed, other string) []string {
 		}
 		rules[namespace] = review.Status.ResourceRules
 	}
+	shared := append(slices.Clone(sharedNames), "generated-bucket-"+g.uidOf(seed))
 	var lines []string
 	for resource, namespaced := range g.resources() {
 		in := map[string]string{}
 		for _, namespace := range namespaces {
-			in[namespace] = describeRights(rules[namespace], resource, seed, other)
+			in[namespace] = describeRights(rules[namespace], resource, seed, other, shared)
 		}
 		values := slices.Compact(slices.Sorted(maps.Values(in)))
 		switch name := nameOf(resource); {
@@ -158,7 +159,7 @@ func nameOf(resource schema.GroupResource) string {
 }
 
 // describeRights returns the verbs for objects of the own Seed, of the other Seed, and for any object.
-func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupResource, seed, other string) string {
+func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupResource, seed, other string, shared []string) string {
 	verbs := map[string][]string{}
 	for _, verb := range everyVerb {
 		for _, rule := range rules {
@@ -170,7 +171,7 @@ func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupR
 			}
 			for _, name := range rule.ResourceNames {
 				of := "own"
-				if strings.Contains(name, other) || !strings.Contains(name, seed) && !slices.Contains(sharedNames, name) {
+				if strings.Contains(name, other) || !strings.Contains(name, seed) && !slices.Contains(shared, name) {
 					of = "foreign " + name
 				}
 				verbs[of] = append(verbs[of], verb)

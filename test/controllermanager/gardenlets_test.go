@@ -147,6 +147,14 @@ func (g *gardenlets) as(seed string) client.Client {
 	return c
 }
 
+// uidOf returns the UID of a Seed, which is the name of its BackupBucket.
+func (g *gardenlets) uidOf(seed string) string {
+	g.Helper()
+	found := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed}}
+	g.exists(found)
+	return string(found.UID)
+}
+
 // installation returns the installation of the extension of a Seed.
 func (g *gardenlets) installation(seed string) *corev1beta1.ControllerInstallation {
 	g.Helper()

@@ -71,7 +71,7 @@ func Wanted(namespace string, world World) map[string]Grants {
 		}
 	}
 	for i := range world.Seeds {
-		ofSeed(all.of(world.Seeds[i].Name), namespace, &world.Seeds[i].Spec)
+		ofSeed(all.of(world.Seeds[i].Name), namespace, &world.Seeds[i])
 	}
 	ofBackups(all, namespace, world)
 	if namespace == constants.GardenNamespace {
@@ -147,8 +147,11 @@ func ofServer(g Grants, server *corev1beta1.KubeAPIServerConfig) {
 	}
 }
 
-// ofSeed adds the objects of a namespace to which a Seed refers.
-func ofSeed(g Grants, namespace string, spec *corev1beta1.SeedSpec) {
+// ofSeed adds the objects of a namespace to which a Seed refers. The name of its BackupBucket is its UID. gardenlet's chart has
+// a policy that lets a gardenlet create only BackupBuckets whose generated Secret it may delete: with the bucket of another
+// Seed, it would get the backups of that Seed.
+func ofSeed(g Grants, namespace string, seed *corev1beta1.Seed) {
+	spec := &seed.Spec
 	for _, ref := range credentialsOf(spec) {
 		if isIn(namespace, ref) {
 			g.refer(cmp.Or(ref.APIVersion, "v1"), cmp.Or(ref.Kind, "Secret"), ref.Name)
@@ -158,6 +161,9 @@ func ofSeed(g Grants, namespace string, spec *corev1beta1.SeedSpec) {
 		g.protect(backup.CredentialsRef.APIVersion, backup.CredentialsRef.Kind, backup.CredentialsRef.Name)
 	}
 	if namespace == constants.GardenNamespace {
+		if spec.Backup != nil && seed.UID != "" {
+			g.add(generateSecret, constants.PrefixGeneratedBackupBucketSecret+string(seed.UID))
+		}
 		for _, named := range spec.Resources {
 			g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
 		}

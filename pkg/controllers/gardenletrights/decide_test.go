@@ -133,7 +133,7 @@ func TestRightsInGarden(t *testing.T) {
 		}
 		return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
 	}
-	seed := corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	seed := corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u"}}
 	seed.Spec.Backup = &corev1beta1.Backup{CredentialsRef: ref("WorkloadIdentity", "garden", "backup")}
 	seed.Spec.DNS.Provider = &corev1beta1.SeedDNSProvider{CredentialsRef: ref("Secret", "garden", "dns")}
 	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: *ref("Secret", "elsewhere", "internal")}
@@ -159,6 +159,7 @@ func TestRightsInGarden(t *testing.T) {
 		"one": {
 			"list,watch secrets: dns", "list,watch configmaps: resource", "list,watch workloadidentities: backup",
 			"create workloadidentities/token: backup", "patch workloadidentities: backup",
+			"list,watch,patch,delete secrets: generated-bucket-u", "create secrets:",
 		},
 		"two": {
 			"list,watch secrets: bucket", "patch secrets: bucket", "list,watch,patch,delete secrets: generated-bucket-b", "create secrets:",
