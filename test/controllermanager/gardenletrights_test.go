@@ -160,7 +160,7 @@ func (s *grantedNames) grantsOnlyNames() {
 	for what, object := range map[string]client.Object{
 		"a Role of others":       &rbacv1.Role{ObjectMeta: meta("other"), Rules: []rbacv1.PolicyRule{named}},
 		"a Role without names":   &rbacv1.Role{ObjectMeta: meta(ofSeed), Rules: []rbacv1.PolicyRule{secrets}},
-		"a binding of a user":    &rbacv1.RoleBinding{ObjectMeta: meta(ofSeed), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ofSeed}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "eve"}}},
+		"a binding of a user":    &rbacv1.RoleBinding{ObjectMeta: meta(roleName), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "eve"}}},
 		"a Secret of a project":  &corev1.Secret{ObjectMeta: meta("new")},
 		"another Secret of Seed": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + seedName, Name: "new"}},
 		"a ConfigMap":            &corev1.ConfigMap{ObjectMeta: meta("new")},
