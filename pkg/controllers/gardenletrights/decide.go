@@ -198,9 +198,7 @@ func ofBackups(all seeds, namespace string, world World) {
 	users := map[string][]string{}
 	for i := range world.Entries {
 		entry := &world.Entries[i]
-		for _, seed := range seedsOf(entry.Spec.SeedName, entry.Status.SeedName) {
-			users[entry.Spec.BucketName] = append(users[entry.Spec.BucketName], seed)
-		}
+		users[entry.Spec.BucketName] = append(users[entry.Spec.BucketName], seedsOf(entry.Spec.SeedName, entry.Status.SeedName)...)
 	}
 	for i := range world.Buckets {
 		bucket := &world.Buckets[i]
