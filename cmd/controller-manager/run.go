@@ -28,7 +28,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
-	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
+	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
@@ -79,7 +80,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			ReadyThreshold:    c.Controllers.SeedExtensionsCheck.Threshold(corev1beta1.SeedExtensionsReady),
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
-		shootsecrets.AddToManager(mgr),
+		gardenletrights.AddToManager(mgr),
+		seeddomains.AddToManager(mgr),
 	)
 }
 
@@ -113,7 +115,7 @@ func newManager(
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(kinds, shootsecrets.CacheOptions())
+	maps.Copy(kinds, gardenletrights.CacheOptions())
 	mgr, err := manager.New(config, election.Elect(manager.Options{
 		Scheme: newScheme(),
 		Logger: log,

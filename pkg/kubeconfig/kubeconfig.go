@@ -5,7 +5,11 @@ package kubeconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -53,6 +57,45 @@ func use(raw *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, err
 	}
 	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
+}
+
+// CheckInline checks a kubeconfig that a user of the garden supplies for a program in a seed. It must contain everything it
+// needs: it runs no programs, reads no files of the Pod, such as the token of its ServiceAccount, does not impersonate, and
+// verifies the server. It needs no current context, because API servers choose a user by the name of the server. The error
+// contains only names of the content.
+func CheckInline(content []byte) error {
+	if len(content) > maxSize {
+		return fmt.Errorf("the kubeconfig has %d bytes, more than the %d allowed", len(content), maxSize)
+	}
+	raw, err := clientcmd.Load(content)
+	if err != nil {
+		return fmt.Errorf("parse the kubeconfig: %w", err)
+	}
+	errs := []error{checkUsers(raw)}
+	for _, name := range slices.Sorted(maps.Keys(raw.AuthInfos)) {
+		if raw.AuthInfos[name].TokenFile != "" {
+			errs = append(errs, fmt.Errorf("user %q must not use %q: use token", name, "tokenFile"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.Clusters)) {
+		errs = append(errs, checkCluster(name, raw.Clusters[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// checkCluster rejects connections to a server that are not verified, or verified with a file.
+func checkCluster(name string, cluster *clientcmdapi.Cluster) error {
+	var errs []error
+	if cluster.CertificateAuthority != "" {
+		errs = append(errs, fmt.Errorf("cluster %q must not use %q: use certificate-authority-data", name, "certificate-authority"))
+	}
+	if cluster.InsecureSkipTLSVerify {
+		errs = append(errs, fmt.Errorf("cluster %q must not use %q: use certificate-authority-data", name, "insecure-skip-tls-verify"))
+	}
+	if server, err := url.Parse(cluster.Server); err != nil || !strings.EqualFold(server.Scheme, "https") {
+		errs = append(errs, fmt.Errorf("cluster %q has a server whose address does not begin with https://", name))
+	}
+	return errors.Join(errs...)
 }
 
 // checkUsers rejects authentication methods that run programs, read other files or impersonate another user, as

@@ -82,6 +82,50 @@ func TestCheckUsersLooksAtAllUsers(t *testing.T) {
 	expectError(t, err, `user "bad"`, `user "worse"`)
 }
 
+// TestCheckInline checks that a kubeconfig for a program in a seed contains everything it needs.
+func TestCheckInline(t *testing.T) {
+	with := func(cluster, user string) string {
+		return `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: "*.example.org", user: {` + user + `}}]}`
+	}
+	const server = "server: https://shoot.example.com"
+	for name, test := range map[string]struct{ content, field string }{
+		"a token":                {with(server, "token: t"), ""},
+		"a password":             {with(server, "username: u, password: p"), ""},
+		"certificates":           {with(server+", certificate-authority-data: Y2E=", "client-certificate-data: Yw==, client-key-data: aw=="), ""},
+		"only users":             {`{apiVersion: v1, kind: Config, users: [{name: a, user: {token: t}}]}`, ""},
+		"a program":              {with(server, "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}"), `"exec"`},
+		"a plugin":               {with(server, "auth-provider: {name: oidc}"), `"auth-provider"`},
+		"a token's file":         {with(server, "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token"), `"tokenFile"`},
+		"a certificate's file":   {with(server, "client-certificate: /c"), `"client-certificate"`},
+		"a key's file":           {with(server, "client-key: /k"), `"client-key"`},
+		"another user":           {with(server, "token: t, as: root"), `"as"`},
+		"other groups":           {with(server, "token: t, as-groups: [root]"), `"as-groups"`},
+		"a CA's file":            {with(server+", certificate-authority: /ca", "token: t"), `"certificate-authority"`},
+		"no verification":        {with(server+", insecure-skip-tls-verify: true", "token: t"), `"insecure-skip-tls-verify"`},
+		"no TLS":                 {with("server: 'http://shoot.example.com'", "token: t"), "https://"},
+		"no scheme":              {with("server: shoot.example.com", "token: t"), "https://"},
+		"a later user":           {`{apiVersion: v1, kind: Config, users: [{name: a, user: {token: t}}, {name: b, user: {tokenFile: /t}}]}`, `"tokenFile"`},
+		"something else":         {"a", "parse the kubeconfig"},
+		"too much":               {strings.Repeat("a", maxSize+1), "more than"},
+		"another type of field":  {with(server, "token: [hunter2]"), "parse the kubeconfig"},
+		"another type of object": {`{apiVersion: v1, kind: Pod}`, "parse the kubeconfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckInline([]byte(test.content))
+			if test.field == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			expectError(t, err, test.field)
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error contains a credential: %v", err)
+			}
+		})
+	}
+}
+
 // FuzzRead checks, for all accepted kubeconfigs, that the resulting configuration runs no program, calls no plugin, reads no
 // key from a file and impersonates no user.
 func FuzzRead(f *testing.F) {

@@ -69,7 +69,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 		asked: map[types.UID]asked{},
 	}
-	if r.domains, err = newDomains(garden); err != nil {
+	if r.domains, err = newDomains(garden, o.SeedName); err != nil {
 		return err
 	}
 	if r.extensions, err = extensionobjects.New(mgr); err != nil {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 )
 
 // Keys of the data of users' objects.
@@ -34,9 +35,9 @@ func (in Inputs) fileReferences() []fileReference {
 	}
 	if structured := server.StructuredAuthorization; structured != nil {
 		names = append(names, fileReference{"ConfigMap", structured.ConfigMapName, keyConfig, "structuredAuthorization.configMapName"})
-		for i, kubeconfig := range structured.Kubeconfigs {
+		for i, named := range structured.Kubeconfigs {
 			names = append(names, fileReference{
-				"Secret", kubeconfig.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i),
+				"Secret", named.SecretName, keyKubeconfig, fmt.Sprintf("structuredAuthorization.kubeconfigs[%d].secretName", i),
 			})
 		}
 	}
@@ -62,7 +63,8 @@ func (in Inputs) unknownUserFiles() string {
 	return "these objects do not exist in the namespace of the Shoot: " + strings.Join(missing, ", ")
 }
 
-// content returns the data to which a reference refers.
+// content returns the data to which a reference refers. The API server runs in the seed, so kubeconfigs must not make it
+// run programs or read files there.
 func (in Inputs) content(of fileReference) ([]byte, error) {
 	given := in.UserFiles[of.String()]
 	var content []byte
@@ -78,6 +80,11 @@ func (in Inputs) content(of fileReference) ([]byte, error) {
 	case len(content) > maxUserFile:
 		return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: key %s of %s %s has %d bytes, more than the %d allowed",
 			of.field, of.key, of.kind, of.name, len(content), maxUserFile)
+	}
+	if of.key == keyKubeconfig {
+		if err := kubeconfig.CheckInline(content); err != nil {
+			return nil, fmt.Errorf("spec.kubernetes.kubeAPIServer.%s: %s %s: %w", of.field, of.kind, of.name, err)
+		}
 	}
 	return content, nil
 }
@@ -100,9 +107,9 @@ func (in Inputs) userFiles() (kubeapiserver.Given, error) {
 			files.Authorization = string(content)
 		}
 		if server.StructuredAuthorization != nil {
-			for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
-				if named.kind == "Secret" && kubeconfig.SecretName == named.name && strings.HasPrefix(named.field, "structuredAuthorization") {
-					files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName] = content
+			for _, authorizer := range server.StructuredAuthorization.Kubeconfigs {
+				if named.kind == "Secret" && authorizer.SecretName == named.name && strings.HasPrefix(named.field, "structuredAuthorization") {
+					files.AuthorizerKubeconfigs[authorizer.AuthorizerName] = content
 				}
 			}
 		}

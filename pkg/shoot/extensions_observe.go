@@ -29,14 +29,15 @@ type asked struct {
 	at         time.Time
 }
 
-// newDomains returns a cache of the Secrets of the garden with default domains.
-func newDomains(garden cluster.Cluster) (cache.Cache, error) {
+// newDomains returns a cache of the Secrets of the garden with default domains. The garden's controller-manager copies them
+// from namespace garden, whose other Secrets gardenlets may not list, to the namespace of the Seed.
+func newDomains(garden cluster.Cluster, seed string) (cache.Cache, error) {
 	selector := labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: constants.RoleDefaultDomain})
 	made, err := cache.New(garden.GetConfig(), cache.Options{
 		HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper(), NewInformer: rewatch.NewInformer,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: selector}}},
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{constants.PrefixSeedNamespace + seed: {LabelSelector: selector}}},
 		},
 	})
 	if err != nil {

@@ -1,11 +1,15 @@
 package apiserver
 
 import (
+	"strings"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -42,6 +46,57 @@ func TestBinding(t *testing.T) {
 	if _, left := shoot.Labels[constants.LabelPrefixSeedName+"first"]; left {
 		t.Errorf("labels after the Shoot moved: %v", shoot.Labels)
 	}
+}
+
+// TestSeedChangesOnlyByBinding checks that no write of the main resource assigns a Shoot to a Seed, moves it, or removes it
+// from its Seed. The binding moves it, but does not remove it, and does not move a Shoot that is being deleted.
+func TestSeedChangesOnlyByBinding(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	shoot := newShoot(t, c, "garden-moves", "moved")
+	merge := func(seed string) client.Patch {
+		return client.RawPatch(types.MergePatchType, []byte(`{"spec":{"seedName":`+seed+`}}`))
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.seedName") {
+			t.Errorf("%s: got %v, want a refusal of spec.seedName", what, err)
+		}
+	}
+	for _, before := range []string{"", "first"} {
+		if before != "" {
+			kit.Must(t, c.SubResource("binding").Patch(t.Context(), shoot, merge(`"`+before+`"`)))
+		}
+		for _, seed := range []string{`"second"`, `null`} {
+			if before == "" && seed == "null" {
+				continue
+			}
+			refused(seed+" by a merge patch", c.Patch(t.Context(), shoot.DeepCopy(), merge(seed)))
+		}
+		refused("by a JSON patch", c.Patch(t.Context(), shoot.DeepCopy(), client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"add","path":"/spec/seedName","value":"second"}]`))))
+		changed := shoot.DeepCopy()
+		changed.Spec.SeedName = ptr("second")
+		refused("by an update", c.Update(t.Context(), changed))
+		applied := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"seedName": "second"}}}
+		applied.SetGroupVersionKind(gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))
+		applied.SetNamespace(shoot.Namespace)
+		applied.SetName(shoot.Name)
+		refused("by an apply", c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("test"), client.ForceOwnership))
+		kit.Must(t, c.Status().Patch(t.Context(), shoot.DeepCopy(), merge(`"second"`)))
+		kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
+		if got := shoot.Spec.SeedName; before == "" && got != nil || before != "" && (got == nil || *got != before) {
+			t.Errorf("the Shoot is on Seed %v, want %q", got, before)
+		}
+	}
+	binding := c.SubResource("binding")
+	refused("removed by the binding", binding.Patch(t.Context(), shoot.DeepCopy(), merge("null")))
+	kit.Must(t, binding.Patch(t.Context(), shoot, merge(`"second"`)))
+	shoot.Finalizers, shoot.Annotations = []string{"test.gardener.cloud/wait"}, map[string]string{constants.AnnotationConfirmationDeletion: "true"}
+	kit.Must(t, c.Update(t.Context(), shoot))
+	kit.Must(t, c.Delete(t.Context(), shoot))
+	refused("moved by the binding while it is deleted", binding.Patch(t.Context(), shoot.DeepCopy(), merge(`"first"`)))
+	kit.Must(t, c.Patch(t.Context(), shoot, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 func TestShootOperations(t *testing.T) {

@@ -29,12 +29,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
 )
 
 const (
@@ -85,29 +85,9 @@ func newFixture(t *testing.T) *fixture {
 	f.client, err = client.New(f.plane.Config(), client.Options{Scheme: scheme})
 	kit.Must(t, err)
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
-	f.applyChart()
+	charts.Apply(t, f.client, "controller-manager", nil, charts.IsRight)
 	f.configure()
 	return f
-}
-
-// applyChart applies the ServiceAccount and the RBAC objects of the chart.
-func (f *fixture) applyChart() {
-	f.Helper()
-	root, err := controlplane.RepositoryRoot()
-	kit.Must(f, err)
-	loaded, err := generate.LoadFrom(filepath.Join(root, "charts", "controller-manager"))
-	kit.Must(f, err)
-	files, err := generate.Render(loaded, "garden", nil)
-	kit.Must(f, err)
-	for _, text := range files {
-		for document := range strings.SplitSeq(text, "\n---\n") {
-			object := &unstructured.Unstructured{}
-			kit.Must(f, yaml.Unmarshal([]byte(document), &object.Object))
-			if strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount" {
-				kit.Must(f, f.client.Apply(f.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership))
-			}
-		}
-	}
 }
 
 // configure writes the kubeconfig and the configuration file.

@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 const (
@@ -101,6 +102,7 @@ func newFixture(t *testing.T) *fixture {
 	kit.DefineManagedResources(t, f.seedPlane.Config())
 	f.prepareSeed()
 	f.prepareGarden()
+	fleet.GrantRights(t, f.gardenPlane.Config(), f.garden)
 	f.configure()
 	return f
 }
@@ -226,7 +228,7 @@ seedConfig:
     networks: {pods: 100.96.0.0/11, services: 10.0.0.0/24}
     ingress: {domain: ingress.one.example.org, controller: {kind: nginx}}
     dns:
-      provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, name: dns, namespace: garden}}
+      provider: {type: local, credentialsRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: identity, namespace: garden}}
       internal: {type: local, domain: internal.example.org, credentialsRef: {apiVersion: v1, kind: Secret, name: internal, namespace: garden}}
 `
 

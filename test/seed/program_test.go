@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 var restFor = flag.Duration("seed.rest", 0, "how long TestProgram observes a gardenlet at rest; at least until it has renewed its lease three times")
@@ -70,6 +71,7 @@ func newProgram(t *testing.T, name string) *program {
 	}
 	p.create(p.garden, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "backup"}, Data: map[string][]byte{"user": []byte("given")}})
 	charts.Apply(t, p.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": name}}}, func(*unstructured.Unstructured) bool { return true })
+	fleet.GrantRights(t, p.gardens.Config(), p.garden)
 	p.register(name)
 	p.extensions()
 	garden := p.proxy(p.gardens.Config(), p.gardenUser(), []string{"gardener.cloud:system:seeds", "system:authenticated"}, p.toGarden)

@@ -6,7 +6,35 @@ import (
 	"strings"
 
 	"github.com/trellis-k8s/trellis/test/kit/audit"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
+
+// Reasons why the gardenlet of TestProgram does not use a right.
+const (
+	forShoots    = "only for Shoots: TestShoot"
+	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
+	ownNamespace = "the namespace belongs to the Seed"
+)
+
+// unusedBySeed are the rights that TestProgram does not use.
+var unusedBySeed = map[string]string{
+	"list cloudprofiles.core.gardener.cloud": forShoots, "watch cloudprofiles.core.gardener.cloud": forShoots,
+	"list namespacedcloudprofiles.core.gardener.cloud": forShoots, "watch namespacedcloudprofiles.core.gardener.cloud": forShoots,
+	"list projects.core.gardener.cloud": forShoots, "watch projects.core.gardener.cloud": forShoots,
+	"patch shoots.core.gardener.cloud": forShoots, "patch shoots/status.core.gardener.cloud": forShoots,
+	"patch backupentries.core.gardener.cloud": forShoots, "patch backupentries/status.core.gardener.cloud": forShoots,
+	"create certificatesigningrequests.certificates.k8s.io": forBootstrap, "get certificatesigningrequests.certificates.k8s.io": forBootstrap,
+	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",
+	"create tokenreviews.authentication.k8s.io":                        forBootstrap, "create serviceaccounts/token": forBootstrap,
+	"update seeds.core.gardener.cloud": "only if the configuration differs from the Seed",
+	"create serviceaccounts":           ownNamespace, "get serviceaccounts": ownNamespace, "update serviceaccounts": ownNamespace, "patch serviceaccounts": ownNamespace,
+	"list serviceaccounts": ownNamespace, "watch serviceaccounts": ownNamespace,
+	"get secrets": ownNamespace, "update secrets": ownNamespace,
+	"list configmaps": forShoots, "watch configmaps": forShoots,
+	"delete serviceaccounts": ownNamespace, "patch controllerinstallations.core.gardener.cloud": "only for an extension with a chart: TestExtension",
+	"list controllerdeployments.core.gardener.cloud": "only for an extension with a chart: TestExtension", "watch controllerdeployments.core.gardener.cloud": "as above",
+	"patch events.events.k8s.io": "only when an Event repeats itself",
+}
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
@@ -38,6 +66,10 @@ func (p *program) allowed(skip int) {
 	} {
 		events, _ := audit.Requests(p, test.file, test.user, test.skip)
 		found := map[string]bool{}
+		if test.user == p.gardenUser() {
+			all, _ := audit.RequestsAndWatches(p, test.file, test.user, test.skip)
+			fleet.CheckRights(p, p.garden, all, p.name, unusedBySeed)
+		}
 		for _, event := range events {
 			if !audit.IsWrite(event) {
 				continue

@@ -91,6 +91,8 @@ type world struct {
 	tune func(*shootflow.Options)
 	// user of gardenlet in the garden and the seed. It defaults to the user of the tests.
 	user string
+	// gardenUser is the user of gardenlet in the garden, with the groups of gardenlets. It defaults to user.
+	gardenUser string
 	// line is the connection of gardenlet to the seed. It defaults to one without failures.
 	line *line
 	// audit is the audit log of the seed. serverArgs are additional flags of the shoot's API server.
@@ -215,6 +217,9 @@ func (w *world) newGardenlet(toGarden, toSeed transport.WrapperFunc) (manager.Ma
 	if w.user != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: w.user, Groups: []string{mastersGroup}}
 		gardenConfig.Impersonate = config.Impersonate
+	}
+	if w.gardenUser != "" {
+		gardenConfig.Impersonate = rest.ImpersonationConfig{UserName: w.gardenUser, Groups: []string{constants.SeedsGroup, "system:authenticated"}}
 	}
 	options := kit.ManagerOptions(w.scheme)
 	options.Cache.NewInformer = rewatch.NewInformer

@@ -23,6 +23,7 @@ func TestShoot(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.seeds.Kubeconfig(), nil, "controllers: {resourceClass: seed}")
 	w.etcdOperator()
+	checkRights := w.restrict()
 	toGarden, toSeed, stop := w.gardenlet()
 
 	w.declare()
@@ -62,6 +63,7 @@ func TestShoot(t *testing.T) {
 		kit.Must(t, controllers.Stop(0))
 	}, func() { kit.Must(t, server.Stop(0)) })
 	kit.Must(t, w.admin().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "mine"}, &corev1.ConfigMap{})) // the data still exist
+	checkRights()
 	w.deletion()
 	stop()
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
@@ -32,6 +34,14 @@ type bindingStrategy struct{ rest.RESTUpdateStrategy }
 // PrepareForUpdate implements rest.RESTUpdateStrategy. Only the name of the Seed changes.
 func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	bind(obj.(shoot), old.(shoot))
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy. The rules for updates apply, except that the Seed can change.
+func (b bindingStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	bound, stored := obj.(shoot), old.(shoot)
+	moved := stored.DeepCopy()
+	moved.Spec.SeedName = bound.Spec.SeedName
+	return append(validation.ValidateShootBinding(bound, stored), b.RESTUpdateStrategy.ValidateUpdate(ctx, obj, moved)...)
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy. It returns no warnings, because schedulers cannot change the

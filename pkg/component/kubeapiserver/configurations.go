@@ -218,11 +218,13 @@ func pluginFile(plugin corev1beta1.AdmissionPlugin, values Values) (string, erro
 	}
 	file := pathAdmissionKubeconfigs + "/" + kubeconfigFile(plugin.Name)
 	hasKubeconfig := values.Given.AdmissionKubeconfigs[plugin.Name] != nil
+	policy, _ := config["imagePolicy"].(tree)
 	switch {
+	case !hasKubeconfig && (config["kubeConfigFile"] != nil || policy["kubeConfigFile"] != nil):
+		return "", errors.New("kubeConfigFile must not be set, because it is a file of the API server's Pod: set kubeconfigSecretName")
 	case plugin.Name == "PodSecurity" && len(config) > 0:
 		exempt(config)
 	case plugin.Name == "ImagePolicyWebhook" && hasKubeconfig:
-		policy, _ := config["imagePolicy"].(tree)
 		if policy == nil {
 			policy = tree{}
 		}

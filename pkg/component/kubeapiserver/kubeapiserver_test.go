@@ -111,6 +111,10 @@ func TestRefused(t *testing.T) {
 		},
 		`has no entry for "Policy"`:                                func(v *Values) { v.Given.AuthorizerKubeconfigs = nil },
 		"spec.kubernetes.kubeAPIServer.admissionPlugins[1].config": func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[") },
+		"kubeConfigFile must not be set": func(v *Values) {
+			v.Given.AdmissionKubeconfigs = nil
+			v.Config.AdmissionPlugins = []corev1beta1.AdmissionPlugin{{Name: "MutatingAdmissionWebhook", Config: &runtime.RawExtension{Raw: []byte("kubeConfigFile: /etc/own")}}}
+		},
 	} {
 		if _, err := Objects(values(withEverything, change)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)

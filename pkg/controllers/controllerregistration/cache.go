@@ -17,7 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
+	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
@@ -56,14 +56,14 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// reduceShoot returns the fields of a Shoot that the controllers of this package, of the status label and of Shoots'
-// Secrets read, because a process has one cache of Shoots.
+// reduceShoot returns the fields of a Shoot that the controllers of this package, of the status label and of
+// gardenlets' rights read, because a process has one cache of Shoots.
 func reduceShoot(object any) (any, error) {
 	shoot, ok := object.(*corev1beta1.Shoot)
 	if !ok {
 		return object, nil
 	}
-	kept := &corev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot), Spec: shootsecrets.Reduce(&shoot.Spec)}
+	kept := &corev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot), Spec: gardenletrights.Reduce(&shoot.Spec)}
 	kept.Spec.SeedName, kept.Spec.DNS, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
 	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
 	shootstatuslabel.Keep(&kept.Status, shoot.Status)

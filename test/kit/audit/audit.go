@@ -18,6 +18,17 @@ import (
 // the log. It skips the first lines.
 func Requests(tb testing.TB, file, user string, skip int) (found []auditv1.Event, lines int) {
 	tb.Helper()
+	return read(tb, file, user, skip, auditv1.StageResponseComplete)
+}
+
+// RequestsAndWatches returns the same requests, and all watches when they begin.
+func RequestsAndWatches(tb testing.TB, file, user string, skip int) (found []auditv1.Event, lines int) {
+	tb.Helper()
+	return read(tb, file, user, skip, auditv1.StageResponseStarted, auditv1.StageResponseComplete)
+}
+
+func read(tb testing.TB, file, user string, skip int, stages ...auditv1.Stage) (found []auditv1.Event, lines int) {
+	tb.Helper()
 	log, err := os.Open(file)
 	kit.Must(tb, err)
 	defer log.Close() //nolint:errcheck // only read
@@ -29,7 +40,7 @@ func Requests(tb testing.TB, file, user string, skip int) (found []auditv1.Event
 		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
 			continue // the last line is incomplete
 		}
-		if lines > skip && userOf(event) == user && event.Stage == auditv1.StageResponseComplete {
+		if lines > skip && userOf(event) == user && slices.Contains(stages, event.Stage) {
 			found = append(found, event)
 		}
 	}

@@ -38,7 +38,8 @@ func Apply(tb testing.TB, to client.Client, chart string, values map[string]any,
 	}
 }
 
-// IsRight reports whether an object grants rights, or is a ServiceAccount.
+// IsRight reports whether an object grants or restricts rights, or is a ServiceAccount.
 func IsRight(object *unstructured.Unstructured) bool {
-	return strings.HasPrefix(object.GetAPIVersion(), "rbac.") || object.GetKind() == "ServiceAccount"
+	return strings.HasPrefix(object.GetAPIVersion(), "rbac.") || strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") ||
+		object.GetKind() == "ServiceAccount"
 }

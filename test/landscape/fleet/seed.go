@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,9 +13,6 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
-
-// tokenID and tokenSecret are the parts of gardenlet's bootstrap token.
-const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
 
 // installResourceManager installs the first resource-manager of the seed. The flow of the Seed adopts it and updates it
 // from then on.
@@ -41,14 +37,6 @@ func (f *Fleet) installGardenlet(ctx context.Context) error {
 	if err := f.install(ctx, "gardenlet-garden", "gardenlet", constants.GardenNamespace,
 		fmt.Sprintf("{mode: garden, seeds: [{name: %s, bootstrapTokenID: %s}]}", SeedName, tokenID)); err != nil {
 		return err
-	}
-	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + tokenID},
-		Type:       corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
-	}
-	if err := client.IgnoreAlreadyExists(f.Create(ctx, token)); err != nil {
-		return fmt.Errorf("create the bootstrap token: %w", err)
 	}
 	values, err := f.gardenletValues(ctx)
 	if err != nil {
@@ -91,6 +79,10 @@ func (f *Fleet) gardenletValues(ctx context.Context) (string, error) {
 }
 
 func (f *Fleet) bootstrapKubeconfig(ctx context.Context) (string, error) {
+	token, err := f.bootstrapToken(ctx)
+	if err != nil {
+		return "", err
+	}
 	roots := &corev1.ConfigMap{}
 	if err := f.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, roots); err != nil {
 		return "", fmt.Errorf("read the CA bundle of the base cluster: %w", err)
@@ -100,29 +92,7 @@ kind: Config
 current-context: garden
 contexts: [{name: garden, context: {cluster: garden, user: bootstrap}}]
 clusters: [{name: garden, cluster: {server: "https://kubernetes.default.svc", certificate-authority-data: %s}}]
-users: [{name: bootstrap, user: {token: %s.%s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])),
-		tokenID, tokenSecret), nil
-}
-
-// approveCertificates approves the certificates that gardenlet requests, as an operator of the garden would.
-func (f *Fleet) approveCertificates(ctx context.Context) error {
-	requests := &certificatesv1.CertificateSigningRequestList{}
-	if err := f.List(ctx, requests); err != nil {
-		return fmt.Errorf("list CertificateSigningRequests: %w", err)
-	}
-	for i := range requests.Items {
-		request := &requests.Items[i]
-		if !strings.HasPrefix(request.Name, "seed-csr-") || len(request.Status.Conditions) > 0 {
-			continue
-		}
-		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ApprovedByLandscape", LastUpdateTime: metav1.Now(),
-		}}
-		if err := f.SubResource("approval").Update(ctx, request); err != nil {
-			return fmt.Errorf("approve CertificateSigningRequest %s: %w", request.Name, err)
-		}
-	}
-	return nil
+users: [{name: bootstrap, user: {token: %s}}]`, base64.StdEncoding.EncodeToString([]byte(roots.Data["ca.crt"])), token), nil
 }
 
 // awaitSeed waits until all objects that the Seed's flow emits are applied and healthy.

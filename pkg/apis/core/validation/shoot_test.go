@@ -3,6 +3,7 @@ package validation_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -224,6 +225,32 @@ func TestValidateSelfHostedShoot(t *testing.T) {
 		{at + "exposure/dns", "{}", where + ".exposure Forbidden"},
 		{"spec/provider/workers/1", "{name: other, minimum: 1, maximum: 1, machine: {type: a}, controlPlane: {}}", "spec.provider.workers[1].controlPlane Forbidden"},
 	})
+}
+
+// TestValidateSeedOfShoot checks that only a binding moves a Shoot, that it does not remove its Seed, and that it does not
+// move a Shoot that is being deleted.
+func TestValidateSeedOfShoot(t *testing.T) {
+	const refused = "spec.seedName Forbidden"
+	checkUpdates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []rule{{"spec/seedName", "other", refused}, {"spec/purpose", "testing", ""}})
+	one, two := "one", "two"
+	for name, test := range map[string]struct {
+		now, before *string
+		deleting    bool
+		want        string
+	}{
+		"assigned": {&one, nil, false, ""}, "moved": {&two, &one, false, ""}, "removed": {nil, &one, false, refused},
+		"moved while it is deleted": {&two, &one, true, "spec.seedName Invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, now := &v1beta1.Shoot{}, &v1beta1.Shoot{}
+			before.Spec.SeedName, now.Spec.SeedName = test.before, test.now
+			if test.deleting {
+				at := metav1.Now()
+				before.DeletionTimestamp, now.DeletionTimestamp = &at, &at
+			}
+			compare(t, ValidateShootBinding(now, before), test.want)
+		})
+	}
 }
 
 func TestValidateShootUpdate(t *testing.T) {

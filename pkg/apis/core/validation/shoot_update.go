@@ -14,12 +14,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// ValidateShootUpdate checks a Shoot that replaces another. Some rules depend on the status, which is that of the old one.
+// ValidateShootUpdate checks a Shoot that replaces another. Some rules depend on the status, which is that of the old one. The
+// name of the Seed must stay: see ValidateShootBinding.
 func ValidateShootUpdate(shoot, old *v1beta1.Shoot) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	path := field.NewPath("spec")
 	if shoot.DeletionTimestamp != nil {
 		errs = append(errs, immutable(shoot.Spec, old.Spec, path)...)
+	} else {
+		errs = append(errs, forbidden(!equality.Semantic.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName), path.Child("seedName"),
+			"only the subresource shoots/binding can change the name of the Seed")...)
 	}
 	errs = append(errs, validateOperations(shoot, old)...)
 	errs = append(errs, validateForceDeletion(shoot, old)...)
@@ -28,6 +32,16 @@ func ValidateShootUpdate(shoot, old *v1beta1.Shoot) field.ErrorList {
 	c := contextOf(&shoot.Spec, shoot.Namespace, false)
 	c.sameIssuers = equality.Semantic.DeepEqual(serviceAccounts(&shoot.Spec), serviceAccounts(&old.Spec))
 	return append(errs, validateShoot(shoot, c)...)
+}
+
+// ValidateShootBinding checks the Seed that the subresource shoots/binding assigns to a Shoot. A Shoot that is being deleted
+// keeps its Seed, and a Shoot with a Seed never loses it: only the gardenlet of a Seed can delete its control plane.
+func ValidateShootBinding(shoot, old *v1beta1.Shoot) field.ErrorList {
+	path := field.NewPath("spec", "seedName")
+	if shoot.DeletionTimestamp != nil {
+		return immutable(shoot.Spec.SeedName, old.Spec.SeedName, path)
+	}
+	return forbidden(old.Spec.SeedName != nil && shoot.Spec.SeedName == nil, path, "the Seed of a Shoot can be changed, but not removed")
 }
 
 func serviceAccounts(spec *v1beta1.ShootSpec) *v1beta1.ServiceAccountConfig {

@@ -1,0 +1,253 @@
+package gardenletrights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+const (
+	name         = "gardenlet-rights"
+	fieldManager = "controller-manager"
+	// syncs is the number of namespaces that are reconciled concurrently.
+	syncs = 5
+)
+
+// CacheOptions returns the options of the controller's cache in addition to those for Shoots and ControllerDeployments: its
+// own Roles and RoleBindings.
+func CacheOptions() map[client.Object]cache.ByObject {
+	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: roleLabel})}
+	return map[client.Object]cache.ByObject{&rbacv1.Role{}: own, &rbacv1.RoleBinding{}: own}
+}
+
+// AddToManager adds the controller to the manager of the garden. Its cache must have CacheOptions, and contain the fields
+// of Shoots that Reduce returns.
+func AddToManager(mgr manager.Manager) error {
+	r := &reconciler{garden: mgr.GetClient()}
+	built, err := controller.New(name, mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: syncs, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
+	})
+	if err != nil {
+		return fmt.Errorf("add the controller %s: %w", name, err)
+	}
+	toNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return requests(object.GetNamespace())
+	})
+	toReferences := handler.EnqueueRequestsFromMapFunc(r.namespaces)
+	generation, version := predicate.GenerationChangedPredicate{}, predicate.ResourceVersionChangedPredicate{}
+	for _, watched := range []struct {
+		object  client.Object
+		handler handler.EventHandler
+		changed predicate.Predicate
+	}{
+		{&rbacv1.Role{}, toNamespace, version}, {&rbacv1.RoleBinding{}, toNamespace, version},
+		{&corev1beta1.Shoot{}, toNamespace, concerns()},
+		{&corev1beta1.Seed{}, toReferences, generation}, {&corev1beta1.BackupBucket{}, toReferences, generation},
+		{&corev1beta1.BackupEntry{}, toReferences, movesEntry()},
+		{&corev1beta1.ControllerInstallation{}, toReferences, changesSpec()},
+		{&gardencorev1.ControllerDeployment{}, toReferences, version}, // it has no generation
+	} {
+		if err := built.Watch(source.Kind(mgr.GetCache(), watched.object, watched.handler, watched.changed)); err != nil {
+			return fmt.Errorf("add a watch of the controller %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func requests(namespaces ...string) []reconcile.Request {
+	var found []reconcile.Request
+	for _, namespace := range namespaces {
+		found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
+	}
+	return found
+}
+
+// namespaces returns requests for the namespaces of the objects to which an object refers. Before a change of a reference,
+// it is called with the old object, too.
+func (r *reconciler) namespaces(ctx context.Context, object client.Object) []reconcile.Request {
+	found := sets.New(constants.GardenNamespace)
+	add := func(ref *corev1.ObjectReference) {
+		if ref != nil && ref.Namespace != "" {
+			found.Insert(ref.Namespace)
+		}
+	}
+	switch object := object.(type) {
+	case *corev1beta1.Seed:
+		for _, ref := range credentialsOf(&object.Spec) {
+			add(ref)
+		}
+	case *corev1beta1.BackupBucket:
+		add(object.Spec.CredentialsRef)
+	case *corev1beta1.BackupEntry:
+		bucket := &corev1beta1.BackupBucket{}
+		// Without the bucket there are no credentials, and its watch reports it later.
+		if err := r.garden.Get(ctx, client.ObjectKey{Name: object.Spec.BucketName}, bucket); err == nil {
+			add(bucket.Spec.CredentialsRef)
+		}
+	}
+	return requests(sets.List(found)...)
+}
+
+// concerns passes changes of Shoots that affect the rights of their Seeds.
+func concerns() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1beta1.Shoot)
+		after, is := e.ObjectNew.(*corev1beta1.Shoot)
+		return !was || !is || !equality.Semantic.DeepEqual(
+			Wanted("", World{Shoots: []corev1beta1.Shoot{*before}}), Wanted("", World{Shoots: []corev1beta1.Shoot{*after}}),
+		)
+	}}
+}
+
+// movesEntry passes changes of BackupEntries that affect their buckets or Seeds.
+func movesEntry() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1beta1.BackupEntry)
+		after, is := e.ObjectNew.(*corev1beta1.BackupEntry)
+		return !was || !is || !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+			!equality.Semantic.DeepEqual(before.Status.SeedName, after.Status.SeedName)
+	}}
+}
+
+// changesSpec passes changes of ControllerInstallations except of their status.
+func changesSpec() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1beta1.ControllerInstallation)
+		after, is := e.ObjectNew.(*corev1beta1.ControllerInstallation)
+		return !was || !is || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	}}
+}
+
+// reconciler grants gardenlets the rights to objects of a namespace.
+type reconciler struct{ garden client.Client }
+
+// Reconcile writes and deletes the Roles and RoleBindings in a namespace. It reads from the cache, and sends no requests
+// if nothing has to be done.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	namespace := client.InNamespace(request.Name)
+	world, err := r.world(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var roles rbacv1.RoleList
+	var bindings rbacv1.RoleBindingList
+	if err := errors.Join(r.garden.List(ctx, &roles, namespace), r.garden.List(ctx, &bindings, namespace)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read the Roles and RoleBindings of namespace %s: %w", request.Name, err)
+	}
+	allowed := Wanted(request.Name, world)
+	var errs []error
+	kept := map[string]bool{}
+	for _, seed := range slices.Sorted(maps.Keys(allowed)) {
+		role, binding := Role(request.Name, seed, allowed[seed]), Binding(request.Name, seed)
+		kept[role.Name] = true
+		// Write the Role first, so that the RoleBinding is effective as soon as it exists.
+		errs = append(errs, r.ensureRole(ctx, role, roles.Items), r.ensureBinding(ctx, binding, bindings.Items))
+	}
+	for i := range bindings.Items {
+		if !kept[bindings.Items[i].Name] {
+			errs = append(errs, r.delete(ctx, &bindings.Items[i], "RoleBinding"))
+		}
+	}
+	for i := range roles.Items {
+		if !kept[roles.Items[i].Name] {
+			errs = append(errs, r.delete(ctx, &roles.Items[i], "Role"))
+		}
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// world reads the objects from which the rights in a namespace follow from the cache.
+func (r *reconciler) world(ctx context.Context, namespace string) (World, error) {
+	var (
+		shoots        corev1beta1.ShootList
+		seeds         corev1beta1.SeedList
+		buckets       corev1beta1.BackupBucketList
+		entries       corev1beta1.BackupEntryList
+		installations corev1beta1.ControllerInstallationList
+		deployments   gardencorev1.ControllerDeploymentList
+	)
+	err := r.garden.List(ctx, &shoots, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	for _, list := range []client.ObjectList{&seeds, &buckets, &entries, &installations, &deployments} {
+		err = errors.Join(err, r.garden.List(ctx, list, client.UnsafeDisableDeepCopy))
+	}
+	if err != nil {
+		return World{}, fmt.Errorf("read the objects that gardenlets use in namespace %s: %w", namespace, err)
+	}
+	return World{shoots.Items, seeds.Items, buckets.Items, entries.Items, installations.Items, deployments.Items}, nil
+}
+
+// ensureRole writes a Role if it differs from the existing one.
+func (r *reconciler) ensureRole(ctx context.Context, role *rbacv1.Role, present []rbacv1.Role) error {
+	at := slices.IndexFunc(present, func(each rbacv1.Role) bool { return each.Name == role.Name })
+	if at >= 0 && equality.Semantic.DeepEqual(present[at].Rules, role.Rules) {
+		return nil
+	}
+	return r.write(ctx, role, "Role")
+}
+
+// ensureBinding writes a RoleBinding if it differs from the existing one.
+func (r *reconciler) ensureBinding(ctx context.Context, binding *rbacv1.RoleBinding, present []rbacv1.RoleBinding) error {
+	at := slices.IndexFunc(present, func(each rbacv1.RoleBinding) bool { return each.Name == binding.Name })
+	switch {
+	case at < 0:
+	case present[at].RoleRef != binding.RoleRef: // roleRef is immutable
+		return r.delete(ctx, &present[at], "RoleBinding") // the watch triggers its creation
+	case equality.Semantic.DeepEqual(present[at].Subjects, binding.Subjects):
+		return nil
+	}
+	return r.write(ctx, binding, "RoleBinding")
+}
+
+// write creates or replaces an object, because no other writer adds to it.
+func (r *reconciler) write(ctx context.Context, object client.Object, kind string) error {
+	wanted, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copy %s %s: it has no metadata", kind, object.GetName())
+	}
+	err := r.garden.Create(ctx, object, client.FieldOwner(fieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		err = r.garden.Update(ctx, wanted, client.FieldOwner(fieldManager))
+	}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // its Shoots are deleted
+	case err != nil:
+		return fmt.Errorf("write %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
+	}
+	log.FromContext(ctx).Info("Changed the permissions of the gardenlet of a Seed", "kind", kind, "name", object.GetName())
+	return nil
+}
+
+// delete deletes an object.
+func (r *reconciler) delete(ctx context.Context, object client.Object, kind string) error {
+	uid := object.GetUID()
+	if err := client.IgnoreNotFound(r.garden.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {
+		return fmt.Errorf("delete %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}

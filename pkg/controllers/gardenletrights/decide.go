@@ -1,0 +1,270 @@
+package gardenletrights
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+const (
+	// roleLabel is the value of constants.LabelGardenRole on the objects that the controller writes.
+	roleLabel = "gardenlet-rights"
+	// suffix distinguishes the Roles from those of gardenlet's chart.
+	suffix = ":gardenlet-rights"
+)
+
+// World contains the objects from which the rights in a namespace follow.
+type World struct {
+	// Shoots of the namespace.
+	Shoots []corev1beta1.Shoot
+	// Seeds, Buckets, Entries, Installations and Deployments are all objects of the garden.
+	Seeds         []corev1beta1.Seed
+	Buckets       []corev1beta1.BackupBucket
+	Entries       []corev1beta1.BackupEntry
+	Installations []corev1beta1.ControllerInstallation
+	Deployments   []gardencorev1.ControllerDeployment
+}
+
+// Reduce returns the fields of a Shoot's specification from which its rights follow, except the name of its Seed.
+func Reduce(spec *corev1beta1.ShootSpec) corev1beta1.ShootSpec {
+	kept := corev1beta1.ShootSpec{Resources: spec.Resources, DNS: spec.DNS}
+	server := spec.Kubernetes.KubeAPIServer
+	if server == nil {
+		return kept
+	}
+	reduced := &corev1beta1.KubeAPIServerConfig{AuditConfig: server.AuditConfig}
+	for _, plugin := range server.AdmissionPlugins {
+		if plugin.KubeconfigSecretName != nil {
+			reduced.AdmissionPlugins = append(reduced.AdmissionPlugins, corev1beta1.AdmissionPlugin{
+				Name: plugin.Name, KubeconfigSecretName: plugin.KubeconfigSecretName,
+			})
+		}
+	}
+	if structured := server.StructuredAuthentication; structured != nil {
+		reduced.StructuredAuthentication = &corev1beta1.StructuredAuthentication{ConfigMapName: structured.ConfigMapName}
+	}
+	if structured := server.StructuredAuthorization; structured != nil {
+		reduced.StructuredAuthorization = &corev1beta1.StructuredAuthorization{
+			ConfigMapName: structured.ConfigMapName, Kubeconfigs: structured.Kubeconfigs,
+		}
+	}
+	kept.Kubernetes.KubeAPIServer = reduced
+	return kept
+}
+
+// Wanted returns the rights in a namespace by the names of the Seeds. It is a pure function. It relies on the policies of
+// gardenlet's chart: a gardenlet changes no reference of its own objects to one that it may not read already.
+func Wanted(namespace string, world World) map[string]Grants {
+	all := seeds{}
+	for i := range world.Shoots {
+		shoot := &world.Shoots[i]
+		for _, seed := range seedsOf(shoot.Spec.SeedName, shoot.Status.SeedName) {
+			ofShoot(all.of(seed), shoot)
+		}
+	}
+	for i := range world.Seeds {
+		ofSeed(all.of(world.Seeds[i].Name), namespace, &world.Seeds[i])
+	}
+	ofBackups(all, namespace, world)
+	if namespace == constants.GardenNamespace {
+		ofExtensions(all, world)
+	}
+	for seed, grants := range all {
+		if len(grants) == 0 {
+			delete(all, seed)
+		}
+	}
+	return all
+}
+
+// seeds are the grants by Seed.
+type seeds map[string]Grants
+
+func (s seeds) of(seed string) Grants {
+	if s[seed] == nil {
+		s[seed] = Grants{}
+	}
+	return s[seed]
+}
+
+// seedsOf returns the names of Seeds without repetitions. During a migration there are two.
+func seedsOf(names ...*string) []string {
+	var found []string
+	for _, name := range names {
+		if name := ptr.Deref(name, ""); name != "" && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// ofShoot adds the objects of a Shoot, and those in its namespace to which it refers. Bindings refer to the credentials of
+// its infrastructure, which can be in other namespaces: gardenlet does not read them yet.
+func ofShoot(g Grants, shoot *corev1beta1.Shoot) {
+	g.add(publishCA, shoot.Name+constants.SuffixCACluster)
+	g.add(shareClientCA, shoot.Name+constants.SuffixCAClient)
+	g.add(keepState, shoot.Name)
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil {
+		ofServer(g, server)
+	}
+	for _, named := range shoot.Spec.Resources {
+		g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
+	}
+	if dns := shoot.Spec.DNS; dns != nil {
+		for _, provider := range dns.Providers {
+			g.add(readSecret, ptr.Deref(provider.SecretName, ""))
+			if ref := provider.CredentialsRef; ref != nil {
+				g.refer(ref.APIVersion, ref.Kind, ref.Name)
+			}
+		}
+	}
+}
+
+// ofServer adds the files of an API server.
+func ofServer(g Grants, server *corev1beta1.KubeAPIServerConfig) {
+	for _, plugin := range server.AdmissionPlugins {
+		g.add(readSecret, ptr.Deref(plugin.KubeconfigSecretName, ""))
+	}
+	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
+		g.add(readConfigMap, audit.AuditPolicy.ConfigMapRef.Name)
+	}
+	if structured := server.StructuredAuthentication; structured != nil {
+		g.add(readConfigMap, structured.ConfigMapName)
+	}
+	if structured := server.StructuredAuthorization; structured != nil {
+		g.add(readConfigMap, structured.ConfigMapName)
+		for _, kubeconfig := range structured.Kubeconfigs {
+			g.add(readSecret, kubeconfig.SecretName)
+		}
+	}
+}
+
+// ofSeed adds the objects of a namespace to which a Seed refers. The name of its BackupBucket is its UID. gardenlet's chart has
+// a policy that lets a gardenlet create only BackupBuckets whose generated Secret it may delete: with the bucket of another
+// Seed, it would get the backups of that Seed.
+func ofSeed(g Grants, namespace string, seed *corev1beta1.Seed) {
+	spec := &seed.Spec
+	for _, ref := range credentialsOf(spec) {
+		if isIn(namespace, ref) {
+			g.refer(cmp.Or(ref.APIVersion, "v1"), cmp.Or(ref.Kind, "Secret"), ref.Name)
+		}
+	}
+	if backup := spec.Backup; backup != nil && isIn(namespace, backup.CredentialsRef) {
+		g.protect(backup.CredentialsRef.APIVersion, backup.CredentialsRef.Kind, backup.CredentialsRef.Name)
+	}
+	if namespace == constants.GardenNamespace {
+		if spec.Backup != nil && seed.UID != "" {
+			g.add(generateSecret, constants.PrefixGeneratedBackupBucketSecret+string(seed.UID))
+		}
+		for _, named := range spec.Resources {
+			g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
+		}
+	}
+}
+
+// credentialsOf returns the references of a Seed to credentials.
+func credentialsOf(spec *corev1beta1.SeedSpec) []*corev1.ObjectReference {
+	var found []*corev1.ObjectReference
+	if backup := spec.Backup; backup != nil {
+		found = append(found, backup.CredentialsRef)
+	}
+	if provider := spec.DNS.Provider; provider != nil {
+		found = append(found, provider.CredentialsRef)
+	}
+	if internal := spec.DNS.Internal; internal != nil {
+		found = append(found, &internal.CredentialsRef)
+	}
+	for i := range spec.DNS.Defaults {
+		found = append(found, &spec.DNS.Defaults[i].CredentialsRef)
+	}
+	return found
+}
+
+func isIn(namespace string, ref *corev1.ObjectReference) bool {
+	return ref != nil && cmp.Or(ref.Namespace, constants.GardenNamespace) == namespace
+}
+
+// ofBackups adds the credentials of BackupBuckets, for the gardenlets of the buckets and of their entries. An entry that
+// moved is in the bucket of another Seed.
+func ofBackups(all seeds, namespace string, world World) {
+	users := map[string][]string{}
+	for i := range world.Entries {
+		entry := &world.Entries[i]
+		users[entry.Spec.BucketName] = append(users[entry.Spec.BucketName], seedsOf(entry.Spec.SeedName, entry.Status.SeedName)...)
+	}
+	for i := range world.Buckets {
+		bucket := &world.Buckets[i]
+		generated := constants.PrefixGeneratedBackupBucketSecret + bucket.Name
+		ref := bucket.Spec.CredentialsRef
+		for _, seed := range seedsOf(bucket.Spec.SeedName) {
+			if isIn(namespace, ref) {
+				all.of(seed).protect(ref.APIVersion, ref.Kind, ref.Name)
+			}
+			if namespace == constants.GardenNamespace {
+				all.of(seed).add(generateSecret, generated)
+			}
+		}
+		for _, seed := range users[bucket.Name] {
+			if isIn(namespace, ref) {
+				all.of(seed).refer(ref.APIVersion, ref.Kind, ref.Name)
+			}
+			if namespace == constants.GardenNamespace {
+				all.of(seed).add(readSecret, generated)
+			}
+		}
+	}
+}
+
+// ofExtensions adds the objects of namespace garden that the extensions of Seeds need: for their charts, and for the values
+// of these.
+func ofExtensions(all seeds, world World) {
+	deployments := map[string]*gardencorev1.ControllerDeployment{}
+	for i := range world.Deployments {
+		deployments[world.Deployments[i].Name] = &world.Deployments[i]
+	}
+	for i := range world.Installations {
+		spec := &world.Installations[i].Spec
+		if spec.SeedRef == nil || spec.DeploymentRef == nil || deployments[spec.DeploymentRef.Name] == nil {
+			continue
+		}
+		deployment, g := deployments[spec.DeploymentRef.Name], all.of(spec.SeedRef.Name)
+		if helm := deployment.Helm; helm != nil && helm.OCIRepository != nil {
+			for _, ref := range []*corev1.LocalObjectReference{helm.OCIRepository.PullSecretRef, helm.OCIRepository.CABundleSecretRef} {
+				if ref != nil {
+					g.add(readSecret, ref.Name)
+				}
+			}
+		}
+		for _, named := range deployment.Resources {
+			g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
+		}
+	}
+}
+
+// meta returns the metadata of a Role and its RoleBinding.
+func meta(namespace, seed string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: constants.PrefixSeedUser + seed + suffix, Labels: map[string]string{constants.LabelGardenRole: roleLabel},
+	}
+}
+
+// Role returns the Role for a Seed.
+func Role(namespace, seed string, grants Grants) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: meta(namespace, seed), Rules: grants.Rules()}
+}
+
+// Binding returns the RoleBinding for a Seed.
+func Binding(namespace, seed string) *rbacv1.RoleBinding {
+	made := &rbacv1.RoleBinding{ObjectMeta: meta(namespace, seed)}
+	made.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: made.Name}
+	made.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: constants.PrefixSeedUser + seed}}
+	return made
+}

@@ -1,0 +1,181 @@
+package gardenletrights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// everything returns a Shoot with all fields that name objects of its namespace, and some other fields.
+func everything() corev1beta1.Shoot {
+	reference := func(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReference {
+		return autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}
+	}
+	shoot := corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	spec := &shoot.Spec
+	spec.SeedName = ptr.To("one")
+	spec.SecretBindingName, spec.CredentialsBindingName = ptr.To("binding"), ptr.To("binding")
+	spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+		AdmissionPlugins: []corev1beta1.AdmissionPlugin{{Name: "A", KubeconfigSecretName: ptr.To("webhooks")}, {Name: "B"}},
+		StructuredAuthorization: &corev1beta1.StructuredAuthorization{ConfigMapName: "authorization", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{
+			{AuthorizerName: "a", SecretName: "authorizer"}, {AuthorizerName: "b", SecretName: "webhooks"},
+		}},
+		StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
+		AuditConfig:              &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
+	}
+	spec.Resources = []corev1beta1.NamedResourceReference{
+		{Name: "a", ResourceRef: reference("v1", "Secret", "resource")}, {Name: "b", ResourceRef: reference("v1", "ConfigMap", "config")},
+		{Name: "c", ResourceRef: reference("example.org/v1", "Secret", "of-another-group")},
+		{Name: "d", ResourceRef: reference("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "resource")},
+	}
+	spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
+		{SecretName: ptr.To("dns-old")}, {CredentialsRef: ptr.To(reference("v1", "Secret", "dns"))},
+		{CredentialsRef: ptr.To(reference("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "identity"))},
+	}}
+	return shoot
+}
+
+// described returns rules as text: verbs, resource and names.
+func described(rules []rbacv1.PolicyRule) []string {
+	var texts []string
+	for _, rule := range rules {
+		texts = append(texts, strings.TrimSpace(fmt.Sprintf("%s %s: %s",
+			strings.Join(rule.Verbs, ","), strings.Join(rule.Resources, ","), strings.Join(rule.ResourceNames, " "))))
+	}
+	return texts
+}
+
+// expect compares the rights of Seeds in a namespace.
+func expect(t *testing.T, namespace string, world World, want map[string][]string) {
+	t.Helper()
+	got := map[string][]string{}
+	for seed, grants := range Wanted(namespace, world) {
+		got[seed] = described(grants.Rules())
+	}
+	for seed := range got {
+		if want[seed] == nil {
+			t.Errorf("the gardenlet of Seed %s may %q", seed, got[seed])
+		}
+	}
+	for seed, texts := range want {
+		if !slices.Equal(got[seed], texts) {
+			t.Errorf("the gardenlet of Seed %s may\n\t%s\nwant\n\t%s", seed, strings.Join(got[seed], "\n\t"), strings.Join(texts, "\n\t"))
+		}
+	}
+}
+
+// rightsOf returns the rights to the own objects of Shoots.
+func rightsOf(shoots ...string) []string {
+	with := func(suffix string) string { return strings.Join(shoots, suffix+" ") + suffix }
+	return []string{
+		"get,patch configmaps: " + with(".ca-cluster"), "create configmaps:", "get,patch internalsecrets: " + with(".ca-client"), "create internalsecrets:",
+		"get,list,watch,patch,delete shootstates: " + with(""), "create shootstates:",
+	}
+}
+
+func TestRightsForAShoot(t *testing.T) {
+	world := World{Shoots: []corev1beta1.Shoot{everything()}}
+	expect(t, "garden-dev", world, map[string][]string{"one": append([]string{
+		"list,watch secrets: authorizer dns dns-old resource webhooks", "list,watch configmaps: audit authentication authorization config",
+		"list,watch workloadidentities: identity resource", "create workloadidentities/token: identity resource",
+	}, rightsOf("s")...)})
+}
+
+// TestRightsFollowTheSeed checks that each gardenlet has rights only for its own Shoots. A Shoot that moves counts for both.
+func TestRightsFollowTheSeed(t *testing.T) {
+	shoot := func(name, spec, status string) corev1beta1.Shoot {
+		made := corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if spec != "" {
+			made.Spec.SeedName = &spec
+		}
+		if status != "" {
+			made.Status.SeedName = &status
+		}
+		return made
+	}
+	expect(t, "garden-dev", World{
+		Shoots: []corev1beta1.Shoot{shoot("a", "one", "one"), shoot("b", "one", ""), shoot("moves", "two", "one"), shoot("pending", "", "")},
+		Seeds:  []corev1beta1.Seed{{ObjectMeta: metav1.ObjectMeta{Name: "three"}}},
+	}, map[string][]string{"one": rightsOf("a", "b", "moves"), "two": rightsOf("moves")})
+}
+
+// TestReduce checks that the reduced Shoot in the cache gives the same rights.
+func TestReduce(t *testing.T) {
+	shoot := everything()
+	reduced := corev1beta1.Shoot{ObjectMeta: shoot.ObjectMeta, Spec: Reduce(&shoot.Spec)}
+	reduced.Spec.SeedName = shoot.Spec.SeedName
+	got, want := Wanted("", World{Shoots: []corev1beta1.Shoot{reduced}}), Wanted("", World{Shoots: []corev1beta1.Shoot{shoot}})
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if reduced.Spec.SecretBindingName != nil {
+		t.Errorf("the cache keeps %+v", reduced.Spec)
+	}
+}
+
+func TestRightsInGarden(t *testing.T) {
+	ref := func(kind, namespace, name string) *corev1.ObjectReference {
+		version := "v1"
+		if kind == "WorkloadIdentity" {
+			version = "security.gardener.cloud/v1alpha1"
+		}
+		return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
+	}
+	seed := corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u"}}
+	seed.Spec.Backup = &corev1beta1.Backup{CredentialsRef: ref("WorkloadIdentity", "garden", "backup")}
+	seed.Spec.DNS.Provider = &corev1beta1.SeedDNSProvider{CredentialsRef: ref("Secret", "garden", "dns")}
+	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: *ref("Secret", "elsewhere", "internal")}
+	seed.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "resource"}}}
+	bucket := corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	bucket.Spec.SeedName, bucket.Spec.CredentialsRef = ptr.To("two"), ref("Secret", "garden", "bucket")
+	entry := corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "e"}}
+	entry.Spec.SeedName, entry.Spec.BucketName = ptr.To("three"), "b"
+	installation := corev1beta1.ControllerInstallation{}
+	installation.Spec.SeedRef, installation.Spec.DeploymentRef = &corev1.ObjectReference{Name: "four"}, &corev1.ObjectReference{Name: "d"}
+	deployment := func(name, secret string) gardencorev1.ControllerDeployment {
+		made := gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		made.Helm = &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{
+			PullSecretRef: &corev1.LocalObjectReference{Name: secret}, CABundleSecretRef: &corev1.LocalObjectReference{Name: "bundle"}}}
+		return made
+	}
+	world := World{
+		Seeds: []corev1beta1.Seed{seed}, Buckets: []corev1beta1.BackupBucket{bucket}, Entries: []corev1beta1.BackupEntry{entry},
+		Installations: []corev1beta1.ControllerInstallation{installation},
+		Deployments:   []gardencorev1.ControllerDeployment{deployment("d", "pull"), deployment("not-installed", "other")},
+	}
+	expect(t, "garden", world, map[string][]string{
+		"one": {
+			"list,watch secrets: dns", "list,watch configmaps: resource", "list,watch workloadidentities: backup",
+			"create workloadidentities/token: backup", "patch workloadidentities: backup",
+			"list,watch,patch,delete secrets: generated-bucket-u", "create secrets:",
+		},
+		"two": {
+			"list,watch secrets: bucket", "patch secrets: bucket", "list,watch,patch,delete secrets: generated-bucket-b", "create secrets:",
+		},
+		"three": {"list,watch secrets: bucket generated-bucket-b"},
+		"four":  {"list,watch secrets: bundle pull"},
+	})
+	expect(t, "elsewhere", world, map[string][]string{"one": {"list,watch secrets: internal"}})
+	expect(t, "garden-dev", world, nil)
+}
+
+func TestObjects(t *testing.T) {
+	role, binding := Role("garden-dev", "one", Grants{}), Binding("garden-dev", "one")
+	if role.Name != "gardener.cloud:system:seed:one:gardenlet-rights" || binding.Name != role.Name || binding.RoleRef.Name != role.Name ||
+		len(binding.Subjects) != 1 || binding.Subjects[0].Name != "gardener.cloud:system:seed:one" || binding.Subjects[0].Kind != "User" ||
+		role.Labels[constants.LabelGardenRole] != "gardenlet-rights" {
+		t.Errorf("the objects are %+v, %+v", role, binding)
+	}
+}

@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
+	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/audit"
+)
+
+// GrantRights runs the controllers of the garden's controller-manager without which a gardenlet cannot work: those that grant
+// rights by name, and copy default domains. They stop at the end of the test.
+func GrantRights(tb testing.TB, garden *rest.Config, of client.Client) {
+	tb.Helper()
+	options := kit.ManagerOptions(of.Scheme())
+	options.Cache.ByObject = gardenletrights.CacheOptions()
+	mgr, err := manager.New(garden, options)
+	kit.Must(tb, err)
+	kit.Must(tb, gardenletrights.AddToManager(mgr))
+	kit.Must(tb, seeddomains.AddToManager(mgr))
+	kit.Run(tb, mgr)
+}
+
+// CheckRights compares the requests of the gardenlet of a Seed to the garden with its rights there. A request that was refused
+// fails the test, unless it was permitted later, when the controller-manager had granted the right. So does a right that no
+// request used, unless unused has a reason for it.
+func CheckRights(tb testing.TB, garden client.Client, requests []auditv1.Event, seed string, unused map[string]string) {
+	tb.Helper()
+	used, refused := map[string]bool{}, map[string]string{}
+	for _, event := range requests {
+		if event.ObjectRef == nil {
+			continue
+		}
+		to := audit.Describe(event) + " " + event.ObjectRef.Namespace + "/" + event.ObjectRef.Name
+		if audit.IsForbidden(event) {
+			refused[to] = event.RequestURI + ": " + event.ResponseStatus.Message
+			continue
+		}
+		used[audit.Describe(event)] = true
+		delete(refused, to)
+	}
+	for to, why := range refused {
+		tb.Errorf("the gardenlet lacks a right: %s: %s", to, why)
+	}
+	if len(used) == 0 {
+		tb.Fatal("the audit log has no request of the gardenlet")
+	}
+	granted := rightsOf(tb, garden, seed)
+	for _, right := range slices.Sorted(maps.Keys(granted)) {
+		// Streamed watches need no list.
+		verb, what, _ := strings.Cut(right, " ")
+		is := used[right] || verb == "list" && used["watch "+what]
+		if !is && unused[right] == "" {
+			tb.Errorf("the gardenlet has a right that it does not use: %s", right)
+		}
+	}
+	for right := range unused {
+		if !granted[right] {
+			tb.Errorf("this right is not granted: %s", right)
+		}
+	}
+}
+
+// rightsOf returns the rights of the gardenlet of a Seed in the garden, as audit.Describe describes requests.
+func rightsOf(tb testing.TB, garden client.Client, seed string) map[string]bool {
+	tb.Helper()
+	found := map[string]bool{}
+	add := func(subjects []rbacv1.Subject, rules []rbacv1.PolicyRule) {
+		if !slices.ContainsFunc(subjects, func(subject rbacv1.Subject) bool {
+			return subject.Name == constants.PrefixSeedUser+seed || subject.Name == constants.SeedsGroup
+		}) {
+			return
+		}
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				for _, group := range rule.APIGroups {
+					for _, verb := range rule.Verbs {
+						found[strings.TrimSuffix(verb+" "+resource+"."+group, ".")] = true
+					}
+				}
+			}
+		}
+	}
+	var clusterBindings rbacv1.ClusterRoleBindingList
+	var bindings rbacv1.RoleBindingList
+	kit.Must(tb, garden.List(tb.Context(), &clusterBindings))
+	kit.Must(tb, garden.List(tb.Context(), &bindings))
+	for _, binding := range clusterBindings.Items {
+		role := &rbacv1.ClusterRole{}
+		if garden.Get(tb.Context(), client.ObjectKey{Name: binding.RoleRef.Name}, role) == nil {
+			add(binding.Subjects, role.Rules)
+		}
+	}
+	for _, binding := range bindings.Items {
+		role := &rbacv1.Role{}
+		if garden.Get(tb.Context(), client.ObjectKey{Namespace: binding.Namespace, Name: binding.RoleRef.Name}, role) == nil {
+			add(binding.Subjects, role.Rules)
+		}
+	}
+	return found
+}

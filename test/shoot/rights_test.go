@@ -1,0 +1,68 @@
+package shoot
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/kit/audit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
+)
+
+// Reasons why the gardenlet of TestShoot does not use a right.
+const (
+	forSeeds     = "only for Seeds: TestProgram of test/seed"
+	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
+	ownNamespace = "the namespace belongs to the Seed"
+	notNamed     = "the Shoot of the test refers to none"
+)
+
+// unusedByShoot are the rights that TestShoot does not use.
+var unusedByShoot = map[string]string{
+	"list controllerinstallations.core.gardener.cloud":  "only for extensions: TestExtensions",
+	"watch controllerinstallations.core.gardener.cloud": "only for extensions: TestExtensions",
+	"patch shootstates.core.gardener.cloud":             "only when the Secrets of the control plane change",
+	"list namespacedcloudprofiles.core.gardener.cloud":  notNamed, "watch namespacedcloudprofiles.core.gardener.cloud": notNamed,
+	"list controllerdeployments.core.gardener.cloud": forSeeds, "watch controllerdeployments.core.gardener.cloud": forSeeds,
+	"get seeds.core.gardener.cloud": forSeeds, "create seeds.core.gardener.cloud": forSeeds, "update seeds.core.gardener.cloud": forSeeds,
+	"patch seeds.core.gardener.cloud": forSeeds, "patch seeds/status.core.gardener.cloud": forSeeds,
+	"create backupbuckets.core.gardener.cloud": forSeeds, "list backupbuckets.core.gardener.cloud": forSeeds, "watch backupbuckets.core.gardener.cloud": forSeeds,
+	"patch backupbuckets.core.gardener.cloud": forSeeds, "delete backupbuckets.core.gardener.cloud": forSeeds, "patch backupbuckets/status.core.gardener.cloud": forSeeds,
+	"list backupentries.core.gardener.cloud": forSeeds, "watch backupentries.core.gardener.cloud": forSeeds,
+	"patch backupentries.core.gardener.cloud": forSeeds, "patch backupentries/status.core.gardener.cloud": forSeeds,
+	"patch controllerinstallations.core.gardener.cloud": forSeeds, "patch controllerinstallations/status.core.gardener.cloud": forSeeds,
+	"create certificatesigningrequests.certificates.k8s.io": forBootstrap, "get certificatesigningrequests.certificates.k8s.io": forBootstrap,
+	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",
+	"create tokenreviews.authentication.k8s.io":                        forBootstrap,
+	"patch events.events.k8s.io":                                       "only when an Event repeats itself",
+	"list namespaces":                                                  forSeeds, "watch namespaces": forSeeds, "get configmaps": forSeeds, "list configmaps": notNamed, "watch configmaps": notNamed,
+	"create serviceaccounts": ownNamespace, "get serviceaccounts": ownNamespace, "update serviceaccounts": ownNamespace, "patch serviceaccounts": ownNamespace,
+	"list serviceaccounts": ownNamespace, "watch serviceaccounts": ownNamespace, "delete serviceaccounts": ownNamespace, "create serviceaccounts/token": ownNamespace,
+	"create secrets": ownNamespace, "get secrets": ownNamespace, "update secrets": ownNamespace, "patch secrets": ownNamespace, "delete secrets": ownNamespace,
+	"list workloadidentities.security.gardener.cloud": notNamed, "watch workloadidentities.security.gardener.cloud": notNamed,
+	"create workloadidentities/token.security.gardener.cloud": notNamed,
+	"create leases.coordination.k8s.io":                       forSeeds, "get leases.coordination.k8s.io": forSeeds, "update leases.coordination.k8s.io": forSeeds,
+	"patch configmaps": "only when the authority of the API server changes", "patch internalsecrets.core.gardener.cloud": "only when the authority of clients changes",
+	"delete shootstates.core.gardener.cloud": "the Shoot is deleted after the check",
+	"list shootstates.core.gardener.cloud":   "only for a BackupEntry that is restored", "watch shootstates.core.gardener.cloud": "only for a BackupEntry that is restored",
+}
+
+// restrict gives gardenlet the rights of its chart and of the controller-manager in the garden, instead of all rights. The
+// returned function compares them with the requests so far.
+func (w *world) restrict() (check func()) {
+	w.Helper()
+	for _, name := range []string{constants.SystemPublicNamespace, constants.SystemSeedLeaseNamespace, constants.PrefixSeedNamespace + seedName, constants.GardenNamespace} {
+		w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	charts.Apply(w, w.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName}}}, charts.IsRight)
+	fleet.GrantRights(w, w.gardens.Config(), w.garden)
+	w.gardenUser = constants.PrefixSeedUser + seedName
+	log := gardens.Options.ControlPlane.AuditLog
+	_, before := audit.Requests(w, log, w.gardenUser, 0)
+	return func() {
+		w.Helper()
+		requests, _ := audit.RequestsAndWatches(w, log, w.gardenUser, before)
+		fleet.CheckRights(w, w.garden, requests, seedName, unusedByShoot)
+	}
+}
