@@ -88,16 +88,24 @@ func syncPeriod(shoot *corev1beta1.Shoot, config gardenletv1alpha1.ShootControll
 	return period
 }
 
-// withoutOperation returns the part of a plan that is emitted for a Shoot that is not reconciled because it has failed or is
-// ignored: only the Cluster, from which extensions learn this. All other bundles keep their revision.
-func withoutOperation(plan flow.Plan, namespace flow.Key) flow.Plan {
+// withoutOperation returns the plan of a Shoot that is not reconciled because it has failed or is ignored: only the Cluster, from
+// which extensions learn this. All other bundles keep their revision. It is also emitted if the Shoot is invalid.
+func withoutOperation(in Inputs) (flow.Plan, error) {
+	plan, err := Plan(in)
+	if err != nil || in.Registrations == nil {
+		return flow.Plan{}, err
+	}
 	reduced := flow.Plan{Inputs: plan.Inputs, AtOnce: true, Deleting: true}
+	if !in.Deleting {
+		plan = flow.Plan{}
+		in.add(&plan, in.contents()[0])
+	}
 	for _, bundle := range plan.Bundles {
-		if bundle.Key == namespace {
+		if bundle.Key == in.key(bundleNamespace) {
 			reduced.Bundles = append(reduced.Bundles, bundle)
 		}
 	}
-	return reduced
+	return reduced, nil
 }
 
 // tellExtensions emits only the Cluster of a Shoot that is not reconciled. An error does not change the last operation: it is
@@ -108,11 +116,11 @@ func (r *reconciler) tellExtensions(ctx context.Context, shoot *corev1beta1.Shoo
 		if err != nil {
 			return err
 		}
-		plan, err := Plan(in)
+		plan, err := withoutOperation(in)
 		if err != nil {
 			return fmt.Errorf("plan the Cluster: %w", err)
 		}
-		_, err = r.emitter.Emit(ctx, in.Owner, withoutOperation(plan, in.key(bundleNamespace)))
+		_, err = r.emitter.Emit(ctx, in.Owner, plan)
 		return err
 	}()
 	if err != nil {

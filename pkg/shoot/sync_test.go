@@ -133,18 +133,17 @@ func TestSyncPeriod(t *testing.T) {
 // TestExtensionsLearnOfFailures checks that the plan of a Shoot that has failed contains only its Cluster, in which extensions see
 // the failure, and that they see it until the Shoot is changed or retried.
 func TestExtensionsLearnOfFailures(t *testing.T) {
-	clusterOf := func(state corev1beta1.LastOperationState, observed int64) *library.Cluster {
-		in := known(t, func(in *Inputs) {
+	clusterOf := func(state corev1beta1.LastOperationState, observed int64, change ...func(*Inputs)) *library.Cluster {
+		in := known(t, append(change, func(in *Inputs) {
 			in.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: state}
 			in.Shoot.Status.ObservedGeneration = observed
-		})
-		plan, err := Plan(in)
+		})...)
+		reduced, err := withoutOperation(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		reduced := withoutOperation(plan, in.key(bundleNamespace))
-		if len(reduced.Bundles) != 1 || len(reduced.Tombstones)+len(reduced.Tasks)+len(reduced.Waits) > 0 || len(plan.Bundles) < 10 {
-			t.Fatalf("the reduced plan has %d of %d bundles, %d tombstones, %d tasks", len(reduced.Bundles), len(plan.Bundles), len(reduced.Tombstones), len(reduced.Tasks))
+		if len(reduced.Bundles) != 1 || len(reduced.Tombstones)+len(reduced.Tasks)+len(reduced.Waits) > 0 {
+			t.Fatalf("the plan has %d bundles, %d tombstones, %d tasks", len(reduced.Bundles), len(reduced.Tombstones), len(reduced.Tasks))
 		}
 		for _, object := range reduced.Bundles[0].Objects {
 			text, err := json.Marshal(object)
@@ -169,6 +168,9 @@ func TestExtensionsLearnOfFailures(t *testing.T) {
 	}
 	if !clusterOf(corev1beta1.LastOperationStateFailed, 1).Failed() {
 		t.Error("extensions do not see that the Shoot has failed")
+	}
+	if !clusterOf(corev1beta1.LastOperationStateFailed, 1, func(in *Inputs) { in.Shoot.Spec.ExposureClassName = ptr.To("public") }).Failed() {
+		t.Error("extensions do not see that a Shoot with a refused field has failed")
 	}
 	for _, state := range []corev1beta1.LastOperationState{corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateError, corev1beta1.LastOperationStateProcessing} {
 		if clusterOf(state, 0).Failed() || clusterOf(state, 0).Shoot.Status.LastOperation != nil {

@@ -253,7 +253,6 @@ func TestPublishedProviderExtension(t *testing.T) {
 	kit.Must(t, err)
 	const shoot = "shoot--dev--published"
 	w.shoot(shoot, map[string]string{constants.LabelShootProvider: "published", constants.LabelSeedProvider: "published"})
-	w.registerPublished()
 	requests := &kit.Requests{}
 	config := rest.CopyConfig(w.cp.Config())
 	config.Wrap(requests.Wrap)
@@ -263,9 +262,13 @@ func TestPublishedProviderExtension(t *testing.T) {
 	kit.Must(t, err)
 	kit.Run(t, parts.Manager)
 
+	// The Etcds are older than the extension.
+	etcds := w.emit(shoot, "etcds", w.emitted(shoot, "etcd/testdata/main.yaml", "etcd/testdata/events.yaml"))
+	w.settled(etcds)
+	w.registerPublished()
+	kit.Change(t, w.client, etcds, func() { etcds.Spec.InjectLabels = map[string]string{"again": "true"} })
 	workloads := w.emit(shoot, "control-plane", w.emitted(shoot, "kubeapiserver/testdata/service.yaml", "kubeapiserver/testdata/hibernated.yaml",
 		"kubecontrollermanager/testdata/seed.yaml", "kubescheduler/testdata/seed.yaml"))
-	etcds := w.emit(shoot, "etcds", w.emitted(shoot, "etcd/testdata/main.yaml", "etcd/testdata/events.yaml"))
 	w.settled(workloads, etcds)
 	w.edited(shoot)
 	kit.Quiet(t, requests)

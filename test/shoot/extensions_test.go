@@ -187,6 +187,7 @@ func TestExtensions(t *testing.T) {
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "workers" })
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateFailed, "spec.extensions[2]: the extension workers does not support Shoots without workers")
 	w.checkError(shoot, "extensions-valid", corev1beta1.ErrorConfigurationProblem)
+	w.clusterHasFailed(true)
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "usual" })
 	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 	answers.called()
