@@ -30,7 +30,7 @@ type recipe struct {
 	program string
 	// further are additional programs in the image, below the same directory.
 	further []string
-	// directory is the directory of the programs in the image; empty for the root directory.
+	// directory is the directory of the programs in the image, relative to the root directory.
 	directory string
 	// user is the user that the program runs as.
 	user string
@@ -42,14 +42,14 @@ type recipe struct {
 
 const nobody = "65532:65532"
 
-// kubernetes is the directory of the programs in Kubernetes' own images.
-const kubernetes = "/usr/local/bin"
+// kubernetes is the directory of the programs in Kubernetes' own images, relative to the root directory.
+const kubernetes = "usr/local/bin"
 
 // entrypoint returns the path of the program in the image.
 func (r recipe) entrypoint() string { return r.path(r.program) }
 
 func (r recipe) path(program string) string {
-	return filepath.Join("/", r.directory, filepath.Base(program))
+	return "/" + filepath.Join(r.directory, filepath.Base(program))
 }
 
 // recipes are the landscape's images that contain a program, by their names in pkg/images.
