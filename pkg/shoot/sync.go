@@ -92,8 +92,8 @@ func syncPeriod(shoot *corev1beta1.Shoot, config gardenletv1alpha1.ShootControll
 // which extensions learn this. All other bundles keep their revision. It is also emitted if the Shoot is invalid.
 func withoutOperation(in Inputs) (flow.Plan, error) {
 	plan, err := Plan(in)
-	if err != nil || in.Registrations == nil {
-		return flow.Plan{}, err
+	if err != nil || in.Registrations == nil || in.NamespaceExists && in.secret(constants.SecretNameGenericTokenKubeconfig) == "" {
+		return flow.Plan{}, err // a part of the Cluster is not known
 	}
 	reduced := flow.Plan{Inputs: plan.Inputs, AtOnce: true, Deleting: true}
 	if !in.Deleting {
@@ -108,11 +108,11 @@ func withoutOperation(in Inputs) (flow.Plan, error) {
 	return reduced, nil
 }
 
-// tellExtensions emits only the Cluster of a Shoot that is not reconciled. An error does not change the last operation: it is
+// tellExtensions emits only the Cluster of a Shoot that is not reconciled, and generates no Secrets. An error does not change the last operation: it is
 // retried.
 func (r *reconciler) tellExtensions(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) reconcile.Result {
 	err := func() error {
-		in, err := r.observe(ctx, shoot, seed)
+		in, err := r.observeWith(ctx, shoot, seed, r.existingSecrets)
 		if err != nil {
 			return err
 		}
