@@ -68,6 +68,12 @@ func edit(object client.Object) {
 		metav1.SetMetaDataAnnotation(&object.Spec.Template.ObjectMeta, "checksum/secret-cloudprovider", "1234")
 	case *corev1.Service:
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, "cloud.example.org/load-balancer", "internal")
+	case *appsv1.StatefulSet:
+		pod := &object.Spec.Template.Spec
+		if !slices.ContainsFunc(pod.Containers, func(one corev1.Container) bool { return one.Name == "backup-restore" }) {
+			pod.Containers = append(pod.Containers, corev1.Container{Name: "backup-restore", Image: "registry.example.org/backup:v1"})
+		}
+		object.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
 	case *druidv1alpha1.Etcd:
 		object.Spec.StorageClass, object.Spec.StorageCapacity = ptr.To(""), ptr.To(resource.MustParse("10Gi"))
 		if object.Name == "etcd-main" {
@@ -83,6 +89,8 @@ func editing(w *world) http.Handler {
 		switch request.Kind.Kind {
 		case "Deployment":
 			object = &appsv1.Deployment{}
+		case "StatefulSet":
+			object = &appsv1.StatefulSet{}
 		case "Service":
 			object = &corev1.Service{}
 		case "Etcd":
@@ -129,7 +137,7 @@ func (w *world) registerPublished() {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener-extension-provider-published"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{
-			hook("controlplane", constants.LabelShootProvider, true, writes("apps", "v1", "deployments")),
+			hook("controlplane", constants.LabelShootProvider, true, writes("apps", "v1", "deployments"), writes("apps", "v1", "statefulsets")),
 			hook("exposure", constants.LabelSeedProvider, true, writes("", "v1", "services")),
 			hook("seed-provider", constants.LabelSeedProvider, false, writes("druid.gardener.cloud", "v1alpha1", "etcds")),
 		},
@@ -138,8 +146,29 @@ func (w *world) registerPublished() {
 	w.Cleanup(func() { kit.Must(w, w.client.Delete(context.Background(), configuration)) })
 }
 
+// statefulSet is a StatefulSet as the etcd-operator writes it.
+const statefulSet = `
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  namespace: %s
+  name: etcd-main
+  labels: {provider.extensions.gardener.cloud/mutated-by-controlplane-webhook: "true"}
+spec:
+  replicas: 0
+  serviceName: etcd-main-peer
+  selector: {matchLabels: {app: etcd}}
+  template:
+    metadata: {labels: {app: etcd}}
+    spec: {containers: [{name: etcd, image: "registry.example.org/etcd:v1"}]}
+  volumeClaimTemplates:
+  - metadata: {name: main-etcd}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 25Gi}}}
+`
+
 // emitted returns the objects of the golden files of components, without VerticalPodAutoscalers and replicas, in a namespace.
-func (w *world) emitted(namespace string, files ...string) []byte {
+func (w *world) emitted(namespace string, files ...string) string {
 	w.Helper()
 	var kept []string
 	for _, file := range files {
@@ -151,13 +180,13 @@ func (w *world) emitted(namespace string, files ...string) []byte {
 			}
 		}
 	}
-	return []byte(strings.ReplaceAll(strings.Join(kept, "\n---\n"), "\n  replicas: 1\n", "\n  replicas: 0\n"))
+	return strings.ReplaceAll(strings.Join(kept, "\n---\n"), "\n  replicas: 1\n", "\n  replicas: 0\n")
 }
 
 // emit writes a ManagedResource of a seed.
-func (w *world) emit(namespace, name string, content []byte) *resourcesv1alpha1.ManagedResource {
+func (w *world) emit(namespace, name, content string) *resourcesv1alpha1.ManagedResource {
 	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"objects.yaml": content}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"objects.yaml": []byte(content)}}
 	w.create(secret)
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	mr.Spec = resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(bundles.ClassSeed), SecretRefs: []resourcesv1alpha1.LocalObjectReference{{Name: name}}}
@@ -194,6 +223,11 @@ func (w *world) edited(namespace string) map[string]appsv1.Deployment {
 	}
 	if len(deployments) != 3 {
 		w.Errorf("the Deployments are %d", len(deployments))
+	}
+	set := &appsv1.StatefulSet{}
+	kit.Must(w, w.client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-main"}, set))
+	if class := ptr.Deref(set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName, ""); class != "fast" || len(set.Spec.Template.Spec.Containers) != 2 {
+		w.Errorf("the StatefulSet has the storage class %q and the containers %+v", class, set.Spec.Template.Spec.Containers)
 	}
 	service, etcd := &corev1.Service{}, &druidv1alpha1.Etcd{}
 	kit.Must(w, w.client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, service))
@@ -268,7 +302,7 @@ func TestPublishedProviderExtension(t *testing.T) {
 	w.registerPublished()
 	kit.Change(t, w.client, etcds, func() { etcds.Spec.InjectLabels = map[string]string{"again": "true"} })
 	workloads := w.emit(shoot, "control-plane", w.emitted(shoot, "kubeapiserver/testdata/service.yaml", "kubeapiserver/testdata/hibernated.yaml",
-		"kubecontrollermanager/testdata/seed.yaml", "kubescheduler/testdata/seed.yaml"))
+		"kubecontrollermanager/testdata/seed.yaml", "kubescheduler/testdata/seed.yaml")+fmt.Sprintf(statefulSet, shoot))
 	w.settled(workloads, etcds)
 	w.edited(shoot)
 	kit.Quiet(t, requests)
