@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -180,11 +182,14 @@ func (in Inputs) volumes() []corev1.Volume {
 func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, step rollout) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: in.meta(componentStatefulSet, in.Etcd.Name)}
 	set.Annotations = map[string]string{annotationTemplate: digest}
+	if value, found := in.Etcd.Labels[constants.LabelMutatedByControlPlaneWebhook]; found {
+		set.Labels[constants.LabelMutatedByControlPlaneWebhook] = value
+	}
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: in.volumeName()}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: in.capacity()}},
 	}}
-	if class := ptr.Deref(in.Etcd.Spec.StorageClass, ""); class != "" {
+	if class := in.storageClass(); class != "" {
 		claim.Spec.StorageClassName = &class
 	}
 	update := &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(step.partition)}
@@ -202,14 +207,33 @@ func (in Inputs) statefulSet(template corev1.PodTemplateSpec, digest string, ste
 	return set
 }
 
-// capacity returns the size of the volumes. It is fixed when the StatefulSet is created, because the field is
-// immutable.
+// existingClaim returns the template of the volumes of the existing StatefulSet, or nil. Its fields are immutable.
+func (in Inputs) existingClaim() *corev1.PersistentVolumeClaim {
+	if in.StatefulSet == nil {
+		return nil
+	}
+	claims := in.StatefulSet.Spec.VolumeClaimTemplates
+	at := slices.IndexFunc(claims, func(claim corev1.PersistentVolumeClaim) bool { return claim.Name == in.volumeName() })
+	if at < 0 {
+		return nil
+	}
+	return &claims[at]
+}
+
+// storageClass returns the storage class of the volumes, empty for the default of the cluster. It is fixed when the
+// StatefulSet is created: a webhook of the infrastructure may set the class of an Etcd that already has volumes.
+func (in Inputs) storageClass() string {
+	if claim := in.existingClaim(); claim != nil {
+		return ptr.Deref(claim.Spec.StorageClassName, "")
+	}
+	return ptr.Deref(in.Etcd.Spec.StorageClass, "")
+}
+
+// capacity returns the size of the volumes. It is fixed when the StatefulSet is created.
 func (in Inputs) capacity() resource.Quantity {
-	if in.StatefulSet != nil {
-		for _, claim := range in.StatefulSet.Spec.VolumeClaimTemplates {
-			if size, found := claim.Spec.Resources.Requests[corev1.ResourceStorage]; found && claim.Name == in.volumeName() {
-				return size
-			}
+	if claim := in.existingClaim(); claim != nil {
+		if size, found := claim.Spec.Resources.Requests[corev1.ResourceStorage]; found {
+			return size
 		}
 	}
 	if in.Etcd.Spec.StorageCapacity != nil {

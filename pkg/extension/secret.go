@@ -13,67 +13,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	finalizers "github.com/trellis-k8s/trellis/pkg/finalizer"
 )
 
 // protectSecret adds a finalizer to the Secret with the credentials, because the deletion of the object needs it. If the
 // Secret does not exist, the actuator reports the error.
 func (c *controllerOf[T]) protectSecret(ctx context.Context, object T) error {
-	return c.changeSecret(ctx, object, func(secret client.Object) bool {
-		return secret.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(secret, c.kind.finalizer)
-	})
+	secret, err := c.secretOf(ctx, object)
+	if err != nil || secret == nil || secret.DeletionTimestamp != nil {
+		return err
+	}
+	return c.finalizers().Add(ctx, secret, c.kind.finalizer)
 }
 
 // releaseSecret removes the finalizer from the Secret, unless another object of the kind needs it.
 func (c *controllerOf[T]) releaseSecret(ctx context.Context, object T) error {
-	ref := secretRef(object)
-	if ref == nil {
-		return nil
-	}
-	list, err := c.kind.newList(c.client.Scheme())
-	if err != nil {
+	secret, err := c.secretOf(ctx, object)
+	if err != nil || secret == nil {
 		return err
 	}
-	if err := c.client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		return fmt.Errorf("list the objects that refer to Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	_, err = c.finalizers().Release(ctx, secret, c.kind.finalizer, func(ctx context.Context, reader client.Reader) ([]string, error) {
+		return c.othersWithSecret(ctx, reader, object)
+	})
+	return err
+}
+
+// othersWithSecret returns the names of the other objects of the kind that need the Secret of an object.
+func (c *controllerOf[T]) othersWithSecret(ctx context.Context, reader client.Reader, object T) ([]string, error) {
+	ref := secretRef(object)
+	list, err := c.kind.newList(c.client.Scheme())
+	if err != nil {
+		return nil, err
 	}
-	used := false
+	if err := reader.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("list the objects that refer to Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	var names []string
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		other, is := item.(extensionsv1alpha1.Object)
 		if is && other.GetUID() != object.GetUID() && controllerutil.ContainsFinalizer(other, c.kind.finalizer) {
-			theirs := secretRef(other)
-			used = used || theirs != nil && *theirs == *ref
+			if theirs := secretRef(other); theirs != nil && *theirs == *ref {
+				names = append(names, other.GetName())
+			}
 		}
 		return nil
 	})
-	if err != nil || used {
-		return err
-	}
-	return c.changeSecret(ctx, object, func(secret client.Object) bool {
-		return controllerutil.RemoveFinalizer(secret, c.kind.finalizer)
-	})
+	return names, err
 }
 
-// changeSecret changes the metadata of the Secret to which an object refers, if it exists. It does not read the data.
-func (c *controllerOf[T]) changeSecret(ctx context.Context, object T, change func(client.Object) bool) error {
+// secretOf returns the metadata of the Secret to which an object refers, or nil if it does not exist. It does not read the data.
+func (c *controllerOf[T]) secretOf(ctx context.Context, object T) (*metav1.PartialObjectMetadata, error) {
 	ref := secretRef(object)
 	if ref == nil {
-		return nil
+		return nil, nil
 	}
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := c.uncached.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+		return nil, fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	patch, err := lockedPatch(secret)
-	if err != nil || !change(secret) {
-		return err
-	}
-	if err := client.IgnoreNotFound(c.client.Patch(ctx, secret, patch, client.FieldOwner(fieldManager))); err != nil {
-		return fmt.Errorf("write the finalizers of Secret %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return nil
+	return secret, nil
+}
+
+func (c *controllerOf[T]) finalizers() finalizers.Holder {
+	return finalizers.Holder{Client: c.client, Uncached: c.uncached, Owner: fieldManager}
 }

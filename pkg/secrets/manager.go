@@ -80,6 +80,16 @@ func (m *Manager) Ensure(ctx context.Context, wanted Wanted) (Result, error) {
 	return Result{}, errors.New("the secrets cannot be completed: their configs are inconsistent")
 }
 
+// Existing returns the Secrets that exist, by their configs. It writes nothing. It returns an error if a Secret is lost.
+func (m *Manager) Existing(ctx context.Context, wanted Wanted) (map[string]Item, error) {
+	state, err := m.state(ctx, m.Reader, wanted)
+	if err != nil {
+		return nil, err
+	}
+	result, err := Resolve(wanted.Configs, state)
+	return result.Items, err
+}
+
 func (m *Manager) state(ctx context.Context, reader client.Reader, wanted Wanted) (State, error) {
 	var list corev1.SecretList
 	if err := reader.List(ctx, &list, client.InNamespace(m.Namespace), client.MatchingLabels{

@@ -97,7 +97,7 @@ func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *cach
 	seed := func() *backup.Seed {
 		return &backup.Seed{
 			Name: o.SeedName, Namespace: o.Namespace, Client: r.seed, Uncached: r.uncached, Emitted: of.emitted, Emitter: emitter(),
-			Garden: r.garden, Objects: r.objects, Clock: o.Clock,
+			Garden: r.garden, GardenReader: garden.GetAPIReader(), Objects: r.objects, Clock: o.Clock,
 		}
 	}
 	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})

@@ -2,8 +2,6 @@ package shoot
 
 import (
 	"fmt"
-	"hash/fnv"
-	"time"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,19 +71,12 @@ func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	}
 }
 
-// defragmentation returns the schedule of the defragmentation of etcd: once a day in the first hour of the maintenance
-// window, at a minute that depends on the UID of the Shoot, so that not all etcd clusters are defragmented at the same
-// time.
+// defragmentation returns the schedule of the defragmentation of etcd: once a day at a time in the maintenance window that
+// depends on the UID of the Shoot, so that not all etcd clusters are defragmented at the same time.
 func (in Inputs) defragmentation() string {
-	begin := time.Time{}
-	if maintenance := in.Shoot.Spec.Maintenance; maintenance != nil && maintenance.TimeWindow != nil {
-		if parsed, err := time.Parse(timeOfDay, maintenance.TimeWindow.Begin); err == nil {
-			begin = parsed.UTC()
-		}
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(in.Owner.UID))                                                      // never fails
-	return fmt.Sprintf("%d %d * * *", (uint32(begin.Minute())+hash.Sum32()%60)%60, begin.Hour()) //nolint:gosec // minutes are positive
+	begin, length := windowOf(in.Shoot)
+	at := begin.Add(spread(in.Owner.UID, length))
+	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
 }
 
 // scale returns the limits of the API server's autoscaler.

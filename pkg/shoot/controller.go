@@ -133,6 +133,9 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 				return reconcile.Result{}, err
 			}
 		}
+		if decision.shown {
+			return r.tellExtensions(ctx, shoot, seed), nil
+		}
 		return reconcile.Result{RequeueAfter: decision.again}, nil
 	}
 	if err := r.operate(ctx, shoot); err != nil {
@@ -186,6 +189,8 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
 		later = time.Millisecond // reconcile again, so that the Cluster contains the new status
+	} else if now.State == corev1beta1.LastOperationStateFailed {
+		later = time.Millisecond // likewise
 	}
 	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
@@ -203,10 +208,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 
 // after returns when the next reconcile is due if no watch triggers one before.
 func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) reconcile.Result {
-	wait := defaultSyncAfter
-	if period := r.options.controller().SyncPeriod; period != nil {
-		wait = period.Duration
-	}
+	wait := syncPeriod(in.Shoot, r.options.controller())
 	if !next.IsZero() {
 		wait = min(wait, max(next.Sub(in.Now), time.Millisecond))
 	}

@@ -28,6 +28,8 @@ type decision struct {
 	// why is the reason if run is not set. If failed is set, the reason is an error, which the status reports.
 	why    string
 	failed bool
+	// shown is set if extensions must learn from the Cluster that the Shoot is not reconciled.
+	shown bool
 	// again is the time until the next decision. 0 means that only a watch triggers it.
 	again time.Duration
 }
@@ -62,9 +64,9 @@ func (l decisionInput) decide() decision {
 	case isTrue(l.seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations]) && l.shoot.DeletionTimestamp == nil:
 		return decision{why: "the Seed stops the reconciliation of all Shoots"}
 	case last != nil && last.State == corev1beta1.LastOperationStateFailed && observed:
-		return decision{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry"}
+		return decision{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry", shown: true}
 	case l.ignored():
-		return decision{why: "the Shoot is annotated to be ignored"}
+		return decision{why: "the Shoot is annotated to be ignored", shown: true}
 	}
 	if why := l.seedNotReady(); why != "" {
 		return decision{why: why, failed: true, again: seedAgain}
@@ -73,15 +75,14 @@ func (l decisionInput) decide() decision {
 		last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
 		return decision{run: true}
 	}
-	open, next := l.window()
+	open, next := l.turn()
 	return decision{run: open, why: "changes are confined to the maintenance window", again: next.Sub(l.now)}
 }
 
 // ignored reports whether the Shoot is annotated to be ignored, and whether the annotation applies: only in namespace
 // garden, unless gardenlet's configuration allows it everywhere.
 func (l decisionInput) ignored() bool {
-	allowed := l.shoot.Namespace == constants.GardenNamespace || l.config != nil && ptr.Deref(l.config.RespectSyncPeriodOverwrite, false)
-	return allowed && isTrue(l.shoot.Annotations[constants.AnnotationShootIgnore]) && l.shoot.DeletionTimestamp == nil
+	return overwritable(l.shoot, l.config) && isTrue(l.shoot.Annotations[constants.AnnotationShootIgnore]) && l.shoot.DeletionTimestamp == nil
 }
 
 // confined reports whether a control plane changes only in its maintenance window.

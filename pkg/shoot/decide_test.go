@@ -22,7 +22,8 @@ func ready() decisionInput {
 	}
 	return decisionInput{
 		shoot: &corev1beta1.Shoot{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "one", Generation: 2, Annotations: map[string]string{}},
+			// With this UID, the turn of the Shoot is at the begin of its window.
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "one", UID: "uid-120", Generation: 2, Annotations: map[string]string{}},
 			Spec:       corev1beta1.ShootSpec{Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "233000+0000"}}},
 			Status:     corev1beta1.ShootStatus{ObservedGeneration: 2, LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded"}},
 		},

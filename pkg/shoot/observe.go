@@ -20,6 +20,13 @@ import (
 
 // observe reads the inputs of the plan from caches. It sends no requests if nothing has to be done.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (Inputs, error) {
+	return r.observeWith(ctx, shoot, seed, r.observeSecrets, r.keepState)
+}
+
+// observeWith is observe with steps that observe the Secrets of the control plane.
+func (r *reconciler) observeWith(
+	ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, ofSecrets ...func(context.Context, *Inputs) error,
+) (Inputs, error) {
 	in := Inputs{
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
@@ -29,8 +36,8 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
-		steps = append(steps,
-			r.observeCloudProfile, r.observeLedger, r.observeSecrets, r.keepState, r.observeUserFiles, r.observeReferences)
+		steps = append(steps, r.observeCloudProfile, r.observeLedger)
+		steps = append(append(steps, ofSecrets...), r.observeUserFiles, r.observeReferences)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {
@@ -163,6 +170,14 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 		return err
 	}
 	in.Secrets, in.SecretsRenewed, in.LastRenewal, in.SecretsUnused = result.Items, result.Next, result.LastRenewal, len(result.Unused) > 0
+	return nil
+}
+
+// existingSecrets reads the Secrets of the control plane, and generates none. If one is lost, they are not known.
+func (r *reconciler) existingSecrets(ctx context.Context, in *Inputs) error {
+	if in.NamespaceExists {
+		in.Secrets, _ = r.secretsManager(*in).Existing(ctx, in.wantedSecrets())
+	}
 	return nil
 }
 

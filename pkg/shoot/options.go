@@ -50,7 +50,8 @@ func (o Options) statePeriod() time.Duration {
 	return defaultStatePeriod
 }
 
-// stateWorkers returns how many ShootStates are written concurrently: controllers.shootState.concurrentSyncs.
+// stateWorkers returns how many ShootStates are written concurrently: controllers.shootState.concurrentSyncs. 0 switches the
+// controller off, nil stands for its default.
 func (o Options) stateWorkers() *int {
 	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil {
 		return controllers.ShootState.ConcurrentSyncs

@@ -169,7 +169,8 @@ func (f *fixture) keepsReferences() {
 	kit.Change(f, f.client, bundle, func() { bundle.Labels = nil })
 	kit.EventuallyTrue(f, "the Secret without its role is released", func() bool { return f.exists(bundle) && !kept(bundle) })
 	f.delete(deployment)
-	kit.EventuallyTrue(f, "the unreferenced ConfigMap is released", func() bool { return f.exists(values) && !kept(values) })
+	f.delete(values)
+	kit.EventuallyTrue(f, "the unreferenced ConfigMap is deleted", func() bool { return !f.exists(values) })
 }
 
 // sumsUpExtensions checks that the Seed's condition follows the conditions of its installations, and that other conditions

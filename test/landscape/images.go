@@ -30,6 +30,8 @@ type recipe struct {
 	program string
 	// further are additional programs in the image, below the same directory.
 	further []string
+	// directory is the directory of the programs in the image, relative to the root directory.
+	directory string
 	// user is the user that the program runs as.
 	user string
 	// own is true for programs of the project. The tag of their image is derived from its content.
@@ -39,6 +41,16 @@ type recipe struct {
 }
 
 const nobody = "65532:65532"
+
+// kubernetes is the directory of the programs in Kubernetes' own images, relative to the root directory.
+const kubernetes = "usr/local/bin"
+
+// entrypoint returns the path of the program in the image.
+func (r recipe) entrypoint() string { return r.path(r.program) }
+
+func (r recipe) path(program string) string {
+	return "/" + filepath.Join(r.directory, filepath.Base(program))
+}
 
 // recipes are the landscape's images that contain a program, by their names in pkg/images.
 var recipes = map[string]recipe{
@@ -53,9 +65,9 @@ var recipes = map[string]recipe{
 	"provider-local":          {program: "landscape/provider-local", user: nobody, own: true},
 	"coredns":                 {program: "landscape/coredns", user: nobody},
 	"etcd":                    {program: "etcd"},
-	"kube-apiserver":          {program: "kube-apiserver"},
-	"kube-controller-manager": {program: "kube-controller-manager"},
-	"kube-scheduler":          {program: "kube-scheduler"},
+	"kube-apiserver":          {program: "kube-apiserver", directory: kubernetes},
+	"kube-controller-manager": {program: "kube-controller-manager", directory: kubernetes},
+	"kube-scheduler":          {program: "kube-scheduler", directory: kubernetes},
 	"kubelet":                 {program: "landscape/kubelet"},
 	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
 	"node-agents":             {program: "landscape/node-agents", further: []string{"landscape/local-provisioner"}, own: true, tools: true},
@@ -140,7 +152,7 @@ func (l *Landscape) makeImages(names []string) error {
 		if err != nil {
 			return err
 		}
-		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{"/" + filepath.Base(r.program)}, User: r.user}
+		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{r.entrypoint()}, User: r.user}
 		if r.own {
 			spec.Reference = untagged(image) + ":" + oci.ContentTag
 		}
@@ -204,7 +216,7 @@ func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("finding a program: %w", err)
 		}
-		files = append(files, oci.File{Path: "/" + filepath.Base(name), Source: program})
+		files = append(files, oci.File{Path: r.path(name), Source: program})
 	}
 	if !r.tools {
 		return []oci.Layer{{Files: files}}, nil

@@ -31,7 +31,7 @@ func (l *Landscape) PushOlder(ctx context.Context, version string) error {
 		}
 		older := recipes[name]
 		older.program = filepath.Join("kubernetes", version, name)
-		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{"/" + name}, User: older.user}
+		spec := oci.Spec{Reference: image.Reference, Entrypoint: []string{older.entrypoint()}, User: older.user}
 		if spec.Layers, err = l.layers(older); err != nil {
 			return fmt.Errorf("%w: build it with `make controlplane-older VERSION=%s`", err, version)
 		}

@@ -228,7 +228,8 @@ func (l *Landscape) install(ctx context.Context, packages []string) error {
 // limitsFile records the limits of the host before the first landscape raised them. It belongs to the host, like the
 // limits: the removal of the last landscape restores them, no matter which landscape raised them. Neither the raised limits
 // nor the file survive a restart of the host.
-const limitsFile = "/run/lock/trellis-landscape-limits"
+// Only root can write to its directory, so that others cannot put a link in its place.
+const limitsFile = "/run/trellis-landscape-limits"
 
 // raiseLimits raises limits of the host that are not namespaced, and records their previous values.
 func (l *Landscape) raiseLimits() error {

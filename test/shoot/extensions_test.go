@@ -179,12 +179,15 @@ func TestExtensions(t *testing.T) {
 	})
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateFailed, "more networks in this project")
 	w.checkError(shoot, "shoot-extension-failing", corev1beta1.ErrorInfraQuotaExceeded)
+	w.clusterHasFailed(true)
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "silent" })
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateError, "Not in time: the extension silent has not finished its operation, which may take 2s")
 	w.checkError(shoot, "shoot-extension-silent")
+	w.clusterHasFailed(false)
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "workers" })
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateFailed, "spec.extensions[2]: the extension workers does not support Shoots without workers")
 	w.checkError(shoot, "extensions-valid", corev1beta1.ErrorConfigurationProblem)
+	w.clusterHasFailed(true)
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "usual" })
 	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 	answers.called()
@@ -215,6 +218,18 @@ func (w *world) checkError(shoot *corev1beta1.Shoot, task string, codes ...corev
 	if errs := shoot.Status.LastErrors; len(errs) != 1 || ptr.Deref(errs[0].TaskID, "") != task || !slices.Equal(errs[0].Codes, codes) {
 		w.Errorf("the errors are %+v, want one error of %s with the codes %v", errs, task, codes)
 	}
+}
+
+// clusterHasFailed waits until extensions see in the Cluster whether the Shoot has failed.
+func (w *world) clusterHasFailed(failed bool) {
+	w.Helper()
+	kit.Eventually(w, fmt.Sprintf("extensions see that the Shoot has failed: %t", failed), func() string {
+		cluster, err := extension.GetCluster(w.Context(), w.seed, technical)
+		if err != nil || cluster.Failed() != failed {
+			return fmt.Sprintf("%v, %+v", err, cluster)
+		}
+		return ""
+	})
 }
 
 // checkExtensionObjects checks that the objects match the Shoot, and that the DNS record contains the address of the API server.

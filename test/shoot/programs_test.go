@@ -60,7 +60,12 @@ func (w *world) pod(name string) pod {
 		replaced = append(replaced, mount.MountPath+"/", filepath.Join(directory, mount.Name)+"/")
 	}
 	p := pod{paths: strings.NewReplacer(replaced...), directory: directory, volumes: template.Volumes}
-	for _, argument := range template.Containers[0].Args {
+	container := template.Containers[0]
+	flags := container.Args
+	if len(container.Command) > 0 {
+		flags = slices.Concat(container.Command[1:], container.Args)
+	}
+	for _, argument := range flags {
 		p.args = append(p.args, p.paths.Replace(argument))
 	}
 	for _, volume := range template.Volumes {

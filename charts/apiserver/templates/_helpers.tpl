@@ -44,3 +44,20 @@ role: apiserver
   namespace: {{ .Release.Namespace }}
 {{- end }}
 {{- end }}
+
+{{- /* Fails if secrets of the garden would be sent or stored in plain text, unless the values accept it. */ -}}
+{{- define "apiserver.refuseInsecure" -}}
+{{- if not .Values.insecure -}}
+{{- if not .Values.etcd.secretName -}}
+{{- fail "etcd.secretName is required, because without a client certificate everyone who reaches etcd reads the keys of all Shoots (insecure: true accepts this)" -}}
+{{- end -}}
+{{- range .Values.etcd.servers -}}
+{{- if not (hasPrefix "https://" .) -}}
+{{- fail (printf "etcd.servers: %s must start with https://, because the keys of all Shoots are sent to it (insecure: true accepts this)" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if not .Values.encryptionConfigSecretName -}}
+{{- fail "encryptionConfigSecretName is required, because without it etcd and its backups contain the keys of all Shoots in plain text (insecure: true accepts this)" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -23,7 +23,7 @@ func TestAPIServerChart(t *testing.T) {
 	tls := map[string]any{"secretName": "apiserver-tls", "caBundle": "the authority"}
 	etcd := map[string]any{"servers": []any{"https://etcd-0:2379", "https://etcd-1:2379"}, "secretName": "apiserver-etcd"}
 	for mode, values := range map[string]map[string]any{
-		"all": {"clusterIdentity": "my-garden", "etcd": etcd, "tls": tls},
+		"all": {"clusterIdentity": "my-garden", "etcd": etcd, "tls": tls, "encryptionConfigSecretName": "encryption"},
 		"runtime": {
 			"clusterIdentity": "my-garden", "etcd": etcd, "tls": tls, "kubeconfigSecretName": "garden-kubeconfig", "encryptionConfigSecretName": "encryption",
 			"workloadIdentity": map[string]any{"issuer": "https://issuer.example.org", "secretName": "issuer-key"},
@@ -73,6 +73,40 @@ func TestAPIServerChartNeeds(t *testing.T) {
 	for mode, want := range map[string]string{"runtime": "clusterIdentity is required", "garden": "tls.caBundle is required"} {
 		if _, err := Render(loaded, "garden", map[string]any{"mode": mode}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %s without values: error %v, want one with %q", mode, err, want)
+		}
+	}
+}
+
+// TestAPIServerChartRefusesPlainText checks that the chart fails if secrets would be sent or stored in plain text, unless the
+// values accept it.
+func TestAPIServerChartRefusesPlainText(t *testing.T) {
+	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "apiserver"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(values, etcd map[string]any){
+		"etcd.secretName is required":                 func(_, etcd map[string]any) { delete(etcd, "secretName") },
+		"http://etcd-1:2379 must start with https://": func(_, etcd map[string]any) { etcd["servers"] = []any{"https://etcd-0:2379", "http://etcd-1:2379"} },
+		"encryptionConfigSecretName is required":      func(values, _ map[string]any) { delete(values, "encryptionConfigSecretName") },
+	} {
+		etcd := map[string]any{"servers": []any{"https://etcd-0:2379"}, "secretName": "etcd"}
+		values := map[string]any{
+			"clusterIdentity": "my-garden", "etcd": etcd, "encryptionConfigSecretName": "encryption",
+			"tls": map[string]any{"secretName": "apiserver-tls", "caBundle": "the authority"},
+		}
+		if _, err := Render(loaded, "garden", values); err != nil {
+			t.Errorf("with TLS and encryption: %v", err)
+		}
+		change(values, etcd)
+		for _, mode := range []string{"all", "runtime"} {
+			values["mode"] = mode
+			if _, err := Render(loaded, "garden", values); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("mode %s: error %v, want one with %q", mode, err, want)
+			}
+		}
+		values["insecure"] = true
+		if _, err := Render(loaded, "garden", values); err != nil {
+			t.Errorf("with insecure: %v", err)
 		}
 	}
 }

@@ -175,7 +175,9 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 	} else {
 		annotations["resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"] = ""
 	}
-	labels := parts.Merge(v.selector(), map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
+	labels := parts.Merge(v.selector(), map[string]string{
+		constants.LabelGardenRole: constants.RoleControlPlane, constants.LabelMutatedByControlPlaneWebhook: "true",
+	})
 	return &druidv1alpha1.Etcd{
 		TypeMeta:   metav1.TypeMeta{APIVersion: druidv1alpha1.SchemeGroupVersion.String(), Kind: "Etcd"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: name, Labels: labels, Annotations: annotations},

@@ -39,7 +39,7 @@ const startSeconds = 300
 func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	volumes, mounts := volumes(values, files)
 	container := corev1.Container{
-		Name: Name, Image: values.Image, Args: flags(values),
+		Name: Name, Image: values.Image, Command: []string{parts.Program(Name)}, Args: flags(values),
 		Ports:        []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 		StartupProbe: startupProbe(values), LivenessProbe: probe(values, "/livez"), ReadinessProbe: probe(values, "/readyz"),
 		Resources:    corev1.ResourceRequirements{Requests: requests(values)},

@@ -35,7 +35,8 @@ func Service(namespace string) ([]client.Object, error) {
 	}
 	return []client.Object{&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name, Labels: selector,
+			Namespace: namespace, Name: Name,
+			Labels: parts.Merge(selector, map[string]string{constants.LabelMutatedByControlPlaneWebhook: "true"}),
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
 				netpol.AnnotationNamespaceAlias:                                 constants.NetworkPolicyAllShoots,

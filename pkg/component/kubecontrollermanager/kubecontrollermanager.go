@@ -177,7 +177,7 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 		},
 		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem300, Volumes: volumes,
 		Container: corev1.Container{
-			Name: Name, Image: values.Image, Args: flags(values),
+			Name: Name, Image: values.Image, Command: append([]string{parts.Program(Name)}, flags(values)...),
 			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: &corev1.Probe{
 				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{

@@ -180,7 +180,7 @@ func deployment(values Values, config string) (*appsv1.Deployment, error) {
 			parts.ConfigVolume("config", config),
 		},
 		Container: corev1.Container{
-			Name: Name, Image: values.Image, Args: flags(values),
+			Name: Name, Image: values.Image, Command: append([]string{parts.Program(Name)}, flags(values)...),
 			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: &corev1.Probe{
 				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{

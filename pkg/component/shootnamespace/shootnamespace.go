@@ -117,12 +117,18 @@ func projected[T client.Object](object T) T {
 	return object
 }
 
-// stableStatus returns the part of the status that extensions read and that does not change during operations.
+// stableStatus returns the part of the status that extensions read and that does not change during operations. It has the last
+// operation only if that has failed, so that extensions leave the objects of the Shoot alone until it is retried.
 func stableStatus(values Values) corev1beta1.ShootStatus {
 	status := values.Shoot.Status
-	return corev1beta1.ShootStatus{
+	stable := corev1beta1.ShootStatus{
 		TechnicalID: values.Name, UID: values.Shoot.UID, IsHibernated: status.IsHibernated, SeedName: ptr.To(values.Seed.Name),
 		ClusterIdentity: status.ClusterIdentity, AdvertisedAddresses: status.AdvertisedAddresses,
 		Networking: status.Networking, Credentials: status.Credentials,
 	}
+	last := status.LastOperation
+	if last != nil && last.State == corev1beta1.LastOperationStateFailed && status.ObservedGeneration == values.Shoot.Generation {
+		stable.LastOperation, stable.ObservedGeneration = last.DeepCopy(), status.ObservedGeneration
+	}
+	return stable
 }

@@ -21,6 +21,7 @@ import (
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/controllers/references"
 )
 
 // Options are the options of the controllers.
@@ -107,8 +108,8 @@ func (c controllers) addSeeds(mgr manager.Manager, syncs int) error {
 				before.Status.SeedName, after.Status.SeedName,
 			)
 		})},
-		watch{metadataOf(kindSecret), toAll, predicate.ResourceVersionChangedPredicate{}},
-		watch{metadataOf(kindConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}},
+		watch{metadataOf(references.Secret), toAll, predicate.ResourceVersionChangedPredicate{}},
+		watch{metadataOf(references.ConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}},
 	)
 }
 

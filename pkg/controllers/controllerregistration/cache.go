@@ -18,22 +18,27 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllers/references"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
 // Indexes of the cache: objects by the names of their Seeds, and installations by their registrations. The API server
-// supports the latter as a field selector with the same name.
+// supports those of installations as field selectors with the same names.
 const (
-	indexSeed         = "seed"
-	indexRegistration = "spec.registrationRef.name"
+	indexSeed             = "seed"
+	indexInstallationSeed = "spec.seedRef.name"
+	indexRegistration     = "spec.registrationRef.name"
 )
+
+// observedRoles are the roles of the Secrets and ConfigMaps in namespace garden that the cache contains.
+var observedRoles = []string{
+	constants.RoleDefaultDomain, constants.RoleResourceReference, constants.RoleHelmPullSecret, constants.RoleOCICABundle,
+}
 
 // CacheOptions returns the options of the controllers' cache, which only contains the fields that decisions depend on.
 func CacheOptions() (map[client.Object]cache.ByObject, error) {
-	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, []string{
-		constants.RoleDefaultDomain, constants.RoleResourceReference, constants.RoleHelmPullSecret, constants.RoleOCICABundle,
-	})
+	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, observedRoles)
 	if err != nil {
 		return nil, fmt.Errorf("select the Secrets of the garden: %w", err)
 	}
@@ -44,8 +49,8 @@ func CacheOptions() (map[client.Object]cache.ByObject, error) {
 	return map[client.Object]cache.ByObject{
 		&corev1beta1.Shoot{}:                 {Transform: reduceShoot},
 		&gardencorev1.ControllerDeployment{}: {Transform: reduceDeployment},
-		metadataOf(kindSecret):               inGarden,
-		metadataOf(kindConfigMap):            inGarden,
+		metadataOf(references.Secret):        inGarden,
+		metadataOf(references.ConfigMap):     inGarden,
 	}, nil
 }
 
@@ -67,6 +72,7 @@ func reduceShoot(object any) (any, error) {
 	kept.Spec.SeedName, kept.Spec.DNS, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
 	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
 	shootstatuslabel.Keep(&kept.Status, shoot.Status)
+	references.Keep(kept, shoot)
 	kept.Spec.Provider.Type = cachetransform.Intern(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil {
 		kept.Spec.Networking = &corev1beta1.Networking{Type: networking.Type}
@@ -108,7 +114,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := errors.Join(
 		indexer.IndexField(ctx, &corev1beta1.Shoot{}, indexSeed, seedsOf),
 		indexer.IndexField(ctx, &corev1beta1.BackupEntry{}, indexSeed, seedsOf),
-		indexer.IndexField(ctx, &corev1beta1.ControllerInstallation{}, indexSeed, seedsOf),
+		indexer.IndexField(ctx, &corev1beta1.ControllerInstallation{}, indexInstallationSeed, seedsOf),
 		indexer.IndexField(ctx, &corev1beta1.ControllerInstallation{}, indexRegistration, func(object client.Object) []string {
 			if found, ok := object.(*corev1beta1.ControllerInstallation); ok {
 				return []string{found.Spec.RegistrationRef.Name}

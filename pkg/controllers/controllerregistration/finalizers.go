@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,6 +17,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/finalizer"
 )
 
 // Reasons of Events.
@@ -30,27 +30,19 @@ const (
 // actionDelete is the action of these Events.
 const actionDelete = "Delete"
 
-// addFinalizer adds a finalizer to an object if it is missing.
-func (c controllers) addFinalizer(ctx context.Context, object client.Object, finalizer string) error {
-	return c.patchFinalizers(ctx, object, func() bool { return controllerutil.AddFinalizer(object, finalizer) })
+// finalizers returns the holder of the finalizers of all controllers.
+func (c controllers) finalizers() finalizer.Holder {
+	return finalizer.Holder{Client: c.cached, Uncached: c.uncached, Owner: fieldManager}
 }
 
-// removeFinalizer removes a finalizer from an object if it exists.
-func (c controllers) removeFinalizer(ctx context.Context, object client.Object, finalizer string) error {
-	return c.patchFinalizers(ctx, object, func() bool { return controllerutil.RemoveFinalizer(object, finalizer) })
-}
-
-// patchFinalizers patches an object if change changed its finalizers.
-func (c controllers) patchFinalizers(ctx context.Context, object client.Object, change func() bool) error {
-	before, ok := object.DeepCopyObject().(client.Object)
-	if !ok || !change() {
-		return nil
+// release removes a finalizer from an object that nothing uses. Otherwise an Event of the object names the users.
+func (c controllers) release(ctx context.Context, object client.Object, name string, users finalizer.Users) error {
+	left, err := c.finalizers().Release(ctx, object, name, users)
+	if len(left) > 0 && object.GetDeletionTimestamp() != nil {
+		c.recorder.Eventf(object, nil, corev1.EventTypeWarning, eventReferenced, actionDelete,
+			"It is deleted once nothing refers to it: %s", strings.Join(left[:min(len(left), mostUsers)], ", "))
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(c.cached.Patch(ctx, object, patch, client.FieldOwner(fieldManager))); err != nil {
-		return fmt.Errorf("change the finalizers of %s: %w", client.ObjectKeyFromObject(object), err)
-	}
-	return nil
+	return err // the watches report the deletion of users
 }
 
 // protector protects objects from deletion while others refer to them.
@@ -70,24 +62,11 @@ func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if object.GetDeletionTimestamp() == nil {
-		return reconcile.Result{}, p.addFinalizer(ctx, object, p.finalizer)
+		return reconcile.Result{}, p.finalizers().Add(ctx, object, p.finalizer)
 	}
-	if !controllerutil.ContainsFinalizer(object, p.finalizer) {
-		return reconcile.Result{}, nil
-	}
-	for _, reader := range []client.Reader{p.cached, p.uncached} {
-		users, err := p.users(ctx, reader, object.GetName())
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if len(users) > 0 {
-			slices.Sort(users)
-			p.recorder.Eventf(object, nil, corev1.EventTypeWarning, eventReferenced, actionDelete,
-				"It is deleted once nothing refers to it: %s", strings.Join(users[:min(len(users), mostUsers)], ", "))
-			return reconcile.Result{}, nil // the watch reports their deletion
-		}
-	}
-	return reconcile.Result{}, p.removeFinalizer(ctx, object, p.finalizer)
+	return reconcile.Result{}, p.release(ctx, object, p.finalizer, func(ctx context.Context, reader client.Reader) ([]string, error) {
+		return p.users(ctx, reader, object.GetName())
+	})
 }
 
 // mostUsers limits the number of objects that an Event names.

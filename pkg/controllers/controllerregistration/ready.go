@@ -57,7 +57,7 @@ func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var list corev1beta1.ControllerInstallationList
-	if err := r.cached.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSeed: seed.Name}); err != nil {
+	if err := r.cached.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexInstallationSeed: seed.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
 	}
 	now, before := r.clock.Now(), readyOf(seed)

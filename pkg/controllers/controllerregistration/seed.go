@@ -12,13 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/controllers/references"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
@@ -54,7 +54,7 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if seed.DeletionTimestamp == nil {
-		if err := r.addFinalizer(ctx, seed, constants.FinalizerControllerRegistration); err != nil {
+		if err := r.finalizers().Add(ctx, seed, constants.FinalizerControllerRegistration); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -74,7 +74,7 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	if seed.DeletionTimestamp == nil || len(in.Installations) > 0 {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.release(ctx, seed)
+	return reconcile.Result{}, r.releaseSeed(ctx, seed)
 }
 
 // report logs problems and emits an Event, unless the same problems were reported last.
@@ -87,19 +87,21 @@ func (r *seedReconciler) report(ctx context.Context, seed *corev1beta1.Seed, pro
 	r.recorder.Eventf(seed, nil, corev1.EventTypeWarning, eventProblem, actionInstall, "%s", text)
 }
 
-// release removes the finalizer from a Seed without installations.
-func (r *seedReconciler) release(ctx context.Context, seed *corev1beta1.Seed) error {
-	if !controllerutil.ContainsFinalizer(seed, constants.FinalizerControllerRegistration) {
-		return nil
-	}
-	var left corev1beta1.ControllerInstallationList
-	if err := r.uncached.List(ctx, &left, client.MatchingFields{"spec.seedRef.name": seed.Name}, client.Limit(1)); err != nil {
-		return fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
-	}
-	if len(left.Items) > 0 {
-		return nil // the watch reports it soon
-	}
-	return r.removeFinalizer(ctx, seed, constants.FinalizerControllerRegistration)
+// releaseSeed removes the finalizer from a Seed without installations. The watch reports their deletion.
+func (r *seedReconciler) releaseSeed(ctx context.Context, seed *corev1beta1.Seed) error {
+	_, err := r.finalizers().Release(ctx, seed, constants.FinalizerControllerRegistration,
+		func(ctx context.Context, reader client.Reader) ([]string, error) {
+			var left corev1beta1.ControllerInstallationList
+			if err := reader.List(ctx, &left, client.MatchingFields{indexInstallationSeed: seed.Name}, client.Limit(1)); err != nil {
+				return nil, fmt.Errorf("list the ControllerInstallations in Seed %s: %w", seed.Name, err)
+			}
+			var names []string
+			for _, item := range left.Items {
+				names = append(names, item.Name)
+			}
+			return names, nil
+		})
+	return err
 }
 
 // inputs reads the inputs of the decision from the cache. They must not be modified.
@@ -115,7 +117,7 @@ func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (in
 	err := errors.Join(
 		r.cached.List(ctx, &registrations, client.UnsafeDisableDeepCopy),
 		r.cached.List(ctx, &deployments, client.UnsafeDisableDeepCopy),
-		r.cached.List(ctx, &installations, client.UnsafeDisableDeepCopy, inSeed),
+		r.cached.List(ctx, &installations, client.UnsafeDisableDeepCopy, client.MatchingFields{indexInstallationSeed: seed.Name}),
 		r.cached.List(ctx, &shoots, client.UnsafeDisableDeepCopy, inSeed),
 		r.cached.List(ctx, &buckets, client.UnsafeDisableDeepCopy),
 		r.cached.List(ctx, &entries, client.UnsafeDisableDeepCopy, inSeed),
@@ -126,7 +128,7 @@ func (r *seedReconciler) inputs(ctx context.Context, seed *corev1beta1.Seed) (in
 	in.Registrations, in.Deployments = pointers(registrations.Items), pointers(deployments.Items)
 	in.Installations = pointers(installations.Items)
 	in.Shoots, in.Buckets, in.Entries = pointers(shoots.Items), pointers(buckets.Items), pointers(entries.Items)
-	for _, kind := range []string{kindSecret, kindConfigMap} {
+	for _, kind := range []string{references.Secret, references.ConfigMap} {
 		if err := r.addMetadata(ctx, &in, kind); err != nil {
 			return in, err
 		}
@@ -147,7 +149,7 @@ func (r *seedReconciler) addMetadata(ctx context.Context, in *installation.Input
 		switch {
 		case object.Labels[constants.LabelGardenRole] == constants.RoleResourceReference:
 			in.ResourceVersions[installation.Resource{Kind: kind, Name: object.Name}] = object.ResourceVersion
-		case kind == kindSecret && object.Labels[constants.LabelGardenRole] == constants.RoleDefaultDomain && domain != "":
+		case kind == references.Secret && object.Labels[constants.LabelGardenRole] == constants.RoleDefaultDomain && domain != "":
 			in.DefaultDomains = append(in.DefaultDomains, installation.Domain{
 				Name: domain, Type: object.Annotations[constants.AnnotationDNSProvider],
 			})

@@ -44,10 +44,12 @@ type Seed struct {
 	Uncached client.Reader
 	Emitted  flow.IndexedReader
 	Emitter  *flow.Emitter
-	// Garden is a client with a cache. Objects reads single objects.
-	Garden  client.Client
-	Objects *gardenobjects.Cache
-	Clock   clock.PassiveClock
+	// Garden is a client with a cache, which contains only the buckets and entries of this Seed. GardenReader reads from the API
+	// server of the garden. Objects reads single objects.
+	Garden       client.Client
+	GardenReader client.Reader
+	Objects      *gardenobjects.Cache
+	Clock        clock.PassiveClock
 
 	asked memory
 }

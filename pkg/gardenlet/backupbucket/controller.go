@@ -237,10 +237,11 @@ func (r *Reconciler) finish(
 	})
 }
 
-// sharesCredentials reports whether another bucket uses the same credentials.
+// sharesCredentials reports whether another bucket, of any Seed, uses the same credentials. It reads the API server, because the
+// cache contains only the buckets of this Seed, and may lack new ones.
 func (r *Reconciler) sharesCredentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (bool, error) {
 	var all corev1beta1.BackupBucketList
-	if err := r.Garden.List(ctx, &all); err != nil {
+	if err := r.GardenReader.List(ctx, &all); err != nil {
 		return false, fmt.Errorf("list the BackupBuckets: %w", err)
 	}
 	for _, other := range all.Items {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/lru"
@@ -34,14 +36,18 @@ const (
 	pullTimeout = time.Minute
 )
 
-// registries pulls charts and caches them by digest.
+// registries pulls charts and caches them by digest, and the last known digests of tags.
 type registries struct {
-	charts *lru.Cache
+	charts, digests *lru.Cache
 }
 
-func newRegistries() *registries { return &registries{charts: lru.New(keptCharts)} }
+func newRegistries() *registries {
+	return &registries{charts: lru.New(keptCharts), digests: lru.New(keptCharts)}
+}
 
 // pull returns the archive of a chart. A chart with a digest is pulled once. A tag is resolved to its current digest each time.
+// While the registry is not available, its last known digest is used, because an outage of a registry must not affect
+// extensions that are installed.
 func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error) {
 	reference, err := name.ParseReference(referenceOf(from))
 	if err != nil {
@@ -61,17 +67,43 @@ func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository,
 	defer closeIdle()
 	found, err := remote.Get(reference, options...)
 	if err != nil {
+		if chart, found := r.lastKnown(reference.String()); found && unavailable(err) {
+			return chart, nil
+		}
 		return nil, fmt.Errorf("request %s from the registry %s: %w", reference, reference.Context().RegistryStr(), err)
 	}
-	if chart, found := r.kept(found.Digest.String()); found {
-		return chart, nil
+	chart, cached := r.kept(found.Digest.String())
+	if !cached {
+		if chart, err = chartIn(found); err != nil {
+			return nil, fmt.Errorf("pull %s from the registry %s: %w", reference, reference.Context().RegistryStr(), err)
+		}
+		r.charts.Add(found.Digest.String(), chart)
 	}
-	chart, err := chartIn(found)
-	if err != nil {
-		return nil, fmt.Errorf("pull %s from the registry %s: %w", reference, reference.Context().RegistryStr(), err)
-	}
-	r.charts.Add(found.Digest.String(), chart)
+	r.digests.Add(reference.String(), found.Digest.String())
 	return chart, nil
+}
+
+// lastKnown returns the cached chart with the digest that a reference had last.
+func (r *registries) lastKnown(reference string) ([]byte, bool) {
+	value, found := r.digests.Get(reference)
+	digest, ok := value.(string)
+	if !found || !ok {
+		return nil, false
+	}
+	return r.kept(digest)
+}
+
+// unavailable reports whether a request failed because the registry cannot answer it now. Other errors, such as a refused
+// password, an untrusted certificate or a tag that does not exist, need a correction.
+func unavailable(err error) bool {
+	if answered := (*transport.Error)(nil); errors.As(err, &answered) {
+		return answered.StatusCode >= http.StatusInternalServerError || answered.StatusCode == http.StatusTooManyRequests
+	}
+	if failed := net.Error(nil); errors.As(err, &failed) && failed.Timeout() {
+		return true
+	}
+	connection := (*net.OpError)(nil)
+	return errors.As(err, &connection) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // kept returns the cached chart with a digest.
@@ -133,14 +165,14 @@ func optionsFor(ctx context.Context, reference name.Reference, credentials, auth
 	if !ok {
 		return nil, nil, errors.New("the default HTTP transport was replaced by one that cannot be cloned")
 	}
-	transport := base.Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	connections := base.Clone()
+	connections.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if authority != nil {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(authority.Data[keyBundle]) {
 			return nil, nil, fmt.Errorf("the Secret %s has no certificates in the key %s", authority.Name, keyBundle)
 		}
-		transport.TLSClientConfig.RootCAs = pool
+		connections.TLSClientConfig.RootCAs = pool
 	}
 	authenticator := authn.Anonymous
 	if credentials != nil {
@@ -151,8 +183,20 @@ func optionsFor(ctx context.Context, reference name.Reference, credentials, auth
 		authenticator = found
 	}
 	return []remote.Option{
-		remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuth(authenticator),
-	}, transport.CloseIdleConnections, nil
+		remote.WithContext(ctx), remote.WithTransport(onlyTLS{connections}), remote.WithAuth(authenticator),
+	}, connections.CloseIdleConnections, nil
+}
+
+// onlyTLS refuses requests without TLS. The library sends them to registries at private and local addresses if TLS fails, and
+// to servers of tokens that a registry names.
+type onlyTLS struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (o onlyTLS) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" {
+		return nil, fmt.Errorf("charts are pulled only with TLS: %s does not offer it", request.URL.Host)
+	}
+	return o.next.RoundTrip(request)
 }
 
 // authenticatorOf returns the credentials for a registry from a Secret of type dockerconfigjson. Errors do not contain its data.

@@ -172,3 +172,86 @@ func TestProblemIsStable(t *testing.T) {
 		t.Errorf("the same outage is reported as %v", said)
 	}
 }
+
+// TestPullNeedsTLS checks that a chart is not pulled from a registry without TLS, and that the password is not sent to it. At
+// such an address, the library would try HTTP after HTTPS. The same holds for the server of tokens that a registry names.
+func TestPullNeedsTLS(t *testing.T) {
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	var asks, sent atomic.Bool
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		_, given, has := request.BasicAuth()
+		sent.Store(sent.Load() || given == password)
+		if asks.Load() && !has {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, request)
+	}))
+	t.Cleanup(plain.Close)
+	address := strings.TrimPrefix(plain.URL, "http://")
+	image, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer([]byte("chart"), chartMediaType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := name.ParseReference(address + "/charts/example:1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(reference, image); err != nil {
+		t.Fatal(err)
+	}
+	redirecting := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+plain.URL+`/token",service="registry"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(redirecting.Close)
+	asks.Store(true)
+	for _, host := range []string{address, strings.TrimPrefix(redirecting.URL, "https://")} {
+		authority := secretOf("authority", keyBundle, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: redirecting.Certificate().Raw})))
+		auth := base64.StdEncoding.EncodeToString([]byte("user:" + password))
+		credentials := secretOf("pull", corev1.DockerConfigJsonKey, fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, host, auth))
+		from := &gardencorev1.OCIRepository{Ref: ptr.To(host + "/charts/example:1.0.0")}
+		chart, err := newRegistries().pull(t.Context(), from, credentials, authority)
+		if err == nil || host == address && !strings.Contains(err.Error(), "only with TLS") || sent.Load() {
+			t.Errorf("from %s: chart %q, error %v, password sent: %t", host, chart, err, sent.Load())
+		}
+	}
+}
+
+// TestPullOfATagDuringAnOutage checks that the last known chart of a tag is used while the registry cannot answer, but not if it
+// refuses the request, and not for another tag.
+func TestPullOfATagDuringAnOutage(t *testing.T) {
+	h, r := newHost(t), newRegistries()
+	h.push(t, []byte("first"), chartMediaType)
+	working, answer := h.Config.Handler, 0
+	h.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if answer != 0 {
+			w.WriteHeader(answer)
+			return
+		}
+		working.ServeHTTP(w, request)
+	})
+	pull := func(tag string) (string, error) {
+		chart, err := r.pull(t.Context(), &gardencorev1.OCIRepository{Ref: ptr.To(h.name + "/charts/example:" + tag)}, h.credentials, h.authority)
+		return string(chart), err
+	}
+	check := func(when string, known bool) {
+		t.Helper()
+		if chart, err := pull("1.0.0"); (chart == "first") != known || (err == nil) != known {
+			t.Errorf("%s: chart %q, error %v", when, chart, err)
+		}
+		if chart, err := pull("2.0.0"); err == nil {
+			t.Errorf("%s: the chart of another tag is %q", when, chart)
+		}
+	}
+	check("while it works", true)
+	answer = http.StatusInternalServerError
+	check("internal error", true)
+	answer = http.StatusForbidden
+	check("refusal", false)
+	answer = http.StatusNotFound
+	check("the tag is gone", false)
+	h.Close()
+	check("registry down", true)
+}

@@ -41,6 +41,7 @@ replicas: 1
 image: {repository: %q, tag: %q}
 clusterIdentity: landscape
 etcd: {servers: ["http://garden-etcd:2379"]}
+insecure: true # the garden of a test has an etcd without TLS
 tls: {secretName: garden-tls, caBundle: %q}`, repository, tag, bundle)); err != nil {
 		return err
 	}

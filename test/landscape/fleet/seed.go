@@ -29,7 +29,10 @@ func (f *Fleet) installResourceManager(ctx context.Context) error {
 		return err
 	}
 	return f.install(ctx, "resource-manager", "resource-manager", constants.GardenNamespace,
-		fmt.Sprintf("image: {repository: %q, tag: %q}\nconfig: {controllers: {resourceClass: seed}}", repository, tag))
+		fmt.Sprintf(`
+image: {repository: %q, tag: %q}
+priorityClass: {create: true, name: gardener-system-critical, value: 999998950}
+config: {controllers: {resourceClass: seed}}`, repository, tag))
 }
 
 // installGardenlet creates gardenlet's permissions in the garden and a bootstrap token, and installs gardenlet.

@@ -21,8 +21,9 @@ const (
 	InitCommand   = "machine-init"
 )
 
-// lock is held while addresses on the host are being taken, so that two machines do not take the same ones.
-const lock = "/run/lock/trellis-landscape"
+// lock is held while addresses on the host are being taken, so that two machines do not take the same ones. Only root can
+// write to its directory, so that others cannot put a link in its place.
+const lock = "/run/trellis-landscape.lock"
 
 // Start starts the machine, and returns when its network is set up and its process 1 is running. The program must run
 // [Launch] for [LaunchCommand], and [Init] for [InitCommand].

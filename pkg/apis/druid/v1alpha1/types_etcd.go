@@ -43,7 +43,7 @@ type EtcdList struct {
 }
 
 // EtcdSpec is the desired state of an Etcd.
-// +kubebuilder:validation:XValidation:rule="has(self.storageClass) == has(oldSelf.storageClass)",message="storageClass is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storageClass) || has(self.storageClass)",message="storageClass cannot be removed"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplate) == has(oldSelf.volumeClaimTemplate)",message="volumeClaimTemplate is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.memberNamePrefix) == has(oldSelf.memberNamePrefix)",message="memberNamePrefix is immutable"
 type EtcdSpec struct {
@@ -71,7 +71,8 @@ type EtcdSpec struct {
 	// PriorityClassName is the name of the priority class of the pods.
 	// +optional
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
-	// StorageClass is the name of the storage class of the volumes. It is immutable.
+	// StorageClass is the name of the storage class of the volumes. Once set, it is immutable. It has no effect on volumes
+	// that exist.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	StorageClass *string `json:"storageClass,omitempty"`

@@ -53,6 +53,10 @@ func ShootAccess(kubeconfig, access string) (corev1.Volume, corev1.VolumeMount) 
 	}}}, Mount(volume, constants.KubeconfigMountPath)
 }
 
+// Program returns the path of a Kubernetes program in its image. Extensions edit the flags of Gardener's control planes in
+// the field command: those that append a flag must find the program there, because the field replaces the entrypoint.
+func Program(name string) string { return "/usr/local/bin/" + name }
+
 // AccessSecretName returns the name of the Secret with the token of a control plane component for the API server of its
 // shoot.
 func AccessSecretName(account string) string { return constants.PrefixShootAccess + account }

@@ -62,7 +62,7 @@ func generatedNamespace(object *extensionsv1alpha1.BackupBucket) string {
 func (a *Actuator) Reconcile(
 	ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster,
 ) (extension.Result, error) {
-	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef, object.Spec.Region)
 	if err == nil {
 		err = buckets.Create(ctx, object.Name)
 	}
@@ -83,7 +83,7 @@ func (a *Actuator) Restore(
 func (a *Actuator) Delete(
 	ctx context.Context, object *extensionsv1alpha1.BackupBucket, cluster *extension.Cluster,
 ) (extension.Result, error) {
-	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef, object.Spec.Region)
 	if err == nil {
 		err = buckets.Delete(ctx, object.Name)
 	}

@@ -41,7 +41,7 @@ type Actuator struct {
 // New returns the actuator. hostPath is the path of the directory with the buckets on nodes, or empty.
 func New(deployer *bundles.Deployer, stores store.Stores, hostPath string) *Actuator {
 	plan := func(ctx context.Context, object *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) (flow.Plan, error) {
-		_, credentials, err := stores.Of(ctx, object.Spec.SecretRef)
+		_, credentials, err := stores.Of(ctx, object.Spec.SecretRef, object.Spec.Region)
 		if err != nil {
 			return flow.Plan{}, err
 		}
@@ -77,7 +77,7 @@ func Plan(object *extensionsv1alpha1.BackupEntry, credentials map[string][]byte,
 func (a *Actuator) Delete(
 	ctx context.Context, object *extensionsv1alpha1.BackupEntry, cluster *extension.Cluster,
 ) (extension.Result, error) {
-	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef)
+	buckets, _, err := a.Stores.Of(ctx, object.Spec.SecretRef, object.Spec.Region)
 	if err == nil {
 		err = buckets.DeleteEntry(ctx, object.Spec.BucketName, strings.TrimPrefix(object.Name, prefixSource))
 	}

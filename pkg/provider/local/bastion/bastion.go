@@ -4,6 +4,7 @@ package bastion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,6 +88,9 @@ func Plan(object *extensionsv1alpha1.Bastion, image string, simulated bool) (flo
 	keys, err := authorizedKeys(object.Spec.UserData)
 	if err != nil {
 		return flow.Plan{}, extension.ConfigurationProblem(err)
+	}
+	if len(object.Spec.Ingress) == 0 {
+		return flow.Plan{}, extension.ConfigurationProblem(errors.New("spec.ingress is empty: it must name the addresses that may connect"))
 	}
 	labels := map[string]string{local.LabelApp: local.AppBastion, labelBastion: object.Name}
 	meta := metav1.ObjectMeta{Namespace: local.InfrastructureNamespace(object.Namespace), Name: prefix + object.Name, Labels: labels}

@@ -22,6 +22,11 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.CheckPlan(t, "bastion", plan, nil)
+	open := object.DeepCopy()
+	open.Spec.Ingress = nil
+	if _, err := Plan(open, "image", false); err == nil || !strings.Contains(err.Error(), "spec.ingress is empty") {
+		t.Errorf("without ingress, which would allow all addresses: %v", err)
+	}
 	object.Spec.UserData = []byte("#!/bin/sh\n")
 	if _, err := Plan(object, "image", false); err == nil || !strings.Contains(err.Error(), "no public key") {
 		t.Errorf("without a key: %v", err)

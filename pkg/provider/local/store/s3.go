@@ -38,7 +38,8 @@ const (
 )
 
 const (
-	// defaultRegion is the region of stores without regions. Buckets in it are created without a location constraint.
+	// defaultRegion is the region of stores other than Amazon's, which often have no regions. Buckets in it are created without a
+	// location constraint.
 	defaultRegion = "us-east-1"
 	// requestTimeout limits each request.
 	requestTimeout = 30 * time.Second
@@ -62,8 +63,17 @@ type s3Store struct {
 
 var _ Store = &s3Store{}
 
-// newS3 returns the store for credentials. Errors name the invalid keys.
-func newS3(data map[string][]byte) (*s3Store, error) {
+// regionOf returns the region of a bucket: the one in the credentials, otherwise the declared one. The declared regions of a
+// store other than Amazon's need not be regions of the store.
+func regionOf(data map[string][]byte, declared string) string {
+	if len(data[KeyEndpoint]) > 0 {
+		declared = ""
+	}
+	return cmp.Or(string(data[KeyRegion]), declared, defaultRegion)
+}
+
+// newS3 returns the store for credentials and the declared region of a bucket. Errors name the invalid keys.
+func newS3(data map[string][]byte, region string) (*s3Store, error) {
 	endpoint, pathStyle := string(data[KeyEndpoint]), false
 	var errs []error
 	if len(data[KeySecretAccessKey]) == 0 {
@@ -84,7 +94,7 @@ func newS3(data map[string][]byte) (*s3Store, error) {
 		return nil, extension.ConfigurationProblem(err)
 	}
 	options := s3.Options{
-		Region:           cmp.Or(string(data[KeyRegion]), defaultRegion),
+		Region:           regionOf(data, region),
 		Credentials:      credentials.NewStaticCredentialsProvider(string(data[KeyAccessKeyID]), string(data[KeySecretAccessKey]), ""),
 		UsePathStyle:     pathStyle,
 		HTTPClient:       &http.Client{Transport: transport, Timeout: requestTimeout},

@@ -40,8 +40,8 @@ func TestS3(t *testing.T) {
 	ctx := t.Context()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bucket"}, Data: credentialsFor(server)}
 	stores := Stores{Uncached: fake.NewClientBuilder().WithObjects(secret).Build()}
-	buckets, data, err := stores.Of(ctx, corev1.SecretReference{Namespace: "garden", Name: "bucket"})
-	if err != nil || string(data[KeyAccessKeyID]) != "me" {
+	buckets, data, err := stores.Of(ctx, corev1.SecretReference{Namespace: "garden", Name: "bucket"}, "north")
+	if err != nil || string(data[KeyAccessKeyID]) != "me" || string(data[KeyRegion]) != "us-east-1" {
 		t.Fatal(data, err)
 	}
 	store, is := buckets.(*s3Store)
@@ -115,7 +115,7 @@ func TestS3Fails(t *testing.T) {
 		"refused": {refusing, "Forbidden"}, "down": {down, "the store does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := newS3(credentialsFor(test.server))
+			store, err := newS3(credentialsFor(test.server), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,19 +147,36 @@ func TestS3Credentials(t *testing.T) {
 		for key, value := range change {
 			data[key] = []byte(value)
 		}
-		_, err := newS3(data)
+		_, err := newS3(data, "")
 		if err == nil || !strings.Contains(err.Error(), "the key "+want) || strings.Contains(err.Error(), "top-secret") ||
 			len(extension.Codes(err)) != 1 || extension.Codes(err)[0] != corev1beta1.ErrorConfigurationProblem {
 			t.Errorf("%v: %v", change, err)
 		}
 	}
-	store, err := newS3(map[string][]byte{KeyAccessKeyID: []byte("me"), KeySecretAccessKey: []byte("b"), KeyRegion: []byte("eu-1")})
+	store, err := newS3(map[string][]byte{KeyAccessKeyID: []byte("me"), KeySecretAccessKey: []byte("b"), KeyRegion: []byte("eu-1")}, "eu-2")
 	if err != nil || store.region != "eu-1" || store.own {
 		t.Errorf("%+v, %v", store, err)
 	}
 	for _, entry := range []string{"", "a/b"} {
 		if err := store.DeleteEntry(t.Context(), "backups", entry); err == nil || !strings.Contains(err.Error(), "the name of an entry") {
 			t.Errorf("%q: %v", entry, err)
+		}
+	}
+}
+
+// TestS3Region checks which region requests are signed for, and buckets are created in.
+func TestS3Region(t *testing.T) {
+	for name, test := range map[string]struct{ inSecret, declared, endpoint, want string }{
+		"declared":                    {declared: "eu-2", want: "eu-2"},
+		"in the Secret":               {inSecret: "eu-1", declared: "eu-2", want: "eu-1"},
+		"of a store without regions":  {declared: "local", endpoint: "https://s3.example.org", want: "us-east-1"},
+		"of a store with own regions": {inSecret: "north", declared: "local", endpoint: "https://s3.example.org", want: "north"},
+		"none":                        {want: "us-east-1"},
+	} {
+		data := map[string][]byte{KeyAccessKeyID: []byte("me"), KeySecretAccessKey: []byte("b"), KeyRegion: []byte(test.inSecret), KeyEndpoint: []byte(test.endpoint)}
+		store, err := newS3(data, test.declared)
+		if err != nil || store.region != test.want {
+			t.Errorf("%s: %+v, %v, want %s", name, store, err, test.want)
 		}
 	}
 }

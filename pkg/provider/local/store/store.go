@@ -4,6 +4,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,9 @@ type Stores struct {
 	Directory Directory
 }
 
-// Of returns the store for credentials, and the credentials. Errors do not contain them.
-func (s Stores) Of(ctx context.Context, reference corev1.SecretReference) (Store, map[string][]byte, error) {
+// Of returns the store for credentials and the declared region of a bucket, and the credentials with the region that is used.
+// Errors do not contain the credentials.
+func (s Stores) Of(ctx context.Context, reference corev1.SecretReference, region string) (Store, map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	if err := s.Uncached.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, secret); err != nil {
 		return nil, nil, fmt.Errorf("read the credentials of the bucket: %w", err)
@@ -36,11 +38,13 @@ func (s Stores) Of(ctx context.Context, reference corev1.SecretReference) (Store
 	if !InS3(secret.Data) {
 		return s.Directory, secret.Data, nil
 	}
-	store, err := newS3(secret.Data)
+	store, err := newS3(secret.Data, region)
 	if err != nil {
 		return nil, nil, fmt.Errorf("use Secret %s/%s: %w", reference.Namespace, reference.Name, err)
 	}
-	return store, secret.Data, nil
+	credentials := maps.Clone(secret.Data)
+	credentials[KeyRegion] = []byte(store.region)
+	return store, credentials, nil
 }
 
 // InS3 reports whether credentials are for a store with the API of S3.
