@@ -72,7 +72,6 @@ func reduceShoot(object any) (any, error) {
 	kept.Spec.SeedName, kept.Spec.DNS, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
 	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
 	shootstatuslabel.Keep(&kept.Status, shoot.Status)
-	references.Keep(kept, shoot)
 	kept.Spec.Provider.Type = cachetransform.Intern(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil {
 		kept.Spec.Networking = &corev1beta1.Networking{Type: networking.Type}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
@@ -126,6 +127,14 @@ func ofShoot(g Grants, shoot *corev1beta1.Shoot) {
 			}
 		}
 	}
+}
+
+// Named returns the names of the Secrets and ConfigMaps in its own namespace to which a Shoot refers, sorted. It excludes the
+// credentials of its infrastructure, to which bindings refer.
+func Named(shoot *corev1beta1.Shoot) (secrets, configMaps []string) {
+	g := Grants{}
+	ofShoot(g, shoot)
+	return sets.List(g[readSecret]), sets.List(g[readConfigMap])
 }
 
 // ofServer adds the files of an API server.

@@ -15,7 +15,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllers/shootsecrets"
+	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
 )
 
 // Kinds of referenced objects.
@@ -97,37 +97,14 @@ func ofSeed(seed *corev1beta1.Seed) []Reference {
 // ofShoot returns the references of a Shoot to objects in its namespace.
 func ofShoot(shoot *corev1beta1.Shoot) []Reference {
 	var found []Reference
-	for _, name := range shootsecrets.Named(shoot) {
+	secrets, configMaps := gardenletrights.Named(shoot)
+	for _, name := range secrets {
 		found = append(found, Reference{Kind: Secret, Name: name})
 	}
-	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil {
-		if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
-			found = append(found, Reference{Kind: ConfigMap, Name: audit.AuditPolicy.ConfigMapRef.Name})
-		}
-		if authentication := server.StructuredAuthentication; authentication != nil {
-			found = append(found, Reference{Kind: ConfigMap, Name: authentication.ConfigMapName})
-		}
-		if authorization := server.StructuredAuthorization; authorization != nil {
-			found = append(found, Reference{Kind: ConfigMap, Name: authorization.ConfigMapName})
-		}
-	}
-	for _, resource := range shoot.Spec.Resources {
-		if resource.ResourceRef.Kind == ConfigMap {
-			found = append(found, Reference{Kind: ConfigMap, Name: resource.ResourceRef.Name})
-		}
+	for _, name := range configMaps {
+		found = append(found, Reference{Kind: ConfigMap, Name: name})
 	}
 	return found
-}
-
-// Keep copies the fields of a Shoot to which [Of] looks in addition to [shootsecrets.Reduce].
-func Keep(kept, shoot *corev1beta1.Shoot) {
-	server := shoot.Spec.Kubernetes.KubeAPIServer
-	if shoot.Namespace != constants.GardenNamespace || server == nil {
-		return
-	}
-	target := kept.Spec.Kubernetes.KubeAPIServer
-	target.AuditConfig, target.StructuredAuthentication = server.AuditConfig, server.StructuredAuthentication
-	target.StructuredAuthorization = server.StructuredAuthorization
 }
 
 // Deployments returns the ControllerDeployments that use an object, as texts.
