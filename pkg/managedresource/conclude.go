@@ -250,6 +250,7 @@ const actionEvent = "Reconcile"
 const (
 	eventCorrected = "Corrected"     // Normal: objects that another client had changed or deleted were corrected
 	eventPruned    = "Pruned"        // Normal: objects were deleted because they were removed from the manifests
+	eventKept      = "Kept"          // Normal: objects were not deleted, because their annotations request this; delete them yourself
 	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which previously applied them
 	eventDropped   = "UnknownFields" // Warning: objects were applied without the named fields, which the API server does not know
 	eventContested = "Contested"     // Warning: the named field manager keeps changing an object, so corrections are delayed
@@ -278,7 +279,10 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	for reason, objects := range effects {
 		text := conditiontext.ForEvent(countedNames(objects))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "change", reason, "objects", text)
-		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
+		if reason == eventKept {
+			text += ", because the annotations of these objects request this; they belong to no ManagedResource now"
+		}
+		if reason == eventCorrected || reason == eventKept || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
 		}
 	}
@@ -309,6 +313,8 @@ func effectOf(change change) string {
 		return "Updated"
 	case change.action == actionDelete:
 		return eventPruned
+	case change.kept:
+		return eventKept
 	}
 	return ""
 }

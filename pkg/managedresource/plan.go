@@ -81,6 +81,8 @@ type change struct {
 	fight fight.Fight
 	// startsFight is set if this correction starts a fight.
 	startsFight bool
+	// kept is set if the object is not deleted because its annotations request this.
+	kept bool
 	// releasing is set if the release of the object failed.
 	releasing bool
 	// successors are the ManagedResources that may take over the object.
@@ -335,7 +337,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
-		return change{action: actionRelease, reason: "its annotations request this"}
+		return change{action: actionRelease, kept: true, reason: "its annotations request this"}
 	case !in.ownership.Ours(entry, observation, in.managedBy):
 		return change{action: actionRelease, reason: "another client created it again"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):

@@ -23,6 +23,7 @@ func TestObjectsThatAskToBeKept(t *testing.T) {
 		"resources.gardener.cloud/keep-object: \"true\"":  {true, true},
 		fluxPrefix + "prune: disabled":                    {true, true},
 		fluxPrefix + "reconcile: disabled":                {true, true},
+		"helm.sh/resource-policy: keep":                   {true, true},
 		argoPrefix + "sync-options: Prune=false":          {true, false},
 		argoPrefix + "sync-options: \"A=b,Delete=false\"": {false, true},
 	} {
@@ -34,6 +35,9 @@ func TestObjectsThatAskToBeKept(t *testing.T) {
 			f.reconcileOK("set")
 			if got := f.liveConfigMap("pruned") != nil; got != kept.onPrune {
 				t.Errorf("kept when it left the manifests: %t", got)
+			}
+			if kept.onPrune {
+				wantContains(t, f.event(), "Kept 1 (v1/ConfigMap/"+f.namespace+"/pruned)", "annotations of these objects request this")
 			}
 			f.delete(mr)
 			if got := f.liveConfigMap("deleted") != nil; got != kept.onDelete {
