@@ -3,8 +3,8 @@ package extensionvalidation
 import (
 	"net"
 	"slices"
+	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -82,8 +82,15 @@ func compareNetworks(spec, old *networkSpec) field.ErrorList {
 	if addsOrRemovesIPv6(spec.IPFamilies, old.IPFamilies) || addsOrRemovesIPv6(old.IPFamilies, spec.IPFamilies) {
 		return errs
 	}
-	return append(errs, apivalidation.ValidateImmutableField(spec.IPFamilies, old.IPFamilies, specPath.Child("ipFamilies"))...)
+	if slices.Equal(spec.IPFamilies, old.IPFamilies) {
+		return errs
+	}
+	return append(errs, field.Forbidden(specPath.Child("ipFamilies"), "cannot be changed from "+listed(old.IPFamilies)+" to "+
+		listed(spec.IPFamilies)+"; only IPv6 can be added to or removed from IPv4"))
 }
+
+// listed returns IP families for a message.
+func listed(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
 // addsOrRemovesIPv6 reports whether single is a single-stack and dual the corresponding dual-stack network.
 func addsOrRemovesIPv6(single, dual []string) bool {

@@ -175,7 +175,7 @@ func TestFamiliesOfNetworks(t *testing.T) {
 			object.Object["spec"] = fromYAML(f, patched(f, twoFamilies, `{ipFamilies: `+to+`}`))
 			causes := f.causes(f.client.Update(f.Context(), object))
 			allowed := from == `[IPv4]` && to == `[IPv4, IPv6]` || to == `[IPv4]` && from == `[IPv4, IPv6]`
-			if allowed != (len(causes) == 0) || !allowed && !match(causes, []string{"spec.ipFamilies: Invalid value"}) {
+			if allowed != (len(causes) == 0) || !allowed && !match(causes, []string{"spec.ipFamilies: Forbidden"}) {
 				f.Errorf("from %s to %s: got %q", from, to, causes)
 			}
 		}
