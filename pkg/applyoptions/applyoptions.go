@@ -23,7 +23,7 @@ const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 )
 
-// helmPolicy is the annotation of Helm (its documentation, "Tell Helm Not To Uninstall a Resource"). Charts set it on
+// helmPolicy is the annotation of Helm (its documentation, "Chart Development Tips and Tricks"). Charts set it on
 // objects whose deletion would delete data of users, such as CustomResourceDefinitions.
 const helmPolicy = "helm.sh/resource-policy"
 

@@ -27,6 +27,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 	if done.outdated() {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
+	p.endFights(done.changes)
 	outcome := p.outcome(ctx, plan, done)
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
@@ -70,7 +71,7 @@ type outcome struct {
 
 func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	tally := tallyOf(plan.problems, done.changes)
-	tally.guarded, tally.deleting, tally.coerced = done.guarded, p.operation == opCleanUp, plan.coerced
+	tally.guarded, tally.deleting, tally.coerced, tally.duplicated = done.guarded, p.operation == opCleanUp, plan.coerced, plan.duplicated
 	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
 	if len(tally.pending) > 0 {
 		p.explainPending(ctx, tally.pending)
@@ -259,6 +260,7 @@ const (
 // emitEvents logs all changes, and writes Events about those that were not caused by the manifests.
 func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	effects, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
+	removed := removedAdditions(done.changes)
 	for _, change := range done.changes {
 		if reason := effectOf(change); reason != "" {
 			effects[reason] = append(effects[reason], change.Ref)
@@ -279,6 +281,9 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	for reason, objects := range effects {
 		text := conditiontext.ForEvent(countedNames(objects))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "change", reason, "objects", text)
+		if reason == eventCorrected && removed != "" {
+			text += "; " + removed
+		}
 		if reason == eventKept {
 			text += ", because the annotations of these objects request this; they belong to no ManagedResource now"
 		}

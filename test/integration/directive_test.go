@@ -138,3 +138,39 @@ func lastSegments(requests []string) []string {
 	}
 	return names
 }
+
+// TestIgnoreOfAManagedObjectIsRecorded: the inventory has the annotation of an object that was managed before, and the
+// object is no longer updated.
+func TestIgnoreOfAManagedObjectIsRecorded(t *testing.T) {
+	f := newFixture(t)
+	mr := f.manage("set", f.configMap("one", "1"))
+	f.reconcileOK("set")
+	f.secret("set", "objects.yaml", f.annotated("one", "2", `resources.gardener.cloud/ignore: "true"`))
+	for range 2 {
+		recorded := f.reconcileOK("set").Status.Resources
+		if len(recorded) != 1 || recorded[0].Annotations["resources.gardener.cloud/ignore"] != "true" {
+			t.Errorf("the inventory is %+v", recorded)
+		}
+		f.wantConfigMap("one", "1")
+	}
+	f.secret("set", "objects.yaml", f.configMap("one", "3"))
+	f.reconcileOK("set")
+	f.wantConfigMap("one", "3")
+	f.delete(mr)
+	f.wantNoConfigMap("one")
+}
+
+// TestDuplicateKeysAreNamed applies the last one of two equal keys, and names both in the condition.
+func TestDuplicateKeysAreNamed(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.configMap("one", "1")+"  key: \"2\"\n", f.configMap("two", "1"))
+	for range 2 {
+		wantContains(t, applied(f.reconcileOK("set")).Message, "Keys that occur twice", "at index 0 in 'objects.yaml'", "data.key, line")
+		f.wantConfigMap("one", "2")
+	}
+	f.secret("set", "objects.yaml", f.configMap("one", "2"))
+	if message := applied(f.reconcileOK("set")).Message; message != "All resources are applied." {
+		t.Errorf("the message is %s", message)
+	}
+	f.wantNoConfigMap("two")
+}
