@@ -3,7 +3,6 @@ package extensionvalidation
 import (
 	"net"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -85,12 +84,8 @@ func compareNetworks(spec, old *networkSpec) field.ErrorList {
 	if slices.Equal(spec.IPFamilies, old.IPFamilies) {
 		return errs
 	}
-	return append(errs, field.Forbidden(specPath.Child("ipFamilies"), "cannot be changed from "+listed(old.IPFamilies)+" to "+
-		listed(spec.IPFamilies)+"; only IPv6 can be added to or removed from IPv4"))
+	return append(errs, field.Forbidden(specPath.Child("ipFamilies"), "except that IPv6 can be added to and removed from IPv4: field is immutable"))
 }
-
-// listed returns IP families for a message.
-func listed(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
 // addsOrRemovesIPv6 reports whether single is a single-stack and dual the corresponding dual-stack network.
 func addsOrRemovesIPv6(single, dual []string) bool {
