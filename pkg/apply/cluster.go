@@ -22,6 +22,10 @@ type Cluster interface {
 	Defined(definition string) (metadata.ResourceInterface, error)
 	TryCreate(ctx context.Context, ref object.Ref, body []byte, validation string) error
 	TryReplace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) error
+	ReadingOf(ref object.Ref, whole bool) (target.Reading, error)
+	// Create creates an object, and Replace updates one that has a resourceVersion, both without server-side apply.
+	Create(ctx context.Context, ref object.Ref, body []byte) (*metav1.PartialObjectMetadata, error)
+	Replace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) (*metav1.PartialObjectMetadata, error)
 	Delete(ctx context.Context, ref object.Ref, options metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error)
 	DeleteClaims(ctx context.Context, namespace, name string, uid types.UID) error
 	FinalizeNamespace(ctx context.Context, name string) error
@@ -32,7 +36,7 @@ type Cluster interface {
 }
 
 // realCluster is a Cluster that writes to the real cluster.
-type realCluster struct{ *target.Objects }
+type realCluster struct{ target.Writer }
 
 // As returns a cluster that impersonates a ServiceAccount.
 func (c realCluster) As(serviceAccount types.NamespacedName) (Cluster, error) {
@@ -40,5 +44,5 @@ func (c realCluster) As(serviceAccount types.NamespacedName) (Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return realCluster{objects}, nil
+	return realCluster{target.Writer{Objects: objects}}, nil
 }

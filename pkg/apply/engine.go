@@ -51,7 +51,7 @@ type Settings struct {
 
 // NewEngine returns an engine that writes to the cluster of objects.
 func NewEngine(objects *target.Objects, settings Settings, clk clock.WithTicker) *Engine {
-	return NewEngineFor(realCluster{objects}, settings, clk)
+	return NewEngineFor(realCluster{target.Writer{Objects: objects}}, settings, clk)
 }
 
 // NewEngineFor is NewEngine for another implementation of Cluster.
@@ -118,8 +118,14 @@ func (e *Engine) apply(ctx context.Context, task Task) Outcome {
 
 	outcome := Outcome{Ref: task.Ref}
 	meta, err := e.send(ctx, task)
-	if undeclared(err) {
+	switch {
+	case undeclared(err):
 		outcome.Dropped, meta, err = e.sendKnown(ctx, task, err)
+	case convertsFrom(err):
+		meta, err = e.sendServed(ctx, task, err)
+	}
+	if untypable(err) {
+		meta, err = e.updateWhole(ctx, task, err)
 	}
 	if err == nil {
 		meta, err = e.applyStatus(ctx, task, meta)
@@ -139,10 +145,16 @@ func (e *Engine) send(ctx context.Context, task Task) (*metav1.PartialObjectMeta
 		return nil, err
 	}
 	meta, err := e.createOrUpdate(ctx, resource, task)
-	if invalid(err) && task.Live != nil && task.Replace.due(err) {
+	switch {
+	case !invalid(err) || task.Live == nil:
+		return meta, err
+	case task.Replace.due(err):
 		return e.replace(ctx, resource, task, err)
+	case e.replaceable(ctx, task):
+		return nil, fmt.Errorf("%w; if the object may be deleted and created again, set the annotation %s: \"true\" in its manifest",
+			err, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate)
 	}
-	return meta, err
+	return nil, err
 }
 
 // createOrUpdate applies the object if its existence still matches the task. Otherwise, the error wraps ErrChanged.
@@ -162,6 +174,9 @@ func (e *Engine) createOrUpdate(ctx context.Context, resource metadata.ResourceI
 	due, fromZero, err := withReplicas(due)
 	if err != nil {
 		return nil, err
+	}
+	if due, err = e.withLiveSize(ctx, due); err != nil {
+		return nil, changed(err)
 	}
 	meta, err := e.update(ctx, resource, due, fromZero)
 	if err != nil {

@@ -158,9 +158,13 @@ var wholeObject = regexp.MustCompile(`(?s)[{\[].*(apiVersion|metadata|ObjectMeta
 // of bytes.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_=-]{100,}|(\d{1,3}[ ,]+){32,}\d{1,3}`)
 
+// otherType matches the message of server-side apply about a value of another type, with the notation of its structure.
+var otherType = regexp.MustCompile(`expected (\w+), got &value\.valueUnstructured\{Value:([^{}\[\]]*)\}`)
+
 // brief removes unreadable and confidential parts from a message, and sorts the parts that the API server returns in
 // random order, so that the same failure always has the same message.
 func brief(text string) string {
+	text = otherType.ReplaceAllString(text, "expected $1, got $2")
 	text = wholeValue.ReplaceAllString(text, "Invalid value: …: ")
 	text = wholeObject.ReplaceAllString(text, redacted)
 	text = encoded.ReplaceAllString(text, redacted)

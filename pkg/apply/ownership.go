@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,8 +131,9 @@ func (e *Engine) takeOver(ctx context.Context, resource metadata.ResourceInterfa
 
 // applyWithoutOthers applies an object whose update is invalid again, without the fields of other owners, including
 // controllers. These fields may be invalid in combination with the body: a Service cannot have two ports with the same
-// name, and a port with another number is another port; only one member of a union may be set. If this would not help,
-// the cause is returned.
+// name, and a port with another number is another port; only one member of a union may be set. If that is not enough,
+// fields that others usually keep are removed, too, such as the CA bundle of a webhook that is no longer in the
+// manifest. The last resort is an update. If this would not help, the cause is returned.
 func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Directive.Merge {
@@ -143,10 +143,8 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 	if err != nil {
 		return nil, &decidedError{fmt.Errorf("read its field owners, as its update is invalid (%w): %w", cause, err), err}
 	}
-	policy := e.Policy.WithoutControllers()
-	taken, err := fieldowner.TakeOverCandidatesOnceOwned(found.ManagedFields, policy, task.untaken())
-	if found.UID != task.Live.UID || taken == nil || err != nil {
-		return nil, errors.Join(cause, err)
+	if found.UID != task.Live.UID {
+		return nil, cause
 	}
 	if err := e.objects.TryReplace(ctx, task.Ref, task.initialBody(), found.ResourceVersion); err != nil {
 		return nil, cause
@@ -156,10 +154,19 @@ func (e *Engine) applyWithoutOthers(ctx context.Context, resource metadata.Resou
 			return nil, err
 		}
 	}
-	if _, err := e.takeFields(ctx, resource, task, found, policy); err != nil {
-		return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
+	for _, policy := range []fieldowner.Policy{e.Policy.WithoutControllers(), e.Policy.WithoutExemptions()} {
+		before := found
+		if found, err = e.takeFields(ctx, resource, task, found, policy); err != nil {
+			return nil, &decidedError{fmt.Errorf("take its fields over, as its update is invalid (%w): %w", cause, err), err}
+		}
+		if found == before {
+			continue
+		}
+		if meta, err := patch(ctx, resource, task.Name, body); !invalid(err) {
+			return meta, err
+		}
 	}
-	return patch(ctx, resource, task.Name, body)
+	return e.updateWhole(ctx, task, cause)
 }
 
 // applyMetadata applies only the metadata of an object that was never applied, so that fields of other owners can be

@@ -10,7 +10,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+
+	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
 // Replace determines whether an object is deleted and created again if its update is rejected as invalid.
@@ -75,12 +78,25 @@ func neverCreatable(err error) bool {
 	})
 }
 
+// replaceable reports whether the replacement of an object whose update is invalid would help, and would delete nothing
+// else.
+func (e *Engine) replaceable(ctx context.Context, task Task) bool {
+	switch task.GroupKind() {
+	case claimKind, volumeKind, object.Definition, schema.GroupKind{Kind: "Namespace"}:
+		return false
+	}
+	return e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore) == nil
+}
+
 // replace deletes the existing object and creates it again. It does not delete the object if it could never be created
 // again.
 func (e *Engine) replace(ctx context.Context, resource metadata.ResourceInterface, task Task, cause error,
 ) (*metav1.PartialObjectMetadata, error) {
 	if task.Replace.Err != nil {
 		return nil, Permanent(fmt.Errorf("it is not replaced: %w; its update is invalid: %w", task.Replace.Err, cause))
+	}
+	if err := e.checkNoDataIsLost(ctx, task); err != nil {
+		return nil, fmt.Errorf("it is not replaced: %w; its update is invalid: %w", err, cause)
 	}
 	if err := e.objects.TryCreate(ctx, task.Ref, task.initialBody(), metav1.FieldValidationIgnore); neverCreatable(err) {
 		return nil, fmt.Errorf("it is not replaced, because creating it again would also fail: %w; its update is invalid: %w", err, cause)

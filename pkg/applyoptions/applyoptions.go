@@ -1,5 +1,5 @@
-// Package applyoptions reads the annotations of an object that control how it is applied: those of Flux and Argo CD,
-// which have the same meaning here, and those of gardener-resource-manager with the same effect.
+// Package applyoptions reads the annotations of an object that control how it is applied: those of Flux, Argo CD and
+// Helm, which have the same meaning here, and those of gardener-resource-manager with the same effect.
 package applyoptions
 
 import (
@@ -22,6 +22,10 @@ const (
 	argoOptions = "argocd.argoproj.io/sync-options"
 	argoWave    = "argocd.argoproj.io/sync-wave"
 )
+
+// helmPolicy is the annotation of Helm (its documentation, "Chart Development Tips and Tricks"). Charts set it on
+// objects whose deletion would delete data of users, such as CustomResourceDefinitions.
+const helmPolicy = "helm.sh/resource-policy"
 
 // Options control how an object is handled.
 type Options struct {
@@ -49,7 +53,8 @@ type Options struct {
 func Reads(key string) bool {
 	switch key {
 	case resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate,
-		resourcesv1alpha1.AnnotationKeepObject, fluxPrune, fluxApply, fluxForce, fluxReconcile, argoOptions, argoWave:
+		resourcesv1alpha1.AnnotationKeepObject, fluxPrune, fluxApply, fluxForce, fluxReconcile,
+		argoOptions, argoWave, helmPolicy:
 		return true
 	}
 	return false
@@ -65,7 +70,8 @@ func Of(annotations map[string]string) Options {
 	d.CreateOnly = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationIgnore])
 	d.Bare = d.CreateOnly
 	d.Replace = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate])
-	d.KeepOnPrune = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationKeepObject])
+	d.KeepOnPrune = resourcesv1alpha1.Truthy(annotations[resourcesv1alpha1.AnnotationKeepObject]) ||
+		strings.EqualFold(strings.TrimSpace(annotations[helmPolicy]), "keep") // Helm trims and folds it, too
 	d.KeepOnDelete = d.KeepOnPrune
 	d.readFlux(annotations)
 	d.readArgo(annotations)
@@ -91,9 +97,9 @@ func (d *Options) readFlux(annotations map[string]string) {
 func (d *Options) readArgo(annotations map[string]string) {
 	for option := range strings.SplitSeq(annotations[argoOptions], ",") {
 		switch strings.TrimSpace(option) {
-		case "Prune=false":
+		case "Prune=false", "Prune=confirm": // a confirmation is given to Argo CD, which does not exist here
 			d.KeepOnPrune = true
-		case "Delete=false":
+		case "Delete=false", "Delete=confirm":
 			d.KeepOnDelete = true
 		case "Replace=true", "Force=true":
 			d.Replace = true

@@ -26,6 +26,10 @@ func TestOf(t *testing.T) {
 		"Argo Delete":          {"argocd.argoproj.io/sync-options", "ServerSideApply=true, Delete=false", Options{KeepOnDelete: true}},
 		"Argo Replace":         {"argocd.argoproj.io/sync-options", "Replace=true", Options{Replace: true}},
 		"Argo Prune=true":      {"argocd.argoproj.io/sync-options", "Prune=true", Options{}},
+		"Argo confirmations":   {"argocd.argoproj.io/sync-options", "Prune=confirm,Delete=confirm", Options{KeepOnPrune: true, KeepOnDelete: true}},
+		"Helm keep":            {"helm.sh/resource-policy", "keep", Options{KeepOnPrune: true, KeepOnDelete: true}},
+		"Helm, Keep":           {"helm.sh/resource-policy", " Keep ", Options{KeepOnPrune: true, KeepOnDelete: true}},
+		"Helm, other":          {"helm.sh/resource-policy", "delete", Options{}},
 		"Argo wave":            {"argocd.argoproj.io/sync-wave", "-5", Options{Wave: -5}},
 		"Argo wave, no number": {"argocd.argoproj.io/sync-wave", "first", Options{}},
 	} {

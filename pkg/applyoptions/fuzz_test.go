@@ -9,7 +9,7 @@ import (
 
 // known are the annotations that control how an object is handled.
 var known = []string{
-	fluxPrune, fluxApply, fluxForce, fluxReconcile, argoOptions, argoWave, resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore,
+	fluxPrune, fluxApply, fluxForce, fluxReconcile, argoOptions, argoWave, helmPolicy, resourcesv1alpha1.AnnotationMode, resourcesv1alpha1.AnnotationIgnore,
 	resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate, resourcesv1alpha1.AnnotationKeepObject,
 }
 

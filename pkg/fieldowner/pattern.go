@@ -94,6 +94,9 @@ func Templates() []Pattern {
 	return slices.Clone(templates)
 }
 
+// ClaimSize returns the path of the requested size of a PersistentVolumeClaim.
+func ClaimSize() Pattern { return Pattern{"spec", "resources", "requests", "storage"} }
+
 // Restarts returns the paths of the annotation that kubectl rollout restart sets.
 func Restarts() []Pattern {
 	patterns := Templates()

@@ -18,6 +18,8 @@ type Policy struct {
 	Predecessors []string
 	// Controllers are managers that keep their fields. One "*" in a name matches any text.
 	Controllers []string
+	// everything is set if fields that others usually keep are taken over, too.
+	everything bool
 }
 
 // DefaultPolicy returns the policy with the field managers of gardener-resource-manager, kubectl apply, Helm, Flux and
@@ -59,6 +61,24 @@ func (p Policy) WithPredecessor(manager string) Policy {
 func (p Policy) WithoutControllers() Policy {
 	p.Controllers = nil
 	return p
+}
+
+// WithoutExemptions returns the policy with controllers treated as clients, and without fields that are exempt from
+// taking over, except labels, annotations, finalizers, owner references and the status.
+func (p Policy) WithoutExemptions() Policy {
+	p.Controllers, p.everything = nil, true
+	return p
+}
+
+// exempt returns the fields that managers in a role keep.
+func (p Policy) exempt(role role) []Pattern {
+	switch {
+	case p.everything:
+		return shared
+	case role == roleClient:
+		return slices.Concat(kept, keptOfClients)
+	}
+	return kept
 }
 
 // Predecessor reports whether all fields of a manager are taken over.

@@ -2,6 +2,7 @@ package fieldowner
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -46,6 +47,11 @@ var keptOfClients = []Pattern{
 	{"spec", "caBundle"}, // of APIServices
 }
 
+// shared are the fields that have several owners in every object.
+var shared = []Pattern{
+	{"metadata", "labels"}, {"metadata", "annotations"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"},
+}
+
 // TakeOverCandidates returns the fields of other owners that have to be taken over. It is nil if there are none, and
 // before our first apply. Managers retain fields that match keep. Fields of Preserver do not count, because the
 // preserved fields change only with the manifest, which is then applied.
@@ -74,6 +80,29 @@ func Beyond(set *fieldpath.Set, patterns []Pattern) bool {
 	}
 	matching, others := split(set, patterns)
 	return !others.Difference(ancestorsOf(matching)).Empty()
+}
+
+// PathsBeyond returns the paths of the fields for which Beyond returns true, at most three and "…" for more. They contain
+// keys, but no values.
+func PathsBeyond(set *fieldpath.Set, patterns []Pattern) []string {
+	const shown = 3
+	if set == nil {
+		return nil
+	}
+	matching, others := split(set, patterns)
+	var paths []string
+	others.Difference(ancestorsOf(matching)).Leaves().Iterate(func(path fieldpath.Path) { // this iterator has no early exit
+		if item := slices.IndexFunc(path, func(element fieldpath.PathElement) bool { return element.Value != nil }); item >= 0 {
+			path = path[:item] // an item of a set
+		}
+		if text := strings.TrimPrefix(path.String(), "."); !slices.Contains(paths, text) {
+			paths = append(paths, text)
+		}
+	})
+	if len(paths) > shown {
+		paths = append(paths[:shown], "…")
+	}
+	return paths
 }
 
 // TakeOver returns the entries after the transfer of the fields of other owners to our apply, so that the next apply
@@ -169,7 +198,7 @@ func (p Policy) transfersOf(entries []metav1.ManagedFieldsEntry, keep []Pattern)
 	added = added.Difference(ours)
 	for i := range transfers {
 		if fields := transfers[i].fields; fields != nil {
-			transfers[i].taken = takenFrom(fields, roles[i], slices.Concat(kept, keep), ours, added)
+			transfers[i].taken = takenFrom(fields, roles[i], slices.Concat(p.exempt(roles[i]), keep), ours, added)
 		}
 	}
 	return transfers, nil
@@ -180,7 +209,6 @@ func (p Policy) transfersOf(entries []metav1.ManagedFieldsEntry, keep []Pattern)
 // with us are not taken over, so that a client that applies the same fields as we do is left alone.
 func takenFrom(fields *fieldpath.Set, role role, patterns []Pattern, ours, added *fieldpath.Set) *fieldpath.Set {
 	if role == roleClient {
-		patterns = slices.Concat(patterns, keptOfClients)
 		fields = fields.Difference(ours)
 	}
 	taken, retained := &fieldpath.Set{}, &fieldpath.Set{}

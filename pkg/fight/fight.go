@@ -23,6 +23,8 @@ const (
 type Fight struct {
 	// Managers are the other field managers that changed the object, sorted.
 	Managers []string
+	// Deleted is set if the last correction created the object again, because another client had deleted it.
+	Deleted bool
 	// digest identifies the content that was written repeatedly.
 	digest      string
 	corrections int
@@ -102,6 +104,16 @@ func (d *Detector[K]) Wait(object K, digest string, now time.Time) time.Duration
 // content. A different digest starts a new count. The manager is the field manager that changed the object; empty if it
 // is not known.
 func (d *Detector[K]) Observe(object K, digest, manager string, now time.Time) (begins bool) {
+	return d.observe(object, digest, manager, false, now)
+}
+
+// ObserveDeletion is Observe for a correction that created the object again, because another client had deleted it. The
+// digest is empty.
+func (d *Detector[K]) ObserveDeletion(object K, now time.Time) (begins bool) {
+	return d.observe(object, "", "", true, now)
+}
+
+func (d *Detector[K]) observe(object K, digest, manager string, deleted bool, now time.Time) (begins bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.of(object, now)
@@ -117,7 +129,7 @@ func (d *Detector[K]) Observe(object K, digest, manager string, now time.Time) (
 	if known.Active() {
 		known.recent = nil
 	}
-	known.last = now
+	known.last, known.Deleted = now, deleted
 	if manager != "" && !slices.Contains(known.Managers, manager) {
 		known.Managers = slices.Sorted(slices.Values(append(slices.Clone(known.Managers), manager)))
 	}

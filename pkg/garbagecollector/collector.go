@@ -2,10 +2,12 @@
 // package references. It reads only metadata, and the spec of ManagedResources if it would delete a Secret.
 //
 // References are listed after the candidates, and again before each batch of deletions. A candidate is deleted only if
-// both lists do not reference it, and only in the version that was listed. Kubernetes has no transactions across
-// objects. The collector cannot see a reference to an old object that is created between the second list and the
-// deletion, which takes at most seconds. Waiting for a second run would not shorten that window. It would delay every
-// deletion by a sync period, and a restart would forget the first run.
+// both lists do not reference it, and only in the version that was listed. For a Secret, the ManagedResources of its
+// namespace are listed once more right before its deletion. Kubernetes has no transactions across objects, so a
+// reference to an old object may still be created between the last list and the deletion. A client excludes that by
+// changing the object before it refers to it: the object is then kept for the minimum age, and a deletion that was
+// decided before fails, because of its resourceVersion. Waiting for a second run would not shorten that window. It would
+// delay every deletion by a sync period, and a restart would forget the first run.
 package garbagecollector
 
 import (

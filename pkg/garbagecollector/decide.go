@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
-// minimumAge is the minimum age of deleted objects, as in gardener-resource-manager. Clients create a ConfigMap before
-// the workload that references it.
+// minimumAge is the minimum age of deleted objects since their last change, as in gardener-resource-manager since their
+// creation. Clients create or touch a ConfigMap before they create the workload that references it.
 const minimumAge = 10 * time.Minute
 
 // key identifies a ConfigMap or Secret.
@@ -25,7 +25,8 @@ type candidate struct {
 	key
 	uid             types.UID
 	resourceVersion string
-	created         time.Time
+	// written is when the object was created or last changed.
+	written time.Time
 	// deleting is set if the object is already being deleted.
 	deleting bool
 }
@@ -53,7 +54,7 @@ func (u used) add(namespace string, annotations map[string]string) {
 // mature returns the candidates that may be deleted if they are unreferenced: those that are old enough and not being
 // deleted.
 func mature(candidates []candidate, now time.Time) []candidate {
-	return filter(candidates, func(c candidate) bool { return !c.deleting && !now.Before(c.created.Add(minimumAge)) })
+	return filter(candidates, func(c candidate) bool { return !c.deleting && !now.Before(c.written.Add(minimumAge)) })
 }
 
 // unused returns the unreferenced candidates, sorted by kind, namespace and name.

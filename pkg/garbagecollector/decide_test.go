@@ -12,7 +12,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func aged(kind, namespace, name string, age time.Duration) candidate {
 	return candidate{
-		key: key{namespace: namespace, Reference: references.Reference{Kind: kind, Name: name}}, created: now.Add(-age),
+		key: key{namespace: namespace, Reference: references.Reference{Kind: kind, Name: name}}, written: now.Add(-age),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
 const (
@@ -47,6 +49,8 @@ const (
 	gone
 	// changed: the object was changed or re-created since it was listed. The next run decides.
 	changed
+	// referenced: a ManagedResource refers to the object since references were listed.
+	referenced
 )
 
 // deleteAll deletes objects in parallel. A failed deletion does not stop the others.
@@ -70,6 +74,8 @@ func (c *Collector) deleteAll(ctx context.Context, garbage []candidate, result *
 			log.V(1).Info("Deleted an unreferenced object", "kind", one.kindName(), "namespace", one.namespace, "name", one.Name)
 		case changed:
 			result.changed++
+		case referenced:
+			result.saved++
 		case failed:
 			result.failures = append(result.failures, errs[i])
 		case gone:
@@ -77,10 +83,20 @@ func (c *Collector) deleteAll(ctx context.Context, garbage []candidate, result *
 	}
 }
 
-// delete deletes an object if it is still in the listed state.
+// delete deletes an object if it is still in the listed state. A Secret is not deleted if a ManagedResource of its
+// namespace refers to it at this moment.
 func (c *Collector) delete(ctx context.Context, one candidate) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if one.Kind == references.KindSecret {
+		named, err := c.namedByManagedResources(ctx, []string{one.namespace})
+		if err != nil {
+			return failed, fmt.Errorf("%s: %w", one, err)
+		}
+		if len(unused([]candidate{one}, named)) == 0 {
+			return referenced, nil
+		}
+	}
 	err := c.Metadata.Resource(candidateResources[one.Kind]).Namespace(one.namespace).Delete(ctx, one.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &one.uid, ResourceVersion: &one.resourceVersion},
 	})
@@ -100,7 +116,7 @@ type report struct {
 	// candidates and deleted count objects by kind.
 	candidates, deleted map[string]int
 	// young counts the candidates that are too new to be deleted. unused counts those without references in the first
-	// list. saved counts those of them that the second list references, and changed those that were modified after the
+	// list. saved counts those of them that later lists reference, and changed those that were modified after the
 	// first list.
 	young, unused, saved, changed int
 	failures                      []error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (c *Collector) candidates(ctx context.Context) ([]candidate, error) {
 			func(object *metav1.PartialObjectMetadata) {
 				id := key{namespace: object.Namespace, Reference: references.Reference{Kind: name, Name: object.Name}}
 				found[id] = candidate{
-					key: id, uid: object.UID, resourceVersion: object.ResourceVersion, created: object.CreationTimestamp.Time,
+					key: id, uid: object.UID, resourceVersion: object.ResourceVersion, written: lastWrite(object),
 					deleting: object.DeletionTimestamp != nil,
 				}
 			})
@@ -67,6 +68,17 @@ func (c *Collector) candidates(ctx context.Context) ([]candidate, error) {
 		result = append(result, one)
 	}
 	return result, nil
+}
+
+// lastWrite returns when an object was last changed, as far as its field managers show it.
+func lastWrite(object *metav1.PartialObjectMetadata) time.Time {
+	last := object.CreationTimestamp.Time
+	for _, entry := range object.ManagedFields {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }
 
 // references lists all objects that may reference a candidate. The result is complete.
@@ -102,7 +114,7 @@ func (c *Collector) confirmAbsence(ctx context.Context, kind listedKind, notFoun
 func (c *Collector) list(
 	ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(*metav1.PartialObjectMetadata),
 ) error {
-	return c.listWith(ctx, selector, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+	return listWith(ctx, c.Options.Namespaces, selector, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 		page, err := c.listPage(ctx, resource, namespace, options)
 		if err != nil {
 			return "", err
@@ -117,9 +129,8 @@ func (c *Collector) list(
 // readPage reads one page of a list and returns the token of the next page; empty after the last one.
 type readPage func(ctx context.Context, namespace string, options metav1.ListOptions) (next string, err error)
 
-// listWith reads all pages in the configured namespaces. An object may be on two of them.
-func (c *Collector) listWith(ctx context.Context, selector string, read readPage) error {
-	namespaces := c.Options.Namespaces
+// listWith reads all pages in the namespaces, or in all if there are none. An object may be on two of them.
+func listWith(ctx context.Context, namespaces []string, selector string, read readPage) error {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}

@@ -23,8 +23,18 @@ func (c *Collector) garbageAmong(ctx context.Context, candidates []candidate, an
 	if !slices.ContainsFunc(garbage, func(c candidate) bool { return c.Kind == references.KindSecret }) {
 		return garbage, nil
 	}
+	named, err := c.namedByManagedResources(ctx, c.Options.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	return unused(garbage, named), nil
+}
+
+// namedByManagedResources returns the references of the ManagedResources in the namespaces, or in all if there are none:
+// those of spec.secretRefs and of annotations.
+func (c *Collector) namedByManagedResources(ctx context.Context, namespaces []string) (used, error) {
 	named := used{}
-	err := c.listWith(ctx, "", func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+	err := listWith(ctx, namespaces, "", func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 		return c.secretRefsPage(ctx, namespace, options, named)
 	})
 	if apierrors.IsNotFound(err) {
@@ -33,7 +43,7 @@ func (c *Collector) garbageAmong(ctx context.Context, candidates []candidate, an
 	if err != nil {
 		return nil, fmt.Errorf("list spec.secretRefs of ManagedResources of the target cluster: %w", err)
 	}
-	return unused(garbage, named), nil
+	return named, nil
 }
 
 // secretRefsPage adds the references in a page of ManagedResources and returns the token of the next page; empty after
@@ -50,6 +60,7 @@ func (c *Collector) secretRefsPage(ctx context.Context, namespace string, option
 		return "", errors.New("the response is not a list: it has no resourceVersion")
 	}
 	for i := range page.Items {
+		named.add(page.Items[i].GetNamespace(), page.Items[i].GetAnnotations())
 		named.addSecretRefs(&page.Items[i])
 	}
 	return page.GetContinue(), nil

@@ -96,3 +96,16 @@ func TestIssuer(t *testing.T) {
 			Verdict{Err: "the field metadata.generation has to be of type int64, but is a JSON string"}},
 	})
 }
+
+func TestAPIService(t *testing.T) {
+	const available = "status: {conditions: [{type: Available, status: "
+	checkAll(t, "apiregistration.k8s.io/v1", "APIService", map[string]expectation{
+		"fresh":     {"", Verdict{Unhealthy: `condition "Available" is missing`, Progressing: `condition "Available" is missing`}},
+		"available": {available + "'True', reason: Passed}]}\n", Verdict{}},
+		"local":     {available + "'True', reason: Local}]}\n", Verdict{}},
+		"no service": {available + "'False', reason: ServiceNotFound, message: it is not there}]}\n", Verdict{
+			Unhealthy: `condition "Available" has invalid status False (expected True) due to ServiceNotFound: it is not there`}},
+		"unknown": {available + "Unknown, reason: New, message: wait}]}\n", Verdict{
+			Unhealthy: `condition "Available" has invalid status Unknown (expected True) due to New: wait`}},
+	})
+}

@@ -108,7 +108,7 @@ func check(obj runtime.Object, other OtherKinds) Verdict {
 // rule checks the content of an unstructured object.
 type rule func(content map[string]any) Verdict
 
-// rules holds the rules for the kinds that gardener-resource-manager checks.
+// rules holds the rules for the kinds that gardener-resource-manager checks, and for APIServices.
 var rules = map[schema.GroupVersionKind]rule{
 	appsv1.SchemeGroupVersion.WithKind("DaemonSet"):                    decoded(checkDaemonSet),
 	appsv1.SchemeGroupVersion.WithKind("Deployment"):                   decoded(checkDeployment),
@@ -120,6 +120,7 @@ var rules = map[schema.GroupVersionKind]rule{
 	corev1.SchemeGroupVersion.WithKind("Service"):                      decoded(checkService),
 	kindOf("apiextensions.k8s.io/v1", "CustomResourceDefinition"):      decoded(checkDefinition),
 	kindOf("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"): decoded(checkDefinition),
+	kindOf("apiregistration.k8s.io/v1", "APIService"):                  decoded(checkAPIService),
 	kindOf("monitoring.coreos.com/v1", "Prometheus"):                   decoded(checkMonitoring),
 	kindOf("monitoring.coreos.com/v1", "Alertmanager"):                 decoded(checkMonitoring),
 	kindOf("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"):           decoded(checkAutoscaler),

@@ -51,6 +51,7 @@ type common struct {
 	finalizeAfter                    string
 	finalizers, unlabelled           bool
 	exempt, garbageCollectable       bool
+	finished                         bool
 	replicas                         Replicas
 }
 
@@ -71,6 +72,7 @@ func recordOf(o *Observation) *record {
 			managedBy: o.ManagedBy, formerApplier: o.FormerApplier, writer: o.Writer, labels: o.Labels, annotations: o.Annotations,
 			owned: o.Owned, directive: o.Directive, finalizeAfter: o.FinalizeAfter, finalizers: o.Finalizers, unlabelled: o.Unlabelled,
 			exempt: o.Exempt, garbageCollectable: o.GarbageCollectable, replicas: o.Replicas,
+			finished: o.Finished,
 		}),
 	}
 	rest := rare{candidates: o.TakeOverCandidates, deleting: o.Deleting, health: o.Health, counted: o.counted}
@@ -92,7 +94,7 @@ func (r *record) observation() Observation {
 		ManagedBy: common.managedBy, FormerApplier: common.formerApplier, Writer: common.writer, Labels: common.labels,
 		Annotations: common.annotations, Owned: common.owned, Directive: common.directive, FinalizeAfter: common.finalizeAfter,
 		Finalizers: common.finalizers, Unlabelled: common.unlabelled, Exempt: common.exempt, GarbageCollectable: common.garbageCollectable,
-		Replicas: common.replicas,
+		Replicas: common.replicas, Finished: common.finished,
 	}
 	if rest := r.rare; rest != nil {
 		result.UID = rest.uid

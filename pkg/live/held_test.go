@@ -22,7 +22,7 @@ func TestHeldObservationsAreWhole(t *testing.T) {
 		OwnedDigest: "digest", Owned: fieldowner.FieldFilter{1, 2, 3, 4}, Unlabelled: true, TakeOverCandidates: fieldpath.NewSet(), FormerApplier: "former",
 		Seen: 17, Writer: "kubectl", Deleting: time.Unix(5, 0), Finalizers: true, FinalizeAfter: "1h", Generation: 4, Examined: true,
 		Health: &health.Verdict{Unhealthy: "yes"}, borrowed: true, counted: &health.PodCount{Selector: "x"}, Exempt: true, GarbageCollectable: true,
-		Replicas: ReplicasZeroOfOthers,
+		Replicas: ReplicasZeroOfOthers, Finished: true,
 	}
 	all.Directive.Wave, all.Directive.Suspend = -3, true
 	held, key := held{}, types.NamespacedName{Namespace: "a", Name: "b"}

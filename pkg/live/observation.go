@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -43,6 +44,8 @@ type State struct {
 	Presence Presence
 	// Observation is set if the object is present.
 	Observation Observation
+	// Finished is set if the object is absent, and was a finished Job with a TTL when it was deleted.
+	Finished bool
 	// Err is the reason why Presence is Unknown or KindNotServed.
 	Err error
 }
@@ -85,6 +88,8 @@ type Observation struct {
 	Generation int64
 	// Replicas is whether a workload has 0 replicas.
 	Replicas Replicas
+	// Finished is set if the object is a Job that has finished and is deleted after its TTL.
+	Finished bool
 	// Examined is set if Health is that of the current state of the object, or if only its metadata is required.
 	Examined bool
 	// Health is the health of the object. It is nil if the object is healthy and not being rolled out.
@@ -135,6 +140,19 @@ func Observe(meta *metav1.PartialObjectMetadata, policy fieldowner.Policy) Obser
 	return observation
 }
 
+// SentWhole reports whether the object was sent by updates, because it cannot be applied: it has the origin of a
+// ManagedResource, but the resource-manager owns no fields of it.
+func (o *Observation) SentWhole() bool { return o.OwnedDigest == "" && o.Origin != "" }
+
+// AppliedDigest returns a text that changes when another client changes what the resource-manager applied: the digest
+// of the owned fields, or the generation of an object that was sent by updates. It is empty if neither exists.
+func (o *Observation) AppliedDigest() string {
+	if o.SentWhole() && o.Generation > 0 {
+		return "generation-" + strconv.FormatInt(o.Generation, 10)
+	}
+	return o.OwnedDigest
+}
+
 // sortedFields returns the fields of an entry in an order that does not depend on how the object was read. The API
 // server sorts them by value. Decoding of unstructured objects, which are used for versions that client-go does not
 // know, sorts them by text.
@@ -166,6 +184,9 @@ func (o *Observation) Agrees(other *Observation) bool {
 		a.TakeOverCandidates != nil && !a.TakeOverCandidates.Equals(b.TakeOverCandidates) {
 		return false
 	}
+	if a.OwnedDigest == "" && a.Generation != b.Generation {
+		return false // without owned fields, only the generation shows changes
+	}
 	a.ResourceVersion, a.Writer, a.TakeOverCandidates, a.Seen = b.ResourceVersion, b.Writer, b.TakeOverCandidates, b.Seen
 	a.Generation, a.Examined, a.Health = b.Generation, b.Examined, b.Health
 	a.borrowed, a.counted, a.Replicas = b.borrowed, b.counted, b.Replicas
@@ -193,17 +214,34 @@ func Preserved(meta *metav1.PartialObjectMetadata) []fieldowner.Pattern {
 	return fieldowner.ComputeResources()
 }
 
-// lastWriter returns the manager with the latest entry, except the resource-manager. Entries of subresources do not
-// count, because they are about status and scale.
+// lastWriter returns the manager with the latest entry, except the resource-manager. An entry of a subresource counts
+// only if it contains other fields than the status, and if no other manager has written since the last apply: such
+// entries are renewed with every change of the status.
 func lastWriter(entries []metav1.ManagedFieldsEntry) string {
-	var last metav1.ManagedFieldsEntry
+	var applied, last, through metav1.ManagedFieldsEntry
 	for _, entry := range entries {
-		foreign := entry.Manager != resourcesv1alpha1.FieldManager && entry.Manager != fieldowner.Preserver
-		if foreign && entry.Subresource == "" && entry.Time != nil && !entry.Time.Before(last.Time) {
-			last = entry
+		switch {
+		case entry.Time == nil || entry.Manager == fieldowner.Preserver:
+		case entry.Manager == resourcesv1alpha1.FieldManager:
+			applied = entry
+		case entry.Subresource == "":
+			last = later(last, entry)
+		case entry.FieldsV1 != nil && !strings.HasPrefix(string(entry.FieldsV1.GetRawBytes()), `{"f:status":`):
+			through = later(through, entry)
 		}
 	}
+	if through.Manager != "" && (last.Manager == "" || applied.Time != nil && last.Time.Before(applied.Time) && !through.Time.Before(applied.Time)) {
+		return through.Manager
+	}
 	return last.Manager
+}
+
+// later returns the entry that was written later.
+func later(a, b metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+	if b.Time.Before(a.Time) {
+		return a
+	}
+	return b
 }
 
 // Keys are the sorted keys of labels or annotations.

@@ -33,7 +33,7 @@ type Examiner interface {
 
 // needsBody reports whether the whole objects of a kind are read, and not only their metadata.
 func needsBody(examiner Examiner, gk schema.GroupKind) bool {
-	return fieldowner.Scalable(gk) || examinerOf(examiner, gk) != nil
+	return fieldowner.Scalable(gk) || gk == jobs || examinerOf(examiner, gk) != nil
 }
 
 // observer reduces objects of one kind to observations.
@@ -87,6 +87,7 @@ func (o observer) examine(obj runtime.Object) (*reduced, error) {
 	observation := Observe(metadata, o.policy)
 	observation.Examined = true
 	observation.Replicas = replicasOf(obj, metadata.ManagedFields)
+	observation.Finished = finished(obj)
 	result := &reduced{ObjectMeta: nameOf(metadata), observation: &observation}
 	if o.examiner != nil {
 		result.epoch = o.examiner.Epoch() // before the checks are read

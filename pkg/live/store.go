@@ -28,6 +28,8 @@ type store struct {
 
 	mu      sync.RWMutex
 	objects held
+	// finished are Jobs that no longer exist.
+	finished finishedJobs
 	// shown are the resourceVersions up to which the watches have shown all changes, by scope.
 	shown map[string]string
 	// perNamespace is set if each namespace has its own watch.
@@ -166,6 +168,9 @@ func (s *store) Delete(obj any) error {
 	known := held != nil && !surelyNewer(held.ResourceVersion, seen.observation.ResourceVersion)
 	if known {
 		delete(s.objects, seen.key())
+		if held.Finished || seen.observation.Finished {
+			s.finished.add(seen.key(), s.clock.Now())
+		}
 	}
 	s.mu.Unlock()
 	if known {
@@ -211,11 +216,16 @@ func (s *store) replaceAll(listed map[types.NamespacedName]*reduced, resourceVer
 		}
 		inherit(before, observation)
 		differing[key] = s.differenceOf(before, observation)
+		delete(s.finished, key)
 		s.objects.put(key, observation)
 	}
 	for key := range s.objects {
 		if _, still := listed[key]; !still && (namespace == metav1.NamespaceAll || key.Namespace == namespace) {
-			differing[key] = differenceOf(s.objects.get(key), nil)
+			before := s.objects.get(key)
+			if before.Finished {
+				s.finished.add(key, s.clock.Now())
+			}
+			differing[key] = differenceOf(before, nil)
 			delete(s.objects, key)
 		}
 	}
@@ -233,6 +243,7 @@ func (s *store) put(key types.NamespacedName, observation *Observation) differen
 	if before != nil && !difference.decision {
 		observation.Seen = before.Seen
 	}
+	delete(s.finished, key)
 	s.objects.put(key, observation)
 	return difference
 }
@@ -248,6 +259,9 @@ func completes(before, observation *Observation) bool {
 // write: the status that its controller has reported stays valid as long as the spec is the same. Pods are counted once
 // for each spec.
 func inherit(before, observation *Observation) {
+	if before != nil && before.UID == observation.UID {
+		observation.Finished = observation.Finished || before.Finished // a Job does not run again
+	}
 	same := before != nil && before.UID == observation.UID && before.Generation == observation.Generation
 	if same && !observation.Replicas.Zero() { // the response to a write has only metadata; changed replicas change the generation
 		observation.Replicas = before.Replicas
@@ -314,6 +328,14 @@ func (s *store) get(key types.NamespacedName) (observation Observation, found bo
 		return record.observation(), true
 	}
 	return Observation{}, false
+}
+
+// hasFinished reports whether a Job was deleted after it had finished.
+func (s *store) hasFinished(key types.NamespacedName) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, found := s.finished[key]
+	return found
 }
 
 // has reports whether there is an observation of an object.

@@ -182,6 +182,7 @@ func (v *View) tryWatch(gvk schema.GroupVersionKind) bool {
 		observer:      observer{gk: w.gk, policy: v.Policy, examiner: examiner},
 		clock:         v.Clock,
 		objects:       held{},
+		finished:      finishedJobs{},
 		shown:         map[string]string{},
 		perNamespace:  w.namespaces != nil,
 		changed:       func(name types.NamespacedName) { v.notify(w.gk, name) },
@@ -247,10 +248,13 @@ func (v *View) read(ctx context.Context, refs []object.Ref, confirm bool) map[ob
 			unseen = append(unseen, ref)
 			continue
 		}
-		observation, found := w.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		observation, found := w.store.get(key)
 		switch {
 		case found:
 			states[ref.Key()] = State{Presence: Present, Observation: observation}
+		case w.store.hasFinished(key):
+			states[ref.Key()] = State{Presence: Absent, Finished: true}
 		case confirm:
 			unseen = append(unseen, ref)
 		default:

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/fight"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -213,6 +214,7 @@ func (p *pass) sendWave(ctx context.Context, changes []change) {
 		change := due[i]
 		change.err, change.dropped = outcome.Err, outcome.Dropped
 		change.unchanged = change.observation.ResourceVersion == outcome.Observation.ResourceVersion
+		change.completed = change.completed && change.observation.UID == outcome.Observation.UID // not if it was replaced
 		if outcome.Err == nil {
 			p.Live.RecordWrite(change.Ref, outcome.Observation)
 			p.recordCorrection(change)
@@ -228,9 +230,29 @@ func (p *pass) recordCorrection(change *change) {
 		return
 	}
 	now := p.Clock.Now()
-	change.startsFight = p.fights.Observe(change.Key(), "", change.observation.Writer, now)
+	if change.action == actionCreate {
+		change.startsFight = p.fights.ObserveDeletion(change.Key(), now)
+	} else {
+		change.startsFight = p.fights.Observe(change.Key(), "", change.observation.Writer, now)
+		change.removed = fieldowner.PathsBeyond(change.observation.TakeOverCandidates, untakenOf(change.manifest))
+	}
 	change.fight = p.fights.Of(change.Key(), now)
 	p.Metrics.corrected(p.self.Owner, change, now)
+}
+
+// endFights ends the fights over objects that are no longer managed, whose manifest or ManagedResource has changed since
+// the last correction, or that must not be corrected. If the other client still writes, a new fight begins.
+func (p *pass) endFights(changes []change) {
+	respecified := p.mr.Status.ObservedGeneration != p.mr.Generation
+	for i := range changes {
+		change := &changes[i]
+		gone := change.manifest == nil && (change.action == actionDelete || change.action == actionForget || change.action == actionRelease)
+		left := change.action == actionSkip && (respecified || change.observation.Directive.Suspend)
+		if change.err == nil && (gone || left || change.revised && change.action == actionApply) {
+			p.fights.Forget(change.Key())
+			change.fight = fight.Fight{}
+		}
+	}
 }
 
 // taskOf returns the task of the engine for the change of a wanted object. It returns false if the change sends

@@ -48,6 +48,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return reconcile.Result{}, err
 		}
 	}
+	for key := range plan.recorded {
+		r.fights.Forget(key)
+	}
 	r.forget(p.self.Owner)
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }

@@ -27,6 +27,7 @@ func (p *pass) conclude(ctx context.Context, plan plan, done changeSet) (reconci
 	if done.outdated() {
 		return reconcile.Result{RequeueAfter: outdatedInterval}, nil
 	}
+	p.endFights(done.changes)
 	outcome := p.outcome(ctx, plan, done)
 	before := resourcesv1alpha1.ConditionOf(p.mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 	conditions := func(base []resourcesv1alpha1.Condition) []resourcesv1alpha1.Condition {
@@ -70,7 +71,7 @@ type outcome struct {
 
 func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	tally := tallyOf(plan.problems, done.changes)
-	tally.guarded, tally.deleting, tally.coerced = done.guarded, p.operation == opCleanUp, plan.coerced
+	tally.guarded, tally.deleting, tally.coerced, tally.duplicated = done.guarded, p.operation == opCleanUp, plan.coerced, plan.duplicated
 	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
 	if len(tally.pending) > 0 {
 		p.explainPending(ctx, tally.pending)
@@ -250,6 +251,7 @@ const actionEvent = "Reconcile"
 const (
 	eventCorrected = "Corrected"     // Normal: objects that another client had changed or deleted were corrected
 	eventPruned    = "Pruned"        // Normal: objects were deleted because they were removed from the manifests
+	eventKept      = "Kept"          // Normal: objects were not deleted, because their annotations request this; delete them yourself
 	eventTakenOver = "TakenOver"     // Normal: objects were taken over from the named field manager, which previously applied them
 	eventDropped   = "UnknownFields" // Warning: objects were applied without the named fields, which the API server does not know
 	eventContested = "Contested"     // Warning: the named field manager keeps changing an object, so corrections are delayed
@@ -258,6 +260,7 @@ const (
 // emitEvents logs all changes, and writes Events about those that were not caused by the manifests.
 func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	effects, takenOver := map[string][]object.Ref{}, map[string][]object.Ref{}
+	removed := removedAdditions(done.changes)
 	for _, change := range done.changes {
 		if reason := effectOf(change); reason != "" {
 			effects[reason] = append(effects[reason], change.Ref)
@@ -278,7 +281,13 @@ func (p *pass) emitEvents(ctx context.Context, done changeSet) {
 	for reason, objects := range effects {
 		text := conditiontext.ForEvent(countedNames(objects))
 		log.FromContext(ctx).Info("Changed objects in the target cluster", "change", reason, "objects", text)
-		if reason == eventCorrected || reason == eventPruned && p.mr.DeletionTimestamp == nil {
+		if reason == eventCorrected && removed != "" {
+			text += "; " + removed
+		}
+		if reason == eventKept {
+			text += ", because the annotations of these objects request this; they belong to no ManagedResource now"
+		}
+		if reason == eventCorrected || reason == eventKept || reason == eventPruned && p.mr.DeletionTimestamp == nil {
 			p.Recorder.Eventf(p.mr, nil, corev1.EventTypeNormal, reason, actionEvent, "%s %s", reason, text)
 		}
 	}
@@ -309,6 +318,8 @@ func effectOf(change change) string {
 		return "Updated"
 	case change.action == actionDelete:
 		return eventPruned
+	case change.kept:
+		return eventKept
 	}
 	return ""
 }

@@ -36,6 +36,9 @@ func (p *pass) withInitialHealth(ctx context.Context, conditions []resourcesv1al
 	if first {
 		p.confirmAbsent(ctx, refs, states)
 	}
+	refs = slices.DeleteFunc(refs, func(ref object.Ref) bool {
+		return remaining[ref.Key()].Completed && states[ref.Key()].Presence == live.Absent
+	})
 	subjects := live.Subjects(refs, states)
 	if !first {
 		subjects = slices.DeleteFunc(subjects, func(subject health.Subject) bool { return subject.Missing })

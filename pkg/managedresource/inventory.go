@@ -179,13 +179,14 @@ func redactedAnnotations(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// digestOf joins the digest of the manifest of an object with the digest of its owned fields. It is empty, and
-// therefore never matches, if no fields are owned.
+// digestOf joins the digest of the manifest of an object with the digest of its owned fields, or with its generation if
+// it was sent by an update. It is empty, and therefore never matches, if neither exists.
 func digestOf(manifest object.Manifest, observation live.Observation) string {
-	if observation.OwnedDigest == "" {
+	applied := observation.AppliedDigest()
+	if applied == "" {
 		return ""
 	}
-	return manifest.Digest + digestSeparator + observation.OwnedDigest
+	return manifest.Digest + digestSeparator + applied
 }
 
 // digestSeparator separates the two digests of an object. Neither contains it.

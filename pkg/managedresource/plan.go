@@ -81,12 +81,18 @@ type change struct {
 	fight fight.Fight
 	// startsFight is set if this correction starts a fight.
 	startsFight bool
+	// kept is set if the object is not deleted because its annotations request this.
+	kept bool
+	// completed is set if the object is a Job with a TTL that has finished, whether it still exists or not.
+	completed bool
 	// releasing is set if the release of the object failed.
 	releasing bool
 	// successors are the ManagedResources that may take over the object.
 	successors []types.NamespacedName
 	// dropped are the paths of fields without which the object was applied, because the API server does not know them.
 	dropped []string
+	// removed are paths of fields that another client had added and that this correction removed.
+	removed []string
 	// takenFrom is the field manager that previously applied the object for a ManagedResource, if the origin of the object
 	// is the only evidence of that.
 	takenFrom string
@@ -132,6 +138,7 @@ func planApply(in applyInput) []change {
 		}
 		change := in.delayIfFighting(manifest, in.decide(manifest, state))
 		change.Ref, change.manifest, change.observation = manifest.Ref, manifest, state.Observation
+		change.completed = change.completed || state.Observation.Finished
 		sent := sentDigest(in.recorded[manifest.Key()])
 		change.revised = sent != "" && sent != manifest.Digest
 		changes = append(changes, change)
@@ -148,6 +155,9 @@ func (in applyInput) decide(manifest *object.Manifest, state live.State) change 
 	case live.Absent:
 		if owner, ok := in.ownership.FirstClaim(key); ok && owner != in.ownership.Self.Owner {
 			return conflict(key, owner.String())
+		}
+		if (state.Finished || in.recorded[key].Completed) && in.undoesDrift(manifest) {
+			return change{action: actionSkip, completed: true, reason: "it has finished, and is created again when its manifest changes"}
 		}
 		return change{action: actionCreate, drift: in.undoesDrift(manifest), reason: "it does not exist"}
 	case live.KindNotServed:
@@ -171,6 +181,9 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 	if owner, ok := in.ownership.OtherOwner(key, observation); ok {
 		return conflict(key, owner)
 	}
+	if !observation.Deleting.IsZero() && observation.Finished && in.undoesDrift(manifest) {
+		return change{action: actionSkip, reason: "it has finished, and its TTL deletes it"}
+	}
 	if !observation.Deleting.IsZero() {
 		return change{action: actionWait, reason: "it is being deleted; it is created again afterwards"}
 	}
@@ -193,7 +206,7 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, drift: drift, reason: "it or its manifest changed", strip: strip}
 	case in.appliedByOther(observation):
 		return change{action: actionApply, reason: "another ManagedResource applied it since", strip: strip}
-	case fieldowner.Beyond(observation.TakeOverCandidates, slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)):
+	case fieldowner.Beyond(observation.TakeOverCandidates, untakenOf(manifest)):
 		return change{action: actionApply, drift: drift, reason: "another client added fields to it", strip: strip}
 	case len(strip.Labels) > 0 || len(strip.Annotations) > 0:
 		return change{action: actionApply, drift: drift, reason: "another client added labels or annotations to it", strip: strip}
@@ -201,6 +214,11 @@ func (in applyInput) decidePresent(manifest *object.Manifest, observation live.O
 		return change{action: actionApply, drift: drift, reason: "it has 0 replicas, from which its autoscaler does not scale"}
 	}
 	return change{action: actionSkip, reason: "nothing changed"}
+}
+
+// untakenOf returns the fields that are not taken over from other clients.
+func untakenOf(manifest *object.Manifest) []fieldowner.Pattern {
+	return slices.Concat(manifest.Preserve, manifest.PreserveIfSet, manifest.Untaken)
 }
 
 // undoesDrift reports whether a manifest that has to be applied is the one that was last applied. Another client has
@@ -335,7 +353,7 @@ func (in pruneInput) decide(key object.Key, entry resourcesv1alpha1.ObjectRefere
 	}
 	switch {
 	case in.deleting && observation.Directive.KeepOnDelete || !in.deleting && observation.Directive.KeepOnPrune:
-		return change{action: actionRelease, reason: "its annotations request this"}
+		return change{action: actionRelease, kept: true, reason: "its annotations request this"}
 	case !in.ownership.Ours(entry, observation, in.managedBy):
 		return change{action: actionRelease, reason: "another client created it again"}
 	case in.collectsGarbage && observation.GarbageCollectable && isConfiguration(key):

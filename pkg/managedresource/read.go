@@ -39,6 +39,8 @@ type input struct {
 	released []object.Ref
 	// coerced names objects with labels or annotations that are not strings.
 	coerced []string
+	// duplicated names keys that occur twice in the manifests.
+	duplicated []string
 	// rendered is the time at which the manifests were rendered.
 	rendered time.Time
 	problems []problem
@@ -127,7 +129,8 @@ func (p *pass) render(in input, documents []manifest.Document, scopes scopes, to
 
 		StatusOnCreation: p.mr.Spec.StatusOnCreation,
 	})
-	in.manifests, in.released, in.coerced, in.rendered = rendered.Manifests, rendered.Released, rendered.Coerced, p.Clock.Now()
+	in.manifests, in.released, in.rendered = rendered.Manifests, rendered.Released, p.Clock.Now()
+	in.coerced, in.duplicated = rendered.Coerced, rendered.Duplicated
 	in.problems = append(in.problems, unreadable(rendered.Errors)...)
 	in.unread = len(in.problems) > 0
 	return in

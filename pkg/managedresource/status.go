@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apply"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
+	"github.com/trellis-k8s/trellis/pkg/fieldowner"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -44,7 +45,16 @@ func (s changeSet) remaining(recorded inventory) inventory {
 			if len(change.dropped) > 0 {
 				digest = "" // apply it every sync period, because the API server may learn the fields
 			}
-			remaining[change.Key()] = entryOf(*change.manifest, digest)
+			entry := entryOf(*change.manifest, digest)
+			entry.Completed = change.completed
+			remaining[change.Key()] = entry
+		case actionSkip:
+			entry := remaining[change.Key()]
+			if change.manifest.Directive.CreateOnly { // the annotation may be new
+				entry = entryOf(*change.manifest, entry.Digest)
+			}
+			entry.Completed = entry.Completed || change.completed
+			remaining[change.Key()] = entry
 		case actionDelete, actionForget, actionRelease:
 			delete(remaining, change.Key())
 		}
@@ -97,6 +107,8 @@ type tally struct {
 	dropped     []change // applied without fields that the API server does not know
 	handedOver  []change // kept until another ManagedResource has recorded them
 	coerced     []string // had labels or annotations that were not strings
+	duplicated  []string // had keys that occur twice
+	differing   []string // differ from their manifests, or were sent in another way
 	held        []change // wait for dependencies
 	gate        gate     // why they wait
 	revision    string   // the inputs that they come from
@@ -109,6 +121,9 @@ func tallyOf(problems []problem, changes []change) tally {
 	result := tally{problems: problems}
 	for _, change := range changes {
 		wanted := change.manifest != nil
+		if remark := remarkOf(change); remark != "" {
+			result.differing = append(result.differing, change.String()+": "+remark)
+		}
 		if change.fight.Active() {
 			result.fighting = append(result.fighting, change)
 		}
@@ -160,7 +175,7 @@ func (t tally) verdict() resourcesv1alpha1.Statement {
 	case len(t.pending) > 0 || t.deleting && len(t.handedOver) > 0:
 		return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message)
 	}
-	if len(t.fighting)+len(t.handedOver)+len(t.dropped)+len(t.coerced) == 0 {
+	if len(t.fighting)+len(t.handedOver)+len(t.dropped)+len(t.coerced)+len(t.duplicated)+len(t.differing) == 0 {
 		message = "All resources are applied."
 	}
 	return resourcesv1alpha1.NewStatement(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, message)
@@ -200,7 +215,9 @@ func (t tally) message() string {
 		section("Handing over", textsOf(t.handedOver, reasonOf)),
 		t.droppedFields(),
 		section("Fighting over fields", textsOf(t.fighting, describeFight)),
+		section("Applied differently from the manifests", slices.Clone(t.differing)),
 		section("Converted to strings; quote them in the manifests", slices.Clone(t.coerced)),
+		section("Keys that occur twice; only the last one counts, remove the others", slices.Clone(t.duplicated)),
 	}
 	if t.guarded != nil {
 		sections = append(sections, "Not pruned: "+t.guarded.Error())
@@ -208,6 +225,24 @@ func (t tally) message() string {
 	sections = append(sections, t.notes...)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return conditiontext.ForCondition(strings.Join(sections, "\n"))
+}
+
+// remarkOf returns how an object that was applied differs from its manifest, or how it was sent. It is empty if there is
+// nothing to say.
+func remarkOf(change change) string {
+	observation := change.observation
+	if change.manifest == nil || change.err != nil || change.manifest.Directive.CreateOnly || observation.UID == "" ||
+		change.action != actionCreate && change.action != actionApply && change.action != actionSkip {
+		return ""
+	}
+	isSize := func(pattern fieldowner.Pattern) bool { return slices.Equal(pattern, fieldowner.ClaimSize()) }
+	switch {
+	case observation.SentWhole() && !observation.Directive.Suspend:
+		return "it is sent by updates, because the schema of its kind does not support server-side apply; additions of other clients are removed"
+	case observation.OwnedDigest != "" && slices.ContainsFunc(change.manifest.Untaken, isSize) && !observation.Owned.MayHave(fieldowner.ClaimSize()):
+		return "its size is larger than in the manifest, and Kubernetes does not shrink it; set the larger size in the manifest"
+	}
+	return ""
 }
 
 // section returns "<title> (<count>): <item>; <item>". The items are sorted, and volatile parts are removed, so that
@@ -260,7 +295,29 @@ func describeFight(change change) string {
 			by += fmt.Sprintf(" and %q", manager)
 		}
 	}
-	return fmt.Sprintf("%s keeps being changed by %s: stop one of the two writers from setting these fields", change.Ref, by)
+	if change.fight.Deleted {
+		return fmt.Sprintf("%s keeps being deleted by another client: stop it, or remove the object from the manifests", change.Ref)
+	}
+	return fmt.Sprintf("%s keeps being changed by %s: stop one of the two writers from setting these fields; %s", change.Ref, by, waysToKeep)
+}
+
+// waysToKeep describes how to keep the changes of another client.
+const waysToKeep = "to keep what the other client adds, set the annotation kustomize.toolkit.fluxcd.io/ssa: Merge in the manifest; " +
+	"to leave single fields to it, use spec.driftDetection.ignore"
+
+// removedAdditions names the fields that other clients had added to objects and that were removed. It is empty if there
+// are none.
+func removedAdditions(changes []change) string {
+	var texts []string
+	for _, change := range changes {
+		if len(change.removed) > 0 && change.err == nil {
+			texts = append(texts, change.String()+": "+strings.Join(change.removed, ", "))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return section("fields were removed that other clients had added", texts) + "; " + waysToKeep
 }
 
 // retryable reports whether a retry may help without a change by the user.

@@ -70,7 +70,7 @@ func (p *pass) noDrift(ctx context.Context, in input) (bool, error) {
 		return false, err
 	}
 	for _, change := range p.planWave(ctx, plan{input: in}, manifests, states, nil) {
-		if change.action != actionSkip {
+		if change.action != actionSkip || change.completed && !in.recorded[change.Key()].Completed {
 			return false, nil
 		}
 	}
@@ -106,6 +106,9 @@ func (p *pass) scaledToZero(ctx context.Context, recorded inventory, states map[
 // watched reports whether every change of a recorded object causes an event.
 func (p *pass) watched(recorded inventory) bool {
 	for _, entry := range recorded {
+		if entry.Completed {
+			continue // nothing has to be done if it is deleted
+		}
 		if applyoptions.Of(entry.Annotations).Bare || !p.Live.Watches(refOfEntry(entry)) {
 			return false
 		}
@@ -266,7 +269,7 @@ func (p *pass) resume(ctx context.Context) (input, bool, error) {
 
 // suspend stores the manifests for the next pass if only deletions and late kinds are pending.
 func (p *pass) suspend(ctx context.Context, plan plan, kinds freshKinds, tally tally) error {
-	if !p.onlyWaits(tally, kinds) || plan.sharesSecrets || len(plan.coerced) > 0 || !plan.gate.open() {
+	if !p.onlyWaits(tally, kinds) || plan.sharesSecrets || len(plan.coerced)+len(plan.duplicated) > 0 || !plan.gate.open() {
 		p.suspended.take(p.self.Owner)
 		return nil
 	}

@@ -25,6 +25,8 @@ type Document struct {
 	Object map[string]any
 	// Source is the location of the object, such as: at index 2 in 'objects.yaml' in secret 'shop/manifests'.
 	Source string
+	// Duplicates names the keys that occur twice in a mapping of the document; empty if there are none.
+	Duplicates string
 }
 
 // Decode returns the objects in a Secret, in the order in which the controller reads them. The error joins the problems
@@ -122,11 +124,11 @@ func (d *decoder) decodeChunk(key string, index int, chunk []byte) (int, bool) {
 		if !d.count(source) {
 			return 0, false
 		}
-		value, err := parseYAML(chunk, d.limits.Bytes, d.limits.Depth)
+		value, duplicates, err := parseYAML(chunk, d.limits.Bytes, d.limits.Depth)
 		if err != nil {
 			d.fail(source, err)
 		} else {
-			d.decodeValue(source, value)
+			d.decodeValue(source, value, duplicates)
 		}
 		return 1, true
 	}
@@ -135,12 +137,12 @@ func (d *decoder) decodeChunk(key string, index int, chunk []byte) (int, bool) {
 		if !d.count(source) {
 			return 0, false
 		}
-		value, err := parseJSON(raw)
+		value, duplicates, err := parseJSON(raw)
 		if err != nil {
 			d.fail(source, err)
 			continue
 		}
-		d.decodeValue(source, value)
+		d.decodeValue(source, value, duplicates)
 	}
 	if err != nil {
 		d.fail(d.source(key, index+len(values)), notJSON(err))
@@ -173,7 +175,7 @@ func (d *decoder) source(key string, index int) string {
 	return fmt.Sprintf("at index %d in '%s' in secret '%s'", index, key, d.secret)
 }
 
-func (d *decoder) decodeValue(source string, value any) {
+func (d *decoder) decodeValue(source string, value any, duplicates []string) {
 	if value == nil {
 		return // an empty document, such as one with only comments
 	}
@@ -189,7 +191,11 @@ func (d *decoder) decodeValue(source string, value any) {
 		d.fail(source, fmt.Errorf("its fields are nested deeper than %d levels", d.limits.Depth))
 		return
 	}
+	first := len(d.documents)
 	d.add(source, object)
+	if len(duplicates) > 0 && len(d.documents) > first {
+		d.documents[first].Duplicates = describeDuplicates(source, duplicates)
+	}
 }
 
 // add appends an object, or the items of a list.

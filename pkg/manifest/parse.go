@@ -11,34 +11,46 @@ import (
 
 	yamlv2 "go.yaml.in/yaml/v2"
 	yamlv3 "go.yaml.in/yaml/v3"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
 // parseYAML parses one YAML document. Errors do not repeat the content, which may be confidential. Aliases may expand
 // to the given number of bytes and levels.
-func parseYAML(content []byte, maxBytes int64, maxDepth int) (any, error) {
+// It also returns the keys that occur twice in a mapping. The last one counts.
+func parseYAML(content []byte, maxBytes int64, maxDepth int) (value any, duplicates []string, err error) {
 	if bytes.ContainsRune(content, '&') && bytes.ContainsRune(content, '*') {
 		if err := checkAliases(content, maxBytes, maxDepth); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := checkTail(content); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	asJSON, err := yaml.YAMLToJSON(content)
-	if err != nil {
-		return nil, notYAML(err)
+	asJSON, err := yaml.YAMLToJSONStrict(content)
+	if err != nil { // the strict parser also rejects keys that override those of a merge
+		if asJSON, err = yaml.YAMLToJSON(content); err != nil {
+			return nil, nil, notYAML(err)
+		}
+		duplicates = duplicateKeys(content)
 	}
-	return parseJSON(asJSON)
+	value, _, err = parseJSON(asJSON)
+	return value, duplicates, err
 }
 
-func parseJSON(content []byte) (any, error) {
-	var value any
-	if err := utiljson.Unmarshal(content, &value); err != nil {
-		return nil, notJSON(err)
+// parseJSON parses one JSON value. It also returns the fields that occur twice in an object. The last one counts.
+func parseJSON(content []byte) (value any, duplicates []string, err error) {
+	found, err := kjson.UnmarshalStrict(content, &value, kjson.DisallowDuplicateFields)
+	if err != nil {
+		return nil, nil, notJSON(err)
 	}
-	return value, nil
+	for _, duplicate := range found {
+		var field kjson.FieldError
+		if errors.As(duplicate, &field) {
+			duplicates = append(duplicates, field.FieldPath())
+		}
+	}
+	return value, duplicates, nil
 }
 
 // checkAliases returns an error for documents whose aliases expand beyond the limits. The limits of the parser count

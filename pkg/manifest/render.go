@@ -54,6 +54,8 @@ type Rendered struct {
 	Errors []error
 	// Coerced names objects with labels or annotations that were not strings.
 	Coerced []string
+	// Duplicated names keys that occur twice in a mapping, with their locations. The last one counts.
+	Duplicated []string
 }
 
 // Render returns the manifests to be sent for documents. It sets default namespaces, labels and annotations, and
@@ -70,6 +72,9 @@ func Render(documents []Document, scopes map[schema.GroupVersionKind]Scope,
 	var result Rendered
 	byKey := map[object.Key][]object.Manifest{}
 	for _, document := range documents {
+		if document.Duplicates != "" {
+			result.Duplicated = append(result.Duplicated, document.Duplicates)
+		}
 		ref, err := RefOf(document.Object)
 		if err != nil {
 			result.fail(fmt.Errorf("could not decode resource %s: %w", document.Source, err))
@@ -201,6 +206,9 @@ func complete(doc Document, ref object.Ref, options RenderOptions) (object.Manif
 		}
 		manifest.PreserveIfSet = append(manifest.PreserveIfSet, filledFields(ref, doc.Object, labels, options.TokenTargets)...)
 		manifest.Untaken = tokenFields(ref, doc.Object, labels, options.TokenTargets)
+		if size := fieldowner.ClaimSize(); ref.GroupKind() == (schema.GroupKind{Kind: "PersistentVolumeClaim"}) && size.Has(doc.Object) {
+			manifest.Untaken = append(manifest.Untaken, size) // a client may have expanded the claim
+		}
 		if ref.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 			for key := range options.labels() { // the template of a Job is immutable
 				manifest.Preserve = append(manifest.Preserve, fieldowner.Pattern{"spec", "template", "metadata", "labels", key})
@@ -277,6 +285,7 @@ func normalize(obj map[string]any, ref object.Ref) (map[string]any, error) {
 	for _, field := range serverFields {
 		delete(meta, field)
 	}
+	dropBookkeeping(meta, ref.GroupKind())
 	delete(meta, "namespace")
 	if ref.Namespace != "" {
 		meta["namespace"] = ref.Namespace

@@ -23,6 +23,7 @@ func TestObjectsThatAskToBeKept(t *testing.T) {
 		"resources.gardener.cloud/keep-object: \"true\"":  {true, true},
 		fluxPrefix + "prune: disabled":                    {true, true},
 		fluxPrefix + "reconcile: disabled":                {true, true},
+		"helm.sh/resource-policy: keep":                   {true, true},
 		argoPrefix + "sync-options: Prune=false":          {true, false},
 		argoPrefix + "sync-options: \"A=b,Delete=false\"": {false, true},
 	} {
@@ -34,6 +35,9 @@ func TestObjectsThatAskToBeKept(t *testing.T) {
 			f.reconcileOK("set")
 			if got := f.liveConfigMap("pruned") != nil; got != kept.onPrune {
 				t.Errorf("kept when it left the manifests: %t", got)
+			}
+			if kept.onPrune {
+				wantContains(t, f.event(), "Kept 1 (v1/ConfigMap/"+f.namespace+"/pruned)", "annotations of these objects request this")
 			}
 			f.delete(mr)
 			if got := f.liveConfigMap("deleted") != nil; got != kept.onDelete {
@@ -133,4 +137,40 @@ func lastSegments(requests []string) []string {
 		names = append(names, request[strings.LastIndex(request, "/")+1:])
 	}
 	return names
+}
+
+// TestIgnoreOfAManagedObjectIsRecorded: the inventory has the annotation of an object that was managed before, and the
+// object is no longer updated.
+func TestIgnoreOfAManagedObjectIsRecorded(t *testing.T) {
+	f := newFixture(t)
+	mr := f.manage("set", f.configMap("one", "1"))
+	f.reconcileOK("set")
+	f.secret("set", "objects.yaml", f.annotated("one", "2", `resources.gardener.cloud/ignore: "true"`))
+	for range 2 {
+		recorded := f.reconcileOK("set").Status.Resources
+		if len(recorded) != 1 || recorded[0].Annotations["resources.gardener.cloud/ignore"] != "true" {
+			t.Errorf("the inventory is %+v", recorded)
+		}
+		f.wantConfigMap("one", "1")
+	}
+	f.secret("set", "objects.yaml", f.configMap("one", "3"))
+	f.reconcileOK("set")
+	f.wantConfigMap("one", "3")
+	f.delete(mr)
+	f.wantNoConfigMap("one")
+}
+
+// TestDuplicateKeysAreNamed applies the last one of two equal keys, and names both in the condition.
+func TestDuplicateKeysAreNamed(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.configMap("one", "1")+"  key: \"2\"\n", f.configMap("two", "1"))
+	for range 2 {
+		wantContains(t, applied(f.reconcileOK("set")).Message, "Keys that occur twice", "at index 0 in 'objects.yaml'", "data.key, line")
+		f.wantConfigMap("one", "2")
+	}
+	f.secret("set", "objects.yaml", f.configMap("one", "2"))
+	if message := applied(f.reconcileOK("set")).Message; message != "All resources are applied." {
+		t.Errorf("the message is %s", message)
+	}
+	f.wantNoConfigMap("two")
 }

@@ -154,6 +154,24 @@ func (c *Cluster) resource(mapping *meta.RESTMapping, ref object.Ref) *resource 
 	return r
 }
 
+// Create simulates the creation of an object.
+func (c *Cluster) Create(ctx context.Context, ref object.Ref, body []byte) (*metav1.PartialObjectMetadata, error) {
+	return c.write(ctx, ref, body)
+}
+
+// Replace simulates the update of an object.
+func (c *Cluster) Replace(ctx context.Context, ref object.Ref, body []byte, resourceVersion string) (*metav1.PartialObjectMetadata, error) {
+	return c.write(ctx, ref, object.Require(body, "resourceVersion", resourceVersion))
+}
+
+func (c *Cluster) write(ctx context.Context, ref object.Ref, body []byte) (*metav1.PartialObjectMetadata, error) {
+	mapping, err := c.Mapping(ref.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	return c.resource(mapping, ref).write(ctx, body)
+}
+
 // Delete simulates the deletion of the object.
 func (c *Cluster) Delete(ctx context.Context, ref object.Ref, _ metav1.DeleteOptions) (left *metav1.PartialObjectMetadata, err error) {
 	deleted, err := c.ResourceInAnyVersion(ref) //nolint:contextcheck // discovery has a time limit of its own

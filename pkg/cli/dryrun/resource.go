@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
@@ -194,6 +195,33 @@ func (r *resource) complete(ctx context.Context, found *unstructured.Unstructure
 	}
 	completed.SetManagedFields(found.GetManagedFields())
 	return completed, nil
+}
+
+// write simulates a creation or an update by a dry run of the API server.
+func (r *resource) write(ctx context.Context, body []byte) (*metav1.PartialObjectMetadata, error) {
+	r.copy.mu.Lock()
+	defer r.copy.mu.Unlock()
+	if err := r.load(ctx); err != nil {
+		return nil, err
+	}
+	written := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &written.Object); err != nil {
+		return nil, fmt.Errorf("decode the manifest of %s: %w", r.ref, err)
+	}
+	after, err := r.send(ctx, written)
+	if err != nil {
+		return nil, err
+	}
+	r.copy.After, r.copy.changed = after, true
+	return metadataOf(after)
+}
+
+func (r *resource) send(ctx context.Context, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	dryRun, manager := []string{metav1.DryRunAll}, resourcesv1alpha1.FieldManager
+	if r.copy.After == nil {
+		return r.client.Create(ctx, written, metav1.CreateOptions{FieldManager: manager, DryRun: dryRun})
+	}
+	return r.client.Update(ctx, written, metav1.UpdateOptions{FieldManager: manager, DryRun: dryRun})
 }
 
 // edit applies a patch to the copy.

@@ -33,7 +33,7 @@ func Changed(o *Object, entry resourcesv1alpha1.ObjectReference) bool {
 		return false
 	}
 	observation := live.Observe(&metav1.PartialObjectMetadata{ObjectMeta: o.Meta}, fieldowner.DefaultPolicy())
-	return observation.OwnedDigest != owned || observation.TakeOverCandidates != nil
+	return observation.AppliedDigest() != owned || observation.TakeOverCandidates != nil
 }
 
 // Takers returns the field managers that changed an object after it was applied.

@@ -190,13 +190,18 @@ func (r *Reconciler) adoptChecks(ctx context.Context, mr *resourcesv1alpha1.Mana
 // subjectsOf returns the objects in the inventory as the live view has them, and whether it watches all of them. It
 // fetches objects that are not in the view, because they may have lost their label.
 func (r *Reconciler) subjectsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (_ []health.Subject, watched bool) {
-	refs := make([]object.Ref, 0, len(mr.Status.Resources))
+	refs, completed := make([]object.Ref, 0, len(mr.Status.Resources)), map[object.Key]bool{}
 	for _, entry := range mr.Status.Resources {
-		refs = append(refs, object.Ref{
+		ref := object.Ref{
 			GroupVersionKind: schema.FromAPIVersionAndKind(entry.APIVersion, entry.Kind), Namespace: entry.Namespace, Name: entry.Name,
-		})
+		}
+		refs, completed[ref.Key()] = append(refs, ref), entry.Completed
 	}
 	states := r.Live.Read(ctx, refs)
+	refs = slices.DeleteFunc(refs, func(ref object.Ref) bool { // the TTL of a finished Job has deleted it
+		state := states[ref.Key()]
+		return state.Presence == live.Absent && (state.Finished || completed[ref.Key()])
+	})
 	var absent []object.Ref
 	for _, ref := range refs {
 		if states[ref.Key()].Presence == live.Absent {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"slices"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -82,7 +81,10 @@ func compareNetworks(spec, old *networkSpec) field.ErrorList {
 	if addsOrRemovesIPv6(spec.IPFamilies, old.IPFamilies) || addsOrRemovesIPv6(old.IPFamilies, spec.IPFamilies) {
 		return errs
 	}
-	return append(errs, apivalidation.ValidateImmutableField(spec.IPFamilies, old.IPFamilies, specPath.Child("ipFamilies"))...)
+	if slices.Equal(spec.IPFamilies, old.IPFamilies) {
+		return errs
+	}
+	return append(errs, field.Forbidden(specPath.Child("ipFamilies"), "except that IPv6 can be added to and removed from IPv4: field is immutable"))
 }
 
 // addsOrRemovesIPv6 reports whether single is a single-stack and dual the corresponding dual-stack network.

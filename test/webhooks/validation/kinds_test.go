@@ -140,7 +140,11 @@ func TestImmutableFields(t *testing.T) {
 			object := f.read(kind, "object")
 			object.Object["spec"] = fromYAML(f, patched(f, spec, patch))
 			got := f.causes(f.client.Update(f.Context(), object))
-			if len(got) != 1 || !strings.HasPrefix(got[0], field+": Invalid value") || !strings.HasSuffix(got[0], ": field is immutable") {
+			refused := field + ": Invalid value"
+			if field == "spec.ipFamilies" {
+				refused = field + ": Forbidden"
+			}
+			if len(got) != 1 || !strings.HasPrefix(got[0], refused) || !strings.HasSuffix(got[0], ": field is immutable") {
 				f.Errorf("%s with %s: got %q", kind, patch, got)
 			}
 			if strings.Contains(fmt.Sprint(got), "aGlkZGVu") {
@@ -175,7 +179,7 @@ func TestFamiliesOfNetworks(t *testing.T) {
 			object.Object["spec"] = fromYAML(f, patched(f, twoFamilies, `{ipFamilies: `+to+`}`))
 			causes := f.causes(f.client.Update(f.Context(), object))
 			allowed := from == `[IPv4]` && to == `[IPv4, IPv6]` || to == `[IPv4]` && from == `[IPv4, IPv6]`
-			if allowed != (len(causes) == 0) || !allowed && !match(causes, []string{"spec.ipFamilies: Invalid value"}) {
+			if allowed != (len(causes) == 0) || !allowed && !match(causes, []string{"spec.ipFamilies: Forbidden"}) {
 				f.Errorf("from %s to %s: got %q", from, to, causes)
 			}
 		}

@@ -378,4 +378,8 @@ type ObjectReference struct {
 	// the current manifest and the currently owned fields. It is empty until the object was applied.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Completed is set once a Job with a TTL has finished. The Job is not created again after its TTL has deleted it, until
+	// its manifest changes.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
 }
