@@ -126,7 +126,7 @@ const notInTime = "not in time: "
 
 // IsNotInTime reports whether an operation failed because the deadline of a wait has passed.
 func IsNotInTime(last corev1beta1.LastOperation) bool {
-	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, upperFirst(notInTime))
+	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, UpperFirst(notInTime))
 }
 
 // errors returns the failures: bundles that cannot be written, applied or become healthy, and waits whose deadline has
@@ -135,7 +135,7 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	failed := map[string]corev1beta1.LastError{}
 	add := func(task, text string, codes []corev1beta1.ErrorCode) {
 		if text != "" {
-			failed[task] = corev1beta1.LastError{Description: upperFirst(text), TaskID: ptr.To(task), Codes: codes}
+			failed[task] = corev1beta1.LastError{Description: UpperFirst(text), TaskID: ptr.To(task), Codes: codes}
 		}
 	}
 	for _, mr := range r.Live.owned(owner) {
@@ -226,7 +226,11 @@ func joinErrors(errs []corev1beta1.LastError) string {
 	return strings.Join(texts, " ")
 }
 
-func upperFirst(text string) string {
+// UpperFirst returns a text that begins with an upper-case letter.
+func UpperFirst(text string) string {
+	if text == "" {
+		return ""
+	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -214,7 +214,10 @@ func Plan(in Inputs) (flow.Plan, error) {
 		in.addLimits(&plan)
 	}
 	plan.Window, plan.AtOnce = in.window(), in.atOnce()
-	plan.Inputs, err = in.digest()
+	if plan.Inputs, err = in.digest(); err != nil {
+		return plan, err
+	}
+	plan.Program, err = in.program()
 	return plan, err
 }
 
