@@ -29,7 +29,7 @@ func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 			continue
 		}
 		if number > last.number {
-			last = emission{number: number, digest: digest, version: mr.Annotations[AnnotationVersion], bundles: bundleCodes{}}
+			last = emission{number: number, digest: digest, version: versionIn(mr.Annotations), bundles: bundleCodes{}}
 		}
 		last.bundles.parse(mr.Annotations[AnnotationBundles])
 	}
@@ -67,7 +67,7 @@ func (e emission) codeOnly(plan Plan, version string) bool {
 	return e.digest == plan.Inputs || typesIn(e.digest) != typesIn(plan.Inputs)
 }
 
-// programEnd separates the version of the program from [Plan.Program] in AnnotationVersion.
+// programEnd separates the version of the program from [Plan.Program] in the version of an emission.
 const programEnd = "/"
 
 // version returns the version of the program together with what operators declare.
@@ -76,6 +76,11 @@ func (p Plan) version(program string) string {
 		return program
 	}
 	return program + programEnd + p.Program
+}
+
+// versionIn returns the version of the emission that annotations record.
+func versionIn(annotations map[string]string) string {
+	return Plan{Program: annotations[AnnotationProgram]}.version(annotations[AnnotationVersion])
 }
 
 // programOf returns the version of the program alone.

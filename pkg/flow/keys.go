@@ -17,9 +17,10 @@ const (
 	// was deleted manually from one that a new version of the program adds. The full names would take several hundred
 	// bytes on each ManagedResource.
 	AnnotationBundles = "flow.resources.gardener.cloud/bundles"
-	// AnnotationVersion is the version of the program that emitted the object, followed by a slash and [Plan.Program] if the
-	// plan has one.
+	// AnnotationVersion is the version of the program that emitted the object.
 	AnnotationVersion = "flow.resources.gardener.cloud/version"
+	// AnnotationProgram is [Plan.Program] of the plan that emitted the object.
+	AnnotationProgram = "flow.resources.gardener.cloud/program"
 	// AnnotationDeleteAfter lists the bundles that must be deleted first, as JSON. Without it, these are the bundles that
 	// depend on it.
 	AnnotationDeleteAfter = "flow.resources.gardener.cloud/delete-after"

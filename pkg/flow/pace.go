@@ -85,7 +85,7 @@ type share struct {
 
 // add counts a ManagedResource.
 func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
-	written := mr.Annotations[AnnotationVersion]
+	written := versionIn(mr.Annotations)
 	current := programOf(written) == programOf(version)
 	switch {
 	case notRolledOut(mr) != "":
