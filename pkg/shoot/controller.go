@@ -191,6 +191,10 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
 		later = time.Millisecond // reconcile again, so that the Cluster contains the new status
 	}
+	if now := shoot.Status.LastOperation; now.Description != before.Description &&
+		(now.State == corev1beta1.LastOperationStateError || now.State == corev1beta1.LastOperationStateFailed) {
+		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", now.Description)
+	}
 	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
 	}
