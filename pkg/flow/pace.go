@@ -51,7 +51,7 @@ func (p Pacing) stops(others Fleet) bool { return others.Failed > 0 && others.Fa
 
 // FleetOf computes the rollout state from all ManagedResources of a flow.
 func FleetOf(all []resourcesv1alpha1.ManagedResource, version string) Fleet {
-	return sharesOf(all, version).others("", target{to: version})
+	return sharesOf(all, version).others("", target{to: version}, time.Time{})
 }
 
 // target is a change of an owner from one version of the program to another.
@@ -72,6 +72,8 @@ type share struct {
 	// rolling counts its ManagedResources that are not completely rolled out, including those that are about to be
 	// written.
 	rolling int
+	// failingSince is when one of its ManagedResources began to fail; zero if none does or if that is not known.
+	failingSince time.Time
 	// failedWith are the versions of the program that wrote those that fail.
 	failedWith []string
 	// seen is when the flow last planned the owner, zero if it has not.
@@ -95,8 +97,14 @@ func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 	default:
 		s.older++
 	}
-	if failing(mr) != "" && !slices.Contains(s.failedWith, written) {
+	if failing(mr) == "" {
+		return
+	}
+	if !slices.Contains(s.failedWith, written) {
 		s.failedWith = append(s.failedWith, written)
+	}
+	if since := failingSince(mr); s.failingSince.IsZero() || !since.IsZero() && since.Before(s.failingSince) {
+		s.failingSince = since
 	}
 }
 
@@ -127,14 +135,25 @@ func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
 	return found
 }
 
+// stuckAfter is how long an owner fails until its bundles no longer count as rolling out. Otherwise a few broken owners
+// would use the budget for ever, so that not even the version that repairs them could be rolled out.
+const stuckAfter = 10 * time.Minute
+
+// isStuck reports whether an owner fails for so long that nothing is rolled out any more.
+func (s share) isStuck(now time.Time) bool {
+	return !s.failingSince.IsZero() && now.Sub(s.failingSince) >= stuckAfter
+}
+
 // others returns the sum of the shares of all owners except one, for a change of that owner.
-func (s shares) others(owner types.UID, change target) Fleet {
+func (s shares) others(owner types.UID, change target, now time.Time) Fleet {
 	var sum Fleet
 	for uid, own := range s {
 		if uid == owner {
 			continue
 		}
-		sum.Rolling += own.rolling
+		if !own.isStuck(now) {
+			sum.Rolling += own.rolling
+		}
 		if slices.ContainsFunc(own.failedWith, change.concerns) {
 			sum.Failed++
 		}

@@ -91,7 +91,7 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 // admit returns why an owner must wait: because of the others, or because an owner before it waits for slots.
 func (p *Pacer) admit(request waiting, window *Window, now time.Time) (why string, next time.Time) {
 	own := request.owner.UID
-	why, next = p.Pacing.Admit(request.bundles, window, p.shares.others(own, request.change), now)
+	why, next = p.Pacing.Admit(request.bundles, window, p.shares.others(own, request.change, now), now)
 	if why != "" || p.shares[own].granted {
 		return why, next
 	}
@@ -108,7 +108,7 @@ func (p *Pacer) admit(request waiting, window *Window, now time.Time) (why strin
 
 // isStopped reports whether an owner waits because others failed. It does not block those that wait for another change.
 func (p *Pacer) isStopped(w waiting) bool {
-	return p.Pacing.stops(p.shares.others(w.owner.UID, w.change))
+	return p.Pacing.stops(p.shares.others(w.owner.UID, w.change, p.Clock.Now()))
 }
 
 // settle adds an owner to those that wait, or removes it. An owner that has a place keeps it. One that had been woken but
@@ -194,7 +194,7 @@ func (p *Pacer) wake() {
 			left = append(left, next)
 			continue
 		}
-		if why, _ := p.Pacing.Admit(next.bundles, nil, p.shares.others(next.owner.UID, next.change), p.Clock.Now()); why != "" {
+		if why, _ := p.Pacing.Admit(next.bundles, nil, p.shares.others(next.owner.UID, next.change, p.Clock.Now()), p.Clock.Now()); why != "" {
 			full = true
 			left = append(left, next)
 			continue

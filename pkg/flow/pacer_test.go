@@ -4,6 +4,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // TestFreeSlotsAreGivenInOrder checks that an owner that happens to be reconciled when a slot becomes free does not get it
@@ -70,6 +74,30 @@ func TestChangesOfOperatorsArePaced(t *testing.T) {
 	} {
 		if got := test.change.concerns(test.failedWith); got != test.concerns {
 			t.Errorf("a failure %s counts: %t", name, got)
+		}
+	}
+}
+
+// TestBrokenOwnersDoNotUseTheBudgetForEver checks that owners that fail for long do not keep the others from being changed.
+func TestBrokenOwnersDoNotUseTheBudgetForEver(t *testing.T) {
+	r := newRollout(t, 3, Pacing{Budget: 2, MaxFailed: 5, Retry: time.Hour})
+	if !r.pass(0, 2) {
+		t.Fatal("the first owner is not admitted")
+	}
+	r.finish(0)
+	for _, mr := range r.lives[r.owner(0).Name].ManagedResources {
+		condition(mr, resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy", "no Pod is ready")
+		for i := range mr.Status.Conditions {
+			mr.Status.Conditions[i].LastTransitionTime = metav1.NewTime(start)
+		}
+	}
+	for after, want := range map[time.Duration]bool{stuckAfter - time.Second: false, stuckAfter: true} {
+		r.restart(r.pacer.Pacing)
+		r.show()
+		r.clock.SetTime(start.Add(after))
+		r.pass(0, 2)
+		if admitted := r.pass(1, 0); admitted != want {
+			t.Errorf("after %s: admitted %t", after, admitted)
 		}
 	}
 }

@@ -253,6 +253,16 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
+// failingSince returns when a failing ManagedResource began to fail; zero if its conditions do not say.
+func failingSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
+	for _, kind := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+		if condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind); condition.Status == resourcesv1alpha1.ConditionFalse {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
 // keepTimes keeps the timestamps of errors that the last report already contained.
 func (o Operation) keepTimes(errs []corev1beta1.LastError, now time.Time) []corev1beta1.LastError {
 	for i := range errs {
