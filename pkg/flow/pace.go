@@ -136,7 +136,7 @@ func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
 }
 
 // stuckAfter is how long an owner fails until its bundles no longer count as rolling out. Otherwise a few broken owners
-// would use the budget for ever, so that not even the version that repairs them could be rolled out.
+// would use the budget forever, so that not even the version that repairs them could be rolled out.
 const stuckAfter = 10 * time.Minute
 
 // isStuck reports whether an owner fails for so long that nothing is rolled out any more.

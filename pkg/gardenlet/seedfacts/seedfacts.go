@@ -21,7 +21,7 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
-// readEvery is how long facts are used before they are read again. Both change only when somebody upgrades the seed or
+// readEvery is how long facts are used before they are read again. Both change only when someone upgrades the seed or
 // makes it a garden.
 const readEvery = 5 * time.Minute
 
