@@ -41,6 +41,10 @@ type member struct {
 	emitter *flow.Emitter
 	// known are its ManagedResources.
 	known []resourcesv1alpha1.ManagedResource
+	// asked is set from a change by the user until its operation has succeeded. The check does not ask the tested code for it.
+	asked bool
+	// settled is the last generation whose operation has succeeded.
+	settled int64
 	// broken is set while the control plane is not healthy. writes counts the writes of the status.
 	broken bool
 	writes int
@@ -229,7 +233,8 @@ func (m *member) pass() {
 	in := m.inputs()
 	m.write(r.started(in))
 	plan := f.plan(in)
-	due := !plan.AtOnce && !m.hasChange(plan.Program)
+	m.asked = m.asked || m.shoot.Generation != m.settled
+	due := !m.asked && !m.hasChange(plan.Program)
 	result, err := m.emitter.Emit(f.Context(), in.Owner, plan)
 	if err != nil {
 		f.Fatal(err)
@@ -239,6 +244,9 @@ func (m *member) pass() {
 	}
 	status, _ := r.progress(in, result)
 	m.write(status)
+	if m.shoot.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
+		m.asked, m.settled = false, m.shoot.Generation
+	}
 	if rolling := flow.FleetOf(f.all(), f.version).Rolling; due && len(result.Written) > 0 && rolling > fleetBudget && rolling > len(result.Written) {
 		f.Errorf("after a paced change of %s, %d ManagedResources are rolling out, with a budget of %d", m.shoot.Name, rolling, fleetBudget)
 	}
