@@ -125,10 +125,10 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 // healthGrace is how long objects may be unhealthy until that is reported. Programs need a moment to start.
 const healthGrace = 30 * time.Second
 
-// CausesChangeAt returns when [Progress] names another bundle as unhealthy without an event; zero for never.
-func (r Result) CausesChangeAt(owner Owner, now time.Time) time.Time {
+// causesChangeAt returns when [Progress] reports another bundle as unhealthy without an event; zero for never.
+func causesChangeAt(owner Owner, live Live, now time.Time) time.Time {
 	var next time.Time
-	for _, mr := range r.Live.owned(owner) {
+	for _, mr := range live.owned(owner) {
 		if since, unhealthy := unhealthySince(mr); unhealthy && !since.IsZero() {
 			next = earliest(now, next, since.Add(healthGrace))
 		}

@@ -224,7 +224,7 @@ func TestUnhealthyCausesAreNamed(t *testing.T) {
 		if last.State != test.state || last.Description != test.description {
 			t.Errorf("%s: %s %q, want %s %q", name, last.State, last.Description, test.state, test.description)
 		}
-		if next := result.CausesChangeAt(owner, start); next.IsZero() != (test.next == 0) || test.next > 0 && !next.Equal(start.Add(test.next)) {
+		if next := causesChangeAt(owner, live, start); next.IsZero() != (test.next == 0) || test.next > 0 && !next.Equal(start.Add(test.next)) {
 			t.Errorf("%s: changes at %s", name, next)
 		}
 	}

@@ -96,9 +96,6 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 	case corev1beta1.LastOperationStateFailed:
 		status.RetryCycleStartTime = nil
 	}
-	if next := result.CausesChangeAt(in.Owner, in.Now); !next.IsZero() {
-		return status, next.Sub(in.Now)
-	}
 	return status, 0
 }
 
