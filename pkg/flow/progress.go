@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -286,10 +287,13 @@ func joinErrors(errs []corev1beta1.LastError) string {
 	return strings.Join(texts, " ")
 }
 
-// UpperFirst returns a text that begins with an upper-case letter.
+// fieldPath matches a text that begins with the path of a field, such as spec.extensions[0].
+var fieldPath = regexp.MustCompile(`^[a-z]\w*(\.[a-z]|\[)`)
+
+// UpperFirst returns a text that begins with an upper-case letter, unless it begins with the path of a field.
 func UpperFirst(text string) string {
-	if text == "" {
-		return ""
+	if text == "" || fieldPath.MatchString(text) {
+		return text
 	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]

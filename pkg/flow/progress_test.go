@@ -242,3 +242,14 @@ func TestWrongIsNotLate(t *testing.T) {
 		}
 	}
 }
+
+func TestUpperFirst(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "no Pod is ready": "No Pod is ready", "ärger": "Ärger", "spec.extensions[2]: not supported": "spec.extensions[2]: not supported",
+		"extensions[2]: not supported": "extensions[2]: not supported", "done.": "Done.", "\xff": "\uFFFD",
+	} {
+		if got := UpperFirst(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
