@@ -89,7 +89,7 @@ func (d data) write(path string, content []byte) error {
 	if err := os.MkdirAll(d.directory, 0o700); err != nil {
 		return fmt.Errorf("create the directory of the member: %w", err)
 	}
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // the path is not from outside
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("write a file of the member: %w", err)
 	}
