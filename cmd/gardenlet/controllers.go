@@ -13,6 +13,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/evictionrequirements"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/pkg/shoot"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -29,15 +30,16 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 	}
 	g.gardenSynced.cluster.Store(&garden.Cluster)
 	garden.renewer.Recorder = newRecorder(garden)
+	facts := seedfacts.New(g.manager.GetConfig(), g.manager.GetHTTPClient(), g.manager.GetAPIReader(), g.clock)
 	return errors.Join(
 		garden.renewer.AddToManager(g.manager),
 		g.addHeartbeat(garden),
 		g.addTokens(garden),
 		g.addSeedControllers(garden),
-		g.addExtensions(garden),
+		g.addExtensions(garden, facts),
 		seed.AddToManager(g.manager, garden, seed.Options{
 			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
-			CertificateExpires: garden.renewer.Connection.Expires,
+			CertificateExpires: garden.renewer.Connection.Expires, Facts: facts,
 		}),
 		shoot.AddToManager(g.manager, garden, shoot.Options{
 			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,

@@ -7,12 +7,13 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
 // addExtensions adds the controllers that install extensions in the seed.
-func (g *gardenlet) addExtensions(garden *gardenAccess) error {
+func (g *gardenlet) addExtensions(garden *gardenAccess, facts *seedfacts.Reader) error {
 	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func (g *gardenlet) addExtensions(garden *gardenAccess) error {
 	}
 	seed := installation.Seed{Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects}
 	return installation.AddToManager(g.manager, garden, seed, installation.Options{
-		SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version, FeatureGates: g.config.FeatureGates, Clock: g.clock,
+		SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version, FeatureGates: g.config.FeatureGates, Clock: g.clock, Facts: facts,
 		Garden:          kubeconfig.ClusterOf(address),
 		ConcurrentSyncs: *g.config.Controllers.ControllerInstallation.ConcurrentSyncs,
 	})

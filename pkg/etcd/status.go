@@ -53,7 +53,8 @@ func Status(in Inputs, result Result, emission Emission) druidv1alpha1.EtcdStatu
 		status.ReadyReplicas = set.Status.ReadyReplicas
 	}
 	status.Ready = ptr.To(set != nil && set.Status.ObservedGeneration == set.Generation &&
-		ptr.Deref(set.Spec.Replicas, 0) == etcd.Spec.Replicas && set.Status.ReadyReplicas >= etcd.Spec.Replicas)
+		ptr.Deref(set.Spec.Replicas, 0) == etcd.Spec.Replicas && set.Status.ReadyReplicas >= etcd.Spec.Replicas &&
+		set.Status.Replicas <= etcd.Spec.Replicas) // Pods that terminate count until they are gone
 	status.PeerURLTLSEnabled = ptr.To(in.peersUseTLS())
 	status.Members = in.memberStatuses()
 	status.Conditions = in.conditions(result)

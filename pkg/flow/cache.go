@@ -80,7 +80,7 @@ func compactAnnotations(mr *resourcesv1alpha1.ManagedResource) map[string]string
 	for key, value := range mr.Annotations {
 		switch _, reference := kept[key]; {
 		case reference:
-		case key == AnnotationOwner, key == AnnotationInputs, key == AnnotationBundles, key == AnnotationVersion:
+		case key == AnnotationOwner, key == AnnotationInputs, key == AnnotationBundles, key == AnnotationVersion, key == AnnotationProgram:
 			kept[cachetransform.Intern(key)] = cachetransform.Intern(value)
 		default:
 			kept[cachetransform.Intern(key)] = value

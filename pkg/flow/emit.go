@@ -82,6 +82,9 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 			}
 		}
 	}
+	if e.Clock != nil {
+		plan.Next = requeue.Earlier(plan.Next, causesChangeAt(owner, live, e.Clock.Now()))
+	}
 	result := Result{Plan: plan, Decision: decision, Live: live}
 	err = e.executeSteps(ctx, owner, &result)
 	return result, err

@@ -29,7 +29,7 @@ func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 			continue
 		}
 		if number > last.number {
-			last = emission{number: number, digest: digest, version: mr.Annotations[AnnotationVersion], bundles: bundleCodes{}}
+			last = emission{number: number, digest: digest, version: versionIn(mr.Annotations), bundles: bundleCodes{}}
 		}
 		last.bundles.parse(mr.Annotations[AnnotationBundles])
 	}
@@ -39,6 +39,7 @@ func lastEmission(owned []*resourcesv1alpha1.ManagedResource) emission {
 // next returns the emission of a plan by a version of the program, following this one. It keeps the number if it
 // continues this emission.
 func (e emission) next(plan Plan, version string) emission {
+	version = plan.version(version)
 	if plan.Inputs == "" {
 		return emission{version: version}
 	}
@@ -60,10 +61,32 @@ func (e emission) inputs() string {
 // codeOnly reports whether a plan differs from the last emission only because of the program, as far as this is known:
 // inputs of different types cannot be compared.
 func (e emission) codeOnly(plan Plan, version string) bool {
-	if plan.Inputs == "" || e.digest == "" || e.version == version {
+	if plan.Inputs == "" || e.digest == "" || e.version == plan.version(version) {
 		return false
 	}
 	return e.digest == plan.Inputs || typesIn(e.digest) != typesIn(plan.Inputs)
+}
+
+// programEnd separates the version of the program from [Plan.Program] in the version of an emission.
+const programEnd = "/"
+
+// version returns the version of the program together with what operators declare.
+func (p Plan) version(program string) string {
+	if p.Program == "" {
+		return program
+	}
+	return program + programEnd + p.Program
+}
+
+// versionIn returns the version of the emission that annotations record.
+func versionIn(annotations map[string]string) string {
+	return Plan{Program: annotations[AnnotationProgram]}.version(annotations[AnnotationVersion])
+}
+
+// programOf returns the version of the program alone.
+func programOf(version string) string {
+	program, _, _ := strings.Cut(version, programEnd)
+	return program
 }
 
 // codeLength is the number of characters for a bundle in AnnotationBundles: 24 bits of a digest. On a collision, a

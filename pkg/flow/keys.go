@@ -19,6 +19,8 @@ const (
 	AnnotationBundles = "flow.resources.gardener.cloud/bundles"
 	// AnnotationVersion is the version of the program that emitted the object.
 	AnnotationVersion = "flow.resources.gardener.cloud/version"
+	// AnnotationProgram is [Plan.Program] of the plan that emitted the object.
+	AnnotationProgram = "flow.resources.gardener.cloud/program"
 	// AnnotationDeleteAfter lists the bundles that must be deleted first, as JSON. Without it, these are the bundles that
 	// depend on it.
 	AnnotationDeleteAfter = "flow.resources.gardener.cloud/delete-after"

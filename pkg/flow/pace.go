@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,7 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// Pacing limits how fast code changes are rolled out over the owners of a flow. Changes by users are not delayed.
+// Pacing limits how fast changes of the program, and of what operators declare for many owners, are rolled out over the
+// owners of a flow. Changes by users are not delayed.
 type Pacing struct {
 	// Budget is how many ManagedResources of the flow may roll out at the same time.
 	Budget int
@@ -32,21 +34,37 @@ type Fleet struct {
 // time of the next attempt. It is pure.
 func (p Pacing) Admit(bundles int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
 	switch {
-	case others.Failed > 0 && others.Failed >= p.MaxFailed:
+	case p.stops(others):
 		why = fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1))
 		return why, now.Add(p.Retry)
 	case window != nil && !window.Open:
-		return "only the program has changed, and the maintenance window is closed", window.Opens
+		return "only the program or the declaration of operators has changed, and the maintenance window is closed", window.Opens
 	case others.Rolling > 0 && others.Rolling+bundles > p.Budget:
-		why = fmt.Sprintf("only the program has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget)
+		why = fmt.Sprintf("only the program or the declaration of operators has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget)
 		return why, now.Add(p.Retry)
 	}
 	return "", time.Time{}
 }
 
+// stops reports whether failures stop the rollout.
+func (p Pacing) stops(others Fleet) bool { return others.Failed > 0 && others.Failed >= p.MaxFailed }
+
 // FleetOf computes the rollout state from all ManagedResources of a flow.
 func FleetOf(all []resourcesv1alpha1.ManagedResource, version string) Fleet {
-	return sharesOf(all, version).fleet()
+	return sharesOf(all, version).others("", target{to: version}, time.Time{})
+}
+
+// target is a change of an owner from one version of the program to another.
+type target struct{ from, to string }
+
+// concerns reports whether an owner that fails with a version counts as a failure of the change. After a change of the
+// program itself, all failures with the new program count. Otherwise only those with the same declaration of operators
+// do.
+func (t target) concerns(failedWith string) bool {
+	if programOf(t.from) != programOf(t.to) {
+		return programOf(failedWith) == programOf(t.to)
+	}
+	return failedWith == t.to
 }
 
 // share is the contribution of one owner to the fleet.
@@ -54,10 +72,14 @@ type share struct {
 	// rolling counts its ManagedResources that are not completely rolled out, including those that are about to be
 	// written.
 	rolling int
-	// failed is set if the owner fails with the current version of the program.
-	failed bool
+	// failingSince is when one of its ManagedResources began to fail; zero if none does or if that is not known.
+	failingSince time.Time
+	// failedWith are the versions of the program that wrote those that fail.
+	failedWith []string
 	// seen is when the flow last planned the owner, zero if it has not.
 	seen time.Time
+	// granted is set if the owner has been woken to take a slot.
+	granted bool
 	// current and older count its rolled-out ManagedResources that were written by the current version of the program and
 	// by other versions.
 	current, older int
@@ -65,7 +87,8 @@ type share struct {
 
 // add counts a ManagedResource.
 func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
-	current := mr.Annotations[AnnotationVersion] == version
+	written := versionIn(mr.Annotations)
+	current := programOf(written) == programOf(version)
 	switch {
 	case notRolledOut(mr) != "":
 		s.rolling++
@@ -74,7 +97,15 @@ func (s *share) add(mr *resourcesv1alpha1.ManagedResource, version string) {
 	default:
 		s.older++
 	}
-	s.failed = s.failed || current && failing(mr) != ""
+	if failing(mr) == "" {
+		return
+	}
+	if !slices.Contains(s.failedWith, written) {
+		s.failedWith = append(s.failedWith, written)
+	}
+	if since := failingSince(mr); s.failingSince.IsZero() || !since.IsZero() && since.Before(s.failingSince) {
+		s.failingSince = since
+	}
 }
 
 // writing returns the share plus the bundles that are about to be written.
@@ -104,23 +135,28 @@ func sharesOf(all []resourcesv1alpha1.ManagedResource, version string) shares {
 	return found
 }
 
-// fleet returns the sum of all shares.
-func (s shares) fleet() Fleet {
+// stuckAfter is how long an owner fails until its bundles no longer count as rolling out. Otherwise a few broken owners
+// would use the budget forever, so that not even the version that repairs them could be rolled out.
+const stuckAfter = 10 * time.Minute
+
+// isStuck reports whether an owner fails for so long that nothing is rolled out any more.
+func (s share) isStuck(now time.Time) bool {
+	return !s.failingSince.IsZero() && now.Sub(s.failingSince) >= stuckAfter
+}
+
+// others returns the sum of the shares of all owners except one, for a change of that owner.
+func (s shares) others(owner types.UID, change target, now time.Time) Fleet {
 	var sum Fleet
-	for _, own := range s {
-		sum.Rolling += own.rolling
-		if own.failed {
+	for uid, own := range s {
+		if uid == owner {
+			continue
+		}
+		if !own.isStuck(now) {
+			sum.Rolling += own.rolling
+		}
+		if slices.ContainsFunc(own.failedWith, change.concerns) {
 			sum.Failed++
 		}
 	}
 	return sum
-}
-
-// without returns the fleet without the share of one owner.
-func (f Fleet) without(own share) Fleet {
-	f.Rolling -= own.rolling
-	if own.failed {
-		f.Failed--
-	}
-	return f
 }

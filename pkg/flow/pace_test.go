@@ -156,14 +156,14 @@ func TestBudgetIsGivenOn(t *testing.T) {
 	if woken := r.woken(); !slices.Equal(woken, []string{"s2"}) {
 		t.Errorf("queued %v, want s2", woken)
 	}
-	if r.pass(3, 2) || !r.pass(2, 2) || r.rolling() != 4 {
+	if r.pass(4, 2) || !r.pass(2, 2) || r.rolling() != 4 {
 		t.Errorf("the slot was not taken by the queued owner: %d are rolling out", r.rolling())
 	}
 	r.finish(1)
 	r.finish(2)
 	r.pass(1, 2)
 	r.pass(2, 2)
-	if woken := r.woken(); !slices.Equal(woken, []string{"s4", "s3"}) {
+	if woken := r.woken(); !slices.Equal(woken, []string{"s3", "s4"}) {
 		t.Errorf("queued %v, want the waiting owners in their order", woken)
 	}
 }

@@ -42,8 +42,9 @@ type Pacer struct {
 // waiting is an owner that waits for a rollout slot.
 type waiting struct {
 	owner Owner
-	// bundles is the number of bundles that would roll out.
+	// bundles is the number of bundles that would roll out with the change.
 	bundles int
+	change  target
 }
 
 // Source is a source for the controller of a flow. It enqueues waiting owners as soon as a slot is free. Without it
@@ -57,8 +58,9 @@ func (p *Pacer) Source() source.Source {
 	})
 }
 
-// hold returns a wait if the owner must wait for a slot, and the time of the next attempt. Deleted bundles are repaired
-// immediately, even if that exceeds the budget. Live must include recent writes that the cache might not show yet.
+// hold returns a wait if the owner must wait for a slot, and the time of the next attempt. An owner that waits keeps its
+// place until it gets a slot or needs none. Deleted bundles are repaired immediately, even if that exceeds the budget.
+// Live must include recent writes that the cache might not show yet.
 func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, plan Plan, live Live, decision Decision, version string,
 ) (*Wait, time.Time, error) {
 	p.mu.Lock()
@@ -67,24 +69,64 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	if err := p.count(ctx, reader, owner.Flow, version, now); err != nil {
 		return nil, time.Time{}, err
 	}
-	p.waiting = slices.DeleteFunc(p.waiting, func(w waiting) bool { return w.owner.UID == owner.UID })
 	before, after, changes := sharesAround(owner, live, decision, version)
+	last := lastEmission(live.owned(owner))
+	request := waiting{owner: owner, bundles: after.rolling, change: target{from: last.version, to: plan.version(version)}}
+	why, next := "", time.Time{}
+	if changes && !plan.Deleting && !plan.AtOnce && last.codeOnly(plan, version) {
+		why, next = p.admit(request, plan.Window, now)
+	}
+	p.settle(request, why != "" && (plan.Window == nil || plan.Window.Open))
 	var wait *Wait
-	var next time.Time
-	if changes && !plan.Deleting && !plan.AtOnce && lastEmission(live.owned(owner)).codeOnly(plan, version) {
-		var why string
-		if why, next = p.Pacing.Admit(after.rolling, plan.Window, p.shares.fleet().without(p.shares[owner.UID]), now); why != "" {
-			wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: repairs(owner, live, decision)}
-			if plan.Window == nil || plan.Window.Open {
-				p.waiting = append(p.waiting, waiting{owner, after.rolling})
-			}
-			after = before.writing(live, wait.Repairs...)
-		}
+	if why != "" {
+		wait = &Wait{Name: WaitRollout, Reason: why, HoldsAll: true, Repairs: repairs(owner, live, decision)}
+		after = before.writing(live, wait.Repairs...)
 	}
 	after.seen = now
 	p.shares[owner.UID] = after
 	p.wake()
 	return wait, next, nil
+}
+
+// admit returns why an owner must wait: because of the others, or because an owner before it waits for slots.
+func (p *Pacer) admit(request waiting, window *Window, now time.Time) (why string, next time.Time) {
+	own := request.owner.UID
+	why, next = p.Pacing.Admit(request.bundles, window, p.shares.others(own, request.change, now), now)
+	if why != "" || p.shares[own].granted {
+		return why, next
+	}
+	for _, other := range p.waiting {
+		if other.owner.UID == own {
+			break
+		}
+		if !p.isStopped(other) {
+			return "only the program or the declaration of operators has changed, and others wait for their rollout before", now.Add(p.Pacing.Retry)
+		}
+	}
+	return "", time.Time{}
+}
+
+// isStopped reports whether an owner waits because others failed. It does not block those that wait for another change.
+func (p *Pacer) isStopped(w waiting) bool {
+	return p.Pacing.stops(p.shares.others(w.owner.UID, w.change, p.Clock.Now()))
+}
+
+// settle adds an owner to those that wait, or removes it. An owner that has a place keeps it. One that had been woken but
+// could not take its slot is the first again.
+func (p *Pacer) settle(request waiting, waits bool) {
+	own := request.owner.UID
+	at := slices.IndexFunc(p.waiting, func(w waiting) bool { return w.owner.UID == own })
+	switch {
+	case !waits && at >= 0:
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	case !waits:
+	case at >= 0:
+		p.waiting[at] = request
+	case p.shares[own].granted:
+		p.waiting = slices.Insert(p.waiting, 0, request)
+	default:
+		p.waiting = append(p.waiting, request)
+	}
 }
 
 // sharesAround returns the share of an owner before and after the steps of a decision, and whether a step changes what
@@ -125,26 +167,41 @@ func (p *Pacer) count(ctx context.Context, reader client.Reader, flow, version s
 		}
 	}
 	for owner, own := range p.shares {
-		if now.Sub(own.seen) < countEvery {
+		counted := found[owner]
+		switch {
+		case now.Sub(own.seen) < countEvery:
 			found[owner] = own
+		case own.granted: // its slot is free again, but its place is not lost
+			counted.granted = true
+			found[owner] = counted
 		}
 	}
 	p.shares, p.counted = found, now
 	return nil
 }
 
-// wake enqueues the owners for which slots are free. It reserves the slots, so that the next call does not enqueue
-// other owners for the same slots.
+// wake enqueues the owners for which slots are free, in the order in which they wait. It reserves the slots until the next
+// count, so that the next call does not enqueue other owners for the same slots.
 func (p *Pacer) wake() {
-	for p.queue != nil && len(p.waiting) > 0 {
-		first := p.waiting[0]
-		own := p.shares[first.owner.UID]
-		if why, _ := p.Pacing.Admit(first.bundles, nil, p.shares.fleet().without(own), p.Clock.Now()); why != "" {
-			return
-		}
-		own.rolling = first.bundles
-		p.shares[first.owner.UID] = own
-		p.waiting = slices.Delete(p.waiting, 0, 1)
-		p.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: first.owner.Namespace, Name: first.owner.Name}})
+	if p.queue == nil {
+		return
 	}
+	var left []waiting
+	full := false
+	for _, next := range p.waiting {
+		own := p.shares[next.owner.UID]
+		if full || p.isStopped(next) {
+			left = append(left, next)
+			continue
+		}
+		if why, _ := p.Pacing.Admit(next.bundles, nil, p.shares.others(next.owner.UID, next.change, p.Clock.Now()), p.Clock.Now()); why != "" {
+			full = true
+			left = append(left, next)
+			continue
+		}
+		own.rolling, own.granted, own.seen = next.bundles, true, p.Clock.Now()
+		p.shares[next.owner.UID] = own
+		p.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: next.owner.Namespace, Name: next.owner.Name}})
+	}
+	p.waiting = left
 }

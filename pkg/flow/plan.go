@@ -23,9 +23,12 @@ type Plan struct {
 	Tasks []Task
 	// Next is when the plan must be computed again even if no input changes; zero for never.
 	Next time.Time
-	// Inputs is a digest of all inputs of the function: see [InputsDigest]. It distinguishes code changes from input
-	// changes.
+	// Inputs is a digest of what the owner's user declares, and of observations: see [InputsDigest]. A change of it is
+	// emitted immediately. Other changes are paced, if there is a [Pacer].
 	Inputs string
+	// Program is a digest of what operators declare for many owners, such as images and the Seed; empty if there is
+	// nothing. It counts as a part of the version of the program.
+	Program string
 	// Window is the maintenance window in which code changes may be emitted; nil for always.
 	Window *Window
 	// AtOnce emits code changes without pacing, because nothing runs or an operation is in progress.

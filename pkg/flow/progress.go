@@ -2,7 +2,9 @@ package flow
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +74,7 @@ func Progress(operation Operation, owner Owner, result Result, now time.Time) Re
 	case percent == 0:
 		last.Description = "Starting " + operation.Name
 	default:
-		last.Description = strings.Join(running, ", ")
+		last.Description = strings.Join(append(running, result.causes(owner, now)...), ", ")
 	}
 	before := operation.Before.LastOperation
 	last.LastUpdateTime = before.LastUpdateTime
@@ -121,12 +123,58 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 	return done, all, running
 }
 
+// healthGrace is how long objects may be unhealthy until that is reported. Programs need a moment to start.
+const healthGrace = 30 * time.Second
+
+// causesChangeAt returns when [Progress] reports another bundle as unhealthy without an event; zero for never.
+func causesChangeAt(owner Owner, live Live, now time.Time) time.Time {
+	var next time.Time
+	for _, mr := range live.owned(owner) {
+		if since, unhealthy := unhealthySince(mr); unhealthy && !since.IsZero() {
+			next = earliest(now, next, since.Add(healthGrace))
+		}
+	}
+	return next
+}
+
+// causes names the bundles that are unhealthy for longer than programs need to start, with the reasons. While they are
+// rolled out, this is not an error yet, but users should not have to search among all the bundles that wait for these.
+func (r Result) causes(owner Owner, now time.Time) []string {
+	var found []string
+	for _, mr := range r.Live.owned(owner) {
+		since, unhealthy := unhealthySince(mr)
+		if !unhealthy || since.IsZero() || !r.counts(mr) || now.Before(since.Add(healthGrace)) {
+			continue
+		}
+		condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+		reason, _, _ := strings.Cut(cmp.Or(condition.Message, condition.Reason), "\n\n")
+		found = append(found, fmt.Sprintf("%s is not healthy: %s", mr.Name, strings.TrimSuffix(reason, ".")))
+	}
+	return found
+}
+
+// unhealthySince returns when the objects of a ManagedResource became unhealthy; zero if the condition does not say. It reports false if they are healthy, if
+// that is not known, or if they are being deleted.
+func unhealthySince(mr *resourcesv1alpha1.ManagedResource) (time.Time, bool) {
+	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	unhealthy := condition.Status == resourcesv1alpha1.ConditionFalse && mr.DeletionTimestamp == nil && mr.Status.ObservedGeneration == mr.Generation
+	return condition.LastTransitionTime.Time, unhealthy
+}
+
+// isStarting reports whether a ManagedResource fails only because its objects are not healthy yet.
+func isStarting(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
+	since, unhealthy := unhealthySince(mr)
+	return unhealthy && notApplied(mr) == "" && healthy.Reason != resourcesv1alpha1.ReasonRolloutStuck && len(codesOf(mr)) == 0 &&
+		now.Before(since.Add(healthGrace))
+}
+
 // notInTime is the prefix of the error of a wait whose deadline has passed.
 const notInTime = "not in time: "
 
 // IsNotInTime reports whether an operation failed because the deadline of a wait has passed.
 func IsNotInTime(last corev1beta1.LastOperation) bool {
-	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, upperFirst(notInTime))
+	return last.State == corev1beta1.LastOperationStateError && strings.Contains(last.Description, UpperFirst(notInTime))
 }
 
 // errors returns the failures: bundles that cannot be written, applied or become healthy, and waits whose deadline has
@@ -135,11 +183,11 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	failed := map[string]corev1beta1.LastError{}
 	add := func(task, text string, codes []corev1beta1.ErrorCode) {
 		if text != "" {
-			failed[task] = corev1beta1.LastError{Description: upperFirst(text), TaskID: ptr.To(task), Codes: codes}
+			failed[task] = corev1beta1.LastError{Description: UpperFirst(text), TaskID: ptr.To(task), Codes: codes}
 		}
 	}
 	for _, mr := range r.Live.owned(owner) {
-		if r.counts(mr) {
+		if r.counts(mr) && !isStarting(mr, now) {
 			add(mr.Name, failing(mr), codesOf(mr))
 		}
 	}
@@ -148,11 +196,14 @@ func (r Result) errors(owner Owner, now time.Time) []corev1beta1.LastError {
 	}
 	for _, wait := range r.Plan.Waits {
 		if !wait.Deadline.IsZero() && !now.Before(wait.Deadline) {
-			var codes []corev1beta1.ErrorCode
-			if wait.Code != "" {
-				codes = append(codes, wait.Code)
+			switch wait.Code {
+			case "":
+				add(wait.Name, notInTime+wait.Reason, nil)
+			case corev1beta1.ErrorConfigurationProblem, corev1beta1.ErrorRetryableConfigurationProblem:
+				add(wait.Name, wait.Reason, []corev1beta1.ErrorCode{wait.Code}) // it is wrong, not late
+			default:
+				add(wait.Name, notInTime+wait.Reason, []corev1beta1.ErrorCode{wait.Code})
 			}
-			add(wait.Name, notInTime+wait.Reason, codes)
 		}
 	}
 	errs := make([]corev1beta1.LastError, 0, len(failed))
@@ -203,6 +254,16 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
+// failingSince returns when a failing ManagedResource began to fail; zero if its conditions do not say.
+func failingSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
+	for _, kind := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+		if condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind); condition.Status == resourcesv1alpha1.ConditionFalse {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
 // keepTimes keeps the timestamps of errors that the last report already contained.
 func (o Operation) keepTimes(errs []corev1beta1.LastError, now time.Time) []corev1beta1.LastError {
 	for i := range errs {
@@ -226,7 +287,14 @@ func joinErrors(errs []corev1beta1.LastError) string {
 	return strings.Join(texts, " ")
 }
 
-func upperFirst(text string) string {
+// fieldPath matches a text that begins with the path of a field, such as spec.extensions[0].
+var fieldPath = regexp.MustCompile(`^[a-z]\w*(\.[a-z]|\[)`)
+
+// UpperFirst returns a text that begins with an upper-case letter, unless it begins with the path of a field.
+func UpperFirst(text string) string {
+	if text == "" || fieldPath.MatchString(text) {
+		return text
+	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -192,3 +192,64 @@ func deletionOf(report Report) Report {
 	report.LastOperation.Type = "Delete"
 	return report
 }
+
+// TestUnhealthyCausesAreNamed checks that a program has a moment to start before it counts as an error, and that one that
+// does not start is named as the cause while its rollout still has time.
+func TestUnhealthyCausesAreNamed(t *testing.T) {
+	plan := Plan{Bundles: []Bundle{bundle("etcd", "1"), bundle("server", "1", "etcd")}}
+	for name, test := range map[string]struct {
+		progressing resourcesv1alpha1.ConditionStatus
+		since       time.Duration
+		state       corev1beta1.LastOperationState
+		description string
+		next        time.Duration
+	}{
+		"just started":                     {"False", 2 * time.Second, "Processing", "etcd", healthGrace - 2*time.Second},
+		"not started":                      {"False", healthGrace, "Error", "No Pod is ready. Operation will be retried.", 0},
+		"just started, is rolled out":      {"True", 2 * time.Second, "Processing", "etcd", healthGrace - 2*time.Second},
+		"not started, is still rolled out": {"True", healthGrace, "Processing", "etcd, etcd is not healthy: no Pod is ready", 0},
+	} {
+		live := emitted(t, plan)
+		condition(live.ManagedResources[named("etcd")], resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy", "no Pod is ready.\n\nEvents")
+		condition(live.ManagedResources[named("etcd")], resourcesv1alpha1.ResourcesProgressing, test.progressing, "x", "x")
+		if test.state == "Error" {
+			condition(live.ManagedResources[named("etcd")], resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy", "no Pod is ready")
+		}
+		conditions := live.ManagedResources[named("etcd")].Status.Conditions
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.NewTime(start.Add(-test.since))
+		}
+		result := Result{Plan: plan, Decision: decide(t, plan, live), Live: live}
+		last := Progress(Operation{Name: "Reconciliation"}, owner, result, start).LastOperation
+		if last.State != test.state || last.Description != test.description {
+			t.Errorf("%s: %s %q, want %s %q", name, last.State, last.Description, test.state, test.description)
+		}
+		if next := causesChangeAt(owner, live, start); next.IsZero() != (test.next == 0) || test.next > 0 && !next.Equal(start.Add(test.next)) {
+			t.Errorf("%s: changes at %s", name, next)
+		}
+	}
+}
+
+// TestWrongIsNotLate checks that an error of the configuration is not reported as if it only took too long.
+func TestWrongIsNotLate(t *testing.T) {
+	for code, want := range map[corev1beta1.ErrorCode]string{
+		"": "Not in time: x", corev1beta1.ErrorInfraDependencies: "Not in time: x",
+		corev1beta1.ErrorConfigurationProblem: "X", corev1beta1.ErrorRetryableConfigurationProblem: "X",
+	} {
+		errs := Result{Plan: Plan{Waits: []Wait{{Name: "w", Reason: "x", Deadline: start, Code: code}}}}.errors(owner, start)
+		if len(errs) != 1 || errs[0].Description != want || code != "" && errs[0].Codes[0] != code {
+			t.Errorf("%q: %+v", code, errs)
+		}
+	}
+}
+
+func TestUpperFirst(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "no Pod is ready": "No Pod is ready", "ärger": "Ärger", "spec.extensions[2]: not supported": "spec.extensions[2]: not supported",
+		"extensions[2]: not supported": "extensions[2]: not supported", "done.": "Done.", "\xff": "\uFFFD",
+	} {
+		if got := UpperFirst(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

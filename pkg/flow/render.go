@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,7 +97,8 @@ func (r *revision) render(owner Owner, by emission) ([]*corev1.Secret, *resource
 		AnnotationDigest:  r.content + "." + digestOfNames(mr.Spec.SecretRefs),
 		AnnotationInputs:  by.inputs(),
 		AnnotationBundles: by.bundles.String(),
-		AnnotationVersion: by.version,
+		AnnotationVersion: programOf(by.version),
+		AnnotationProgram: strings.TrimPrefix(strings.TrimPrefix(by.version, programOf(by.version)), programEnd),
 	}
 	if annotations[AnnotationDeleteAfter], err = encodeIf(bundle.DeleteAfter != nil, bundle.DeleteAfter); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", bundle, err)

@@ -37,6 +37,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
@@ -195,8 +196,11 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 	}
 	r := &reconciler{
 		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), cache: of.seed, garden: garden.GetClient(), gardenUncached: garden.GetAPIReader(),
-		objects: gardenobjects.New(garden), options: o, images: vector, version: versionOf(mgr.GetConfig(), mgr.GetHTTPClient()),
+		objects: gardenobjects.New(garden), options: o, images: vector, facts: o.Facts,
 		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
+	}
+	if r.facts == nil {
+		r.facts = seedfacts.New(mgr.GetConfig(), mgr.GetHTTPClient(), r.uncached, o.Clock)
 	}
 	r.secrets = &secrets.Manager{
 		Reader: of.material, Uncached: r.uncached, Writer: r.seed, Namespace: o.Namespace, Identity: identity, Clock: o.Clock,

@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -61,11 +62,8 @@ type reconciler struct {
 	secrets        *secrets.Manager
 	options        Options
 	images         images.Vector
-	version        func(context.Context) (string, error)
+	facts          *seedfacts.Reader
 
-	// facts were read at the start of the operation for generation factsFor.
-	facts    *facts
-	factsFor int64
 	// unused is the number of unused Secrets.
 	unused int
 	// written is the Seed as returned by the last write. The cache might not show it yet.
@@ -111,13 +109,6 @@ func (r *reconciler) isNewer(cached *corev1beta1.Seed) bool {
 
 // run executes one pass: observe, plan, emit, report.
 func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
-	if r.facts == nil || r.factsFor != seed.Generation {
-		read, err := r.readFacts(ctx)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		r.facts, r.factsFor = read, seed.Generation
-	}
 	in, err := r.observe(ctx, seed)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -173,6 +173,15 @@ func (in Inputs) required() []string {
 	return slices.Compact(wanted)
 }
 
+// Requires reports whether a Seed itself, not only a Shoot, needs an extension of a registration.
+func Requires(seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration) bool {
+	in := Inputs{Seed: seed, Extensions: &Extensions{Registrations: []corev1beta1.ControllerRegistration{*registration}}}
+	wanted := in.required()
+	return slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
+		return ptr.Deref(resource.Primary, true) && slices.Contains(wanted, resource.Kind+"/"+resource.Type)
+	})
+}
+
 // extensions returns the extensions of the Seed, sorted by type: those in its spec and those that are enabled for all
 // seeds.
 func (in Inputs) extensions() []corev1beta1.Extension {

@@ -33,11 +33,15 @@ const classSeed = "seed"
 const autoscalerKind = "verticalpodautoscalers.autoscaling.k8s.io"
 
 // observe reads the inputs of the plan. Objects in the seed are read from caches. If nothing has changed, no request is
-// sent.
+// sent, except that the facts are read again from time to time.
 func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Inputs, error) {
+	facts, err := r.facts.Get(ctx)
+	if err != nil {
+		return Inputs{}, err
+	}
 	in := Inputs{
 		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
-		Images: r.images, KubernetesVersion: r.facts.version, IsGarden: r.facts.isGarden,
+		Images: r.images, KubernetesVersion: facts.Version, IsGarden: facts.IsGarden,
 		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
 		Deleting: seed.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 )
 
 // Options configure the flow's controllers.
@@ -28,6 +29,8 @@ type Options struct {
 	// CertificateExpires returns the expiration time of gardenlet's client certificate for the garden, zero if it has
 	// none. Nil means that the client does not use a certificate.
 	CertificateExpires func() time.Time
+	// Facts about the seed; nil to read them for these controllers alone.
+	Facts *seedfacts.Reader
 }
 
 // validate returns an error if a required option is missing.

@@ -204,5 +204,5 @@ func unchecked(conditions []corev1beta1.Condition, now time.Time) []corev1beta1.
 }
 
 func sentence(text string) string {
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	return flow.UpperFirst(strings.TrimSuffix(text, ".")) + "."
 }

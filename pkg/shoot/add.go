@@ -184,7 +184,8 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
 	toAll := handler.EnqueueRequestsFromMapFunc(r.all)
 	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{},
+			predicate.Or(flow.DeclarationChanged(), specChanged())),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.options.SeedName)),
 		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
 		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
@@ -271,6 +272,19 @@ func statuses(seed *corev1beta1.Seed) map[corev1beta1.ConditionType]corev1beta1.
 		all[condition.Type] = condition.Status
 	}
 	return all
+}
+
+// specChanged passes changes of the specification. With confined changes, they do not change the generation, but an
+// operation that has not succeeded applies them.
+func specChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, was := e.ObjectOld.(*corev1beta1.Shoot)
+			after, is := e.ObjectNew.(*corev1beta1.Shoot)
+			return was && is && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+		},
+	}
 }
 
 // namespaceChanged passes creations and deletions of namespaces, and changes of their placement.

@@ -33,11 +33,12 @@ import (
 //
 // +events:on=Shoot
 const (
-	eventReconciling = "Reconciling"    // Normal: an operation begins
-	eventReconciled  = "Reconciled"     // Normal: an operation has succeeded
-	eventRolloutHeld = "RolloutHeld"    // Normal: changes of a new version of gardenlet are held, for the reason in the note
-	eventDeleted     = "Deleted"        // Normal: the control plane is deleted
-	eventError       = "ReconcileError" // Warning: the Shoot could not be reconciled
+	eventReconciling  = "Reconciling"    // Normal: an operation begins
+	eventReconciled   = "Reconciled"     // Normal: an operation has succeeded
+	eventRolloutHeld  = "RolloutHeld"    // Normal: changes of a new version of gardenlet are held, for the reason in the note
+	eventSeedNotReady = "SeedNotReady"   // Warning: an operation waits until the Seed is ready
+	eventDeleted      = "Deleted"        // Normal: the control plane is deleted
+	eventError        = "ReconcileError" // Warning: the Shoot could not be reconciled
 )
 
 // Actions of these Events.
@@ -102,7 +103,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	result, err := r.run(ctx, shoot)
 	if err != nil {
 		reason := flow.ReasonOf(err)
-		err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, reason)))
+		if !isKept(shoot, err) {
+			err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, reason)))
+		}
 		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
 	}
 	return result, err
@@ -128,8 +131,9 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 	settings := r.options.controller()
 	decisionInput := decisionInput{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
 	if decision := decisionInput.decide(); !decision.run {
-		if decision.failed {
-			if err := r.write(ctx, shoot, r.failed(shoot, decision.why)); err != nil {
+		if decision.failed && isUnfinished(shoot) {
+			r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventSeedNotReady, actionReconcile, "%s", decision.why)
+			if err := r.write(ctx, shoot, r.waitsForSeed(shoot, decision.why)); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
@@ -191,6 +195,10 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 		later = time.Millisecond // reconcile again, so that the Cluster contains the new status
 	} else if now.State == corev1beta1.LastOperationStateFailed {
 		later = time.Millisecond // likewise
+	}
+	if now := shoot.Status.LastOperation; now.Description != before.Description &&
+		(now.State == corev1beta1.LastOperationStateError || now.State == corev1beta1.LastOperationStateFailed) {
+		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", now.Description)
 	}
 	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))

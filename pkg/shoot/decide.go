@@ -25,7 +25,7 @@ const (
 // decision is whether gardenlet reconciles a Shoot now.
 type decision struct {
 	run bool
-	// why is the reason if run is not set. If failed is set, the reason is an error, which the status reports.
+	// why is the reason if run is not set. If failed is set, the Shoot waits for its Seed, which is not ready.
 	why    string
 	failed bool
 	// shown is set if extensions must learn from the Cluster that the Shoot is not reconciled.
@@ -71,8 +71,7 @@ func (l decisionInput) decide() decision {
 	if why := l.seedNotReady(); why != "" {
 		return decision{why: why, failed: true, again: seedAgain}
 	}
-	if operationType(l.shoot) != corev1beta1.LastOperationTypeReconcile || !observed ||
-		last.State != corev1beta1.LastOperationStateSucceeded || !l.confined() {
+	if isUnfinished(l.shoot) || !l.confined() {
 		return decision{run: true}
 	}
 	open, next := l.turn()
@@ -94,11 +93,12 @@ func (l decisionInput) confined() bool {
 }
 
 // seedNotReady returns why the Seed cannot host control planes, or an empty string. A Seed that is being deleted is used
-// until its Shoots are deleted.
+// until its Shoots are deleted. The deletion of a Shoot needs nothing new of the Seed, and may even be what its health
+// waits for.
 func (l decisionInput) seedNotReady() string {
 	seed := l.seed
 	switch {
-	case seed.DeletionTimestamp != nil:
+	case seed.DeletionTimestamp != nil, l.shoot.DeletionTimestamp != nil:
 		return ""
 	case seed.Status.ObservedGeneration < seed.Generation:
 		return fmt.Sprintf("the Seed %s is not ready: its generation %d has not been observed", seed.Name, seed.Generation)

@@ -43,26 +43,31 @@ func TestDecide(t *testing.T) {
 		why    string
 		again  time.Duration
 	}{
-		"at rest":                  {nil, "", 0},
-		"new":                      {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status = corev1beta1.ShootStatus{} }, confined}, "", 0},
-		"emergency stop":           {[]func(*decisionInput){stopped}, "stops the reconciliation", 0},
-		"emergency stop, deletion": {[]func(*decisionInput){stopped, deleted}, "", 0},
-		"failed":                   {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Failed" }}, "failed", 0},
-		"failed, then changed":     {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Failed"; l.shoot.Generation++ }}, "", 0},
-		"ignored, not allowed":     {[]func(*decisionInput){ignored}, "", 0},
-		"ignored":                  {[]func(*decisionInput){ignored, func(l *decisionInput) { l.config.RespectSyncPeriodOverwrite = ptr.To(true) }}, "ignored", 0},
-		"ignored in garden":        {[]func(*decisionInput){ignored, func(l *decisionInput) { l.shoot.Namespace = "garden" }}, "ignored", 0},
-		"ignored, deletion":        {[]func(*decisionInput){ignored, deleted, func(l *decisionInput) { l.shoot.Namespace = "garden" }}, "", 0},
-		"seed not observed":        {[]func(*decisionInput){func(l *decisionInput) { l.seed.Generation++ }}, "has not been observed", seedAgain},
-		"another gardenlet":        {[]func(*decisionInput){func(l *decisionInput) { l.gardenlet = &corev1beta1.Gardener{ID: "b"} }}, "this gardenlet has not", seedAgain},
-		"seed not healthy":         {[]func(*decisionInput){func(l *decisionInput) { l.seed.Status.Conditions[1].Status = "False" }}, "SeedSystemComponentsHealthy is False", seedAgain},
+		"at rest":                    {nil, "", 0},
+		"new":                        {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status = corev1beta1.ShootStatus{} }, confined}, "", 0},
+		"emergency stop":             {[]func(*decisionInput){stopped}, "stops the reconciliation", 0},
+		"emergency stop, deletion":   {[]func(*decisionInput){stopped, deleted}, "", 0},
+		"failed":                     {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Failed" }}, "failed", 0},
+		"failed, then changed":       {[]func(*decisionInput){func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Failed"; l.shoot.Generation++ }}, "", 0},
+		"ignored, not allowed":       {[]func(*decisionInput){ignored}, "", 0},
+		"ignored":                    {[]func(*decisionInput){ignored, func(l *decisionInput) { l.config.RespectSyncPeriodOverwrite = ptr.To(true) }}, "ignored", 0},
+		"ignored in garden":          {[]func(*decisionInput){ignored, func(l *decisionInput) { l.shoot.Namespace = "garden" }}, "ignored", 0},
+		"ignored, deletion":          {[]func(*decisionInput){ignored, deleted, func(l *decisionInput) { l.shoot.Namespace = "garden" }}, "", 0},
+		"seed not observed":          {[]func(*decisionInput){func(l *decisionInput) { l.seed.Generation++ }}, "has not been observed", seedAgain},
+		"another gardenlet":          {[]func(*decisionInput){func(l *decisionInput) { l.gardenlet = &corev1beta1.Gardener{ID: "b"} }}, "this gardenlet has not", seedAgain},
+		"seed not healthy":           {[]func(*decisionInput){func(l *decisionInput) { l.seed.Status.Conditions[1].Status = "False" }}, "SeedSystemComponentsHealthy is False", seedAgain},
+		"seed not healthy, deletion": {[]func(*decisionInput){deleted, func(l *decisionInput) { l.seed.Status = corev1beta1.SeedStatus{} }}, "", 0},
 		"seed goes": {[]func(*decisionInput){func(l *decisionInput) {
 			l.seed.Status.Conditions = nil
 			l.seed.DeletionTimestamp = &metav1.Time{Time: now}
 		}}, "", 0},
-		"confined":                  {[]func(*decisionInput){confined}, "confined", 10 * time.Hour},
-		"confined, changed":         {[]func(*decisionInput){confined, func(l *decisionInput) { l.shoot.Generation++ }}, "", 0},
-		"confined, not finished":    {[]func(*decisionInput){confined, func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Error" }}, "", 0},
+		"confined":                 {[]func(*decisionInput){confined}, "confined", 10 * time.Hour},
+		"confined, changed":        {[]func(*decisionInput){confined, func(l *decisionInput) { l.shoot.Generation++ }}, "", 0},
+		"confined, not finished":   {[]func(*decisionInput){confined, func(l *decisionInput) { l.shoot.Status.RetryCycleStartTime = &metav1.Time{Time: now} }}, "", 0},
+		"confined, later an error": {[]func(*decisionInput){confined, func(l *decisionInput) { l.shoot.Status.LastOperation.State = "Error" }}, "confined", 10 * time.Hour},
+		"confined, creation fails": {[]func(*decisionInput){confined, func(l *decisionInput) {
+			l.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Error"}
+		}}, "", 0},
 		"confined, deletion":        {[]func(*decisionInput){confined, deleted}, "", 0},
 		"confined, in the window":   {[]func(*decisionInput){confined, func(l *decisionInput) { l.now = now.Add(11 * time.Hour) }}, "", 0},
 		"confined, end of window":   {[]func(*decisionInput){confined, func(l *decisionInput) { l.now = now.Add(11*time.Hour + 20*time.Minute) }}, "confined", 22*time.Hour + 40*time.Minute},

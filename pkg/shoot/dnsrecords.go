@@ -242,24 +242,22 @@ func recordValues(addresses []string) (extensionsv1alpha1.DNSRecordType, []strin
 			return kind, values
 		}
 	}
-	names := found[extensionsv1alpha1.DNSRecordTypeCNAME]
+	names := slices.Sorted(slices.Values(found[extensionsv1alpha1.DNSRecordTypeCNAME]))
 	return extensionsv1alpha1.DNSRecordTypeCNAME, names[:min(len(names), 1)]
 }
 
-// addressesOf returns the addresses of a Service for DNS records: those of its load balancer, or its cluster IPs if it has another type.
+// addressesOf returns the addresses of a Service for DNS records, sorted: those of its load balancer, or its cluster IPs if
+// it has another type. Load balancers report them in any order, which must change neither records nor anything else.
 func addressesOf(service *corev1.Service) []string {
-	var addresses []string
+	addresses := slices.Clone(service.Spec.ClusterIPs)
 	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		addresses = nil
 		for _, ingress := range service.Status.LoadBalancer.Ingress {
 			addresses = append(addresses, cmp.Or(ingress.IP, ingress.Hostname))
 		}
-		return addresses
 	}
-	for _, address := range service.Spec.ClusterIPs {
-		if address != "" && address != corev1.ClusterIPNone {
-			addresses = append(addresses, address)
-		}
-	}
+	addresses = slices.DeleteFunc(addresses, func(address string) bool { return address == "" || address == corev1.ClusterIPNone })
+	slices.Sort(addresses)
 	return addresses
 }
 

@@ -345,13 +345,3 @@ func (in Inputs) addLimits(plan *flow.Plan) {
 		})
 	}
 }
-
-// extensionInputs returns the inputs of extension objects, in addition to the Shoot and its Seed. It is empty for a Shoot
-// without extensions, so that its digest does not depend on them.
-func (in Inputs) extensionInputs() []any {
-	wanted := in.wantedExtensions()
-	if len(wanted) == 0 {
-		return nil
-	}
-	return []any{wanted, in.Shoot.Generation}
-}

@@ -207,3 +207,11 @@ func (in Inputs) refused() []string {
 	}
 	return fields
 }
+
+// howToRemove returns what users can do about refused fields. Fields of the specification among them cannot be changed.
+func (in Inputs) howToRemove(fields []string) string {
+	if slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, "spec.") }) {
+		return "the specification cannot be changed in this respect, so delete the Shoot and create one without"
+	}
+	return "remove it, and annotate the Shoot with gardener.cloud/operation=retry"
+}

@@ -194,7 +194,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": remove it",
+			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": " + in.howToRemove(fields),
 			Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		})
 	case in.Registrations == nil:
@@ -214,7 +214,10 @@ func Plan(in Inputs) (flow.Plan, error) {
 		in.addLimits(&plan)
 	}
 	plan.Window, plan.AtOnce = in.window(), in.atOnce()
-	plan.Inputs, err = in.digest()
+	if plan.Inputs, err = in.digest(); err != nil {
+		return plan, err
+	}
+	plan.Program, err = in.program()
 	return plan, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
@@ -39,26 +40,28 @@ func (in Inputs) window() *flow.Window {
 // atOnce reports whether changes of a new version of gardenlet are applied without pacing: nothing runs, or a user waits
 // for an operation, such as a step of a rotation.
 func (in Inputs) atOnce() bool {
-	last := in.Shoot.Status.LastOperation
-	return in.Deleting || in.hibernated() || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
-		in.Shoot.Status.ObservedGeneration != in.Shoot.Generation || slices.ContainsFunc(cycles(in.rotation()), cycle.isUnderWay)
+	return in.Deleting || in.hibernated() || isUnfinished(in.Shoot) || slices.ContainsFunc(cycles(in.rotation()), cycle.isUnderWay)
 }
 
 // isUnderWay reports whether the next step of a rotation is up to gardenlet, not the user.
 func (c cycle) isUnderWay() bool { return !c.isOver() && *c.phase != corev1beta1.RotationPrepared }
 
-// digest returns a digest of the declared inputs, and of the observed ones that do not follow from them. It excludes
-// gardenlet's configuration, which often changes together with the version and is rolled out at the same pace. Of
-// generated Secrets it covers only the time of the last renewal: their names also change if a version of gardenlet
-// generates them differently.
+// readAnnotations are the annotations of Shoots that change the control plane. Others, such as those of dashboards, do
+// not count as declared by the user.
+var readAnnotations = []string{constants.AnnotationControlPlaneScaleDownDisabled, constants.AnnotationAuthenticationIssuer}
+
+// digest returns a digest of what the user of the Shoot declares, and of the observed inputs that do not follow from it.
+// A change of it is applied immediately. It excludes what operators declare, which is in the program. Of generated Secrets
+// it covers only the time of the last renewal: their names also change if a version of gardenlet generates them
+// differently.
 func (in Inputs) digest() (string, error) {
-	inputs := []any{
-		in.Shoot.Spec, in.Shoot.Annotations, in.Seed.Spec, in.Deleting, in.ClusterIdentity, in.extensionInputs(), in.Addresses,
-		in.Nodes == 1, in.Placement.spread(),
+	annotations := map[string]string{}
+	for _, name := range readAnnotations {
+		if value, found := in.Shoot.Annotations[name]; found {
+			annotations[name] = value
+		}
 	}
-	if in.CloudProfile != nil {
-		inputs = append(inputs, in.CloudProfile.Spec)
-	}
+	inputs := []any{in.Shoot.Spec, annotations, in.Deleting, in.ClusterIdentity, in.Addresses, in.Placement.spread()}
 	for _, name := range slices.Sorted(maps.Keys(in.UserFiles)) {
 		given := in.UserFiles[name]
 		inputs = append(inputs, name, versionOf(given.ConfigMap), versionOf(given.Secret))
@@ -69,6 +72,20 @@ func (in Inputs) digest() (string, error) {
 	}
 	if !in.LastRenewal.IsZero() {
 		inputs = append(inputs, in.LastRenewal.UTC().Format(time.RFC3339)) // a string, so that the form of the inputs does not change
+	}
+	return flow.InputsDigest(inputs...)
+}
+
+// program returns a digest of what operators declare for many Shoots: images, gardenlet's configuration, the Seed and its
+// nodes, the CloudProfile and the extensions. Changes are rolled out at the same pace as a new version of gardenlet.
+func (in Inputs) program() (string, error) {
+	seed := in.Seed
+	inputs := []any{in.Images, seed.Spec, seed.Labels, seed.Annotations, seed.Status.KubernetesVersion, in.Nodes == 1, in.wantedExtensions()}
+	if in.Config != nil {
+		inputs = append(inputs, in.Config.LogLevel, in.Config.LogFormat)
+	}
+	if profile := in.CloudProfile; profile != nil {
+		inputs = append(inputs, profile.Spec, profile.Labels, profile.Annotations)
 	}
 	return flow.InputsDigest(inputs...)
 }

@@ -12,6 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -38,10 +39,14 @@ func TestPaced(t *testing.T) {
 		change func(*Inputs)
 		atOnce bool
 	}{
-		"at rest":            {func(*Inputs) {}, false},
-		"created":            {func(in *Inputs) { in.Shoot.Status.LastOperation = nil }, true},
-		"under way":          {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, true},
-		"with an error":      {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, true},
+		"at rest": {func(*Inputs) {}, false},
+		"created": {func(in *Inputs) { in.Shoot.Status.LastOperation = nil }, true},
+		"being created": {func(in *Inputs) {
+			in.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Error"}
+		}, true},
+		"under way":          {func(in *Inputs) { in.Shoot.Status.RetryCycleStartTime = &metav1.Time{Time: in.Now} }, true},
+		"with a later error": {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, false},
+		"recovering from it": {func(in *Inputs) { in.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, false},
 		"changed":            {func(in *Inputs) { in.Shoot.Generation++ }, true},
 		"deleted":            {func(in *Inputs) { in.Deleting = true }, true},
 		"hibernated":         {func(in *Inputs) { in.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }, true},
@@ -78,43 +83,53 @@ func TestWindowOfPlan(t *testing.T) {
 	}
 }
 
-// TestDigestOfOthers checks that the digest of the inputs depends only on inputs from outside of the program.
-func TestDigestOfOthers(t *testing.T) {
-	digest := func(change func(*Inputs)) string {
+// TestKindsOfInputs checks which inputs count as declared by the user, which are applied immediately, and which as a part of
+// the program, which is paced. Others change neither.
+func TestKindsOfInputs(t *testing.T) {
+	digests := func(change func(*Inputs)) (user, program string) {
 		in := rested()
 		in.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 		in.CloudProfile = &corev1beta1.CloudProfile{}
 		in.UserFiles = map[string]UserFile{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
 		in.References = map[string]Referenced{"Secret garden/dns": {Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "2", ResourceVersion: "1"}}}}
 		change(&in)
-		text, err := in.digest()
+		plan, err := Plan(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return text
+		return plan.Inputs, plan.Program
 	}
-	before := digest(func(*Inputs) {})
+	const neither, user, program = "neither", "user", "program"
+	declared, operated := digests(func(*Inputs) {})
 	for name, test := range map[string]struct {
 		change func(*Inputs)
-		other  bool
+		kind   string
 	}{
-		"the version of gardenlet":   {func(in *Inputs) { in.Version = "v2" }, false},
-		"its configuration":          {func(in *Inputs) { in.Config = &gardenletv1alpha1.GardenletConfiguration{} }, false},
-		"one more node":              {func(in *Inputs) { in.Nodes = 7 }, false},
-		"the time":                   {func(in *Inputs) { in.Now = in.Now.Add(time.Hour) }, false},
-		"a field":                    {func(in *Inputs) { in.Shoot.Spec.Region = "other" }, true},
-		"an annotation":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{"a": "b"} }, true},
-		"the Seed":                   {func(in *Inputs) { in.Seed.Spec.Provider.Zones = []string{"a"} }, true},
-		"the CloudProfile":           {func(in *Inputs) { in.CloudProfile.Spec.Type = "other" }, true},
-		"a ConfigMap that is named":  {func(in *Inputs) { in.UserFiles["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, true},
-		"credentials of a service":   {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, true},
-		"the address of the Service": {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, true},
-		"a renewed certificate":      {func(in *Inputs) { in.LastRenewal = in.Now }, true},
-		"a Secret of gardenlet":      {func(in *Inputs) { in.Secrets = map[string]secrets.Item{"new": {}} }, false},
-		"the only node":              {func(in *Inputs) { in.Nodes = 1 }, true},
+		"the version of gardenlet":     {func(in *Inputs) { in.Version = "v2" }, neither},
+		"its configuration":            {func(in *Inputs) { in.Config = &gardenletv1alpha1.GardenletConfiguration{LogLevel: "debug"} }, program},
+		"an image":                     {func(in *Inputs) { in.Images = images.Vector{{Name: "etcd"}} }, program},
+		"one more node":                {func(in *Inputs) { in.Nodes = 7 }, neither},
+		"the only node":                {func(in *Inputs) { in.Nodes = 1 }, program},
+		"the time":                     {func(in *Inputs) { in.Now = in.Now.Add(time.Hour) }, neither},
+		"a field":                      {func(in *Inputs) { in.Shoot.Spec.Region = "other" }, user},
+		"an annotation of a dashboard": {func(in *Inputs) { in.Shoot.Annotations = map[string]string{"a": "b"} }, neither},
+		"an annotation that is read":   {func(in *Inputs) { in.Shoot.Annotations = map[string]string{readAnnotations[0]: "true"} }, user},
+		"a label":                      {func(in *Inputs) { in.Shoot.Labels = map[string]string{"a": "b"} }, neither},
+		"the Seed":                     {func(in *Inputs) { in.Seed.Spec.Provider.Zones = []string{"a"} }, program},
+		"a taint of the Seed":          {func(in *Inputs) { in.Seed.Spec.Taints = []corev1beta1.SeedTaint{{Key: "a"}} }, program},
+		"a label of the Seed":          {func(in *Inputs) { in.Seed.Labels = map[string]string{"a": "b"} }, program},
+		"the Kubernetes of the Seed":   {func(in *Inputs) { in.Seed.Status.KubernetesVersion = ptr.To("v1.37.0") }, program},
+		"a condition of the Seed":      {func(in *Inputs) { in.Seed.Status.Conditions = []corev1beta1.Condition{{Type: "x"}} }, neither},
+		"the CloudProfile":             {func(in *Inputs) { in.CloudProfile.Spec.CABundle = ptr.To("other") }, program},
+		"a ConfigMap that is named":    {func(in *Inputs) { in.UserFiles["ConfigMap/audit"].ConfigMap.ResourceVersion = "2" }, user},
+		"credentials of a service":     {func(in *Inputs) { in.References["Secret garden/dns"].Secret.ResourceVersion = "2" }, user},
+		"the address of the Service":   {func(in *Inputs) { in.Addresses = []string{"192.0.2.1"} }, user},
+		"a renewed certificate":        {func(in *Inputs) { in.LastRenewal = in.Now }, user},
+		"a Secret of gardenlet":        {func(in *Inputs) { in.Secrets = map[string]secrets.Item{"new": {}} }, neither},
 	} {
-		if got := digest(test.change); (got != before) != test.other {
-			t.Errorf("%s: the digest changed: %t, want %t", name, got != before, test.other)
+		gotDeclared, gotOperated := digests(test.change)
+		if (gotDeclared != declared) != (test.kind == user) || (gotOperated != operated) != (test.kind == program) {
+			t.Errorf("%s: changes what the user declares: %t, the program: %t, want %s", name, gotDeclared != declared, gotOperated != operated, test.kind)
 		}
 	}
 }

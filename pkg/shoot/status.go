@@ -2,11 +2,16 @@ package shoot
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -107,9 +112,10 @@ func (r *reconciler) held(result flow.Result) string {
 	return ""
 }
 
-// settled reports whether an emission had nothing to do.
+// settled reports whether an emission had nothing to do, or only what waits for its place in a rollout.
 func settled(result flow.Result) bool {
-	return len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && len(result.Plan.Waits) == 0
+	waits := slices.ContainsFunc(result.Plan.Waits, func(wait flow.Wait) bool { return wait.Name != flow.WaitRollout })
+	return len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && !waits
 }
 
 // explain adds the reasons of pending waits to the description of an operation in progress.
@@ -156,6 +162,55 @@ func (in Inputs) credentials() *corev1beta1.ShootCredentials {
 	return &credentials
 }
 
+// isUnfinished reports whether the last operation of a Shoot has never succeeded. A Shoot whose operation has succeeded
+// is not unfinished again because of a later error. Neither the rollout of new versions nor the confinement to the
+// maintenance window may depend on such errors, which are often not even its own.
+func isUnfinished(shoot *corev1beta1.Shoot) bool {
+	status := shoot.Status
+	return operationType(shoot) != corev1beta1.LastOperationTypeReconcile || status.ObservedGeneration != shoot.Generation ||
+		status.RetryCycleStartTime != nil
+}
+
+// waitsForSeed returns the status of a Shoot while its Seed is not ready. The Shoot is not the cause, so its last operation
+// remains. Only a Shoot without an operation says that its creation is pending.
+func (r *reconciler) waitsForSeed(shoot *corev1beta1.Shoot, why string) corev1beta1.ShootStatus {
+	status := *shoot.Status.DeepCopy()
+	if status.LastOperation == nil {
+		status.LastOperation = &corev1beta1.LastOperation{
+			Type: operationType(shoot), State: corev1beta1.LastOperationStatePending, LastUpdateTime: metav1.NewTime(r.options.Clock.Now()),
+		}
+	}
+	if status.LastOperation.State == corev1beta1.LastOperationStatePending {
+		status.LastOperation.Description = flow.UpperFirst(why) + "."
+	}
+	return status
+}
+
+// isKept reports whether an error does not change the status: it passes by itself, and what the Shoot last reported is
+// still true.
+func isKept(shoot *corev1beta1.Shoot, err error) bool {
+	last := shoot.Status.LastOperation
+	succeeded := last != nil && last.State == corev1beta1.LastOperationStateSucceeded && !isUnfinished(shoot)
+	return onlyOf(err, apierrors.IsConflict) || succeeded && onlyOf(err, isTransient)
+}
+
+// isTransient reports whether an error is expected to pass without a change by anyone.
+func isTransient(err error) bool {
+	var network net.Error
+	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || utilnet.IsProbableEOF(err) || errors.As(err, &network)
+}
+
+// onlyOf reports whether all parts of an error are of a kind.
+func onlyOf(err error, is func(error) bool) bool {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return is(err)
+	}
+	return !slices.ContainsFunc(joined.Unwrap(), func(part error) bool { return !onlyOf(part, is) })
+}
+
 // failed returns the status after an error that does not concern a bundle.
 func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
 	status := *shoot.Status.DeepCopy()
@@ -163,7 +218,7 @@ func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.S
 	before := ptr.Deref(status.LastOperation, corev1beta1.LastOperation{})
 	next := corev1beta1.LastOperation{
 		Type: operationType(shoot), State: corev1beta1.LastOperationStateError, Progress: before.Progress, LastUpdateTime: before.LastUpdateTime,
-		Description: strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + ". Operation will be retried.",
+		Description: flow.UpperFirst(strings.TrimSuffix(text, ".")) + ". Operation will be retried.",
 	}
 	if next != before {
 		next.LastUpdateTime = now

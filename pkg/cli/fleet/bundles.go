@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,21 +17,36 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
 )
 
 // flows are the values of flow.LabelFlow by the kind of the owner.
 var flows = map[string]string{Shoot: "shoot", Seed: "seed"}
 
+// installations is the value of flow.LabelFlow of ControllerInstallations.
+const installations = "controllerinstallation"
+
+// withoutFlow selects the ManagedResources that no flow emitted.
+func withoutFlow() client.ListOption {
+	without, err := labels.NewRequirement(flow.LabelFlow, selection.DoesNotExist, nil)
+	if err != nil {
+		return client.MatchingLabelsSelector{Selector: labels.Nothing()} // impossible: the label is a valid key
+	}
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*without)}
+}
+
 // Scopes returns the options of the list requests that together return all ManagedResources of an owner. It returns
 // none if the
 // namespace of the owner is not known yet. The namespace of a control plane also has the ManagedResources of
-// extensions.
+// extensions. Those of a Seed are the ones on which its health may depend: see [readiness.IsSeedComponent].
 func (o *Owner) Scopes() [][]client.ListOption {
-	labels := client.MatchingLabels{flow.LabelFlow: flows[o.Kind], flow.LabelOwner: string(o.UID)}
-	emitted := []client.ListOption{client.InNamespace(constants.GardenNamespace), labels}
+	own := client.MatchingLabels{flow.LabelFlow: flows[o.Kind], flow.LabelOwner: string(o.UID)}
+	emitted := []client.ListOption{client.InNamespace(constants.GardenNamespace), own}
 	switch {
 	case o.Kind == Seed:
-		return [][]client.ListOption{emitted}
+		namespace := client.InNamespace(constants.GardenNamespace)
+		required := client.MatchingLabels{constants.LabelGardenRole: constants.RoleSeedSystemComponent, flow.LabelFlow: installations}
+		return [][]client.ListOption{emitted, {namespace, required}, {namespace, withoutFlow()}}
 	case o.TechnicalID == "":
 		return nil
 	}
@@ -54,6 +71,9 @@ func (o *Owner) ManagedResources(ctx context.Context, c *console.Console) ([]res
 			return nil, err
 		}
 		all = append(all, items...)
+	}
+	if o.Kind == Seed {
+		all = slices.DeleteFunc(all, func(mr resourcesv1alpha1.ManagedResource) bool { return !readiness.IsSeedComponent(&mr) })
 	}
 	return slices.Concat(Steps(all)...), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
 	"github.com/trellis-k8s/trellis/pkg/seed"
 	"github.com/trellis-k8s/trellis/pkg/shoot"
 )
@@ -102,7 +103,7 @@ func TestSteps(t *testing.T) {
 
 // TestFlows checks that the names of flows are those of package flow.
 func TestFlows(t *testing.T) {
-	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName {
-		t.Errorf("the flows are %v", flows)
+	if flows[Shoot] != shoot.FlowName || flows[Seed] != seed.FlowName || installations != installation.FlowName {
+		t.Errorf("the flows are %v and %s", flows, installations)
 	}
 }

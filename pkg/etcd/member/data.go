@@ -83,14 +83,31 @@ func (d data) remember(i identity) error {
 	return d.write(d.identityFile(), content)
 }
 
+// write replaces a file atomically. The content reaches the disk before the name, and the name before write returns, so
+// that a loss of power never leaves an empty file.
 func (d data) write(path string, content []byte) error {
 	if err := os.MkdirAll(d.directory, 0o700); err != nil {
 		return fmt.Errorf("create the directory of the member: %w", err)
 	}
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return fmt.Errorf("write a file of the member: %w", err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write a file of the member: %w", err)
+	}
+	directory, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write a file of the member: %w", err)
+	}
+	if err := errors.Join(directory.Sync(), directory.Close()); err != nil {
 		return fmt.Errorf("write a file of the member: %w", err)
 	}
 	return nil

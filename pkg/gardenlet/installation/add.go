@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
@@ -72,6 +73,10 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 	}
 	r.objects.OnChange(func(client.Object) { look() })
+	if r.Facts == nil {
+		r.Facts = seedfacts.New(mgr.GetConfig(), mgr.GetHTTPClient(), r.uncached, o.Clock)
+	}
+	r.Facts.OnChange(look)
 	for _, runnable := range []manager.Runnable{emitted, r.objects} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the controller of extensions: %w", err)

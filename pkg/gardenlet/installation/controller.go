@@ -22,6 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 )
 
 const fieldManager = "gardenlet"
@@ -36,6 +37,8 @@ type Options struct {
 	// Garden contains the address and CA of the garden, for kubeconfigs of extensions.
 	Garden clientcmdapi.Cluster
 	Clock  clock.PassiveClock
+	// Facts about the seed; nil to read them for this controller alone.
+	Facts *seedfacts.Reader
 	// ConcurrentSyncs is the number of installations that are reconciled concurrently.
 	ConcurrentSyncs int
 }
@@ -57,10 +60,6 @@ type reconciler struct {
 
 	// written are the installations as the API server of the garden returned them after the last write, by name. The cache may be older.
 	written sync.Map
-
-	mu sync.Mutex
-	// seedIsGarden is set if the seed is also the garden. It is nil if that is not known.
-	seedIsGarden *bool
 }
 
 // Reconcile reconciles one extension. It sends no requests if nothing has to be done.

@@ -7,15 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
 // observe reads the inputs of an extension's bundle through watches. It returns nil if the extension has no chart. An
@@ -52,7 +49,8 @@ func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.Cont
 	if in.GardenIdentity, err = r.gardenIdentity(ctx); err != nil {
 		return nil, err
 	}
-	in.SeedIsGarden, err = r.isGarden(ctx)
+	facts, err := r.Facts.Get(ctx)
+	in.SeedIsGarden = facts.IsGarden
 	return in, err
 }
 
@@ -153,21 +151,4 @@ func (r *reconciler) gardenIdentity(ctx context.Context) (string, error) {
 		return "", errors.New("the ConfigMap with the identity of the garden has none")
 	}
 	return identity, nil
-}
-
-// isGarden reports whether the seed is also the garden. It reads this once, because it does not change while a seed is in use.
-func (r *reconciler) isGarden(ctx context.Context) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seedIsGarden != nil {
-		return *r.seedIsGarden, nil
-	}
-	gardens := metav1.PartialObjectMetadataList{}
-	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
-	err := r.uncached.List(ctx, &gardens, client.Limit(1))
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("determine whether the seed is the garden: %w", err)
-	}
-	r.seedIsGarden = ptr.To(len(gardens.Items) > 0)
-	return *r.seedIsGarden, nil
 }

@@ -11,9 +11,11 @@ import (
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/helmchart"
+	"github.com/trellis-k8s/trellis/pkg/seed"
 )
 
 const (
@@ -96,10 +98,12 @@ func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) 
 		}
 		objects = append(objects, object)
 	}
+	labels := map[string]string{labelInstallation: in.Installation.Name, labelRegistration: in.Registration.Name}
+	if seed.Requires(in.Seed, in.Registration) {
+		labels[constants.LabelGardenRole] = constants.RoleSeedSystemComponent
+	}
 	return flow.Bundle{
-		Key: key, Objects: objects,
-		Labels: map[string]string{labelInstallation: in.Installation.Name, labelRegistration: in.Registration.Name},
-		Spec:   resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(class)},
+		Key: key, Objects: objects, Labels: labels, Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(class)},
 	}, nil
 }
 

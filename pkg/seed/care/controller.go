@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
@@ -40,7 +41,7 @@ type Options struct {
 	Clock      clock.PassiveClock
 }
 
-// Namespaces returns the namespaces whose ManagedResources count as system components.
+// Namespaces returns the namespaces with the ManagedResources of system components.
 func Namespaces() []string {
 	return []string{constants.GardenNamespace, constants.IstioSystemNamespace}
 }
@@ -93,19 +94,21 @@ func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 	}
 }
 
-// componentChanged drops updates that cannot change the readiness of a ManagedResource.
+// componentChanged drops events of ManagedResources that are not system components, and updates that cannot change the
+// readiness of one.
 func componentChanged() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
+	counts := readiness.IsSeedComponent
 	changed := func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
 		before, after := e.ObjectOld, e.ObjectNew
-		return before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
-			counts(before) != counts(after) || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+		return counts(before) != counts(after) || counts(after) && (before.Generation != after.Generation ||
+			before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))
 	}
-	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{UpdateFunc: changed}
-}
-
-// counts reports whether a ManagedResource is one of the seed's system components.
-func counts(mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.Spec.Class != nil && *mr.Spec.Class != ""
+	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{
+		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return counts(e.Object) },
+		UpdateFunc: changed,
+		DeleteFunc: func(e event.TypedDeleteEvent[*resourcesv1alpha1.ManagedResource]) bool { return counts(e.Object) },
+	}
 }
 
 // stopped reports whether a Seed requests the emergency stop.
@@ -126,7 +129,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := c.seed.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("list the ManagedResources in namespace %s: %w", namespace, err)
 		}
-		other := func(mr resourcesv1alpha1.ManagedResource) bool { return !counts(&mr) }
+		other := func(mr resourcesv1alpha1.ManagedResource) bool { return !readiness.IsSeedComponent(&mr) }
 		o.components = append(o.components, slices.DeleteFunc(list.Items, other)...)
 	}
 	slices.SortFunc(o.components, func(a, b resourcesv1alpha1.ManagedResource) int {

@@ -16,7 +16,7 @@ import (
 // Observation contains the inputs from which the conditions and constraints of a Shoot are computed.
 type Observation struct {
 	Shoot *corev1beta1.Shoot
-	// Hibernated is set if the Shoot hibernates or should hibernate.
+	// Hibernated is set if the control plane of the Shoot is not expected to run.
 	Hibernated bool
 	// Components are the ManagedResources of the control plane and the cluster, including those of extensions, sorted by name.
 	Components []resourcesv1alpha1.ManagedResource

@@ -26,7 +26,7 @@ func operationChanged() predicate.Predicate {
 		}
 		state := func(shoot *corev1beta1.Shoot) string {
 			last, status := ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{}), shoot.Status
-			return fmt.Sprint(last.Type, last.State, status.IsHibernated, shoot.Generation, len(status.LastErrors) > 0, status.TechnicalID,
+			return fmt.Sprint(last.Type, last.State, hibernates(shoot), shoot.Generation, len(status.LastErrors) > 0, status.TechnicalID,
 				ptr.Deref(status.SeedName, ""), shoot.DeletionTimestamp != nil)
 		}
 		return state(before) != state(after)
@@ -53,11 +53,9 @@ func componentChanged() predicate.Predicate {
 // API server does not run. Everything except the health of the API server comes from caches.
 func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observation, *connection, error) {
 	c.remember(shoot)
-	hibernates := shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 	observation := Observation{
 		Shoot: shoot, Required: c.options.Required, Limits: c.limits(), Now: c.options.Clock.Now(),
-		// A hibernated Shoot is woken up for its deletion.
-		Hibernated: (shoot.Status.IsHibernated || hibernates) && shoot.DeletionTimestamp == nil,
+		Hibernated: hibernates(shoot),
 	}
 	if err := c.observeComponents(ctx, &observation); err != nil {
 		return observation, nil, err
@@ -71,6 +69,14 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 	}
 	connection, err := c.observeCluster(ctx, &observation)
 	return observation, connection, err
+}
+
+// hibernates reports whether the control plane of a Shoot is not expected to run. Once a wake-up has begun, it is, so that
+// the conditions show if the wake-up fails. A hibernated Shoot is also woken up for its deletion.
+func hibernates(shoot *corev1beta1.Shoot) bool {
+	declared := shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+	begun := shoot.Status.ObservedGeneration == shoot.Generation
+	return shoot.DeletionTimestamp == nil && (declared || shoot.Status.IsHibernated && !begun)
 }
 
 // observeComponents reads the ManagedResources of the control plane, sorted by name.

@@ -1,0 +1,109 @@
+// Package seedfacts reads facts about the seed cluster that no watch of gardenlet reports: the version of its API server,
+// and whether the seed is also the garden. All controllers share one [Reader], so that they do not disagree.
+package seedfacts
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+)
+
+// readEvery is how long facts are used before they are read again. Both change only when someone upgrades the seed or
+// makes it a garden.
+const readEvery = 5 * time.Minute
+
+// Facts are facts about a seed.
+type Facts struct {
+	// Version of Kubernetes, such as 1.37.1.
+	Version string
+	// IsGarden is set if the seed is also the garden.
+	IsGarden bool
+}
+
+// Reader reads facts.
+type Reader struct {
+	// Server reads the version of the API server, without the leading v.
+	Server func(context.Context) (string, error)
+	// Uncached reads from the API server.
+	Uncached client.Reader
+	Clock    clock.PassiveClock
+
+	mu       sync.Mutex
+	known    *Facts
+	readAt   time.Time
+	onChange []func()
+}
+
+// New returns a reader for the cluster of a client configuration.
+func New(config *rest.Config, http *http.Client, uncached client.Reader, clock clock.PassiveClock) *Reader {
+	return &Reader{Uncached: uncached, Clock: clock, Server: func(context.Context) (string, error) {
+		asked, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
+		if err != nil {
+			return "", fmt.Errorf("connect to the seed: %w", err)
+		}
+		version, err := asked.ServerVersion()
+		if err != nil {
+			return "", fmt.Errorf("read the version of the seed: %w", err)
+		}
+		return strings.TrimPrefix(version.GitVersion, "v"), nil
+	}}
+}
+
+// OnChange adds a function that is called when facts have changed. It must return immediately.
+func (r *Reader) OnChange(changed func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onChange = append(r.onChange, changed)
+}
+
+// Get returns the facts. It reads them again if they are older than five minutes. If that fails, those that are known
+// remain valid until the next call. It returns an error only if none are known.
+func (r *Reader) Get(ctx context.Context) (Facts, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil && r.Clock.Since(r.readAt) < readEvery {
+		return *r.known, nil
+	}
+	read, err := r.read(ctx)
+	if err != nil && r.known != nil {
+		return *r.known, nil
+	}
+	if err != nil {
+		return Facts{}, err
+	}
+	before := r.known
+	r.known, r.readAt = &read, r.Clock.Now()
+	if before != nil && *before != read {
+		for _, changed := range r.onChange {
+			changed()
+		}
+	}
+	return read, nil
+}
+
+func (r *Reader) read(ctx context.Context) (Facts, error) {
+	version, err := r.Server(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	gardens := metav1.PartialObjectMetadataList{}
+	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
+	err = r.Uncached.List(ctx, &gardens, client.Limit(1))
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return Facts{}, fmt.Errorf("check whether the seed is the garden: %w", err)
+	}
+	return Facts{Version: version, IsGarden: len(gardens.Items) > 0}, nil
+}
