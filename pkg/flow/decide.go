@@ -48,6 +48,9 @@ type Step struct {
 	emission emission
 	// force adds AnnotationForceDeletion to the objects.
 	force bool
+	// resourceVersion is the only one in which the ManagedResource may be deleted, empty for any. A resource-manager writes
+	// the inventory before it applies an object.
+	resourceVersion string
 }
 
 // Decision contains the steps that bring the live objects to the state that a plan wants.

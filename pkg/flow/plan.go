@@ -60,6 +60,9 @@ type Tombstone struct {
 	Confirm bool
 	// Force also adds AnnotationForceDeletion. Extensions then do not call the infrastructure.
 	Force bool
+	// After are the bundles that must be deleted first. Nil stands for the order that the revision of the bundle records:
+	// see [Bundle.DeleteAfter].
+	After []Key
 	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once the
 	// inventory of that ManagedResource contains all of them.
 	TakenOverBy *Key
@@ -158,7 +161,7 @@ func (p Plan) Validate() error {
 	if _, err := writeOrder(p.Bundles); err != nil {
 		errs = append(errs, err)
 	}
-	if err := checkDeletion(p.Bundles); err != nil {
+	if err := checkDeletion(p.Bundles, p.Tombstones); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -43,7 +43,7 @@ func (d *decider) heldAll() string {
 // deletion decides on the deletion of an existing bundle.
 func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) {
 	key := tombstone.Key
-	before, err := d.before(mr)
+	before, err := d.before(tombstone, mr)
 	if err != nil {
 		d.Problems[key] = err.Error()
 		return
@@ -56,6 +56,9 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 		d.Pending[key] = d.notTakenOver(*tombstone.TakenOverBy, mr)
 	case !tombstone.Confirm:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
+		d.Steps = append(d.Steps, step)
+	case neverApplied(mr):
+		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
 		d.Steps = append(d.Steps, step)
 	case mr.Annotations[AnnotationConfirmed] != digestOfNames(mr.Spec.SecretRefs):
 		if missing := d.live.missing(mr); len(missing) > 0 {
@@ -72,8 +75,19 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	}
 }
 
-// before returns the existing bundles that must be deleted before a given one.
-func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+// neverApplied reports whether no object of a ManagedResource was ever sent to the API server, so that there is nothing to
+// confirm. A resource-manager adds its finalizer before it applies anything, and records in the inventory what it is about
+// to apply.
+func neverApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+	started := slices.ContainsFunc(mr.Finalizers, func(name string) bool { return strings.HasPrefix(name, resourcesv1alpha1.Finalizer) })
+	return len(mr.Status.Resources) == 0 && (!started || mr.Status.ObservedGeneration == mr.Generation)
+}
+
+// before returns the existing bundles that must be deleted before the one of a tombstone.
+func (d *decider) before(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+	if tombstone.After != nil {
+		return slices.DeleteFunc(slices.Clone(tombstone.After), func(key Key) bool { return d.live.ManagedResources[key] == nil }), nil
+	}
 	if text := mr.Annotations[AnnotationDeleteAfter]; text != "" {
 		var after []Key
 		if err := json.Unmarshal([]byte(text), &after); err != nil {
@@ -83,11 +97,28 @@ func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
 	}
 	var after []Key
 	for _, other := range d.live.owned(d.owner) {
-		if slices.Contains(dependencies(other.Namespace, other.Spec), keyOf(mr)) {
+		needed, err := neededBy(other)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(needed, keyOf(mr)) {
 			after = append(after, keyOf(other))
 		}
 	}
 	return after, nil
+}
+
+// neededBy returns the bundles that a ManagedResource depends on, or depended on until its deletion was confirmed.
+func neededBy(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+	keys := dependencies(mr.Namespace, mr.Spec)
+	if text := mr.Annotations[AnnotationDependencies]; text != "" {
+		var former []Key
+		if err := json.Unmarshal([]byte(text), &former); err != nil {
+			return nil, fmt.Errorf("annotation %s of ManagedResource %s: %w", AnnotationDependencies, keyOf(mr), err)
+		}
+		keys = append(keys, former...)
+	}
+	return keys, nil
 }
 
 // notTakenOver returns an error text that names the objects missing in the inventory of the ManagedResource that takes
