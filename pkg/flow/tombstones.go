@@ -50,15 +50,16 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	}
 	step := Step{Key: key, uid: mr.UID, force: tombstone.Force}
 	switch {
+	case tombstone.TakenOverBy == nil && NeverApplied(mr):
+		// There is nothing to confirm, and no order. Its dependencies must not become ready in the meantime.
+		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
+		d.Steps = append(d.Steps, step)
 	case len(before) > 0:
 		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
 	case tombstone.TakenOverBy != nil && d.notTakenOver(*tombstone.TakenOverBy, mr) != "":
 		d.Pending[key] = d.notTakenOver(*tombstone.TakenOverBy, mr)
 	case !tombstone.Confirm:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
-		d.Steps = append(d.Steps, step)
-	case neverApplied(mr):
-		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
 		d.Steps = append(d.Steps, step)
 	case mr.Annotations[AnnotationConfirmed] != digestOfNames(mr.Spec.SecretRefs):
 		if missing := d.live.missing(mr); len(missing) > 0 {
@@ -75,10 +76,9 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	}
 }
 
-// neverApplied reports whether no object of a ManagedResource was ever sent to the API server, so that there is nothing to
-// confirm. A resource-manager adds its finalizer before it applies anything, and records in the inventory what it is about
+// NeverApplied reports whether no object of a ManagedResource was ever sent to the API server. A resource-manager adds its finalizer before it applies anything, and records in the inventory what it is about
 // to apply.
-func neverApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+func NeverApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	started := slices.ContainsFunc(mr.Finalizers, func(name string) bool { return strings.HasPrefix(name, resourcesv1alpha1.Finalizer) })
 	return len(mr.Status.Resources) == 0 && (!started || mr.Status.ObservedGeneration == mr.Generation)
 }

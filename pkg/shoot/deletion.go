@@ -39,6 +39,9 @@ func deletion(in Inputs) flow.Plan {
 	for _, part := range parts {
 		switch {
 		case isOfShoot(part.name), !in.emitted(part.name):
+		case in.Unapplied[part.name]:
+			// Otherwise its dependencies could become ready, and its objects would be created only to be deleted.
+			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, in.key(part.name)))
 		case part.unknown != "" && !in.starts(part.name, cleans):
 			// Retain its revision, because it is deleted later anyway.
 			plan.Waits = append(plan.Waits, flow.Wait{

@@ -3,11 +3,13 @@ package shoot
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,11 +68,27 @@ func (s *simulation) works(name string) bool {
 	return exists && !s.broken[name] && !s.stopped[name]
 }
 
+// copied returns an independent simulation in the same state.
+func (s *simulation) copied(t *testing.T) *simulation {
+	next := newSimulation(t, s.in)
+	next.in.Shoot, next.in.Tokens = s.in.Shoot.DeepCopy(), maps.Clone(s.in.Tokens)
+	next.store.version, next.store.secrets = s.store.version, maps.Clone(s.store.secrets)
+	for key, mr := range s.store.mrs {
+		next.store.mrs[key] = mr.DeepCopy()
+	}
+	next.broken, next.objects = maps.Clone(s.broken), maps.Clone(s.objects)
+	next.applied, next.stopped = maps.Clone(s.applied), maps.Clone(s.stopped)
+	return next
+}
+
 // observe sets the inputs that follow from the state of the seed.
 func (s *simulation) observe() {
-	s.in.Emitted, s.in.RecordsMade, s.in.NamespaceExists = nil, map[string]string{}, false
+	s.in.Emitted, s.in.RecordsMade, s.in.Unapplied, s.in.NamespaceExists = nil, map[string]string{}, map[string]bool{}, false
 	for _, mr := range s.store.all() {
 		s.in.Emitted = append(s.in.Emitted, flow.Key{Namespace: mr.Namespace, Name: mr.Name})
+		if strings.HasPrefix(mr.Name, prefixExtension) || strings.HasPrefix(mr.Name, prefixRecord) {
+			s.in.Unapplied[mr.Name] = flow.NeverApplied(mr)
+		}
 		choices := map[string]string{}
 		if text := mr.Annotations[flow.AnnotationChoices]; text != "" && json.Unmarshal([]byte(text), &choices) == nil && choices[choiceRecord] != "" {
 			s.in.RecordsMade[mr.Name] = choices[choiceRecord]
@@ -176,7 +194,7 @@ func (s *simulation) apply(mr *resourcesv1alpha1.ManagedResource) {
 		{Type: resourcesv1alpha1.ResourcesApplied, Status: state}, {Type: resourcesv1alpha1.ResourcesHealthy, Status: health},
 		{Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionFalse},
 	}
-	if fmt.Sprint(before) != fmt.Sprint(mr) {
+	if !equality.Semantic.DeepEqual(before, mr) {
 		mr.ResourceVersion = s.store.next()
 	}
 }
@@ -250,10 +268,10 @@ func (s *simulation) cleanUp(mr *resourcesv1alpha1.ManagedResource) {
 
 // removed deletes the objects of a bundle.
 func (s *simulation) removed(name string) {
-	for key, of := range s.objects {
-		if of.bundle == name {
-			delete(s.objects, key)
-		}
+	count := len(s.objects)
+	maps.DeleteFunc(s.objects, func(_ object.Key, of simulated) bool { return of.bundle == name })
+	if len(s.objects) == count {
+		return
 	}
 	s.gone = append(s.gone, name)
 	for _, before := range s.precedes(name) {
