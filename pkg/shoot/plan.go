@@ -344,7 +344,10 @@ func (in Inputs) unknownToken(bundle, account string) string {
 }
 
 func (in Inputs) unknownCloudProfile() string {
-	if in.CloudProfile == nil {
+	switch {
+	case in.CloudProfile == nil && in.Unread != "":
+		return in.Unread
+	case in.CloudProfile == nil:
 		return "the CloudProfile of spec.cloudProfile does not exist"
 	}
 	return ""
