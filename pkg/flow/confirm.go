@@ -30,6 +30,9 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 		return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), mr.Name,
 			fmt.Errorf("it has been created again"))
 	}
+	if step.inPlace {
+		return e.confirmInPlace(ctx, mr, step)
+	}
 	applied := inventoryOf(mr)
 	if len(applied) == 0 {
 		return nil // the cache was outdated: there is nothing to confirm

@@ -122,6 +122,8 @@ func (e *Emitter) execute(ctx context.Context, owner Owner, step Step) error {
 		return e.remove(ctx, step)
 	case ActionConfirm:
 		return e.confirm(ctx, owner, step)
+	case ActionRelease:
+		return e.release(ctx, step)
 	}
 	secrets, mr, err := step.revision.render(owner, step.emission)
 	if err != nil {

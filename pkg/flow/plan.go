@@ -30,8 +30,10 @@ type Plan struct {
 	Window *Window
 	// AtOnce emits code changes without pacing, because nothing runs or an operation is in progress.
 	AtOnce bool
-	// Deleting prevents the creation of bundles that do not exist.
-	Deleting bool
+	// Deleting prevents the creation of bundles that do not exist, except for those in Recreated: bundles that existed, and
+	// without which nothing else can be deleted.
+	Deleting  bool
+	Recreated []Key
 }
 
 // Wait is a condition that a plan waits for.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -22,8 +24,6 @@ func (d *decider) tombstone(tombstone Tombstone) {
 		d.Held[key] = hold
 	case !d.owner.owns(mr.Labels):
 		d.Problems[key] = foreign(mr)
-	case mr.DeletionTimestamp != nil:
-		d.Pending[key] = "it is being deleted"
 	default:
 		d.deletion(tombstone, mr)
 	}
@@ -49,7 +49,19 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 		return
 	}
 	step := Step{Key: key, uid: mr.UID, force: tombstone.Force}
+	confirmed := !tombstone.Confirm || len(mr.Status.Resources) == 0 || mr.Annotations[AnnotationConfirmed] == digestOfNames(mr.Spec.SecretRefs)
 	switch {
+	case mr.DeletionTimestamp != nil:
+		d.Pending[key] = "it is being deleted"
+		switch {
+		case len(before) > 0:
+		case !confirmed:
+			step.Action, step.Reason, step.inPlace = ActionConfirm, "it was deleted before its objects have confirmed that", true
+			d.Steps = append(d.Steps, step)
+		case d.waitsForOthers(mr):
+			step.Action, step.Reason = ActionRelease, "it recorded another order of deletion than the plan has"
+			d.Steps = append(d.Steps, step)
+		}
 	case tombstone.TakenOverBy == nil && NeverApplied(mr):
 		// There is nothing to confirm, and no order. Its dependencies must not become ready in the meantime.
 		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
@@ -61,12 +73,9 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	case !tombstone.Confirm:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
 		d.Steps = append(d.Steps, step)
-	case mr.Annotations[AnnotationConfirmed] != digestOfNames(mr.Spec.SecretRefs):
-		if missing := d.live.missing(mr); len(missing) > 0 {
-			d.Problems[key] = "its deletion cannot be confirmed: the Secrets " + strings.Join(missing, ", ") + " do not exist"
-			return
-		}
+	case !confirmed:
 		step.Action, step.Reason = ActionConfirm, "the plan deletes it, and its objects must confirm that first"
+		step.inPlace = len(d.live.missing(mr)) > 0
 		d.Steps = append(d.Steps, step)
 	case notApplied(mr) != "":
 		d.Pending[key] = "the confirmation of its deletion " + notApplied(mr)
@@ -106,6 +115,22 @@ func (d *decider) before(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResou
 		}
 	}
 	return after, nil
+}
+
+// waitsForOthers reports whether the resource-manager waits for another bundle before it deletes the objects of a
+// ManagedResource that is being deleted, according to the order that the ManagedResource recorded.
+func (d *decider) waitsForOthers(mr *resourcesv1alpha1.ManagedResource) bool {
+	if ptr.Deref(mr.Spec.KeepObjects, false) {
+		return false
+	}
+	named, set := mr.DeletedAfter()
+	for _, other := range d.live.owned(d.owner) {
+		name := client.ObjectKeyFromObject(other)
+		if set && slices.Contains(named, name) || !set && slices.Contains(other.Dependencies(), client.ObjectKeyFromObject(mr)) {
+			return true
+		}
+	}
+	return false
 }
 
 // neededBy returns the bundles that a ManagedResource depends on, or depended on until its deletion was confirmed.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -37,8 +39,11 @@ func deletion(in Inputs) flow.Plan {
 		return plan
 	}
 	for _, part := range parts {
+		if in.worked(part.name) && in.starts(part.name, cleans) {
+			plan.Recreated = append(plan.Recreated, in.key(part.name))
+		}
 		switch {
-		case isOfShoot(part.name), !in.emitted(part.name):
+		case isOfShoot(part.name), !in.emitted(part.name) && !slices.Contains(plan.Recreated, in.key(part.name)):
 		case in.Unapplied[part.name]:
 			// Otherwise its dependencies could become ready, and its objects would be created only to be deleted.
 			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, in.key(part.name)))
@@ -62,6 +67,17 @@ const waitOrder = "deletion-order"
 func (in Inputs) starts(name string, cleans bool) bool {
 	needed := []string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager}
 	return slices.Contains(needed, name) || cleans && name == bundleControllerManager
+}
+
+// worked reports whether a program must have run: the resource-manager gets its token from the API server, and requests
+// those of the other programs.
+func (in Inputs) worked(name string) bool {
+	account := kubecontrollermanager.Name
+	if slices.Contains([]string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer}, name) {
+		account = resourcemanager.Account
+	}
+	_, found := in.Tokens[accessSecret(account)]
+	return found
 }
 
 // tombstone returns the tombstone of an existing bundle in the deletion of the whole Shoot. Its order is that of the

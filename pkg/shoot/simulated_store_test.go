@@ -25,6 +25,8 @@ type store struct {
 	mrs     map[client.ObjectKey]*resourcesv1alpha1.ManagedResource
 	secrets map[client.ObjectKey]*corev1.Secret
 	version int
+	// annotated is called for each patch of an object that is not a ManagedResource.
+	annotated func(client.Object)
 }
 
 func newStore() *store {
@@ -145,6 +147,10 @@ func (s *store) Delete(_ context.Context, object client.Object, options ...clien
 
 // Patch merges a patch of a ManagedResource.
 func (s *store) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if _, is := object.(*resourcesv1alpha1.ManagedResource); !is {
+		s.annotated(object)
+		return nil
+	}
 	key := client.ObjectKeyFromObject(object)
 	mr := s.mrs[key]
 	if mr == nil {

@@ -58,6 +58,13 @@ func newSimulation(t *testing.T, in Inputs) *simulation {
 		Reader: s.store, Uncached: s.store, Writer: s.store, FieldManager: "test",
 		Rules: flow.Rules{Scheme: newScheme(t), Protected: flow.DefaultProtected(), Version: "v1"},
 	}
+	s.store.annotated = func(patched client.Object) {
+		kind := patched.GetObjectKind().GroupVersionKind()
+		key := object.Key{Group: kind.Group, Kind: kind.Kind, Namespace: patched.GetNamespace(), Name: patched.GetName()}
+		if found, exists := s.objects[key]; exists {
+			s.objects[key] = simulated{found.bundle, true}
+		}
+	}
 	s.in.Tokens = map[string]time.Time{}
 	return s
 }
@@ -123,6 +130,12 @@ func (s *simulation) pass() bool {
 	if s.result, err = s.emitter.Emit(s.Context(), s.in.Owner, plan); err != nil {
 		s.Fatal(err)
 	}
+	s.manage()
+	return s.store.version != before || len(s.in.Tokens) != tokens
+}
+
+// manage is a pass of the resource-managers.
+func (s *simulation) manage() {
 	s.waits = map[string]string{}
 	for _, mr := range s.store.all() {
 		switch ofShoot := ptr.Deref(mr.Spec.Class, "") == ""; {
@@ -136,7 +149,6 @@ func (s *simulation) pass() bool {
 			s.apply(mr)
 		}
 	}
-	return s.store.version != before || len(s.in.Tokens) != tokens
 }
 
 // settle runs passes until nothing changes any more.
