@@ -36,6 +36,7 @@ func deletion(in Inputs) flow.Plan {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "users' objects in the cluster are deleted first", Holds: kept})
 	}
 	if !cleans && !contents {
+		in.addLost(&plan, parts)
 		return plan
 	}
 	for _, part := range parts {
@@ -65,15 +66,27 @@ const waitOrder = "deletion-order"
 // starts reports whether a part must be started for the deletion, because nothing in the cluster can be deleted without
 // it. The deletion of users' objects also requires controllers.
 func (in Inputs) starts(name string, cleans bool) bool {
-	needed := []string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager}
+	needed := []string{bundleAPIServerService, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager}
 	return slices.Contains(needed, name) || cleans && name == bundleControllerManager
+}
+
+// addLost adds the bundles of etcd that were deleted by hand and kept their objects. Only their ManagedResources can confirm
+// the deletion of these objects. The deletion itself does not delete them as long as the API server exists.
+func (in Inputs) addLost(plan *flow.Plan, parts []part) {
+	for _, part := range parts {
+		isEtcd := part.name == bundleEtcdMain || part.name == bundleEtcdEvents
+		if isEtcd && !in.emitted(part.name) && in.emitted(bundleAPIServer) && in.worked(part.name) {
+			plan.Recreated = append(plan.Recreated, in.key(part.name))
+			in.add(plan, part)
+		}
+	}
 }
 
 // worked reports whether a program must have run: the resource-manager gets its token from the API server, and requests
 // those of the other programs.
 func (in Inputs) worked(name string) bool {
 	account := kubecontrollermanager.Name
-	if slices.Contains([]string{bundleEtcdMain, bundleEtcdEvents, bundleAPIServer}, name) {
+	if slices.Contains([]string{bundleAPIServerService, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer}, name) {
 		account = resourcemanager.Account
 	}
 	_, found := in.Tokens[accessSecret(account)]

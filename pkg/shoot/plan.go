@@ -112,7 +112,10 @@ func (in Inputs) contents() []part {
 	server, programs := []string{bundleAPIServer}, slices.Concat([]string{bundleAPIServerAutoscaler, bundleResourceManager}, controllers)
 	parts := []part{
 		// The Service of the API server.
-		{name: bundleAPIServerService, objects: in.apiServerService},
+		{
+			name: bundleAPIServerService, objects: in.apiServerService,
+			deletedAfter: []string{bundleAPIServer, bundleInternalRecord, bundleExternalRecord},
+		},
 
 		// etcd
 		{
@@ -244,7 +247,7 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	switch {
 	case part.absent, part.removed && !in.emitted(part.name):
 	case part.removed:
-		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: part.confirmed})
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: part.confirmed, After: []flow.Key{}})
 	case part.unknown != "":
 		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}})
 	default:
