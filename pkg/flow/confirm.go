@@ -12,11 +12,15 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
+	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
 // confirm writes a revision of a bundle in which all objects have the deletion confirmation annotation. It is built
 // from the Secrets of the last revision, because the plan might no longer be able to compute the bundle.
+//
+// The revision depends on nothing: its dependencies might be unhealthy, or already deleted. Neither does it create
+// anything: it contains only objects that were applied.
 func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := e.Uncached.Get(ctx, client.ObjectKey{Namespace: step.Key.Namespace, Name: step.Key.Name}, mr); err != nil {
@@ -26,13 +30,27 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 		return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), mr.Name,
 			fmt.Errorf("it has been created again"))
 	}
+	if step.inPlace {
+		return e.confirmInPlace(ctx, mr, step)
+	}
+	applied := inventoryOf(mr)
+	if len(applied) == 0 {
+		return nil // the cache was outdated: there is nothing to confirm
+	}
 	var documents []manifestsecret.Document
 	for _, reference := range mr.Spec.SecretRefs {
 		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, step.force)
 		if err != nil {
 			return err
 		}
-		documents = append(documents, confirmed...)
+		for _, each := range confirmed {
+			if applied[each.key] {
+				documents = append(documents, each.Document)
+			}
+		}
+	}
+	if len(documents) == 0 {
+		return fmt.Errorf("none of the objects in its Secrets has been applied, so that their deletion needs no confirmation")
 	}
 	secrets, err := pack(owner, step.Key, documents)
 	if err != nil {
@@ -43,7 +61,7 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	}
 	next := &resourcesv1alpha1.ManagedResource{Spec: *mr.Spec.DeepCopy()}
 	next.Namespace, next.Name, next.UID, next.Labels = mr.Namespace, mr.Name, mr.UID, mr.Labels
-	next.Spec.SecretRefs = refs(secrets)
+	next.Spec.SecretRefs, next.Spec.DependsOn = refs(secrets), nil
 	if err := references.InjectAnnotations(next); err != nil {
 		return err
 	}
@@ -53,6 +71,13 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 		}
 	}
 	next.Annotations[AnnotationConfirmed] = digestOfNames(next.Spec.SecretRefs)
+	needed, err := neededBy(mr)
+	if err != nil {
+		return err
+	}
+	if next.Annotations[AnnotationDependencies], err = encodeIf(true, needed); err != nil {
+		return err
+	}
 	return e.apply(ctx, owner, next)
 }
 
@@ -60,9 +85,24 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 // not exist any more.
 const forcedFinalizeAfter = "5m"
 
+// inventoryOf returns the objects that a resource-manager has applied, or was about to apply.
+func inventoryOf(mr *resourcesv1alpha1.ManagedResource) map[object.Key]bool {
+	applied := map[object.Key]bool{}
+	for _, entry := range mr.Status.Resources {
+		applied[inventoryKey(entry)] = true
+	}
+	return applied
+}
+
+// confirmedObject is an object with the confirmation of its deletion.
+type confirmedObject struct {
+	key object.Key
+	manifestsecret.Document
+}
+
 // confirmed returns the objects in a Secret with the annotations that confirm their deletion and, if force is set,
 // force it.
-func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]manifestsecret.Document, error) {
+func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]confirmedObject, error) {
 	var secret corev1.Secret
 	if err := e.Uncached.Get(ctx, key, &secret); err != nil {
 		return nil, err
@@ -71,7 +111,7 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 	if err != nil {
 		return nil, err
 	}
-	documents := make([]manifestsecret.Document, 0, len(objects))
+	documents := make([]confirmedObject, 0, len(objects))
 	for _, obj := range objects {
 		annotations := obj.GetAnnotations()
 		delete(annotations, annotationOperation) // objects that are about to be deleted must not start another operation
@@ -88,7 +128,10 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 		if err != nil {
 			return nil, err
 		}
-		documents = append(documents, manifestsecret.Document{Name: obj.GetKind() + " " + keyOf(obj).String(), Text: text})
+		documents = append(documents, confirmedObject{
+			object.Key{Group: obj.GroupVersionKind().Group, Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()},
+			manifestsecret.Document{Name: obj.GetKind() + " " + keyOf(obj).String(), Text: text},
+		})
 	}
 	return documents, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/references"
@@ -33,6 +34,8 @@ const (
 	ActionConfirm Action = "Confirm"
 	// ActionDelete deletes a ManagedResource.
 	ActionDelete Action = "Delete"
+	// ActionRelease ends the deletion of a ManagedResource that would wait for others that are not deleted.
+	ActionRelease Action = "Release"
 )
 
 // Step is one operation on one bundle.
@@ -48,6 +51,11 @@ type Step struct {
 	emission emission
 	// force adds AnnotationForceDeletion to the objects.
 	force bool
+	// inPlace confirms the deletion on the objects themselves, because the ManagedResource cannot apply a revision any more.
+	inPlace bool
+	// resourceVersion is the only one in which the ManagedResource may be deleted, empty for any. A resource-manager writes
+	// the inventory before it applies an object.
+	resourceVersion string
 }
 
 // Decision contains the steps that bring the live objects to the state that a plan wants.
@@ -143,6 +151,10 @@ func (d *decider) bundle(bundle Bundle) {
 		d.Problems[key] = foreign(mr)
 	case mr != nil && mr.DeletionTimestamp != nil:
 		d.Pending[key] = "it is being deleted and will be created again afterwards"
+		if !held && (!d.plan.Deleting || slices.Contains(d.plan.Recreated, key)) && !ptr.Deref(mr.Spec.KeepObjects, false) {
+			// It was deleted by hand. Its dependents stay, so that the resource-manager would wait for them forever.
+			d.step(ActionRelease, r, mr, "it is being deleted, but the plan has it")
+		}
 	case mr != nil && d.settled(r, mr):
 		if missing := d.live.missing(mr); len(missing) > 0 {
 			d.step(ActionRestore, r, mr, "the Secrets "+strings.Join(missing, ", ")+" do not exist")
@@ -151,7 +163,7 @@ func (d *decider) bundle(bundle Bundle) {
 		d.Problems[key] = fmt.Sprintf("the Secrets %s of the current revision do not exist, and the plan holds the bundle in this revision: %s",
 			strings.Join(d.live.missing(mr), ", "), d.Held[key])
 	case held:
-	case mr == nil && d.plan.Deleting:
+	case mr == nil && d.plan.Deleting && !slices.Contains(d.plan.Recreated, key):
 		d.Held[key] = "no bundle is created while the owner is being deleted"
 	case d.blockedBy(bundle) != "":
 		d.Pending[key] = d.blockedBy(bundle)

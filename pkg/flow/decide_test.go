@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		"a tombstone of what is gone": {live: nothingLive(), plan: Plan{Tombstones: tombstones("a")}},
 		"a plan wants back what is being deleted": {live: mutate(func(l Live) {
 			l.ManagedResources[named("b")].DeletionTimestamp = &metav1.Time{Time: start}
-		}), plan: change(func(p *Plan) { p.Bundles[2] = bundle("c", "2", "b") }), pending: []string{"b", "c"}},
+		}), plan: change(func(p *Plan) { p.Bundles[2] = bundle("c", "2", "b") }), steps: "Release b", pending: []string{"b", "c"}},
 		"edited by hand": {live: mutate(func(l Live) {
 			l.ManagedResources[named("b")].Spec.SecretRefs[0].Name = "other"
 		}), plan: base, steps: "Update b"},

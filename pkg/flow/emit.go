@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -124,6 +125,8 @@ func (e *Emitter) execute(ctx context.Context, owner Owner, step Step) error {
 		return e.remove(ctx, step)
 	case ActionConfirm:
 		return e.confirm(ctx, owner, step)
+	case ActionRelease:
+		return e.release(ctx, step)
 	}
 	secrets, mr, err := step.revision.render(owner, step.emission)
 	if err != nil {
@@ -170,5 +173,14 @@ func (e *Emitter) apply(ctx context.Context, owner Owner, mr *resourcesv1alpha1.
 func (e *Emitter) remove(ctx context.Context, step Step) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name = step.Key.Namespace, step.Key.Name
-	return client.IgnoreNotFound(e.Writer.Delete(ctx, mr, client.Preconditions{UID: &step.uid}))
+	preconditions := client.Preconditions{UID: &step.uid}
+	if step.resourceVersion == "" {
+		return client.IgnoreNotFound(e.Writer.Delete(ctx, mr, preconditions))
+	}
+	preconditions.ResourceVersion = &step.resourceVersion
+	err := e.Writer.Delete(ctx, mr, preconditions)
+	if apierrors.IsConflict(err) {
+		return nil // a watch reports the change, and the next pass decides again
+	}
+	return client.IgnoreNotFound(err)
 }

@@ -24,6 +24,9 @@ const (
 	// AnnotationDeleteAfter lists the bundles that must be deleted first, as JSON. Without it, these are the bundles that
 	// depend on it.
 	AnnotationDeleteAfter = "flow.resources.gardener.cloud/delete-after"
+	// AnnotationDependencies lists the dependencies of a bundle before its deletion was confirmed, as JSON. The confirmation
+	// waits for none of them, so they are no longer in the spec, but still are deleted after the bundle.
+	AnnotationDependencies = "flow.resources.gardener.cloud/dependencies"
 	// AnnotationChoices are the choices that the flow keeps, as a JSON object with string values.
 	AnnotationChoices = "flow.resources.gardener.cloud/choices"
 	// AnnotationConfirmed marks a ManagedResource whose objects have the deletion confirmation annotation. Its value is

@@ -72,9 +72,12 @@ func writeOrder(bundles []Bundle) ([]Bundle, error) {
 	return ordered, nil
 }
 
-// checkDeletion returns an error if the bundles cannot all be deleted because they wait for each other.
-func checkDeletion(bundles []Bundle) error {
+// checkDeletion returns an error if bundles or tombstones cannot all be deleted because they wait for each other.
+func checkDeletion(bundles []Bundle, tombstones []Tombstone) error {
 	graph := edges{}
+	for _, tombstone := range tombstones {
+		graph[tombstone.Key] = tombstone.After
+	}
 	for _, bundle := range bundles {
 		graph[bundle.Key] = slices.Concat(graph[bundle.Key], bundle.DeleteAfter)
 	}

@@ -137,7 +137,7 @@ func sharesAround(owner Owner, live Live, decision Decision, version string) (be
 	}
 	after = before
 	for _, step := range decision.Steps {
-		if step.Action == ActionRestore || step.Action == ActionRecord {
+		if step.Action == ActionRestore || step.Action == ActionRecord || step.Action == ActionRelease {
 			continue
 		}
 		changes = true

@@ -33,8 +33,10 @@ type Plan struct {
 	Window *Window
 	// AtOnce emits code changes without pacing, because nothing runs or an operation is in progress.
 	AtOnce bool
-	// Deleting prevents the creation of bundles that do not exist.
-	Deleting bool
+	// Deleting prevents the creation of bundles that do not exist, except for those in Recreated: bundles that existed, and
+	// without which nothing else can be deleted.
+	Deleting  bool
+	Recreated []Key
 }
 
 // Wait is a condition that a plan waits for.
@@ -63,6 +65,9 @@ type Tombstone struct {
 	Confirm bool
 	// Force also adds AnnotationForceDeletion. Extensions then do not call the infrastructure.
 	Force bool
+	// After are the bundles that must be deleted first. Nil stands for the order that the revision of the bundle records:
+	// see [Bundle.DeleteAfter].
+	After []Key
 	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once the
 	// inventory of that ManagedResource contains all of them.
 	TakenOverBy *Key
@@ -161,7 +166,7 @@ func (p Plan) Validate() error {
 	if _, err := writeOrder(p.Bundles); err != nil {
 		errs = append(errs, err)
 	}
-	if err := checkDeletion(p.Bundles); err != nil {
+	if err := checkDeletion(p.Bundles, p.Tombstones); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/object"
@@ -22,8 +24,6 @@ func (d *decider) tombstone(tombstone Tombstone) {
 		d.Held[key] = hold
 	case !d.owner.owns(mr.Labels):
 		d.Problems[key] = foreign(mr)
-	case mr.DeletionTimestamp != nil:
-		d.Pending[key] = "it is being deleted"
 	default:
 		d.deletion(tombstone, mr)
 	}
@@ -43,13 +43,29 @@ func (d *decider) heldAll() string {
 // deletion decides on the deletion of an existing bundle.
 func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) {
 	key := tombstone.Key
-	before, err := d.before(mr)
+	before, err := d.before(tombstone, mr)
 	if err != nil {
 		d.Problems[key] = err.Error()
 		return
 	}
 	step := Step{Key: key, uid: mr.UID, force: tombstone.Force}
+	confirmed := !tombstone.Confirm || len(mr.Status.Resources) == 0 || mr.Annotations[AnnotationConfirmed] == digestOfNames(mr.Spec.SecretRefs)
 	switch {
+	case mr.DeletionTimestamp != nil:
+		d.Pending[key] = "it is being deleted"
+		switch {
+		case len(before) > 0:
+		case !confirmed:
+			step.Action, step.Reason, step.inPlace = ActionConfirm, "it was deleted before its objects have confirmed that", true
+			d.Steps = append(d.Steps, step)
+		case d.waitsForOthers(mr):
+			step.Action, step.Reason = ActionRelease, "it recorded another order of deletion than the plan has"
+			d.Steps = append(d.Steps, step)
+		}
+	case tombstone.TakenOverBy == nil && NeverApplied(mr):
+		// There is nothing to confirm, and no order. Its dependencies must not become ready in the meantime.
+		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
+		d.Steps = append(d.Steps, step)
 	case len(before) > 0:
 		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
 	case tombstone.TakenOverBy != nil && d.notTakenOver(*tombstone.TakenOverBy, mr) != "":
@@ -57,12 +73,9 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	case !tombstone.Confirm:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
 		d.Steps = append(d.Steps, step)
-	case mr.Annotations[AnnotationConfirmed] != digestOfNames(mr.Spec.SecretRefs):
-		if missing := d.live.missing(mr); len(missing) > 0 {
-			d.Problems[key] = "its deletion cannot be confirmed: the Secrets " + strings.Join(missing, ", ") + " do not exist"
-			return
-		}
+	case !confirmed:
 		step.Action, step.Reason = ActionConfirm, "the plan deletes it, and its objects must confirm that first"
+		step.inPlace = len(d.live.missing(mr)) > 0
 		d.Steps = append(d.Steps, step)
 	case notApplied(mr) != "":
 		d.Pending[key] = "the confirmation of its deletion " + notApplied(mr)
@@ -72,8 +85,18 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 	}
 }
 
-// before returns the existing bundles that must be deleted before a given one.
-func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+// NeverApplied reports whether no object of a ManagedResource was ever sent to the API server. A resource-manager adds its finalizer before it applies anything, and records in the inventory what it is about
+// to apply.
+func NeverApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+	started := slices.ContainsFunc(mr.Finalizers, func(name string) bool { return strings.HasPrefix(name, resourcesv1alpha1.Finalizer) })
+	return len(mr.Status.Resources) == 0 && (!started || mr.Status.ObservedGeneration == mr.Generation)
+}
+
+// before returns the existing bundles that must be deleted before the one of a tombstone.
+func (d *decider) before(tombstone Tombstone, mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+	if tombstone.After != nil {
+		return slices.DeleteFunc(slices.Clone(tombstone.After), func(key Key) bool { return d.live.ManagedResources[key] == nil }), nil
+	}
 	if text := mr.Annotations[AnnotationDeleteAfter]; text != "" {
 		var after []Key
 		if err := json.Unmarshal([]byte(text), &after); err != nil {
@@ -83,11 +106,44 @@ func (d *decider) before(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
 	}
 	var after []Key
 	for _, other := range d.live.owned(d.owner) {
-		if slices.Contains(dependencies(other.Namespace, other.Spec), keyOf(mr)) {
+		needed, err := neededBy(other)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(needed, keyOf(mr)) {
 			after = append(after, keyOf(other))
 		}
 	}
 	return after, nil
+}
+
+// waitsForOthers reports whether the resource-manager waits for another bundle before it deletes the objects of a
+// ManagedResource that is being deleted, according to the order that the ManagedResource recorded.
+func (d *decider) waitsForOthers(mr *resourcesv1alpha1.ManagedResource) bool {
+	if ptr.Deref(mr.Spec.KeepObjects, false) {
+		return false
+	}
+	named, set := mr.DeletedAfter()
+	for _, other := range d.live.owned(d.owner) {
+		name := client.ObjectKeyFromObject(other)
+		if set && slices.Contains(named, name) || !set && slices.Contains(other.Dependencies(), client.ObjectKeyFromObject(mr)) {
+			return true
+		}
+	}
+	return false
+}
+
+// neededBy returns the bundles that a ManagedResource depends on, or depended on until its deletion was confirmed.
+func neededBy(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
+	keys := dependencies(mr.Namespace, mr.Spec)
+	if text := mr.Annotations[AnnotationDependencies]; text != "" {
+		var former []Key
+		if err := json.Unmarshal([]byte(text), &former); err != nil {
+			return nil, fmt.Errorf("annotation %s of ManagedResource %s: %w", AnnotationDependencies, keyOf(mr), err)
+		}
+		keys = append(keys, former...)
+	}
+	return keys, nil
 }
 
 // notTakenOver returns an error text that names the objects missing in the inventory of the ManagedResource that takes

@@ -26,7 +26,9 @@ const (
 // cleanUpTasks returns the remaining tasks that delete users' objects in the cluster. There are none if the API server
 // was never available, which means that its resource-manager has never had a token.
 func (in Inputs) cleanUpTasks() []flow.Task {
-	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleAPIServer) {
+	// If the clean-up has begun, the API server was deleted by hand and is created again.
+	begun := in.Ledger != nil && in.Ledger.Has(taskCleanUpBegins, string(in.Owner.UID))
+	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleAPIServer) && !begun {
 		return nil
 	}
 	tasks := []flow.Task{{Name: taskCleanUpBegins, Value: string(in.Owner.UID)}}

@@ -147,7 +147,7 @@ func (in Inputs) defaultDomain(domain string) *record {
 
 // recordParts returns the parts with the DNS records. When a Shoot hibernates, its records are deleted after all programs have stopped.
 func (in Inputs) recordParts() []part {
-	parts := []part{{name: bundleInternalRecord, removed: true, confirmed: true}, {name: bundleExternalRecord, removed: true, confirmed: true}}
+	parts := []part{{name: bundleInternalRecord, removed: true}, {name: bundleExternalRecord, removed: true}}
 	for i := range parts {
 		parts[i].absent = in.hibernated() && !in.Shoot.Status.IsHibernated
 		for _, wanted := range in.records() {
@@ -156,9 +156,10 @@ func (in Inputs) recordParts() []part {
 			}
 			parts[i] = part{
 				name: parts[i].name, objects: in.record(wanted), unknown: join(in.heldForDeletion(), in.unknownRecord(wanted)),
-				needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService), confirmed: true, adjust: in.adjustRecord(wanted),
+				needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService), adjust: in.adjustRecord(wanted),
 			}
 		}
+		parts[i].confirmed, parts[i].deletedAfter, parts[i].outlives = true, []string{}, []string{bundleAPIServer}
 	}
 	return parts
 }

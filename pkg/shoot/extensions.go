@@ -54,6 +54,15 @@ type extension struct {
 // is reconciled after the workers is reconciled after the API server.
 func (e extension) before() bool { return e.Reconciled == corev1beta1.BeforeKubeAPIServer }
 
+// outlives returns the parts that are deleted before the extension, if the whole Shoot is. An extension that is removed
+// from a Shoot that remains waits for nothing.
+func (e extension) outlives() []string {
+	if e.Deleted == corev1beta1.AfterKubeAPIServer {
+		return []string{bundleAPIServer}
+	}
+	return nil
+}
+
 // extensionsOf returns the extensions of a Shoot, sorted by type: those that it lists, and those that are enabled for all
 // Shoots and that it does not disable. refused describes the listed extensions that are not supported, with their paths.
 func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) (wanted []extension, refused []string) {
@@ -173,18 +182,42 @@ func (in Inputs) extensionParts() []part {
 		}
 		parts = append(parts, part{
 			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.heldForDeletion(), in.unknownCluster()),
-			needs: needs, deletedAfter: []string{},
-			confirmed: true, adjust: in.adjustExtension,
+			needs: needs, deletedAfter: []string{}, outlives: each.outlives(), confirmed: true, adjust: in.adjustExtension,
 		})
 	}
-	for _, key := range in.Emitted {
-		gone := !slices.ContainsFunc(parts, func(part part) bool { return in.key(part.name) == key })
-		if gone && key.Namespace == in.Namespace && strings.HasPrefix(key.Name, prefixExtension) {
-			// While the shoot hibernates, the extension cannot delete its objects in the cluster.
-			parts = append(parts, part{name: key.Name, removed: true, absent: in.hibernated(), confirmed: true})
-		}
+	for _, name := range in.removedExtensions() {
+		// While the shoot hibernates, the extension cannot delete its objects in the cluster.
+		parts = append(parts, part{name: name, removed: true, absent: in.hibernated(), deletedAfter: []string{}, confirmed: true})
 	}
 	return parts
+}
+
+// removedExtensions returns the bundles of extensions that the Shoot no longer has.
+func (in Inputs) removedExtensions() []string {
+	var names []string
+	wanted := in.extensions()
+	for _, key := range in.Emitted {
+		kind, is := strings.CutPrefix(key.Name, prefixExtension)
+		if is && key.Namespace == in.Namespace && !slices.Contains(wanted, kind) {
+			names = append(names, key.Name)
+		}
+	}
+	return names
+}
+
+// extensionBundles returns the bundles of the extensions that are deleted after the API server, or of all others. It is
+// not known of an extension that the Shoot no longer has, which therefore is deleted before.
+func (in Inputs) extensionBundles(late bool) []string {
+	var names []string
+	for _, each := range in.wantedExtensions() {
+		if (each.Deleted == corev1beta1.AfterKubeAPIServer) == late {
+			names = append(names, prefixExtension+each.Type)
+		}
+	}
+	if late {
+		return names
+	}
+	return append(names, in.removedExtensions()...)
 }
 
 // unknownCluster reports that the Cluster does not contain this generation of the Shoot yet. Extensions read the Shoot
@@ -238,76 +271,6 @@ func (in Inputs) adjustExtension(bundle *flow.Bundle) {
 	bundle.Choices = map[string]string{
 		choiceAskedFor: in.generation(), choiceAskedAt: in.Asked.UTC().Format(time.RFC3339Nano),
 	}
-}
-
-// programs are the parts with programs that are ordered relative to extensions.
-var programs = []string{bundleAPIServer, bundleResourceManager, bundleControllerManager, bundleScheduler}
-
-// orderDeletion deletes the programs of the control plane after the extensions that are deleted before the API server,
-// because these extensions clean up in the cluster. The order is that of a running Shoot, because a hibernated one is
-// woken up for its deletion.
-func (in Inputs) orderDeletion(parts []part) {
-	var early []string
-	for _, each := range in.wantedExtensions() {
-		if each.Deleted != corev1beta1.AfterKubeAPIServer {
-			early = append(early, prefixExtension+each.Type)
-		}
-	}
-	if len(early) == 0 {
-		return
-	}
-	awake := parts
-	if in.hibernated() {
-		up := in
-		up.Shoot = in.Shoot.DeepCopy()
-		up.Shoot.Spec.Hibernation = nil
-		awake = up.contents()
-	}
-	for i := range parts {
-		if slices.Contains(programs, parts[i].name) {
-			parts[i].deletedAfter = slices.Concat(in.dependents(awake, parts[i].name), early)
-		}
-	}
-}
-
-// holdUntilAPIServerDeleted retains the bundles that are deleted after the API server in the plan of a deletion, until the API server is
-// deleted. The dependencies of ManagedResources do not contain this order, because it does not apply to extensions that
-// are removed from a Shoot that remains.
-func (in Inputs) holdUntilAPIServerDeleted(plan *flow.Plan) {
-	if !in.emitted(bundleAPIServer) || in.forced() {
-		return
-	}
-	late := []flow.Key{in.key(bundleInternalRecord), in.key(bundleExternalRecord)}
-	for _, each := range in.wantedExtensions() {
-		if each.Deleted == corev1beta1.AfterKubeAPIServer {
-			late = append(late, in.key(prefixExtension+each.Type))
-		}
-	}
-	var held []flow.Key
-	plan.Tombstones = slices.DeleteFunc(plan.Tombstones, func(tombstone flow.Tombstone) bool {
-		if !slices.Contains(late, tombstone.Key) {
-			return false
-		}
-		held = append(held, tombstone.Key)
-		return true
-	})
-	if len(held) > 0 {
-		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "kube-apiserver is deleted first", Holds: held})
-	}
-}
-
-// dependents returns the parts that depend on a part and do not define the order of their deletion themselves.
-func (in Inputs) dependents(parts []part, on string) []string {
-	var names []string
-	for _, part := range parts {
-		depends := slices.ContainsFunc(part.needs, func(need resourcesv1alpha1.Dependency) bool {
-			return flow.Key{Namespace: need.Namespace, Name: need.Name} == in.key(on)
-		})
-		if depends && !strings.HasPrefix(part.name, prefixExtension) {
-			names = append(names, part.name)
-		}
-	}
-	return names
 }
 
 // Unfinished is an operation of an extension in progress: its start, and whether it is a deletion.

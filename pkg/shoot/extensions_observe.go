@@ -69,7 +69,7 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	if err := r.observeDomains(ctx, in); err != nil {
 		return err
 	}
-	in.Unfinished, in.RecordsMade = map[string]Unfinished{}, map[string]string{}
+	in.Unfinished, in.RecordsMade, in.Unapplied = map[string]Unfinished{}, map[string]string{}, map[string]bool{}
 	for _, key := range in.Emitted {
 		if key.Namespace != in.Namespace || !strings.HasPrefix(key.Name, prefixExtension) && !strings.HasPrefix(key.Name, prefixRecord) {
 			continue
@@ -119,6 +119,7 @@ func (in *Inputs) observeAnswer(key flow.Key, mr *resourcesv1alpha1.ManagedResou
 	case mr.Status.ObservedGeneration == mr.Generation && progressing.Status == resourcesv1alpha1.ConditionTrue:
 		in.Unfinished[key.Name] = Unfinished{Since: progressing.LastTransitionTime.Time}
 	}
+	in.Unapplied[key.Name] = flow.NeverApplied(mr)
 	choices := map[string]string{}
 	for _, name := range []string{choiceRecord, choiceAskedFor, choiceAskedAt} {
 		value, _, err := live.Choice(in.Owner, key, name)

@@ -215,7 +215,7 @@ func extensionSummary(t *testing.T, plan flow.Plan) string {
 		}
 	}
 	for _, tombstone := range plan.Tombstones {
-		fmt.Fprintf(&text, "tombstone %s (confirmed: %t)\n", tombstone.Key, tombstone.Confirm)
+		fmt.Fprintf(&text, "tombstone %s (confirmed: %t)%s\n", tombstone.Key, tombstone.Confirm, afterText(tombstone))
 	}
 	for _, wait := range plan.Waits {
 		fmt.Fprintf(&text, "wait %s: %s\n", wait.Name, wait.Reason)

@@ -28,10 +28,10 @@ func (in Inputs) forced() bool {
 // forcedDeletion returns the plan of a forced deletion, which does not use the shoot's API server. The Cluster contains
 // the annotation, so extensions do not call the infrastructure. The namespace with the Cluster is therefore deleted last.
 func forcedDeletion(in Inputs) flow.Plan {
-	plan, namespace := flow.Plan{Deleting: true}, in.key(bundleNamespace)
+	plan, parts, namespace := flow.Plan{Deleting: true}, in.contents(), in.key(bundleNamespace)
 	for _, key := range in.Emitted {
 		if key != namespace {
-			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: in.confirms(key), Force: true})
+			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, key))
 		}
 	}
 	held, until := in.heldByBastions()
@@ -43,7 +43,7 @@ func forcedDeletion(in Inputs) flow.Plan {
 	case len(plan.Tombstones) == 0:
 		plan.Tombstones = []flow.Tombstone{{Key: namespace}}
 	default:
-		part := in.contents()[0]
+		part := parts[0]
 		objects := part.objects
 		part.objects = func() ([]client.Object, error) { return finalized(objects()) }
 		in.add(&plan, part)

@@ -60,6 +60,8 @@ type Inputs struct {
 	// Secrets are the generated Secrets, by the names of their configs. SecretsRenewed is when the next renewal is due, or zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
+	// SecretsUnusable is why the Secrets could not be ensured in a deletion, or empty.
+	SecretsUnusable string
 	// LastRenewal is when a Secret was last rotated or renewed, or zero for never.
 	LastRenewal time.Time
 	// SecretsUnused is set if there are generated Secrets without a config.
@@ -75,6 +77,8 @@ type Inputs struct {
 	ClusterOf string
 	// Unfinished are the operations of extensions in progress, by the names of their bundles.
 	Unfinished map[string]Unfinished
+	// Unapplied are the bundles of extensions and DNS records of which nothing was ever applied.
+	Unapplied map[string]bool
 	// RecordsMade are the type and name of each existing DNS record, by the names of their bundles.
 	RecordsMade map[string]string
 	// Bastions are the Bastions in the namespace of the control plane.
@@ -94,6 +98,8 @@ type Inputs struct {
 	Ledger *flow.Ledger
 	// Emitted are the existing bundles of the Shoot.
 	Emitted []flow.Key
+	// Unread is why inputs that a forced deletion does not need could not be read, or empty.
+	Unread string
 	// Deleting is set once the Shoot is being deleted.
 	Deleting bool
 

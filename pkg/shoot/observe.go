@@ -2,7 +2,9 @@ package shoot
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,9 @@ func (r *reconciler) observeWith(
 		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
 		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}
+	if in.forced() {
+		return r.observeForced(ctx, in)
+	}
 	steps := []func(context.Context, *Inputs) error{
 		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions,
 	}
@@ -47,7 +52,27 @@ func (r *reconciler) observeWith(
 	return in, nil
 }
 
-// observeProject reads the name of the Project, which is part of the technical ID.
+// observeForced reads the inputs of a forced deletion: the bundles and the Bastions. It also reads what improves the
+// deletion, but does not stop it if that cannot be read: the extensions, for their order, and the CloudProfile, for the
+// Cluster, which tells extensions that the deletion is forced.
+func (r *reconciler) observeForced(ctx context.Context, in Inputs) (Inputs, error) {
+	for _, step := range []func(context.Context, *Inputs) error{r.observeProject, r.observeEmitted, r.observeBastions} {
+		if err := step(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	var errs []error
+	for _, step := range []func(context.Context, *Inputs) error{r.observeSeed, r.observeExtensions, r.observeCloudProfile} {
+		errs = append(errs, step(ctx, &in))
+	}
+	if err := errors.Join(errs...); err != nil {
+		in.Unread = flow.ReasonOf(err)
+	}
+	return in, nil
+}
+
+// observeProject reads the name of the Project, which is part of the technical ID. A deletion does not need the Project,
+// which might have been deleted first.
 func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	var projects corev1beta1.ProjectList
 	if err := r.projects.List(ctx, &projects, client.UnsafeDisableDeepCopy); err != nil {
@@ -58,7 +83,10 @@ func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 			in.Project = project.Name
 		}
 	}
-	if in.Project == "" {
+	if in.Project == "" && in.Deleting {
+		in.Project = projectIn(in.Shoot)
+	}
+	if in.Project == "" && !in.Deleting {
 		return fmt.Errorf("no Project has the namespace %s of the Shoot", in.Shoot.Namespace)
 	}
 	in.Namespace = TechnicalID(in.Shoot, in.Project)
@@ -66,6 +94,12 @@ func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	defer r.mu.Unlock()
 	r.owners[in.Namespace] = types.NamespacedName{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name}
 	return nil
+}
+
+// projectIn returns the name of the Project in the technical ID of a Shoot. It is empty if the Shoot has none yet.
+func projectIn(shoot *corev1beta1.Shoot) string {
+	name, _ := strings.CutPrefix(shoot.Status.TechnicalID, constants.PrefixTechnicalID)
+	return strings.TrimSuffix(name, "--"+shoot.Name)
 }
 
 // observeIdentity sets the identity of the cluster. If the status does not have it yet, it is composed, with the identity
@@ -155,7 +189,8 @@ func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error 
 	return nil
 }
 
-// observeSecrets ensures the Secrets of the control plane once its namespace exists. A failure does not stop a deletion.
+// observeSecrets ensures the Secrets of the control plane once its namespace exists. A failure does not stop a deletion,
+// which does not need the Secrets of components that were never created. The plan reports it for those that it needs.
 func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	if !in.NamespaceExists {
 		return nil
@@ -165,7 +200,8 @@ func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
 	result, err := manager.Ensure(ctx, wanted)
 	if err != nil {
 		if in.Deleting {
-			return nil // the deletion does not need Secrets of components that were never created
+			in.SecretsUnusable = flow.ReasonOf(err)
+			return nil
 		}
 		return err
 	}
@@ -192,9 +228,6 @@ func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 // observeUserFiles reads the objects of the garden to which spec.kubernetes.kubeAPIServer refers. It skips objects that do not exist.
 func (r *reconciler) observeUserFiles(ctx context.Context, in *Inputs) error {
 	in.UserFiles = map[string]UserFile{}
-	if in.forced() {
-		return nil // a forced deletion does not need the API server
-	}
 	for _, named := range in.fileReferences() {
 		var given UserFile
 		var object client.Object

@@ -42,6 +42,12 @@ const (
 	bundleClusterIdentity       = prefixShoot + "cluster-identity"
 )
 
+// inCluster are the bundles with objects of the shoot cluster.
+var inCluster = []string{
+	bundleResourceManagerRBAC, bundleNamespaces, bundleGardenerAccess, bundleControllerManagerRBAC, bundleSchedulerRBAC, bundleSystem,
+	bundleClusterIdentity,
+}
+
 // required are the bundles without which a control plane does not work.
 var required = []string{
 	bundleAPIServerService, bundleEtcdMain, bundleEtcdEvents, bundleAPIServer, bundleResourceManager, bundleControllerManager,
@@ -57,10 +63,13 @@ type part struct {
 	unknown string
 	// confirmed makes the flow confirm the deletion of the objects first, as the guards of their kinds require.
 	confirmed bool
-	// needs are the parts that must be ready before this one is applied.
-	needs []resourcesv1alpha1.Dependency
+	// needs are the parts that must be ready before this one is applied. readsCluster also makes it wait for the Cluster of
+	// this generation of the Shoot.
+	needs        []resourcesv1alpha1.Dependency
+	readsCluster bool
 	// deletedAfter are the parts that must be deleted before this one. If it is nil, these are the parts that need this one.
-	deletedAfter []string
+	// outlives are further ones, which count only if the whole Shoot is deleted.
+	deletedAfter, outlives []string
 	// adjust changes the bundle before it is added to the plan. It may be nil.
 	adjust func(*flow.Bundle)
 }
@@ -99,19 +108,29 @@ func (in Inputs) order() order {
 // resource-manager does not run.
 func (in Inputs) contents() []part {
 	secrets, hibernated := in.unknownSecrets(), in.hibernated()
-	order := in.order()
+	order, controllers, early := in.order(), in.controllers(), in.extensionBundles(false)
+	server, programs := []string{bundleAPIServer}, slices.Concat([]string{bundleAPIServerAutoscaler, bundleResourceManager}, controllers)
 	parts := []part{
 		// The Service of the API server.
-		{name: bundleAPIServerService, objects: in.apiServerService},
+		{
+			name: bundleAPIServerService, objects: in.apiServerService,
+			deletedAfter: []string{bundleAPIServer, bundleInternalRecord, bundleExternalRecord},
+		},
 
 		// etcd
-		{name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
-		{name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: order.etcd, adjust: adjustEtcd},
+		{
+			name: bundleEtcdMain, objects: in.etcd(etcd.RoleMain), unknown: secrets, needs: order.etcd,
+			deletedAfter: server, confirmed: true, adjust: adjustEtcd,
+		},
+		{
+			name: bundleEtcdEvents, objects: in.etcd(etcd.RoleEvents), unknown: secrets, needs: order.etcd,
+			deletedAfter: server, confirmed: true, adjust: adjustEtcd,
+		},
 
 		// The API server and its autoscaler.
 		{
 			name: bundleAPIServer, objects: in.apiServer, unknown: join(secrets, in.unknownUserFiles()),
-			needs: order.apiServer, adjust: adjustAPIServer,
+			needs: order.apiServer, readsCluster: true, deletedAfter: slices.Concat(programs, early), adjust: adjustAPIServer,
 		},
 		{
 			name: bundleAPIServerAutoscaler, objects: in.apiServerAutoscaler, removed: hibernated,
@@ -122,11 +141,13 @@ func (in Inputs) contents() []part {
 		{
 			name: bundleResourceManager, objects: in.resourceManager,
 			unknown: join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)), needs: order.resourceManager,
+			readsCluster: true, deletedAfter: slices.Concat(controllers, inCluster, early),
 		},
-		{name: bundleAccess, objects: in.accessSecrets},
+		{name: bundleAccess, objects: in.accessSecrets, deletedAfter: slices.Concat(controllers, early, in.extensionBundles(true))},
 		{
 			name: bundleControllerManager, objects: in.controllerManager,
 			unknown: join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)), needs: order.controllers,
+			readsCluster: true, deletedAfter: slices.Concat(inCluster, early),
 		},
 
 		// Objects in the shoot cluster.
@@ -138,30 +159,29 @@ func (in Inputs) contents() []part {
 		{name: bundleClusterIdentity, objects: in.clusterIdentity, absent: hibernated, unknown: in.unknownIdentity(), needs: order.shoot},
 	}
 	// The scheduler, copies of referenced objects, DNS records, and extensions.
-	schedulers := in.schedulerParts(secrets, order.controllers, order.shoot)
+	schedulers := in.schedulerParts(secrets, order.controllers, order.shoot, slices.Concat(inCluster, early))
 	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
-	in.orderDeletion(parts)
 	// All parts need the namespace. A dependency between ManagedResources cannot express this, because the shoot's
 	// resource-manager only sees the ManagedResources of its own namespace.
-	var inside []flow.Key
+	var inside []string
 	for i := range parts {
-		inside = append(inside, in.key(parts[i].name))
-		if slices.Contains(programs, parts[i].name) {
+		inside = append(inside, parts[i].name)
+		if parts[i].readsCluster {
 			parts[i].unknown = join(parts[i].unknown, in.unknownCluster())
 		}
 		if parts[i].unknown == "" {
 			parts[i].unknown = in.unknownNamespace()
 		}
 	}
-	namespace := part{name: bundleNamespace, objects: in.namespace, unknown: join(in.unknownCloudProfile(), in.unknownZones()), adjust: func(bundle *flow.Bundle) {
-		bundle.DeleteAfter = inside
-		in.adjustNamespace(bundle)
-	}}
+	namespace := part{
+		name: bundleNamespace, objects: in.namespace, unknown: join(in.unknownCloudProfile(), in.unknownZones()),
+		deletedAfter: inside, adjust: in.adjustNamespace,
+	}
 	return append([]part{namespace}, parts...)
 }
 
-// schedulerParts returns the parts of the scheduler, which only Shoots with workers have. Its needs are those of the controllers.
-func (in Inputs) schedulerParts(secrets string, controllerNeeds, shootNeeds []resourcesv1alpha1.Dependency) []part {
+// schedulerParts returns the parts of the scheduler, which only Shoots with workers have. Its order is that of the controllers.
+func (in Inputs) schedulerParts(secrets string, controllerNeeds, shootNeeds []resourcesv1alpha1.Dependency, after []string) []part {
 	if !in.hasWorkers() {
 		return nil
 	}
@@ -169,14 +189,18 @@ func (in Inputs) schedulerParts(secrets string, controllerNeeds, shootNeeds []re
 		{
 			name: bundleScheduler, objects: in.scheduler,
 			unknown: join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)), needs: controllerNeeds,
+			readsCluster: true, deletedAfter: after,
 		},
 		{name: bundleSchedulerRBAC, objects: in.schedulerRBAC, absent: in.hibernated(), needs: shootNeeds},
 	}
 }
 
 // clients are the bundles of the programs that stop before the API server when the shoot hibernates.
-func (in Inputs) clients() []string {
-	names := []string{bundleControllerManager, bundleResourceManager}
+func (in Inputs) clients() []string { return append(in.controllers(), bundleResourceManager) }
+
+// controllers are the bundles of the programs that need the resource-manager.
+func (in Inputs) controllers() []string {
+	names := []string{bundleControllerManager}
 	if in.hasWorkers() {
 		names = append(names, bundleScheduler)
 	}
@@ -190,7 +214,6 @@ func Plan(in Inputs) (flow.Plan, error) {
 	switch fields := in.refused(); {
 	case in.Deleting:
 		plan = deletion(in)
-		in.holdUntilAPIServerDeleted(&plan)
 		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
@@ -227,7 +250,7 @@ func (in Inputs) add(plan *flow.Plan, part part) {
 	switch {
 	case part.absent, part.removed && !in.emitted(part.name):
 	case part.removed:
-		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: part.confirmed})
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Confirm: part.confirmed, After: []flow.Key{}})
 	case part.unknown != "":
 		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}})
 	default:
@@ -258,10 +281,7 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 		bundle.Spec.Class = ptr.To(classSeed)
 	}
 	if part.deletedAfter != nil {
-		bundle.DeleteAfter = []flow.Key{}
-		for _, name := range part.deletedAfter {
-			bundle.DeleteAfter = append(bundle.DeleteAfter, in.key(name))
-		}
+		bundle.DeleteAfter = in.keys(part.deletedAfter...)
 	}
 	if part.adjust != nil {
 		part.adjust(&bundle)
@@ -280,11 +300,16 @@ func isOfShoot(name string) bool { return strings.HasPrefix(name, prefixShoot) }
 
 // on returns dependencies on the parts with the given names.
 func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []resourcesv1alpha1.Dependency {
-	var keys []flow.Key
+	return on(until, in.keys(names...)...)
+}
+
+// keys returns the keys of bundles. It is never nil.
+func (in Inputs) keys(names ...string) []flow.Key {
+	keys := make([]flow.Key, 0, len(names))
 	for _, name := range names {
 		keys = append(keys, in.key(name))
 	}
-	return on(until, keys...)
+	return keys
 }
 
 // on returns dependencies on the given bundles.
@@ -325,7 +350,10 @@ func (in Inputs) unknownToken(bundle, account string) string {
 }
 
 func (in Inputs) unknownCloudProfile() string {
-	if in.CloudProfile == nil {
+	switch {
+	case in.CloudProfile == nil && in.Unread != "":
+		return in.Unread
+	case in.CloudProfile == nil:
 		return "the CloudProfile of spec.cloudProfile does not exist"
 	}
 	return ""

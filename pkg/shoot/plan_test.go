@@ -160,12 +160,24 @@ func summary(t *testing.T, plan flow.Plan) string {
 		fmt.Fprintf(&text, "task %s\n", task.Name)
 	}
 	for _, tombstone := range plan.Tombstones {
-		fmt.Fprintf(&text, "tombstone %s (confirmed: %t)\n", tombstone.Key, tombstone.Confirm)
+		fmt.Fprintf(&text, "tombstone %s (confirmed: %t)%s\n", tombstone.Key, tombstone.Confirm, afterText(tombstone))
 	}
 	for _, wait := range plan.Waits {
 		fmt.Fprintf(&text, "wait %s: %s (all: %t, holds %v)\n", wait.Name, wait.Reason, wait.HoldsAll, wait.Holds)
 	}
 	return text.String()
+}
+
+// afterText names the bundles that are deleted before the one of a tombstone.
+func afterText(tombstone flow.Tombstone) string {
+	var names []string
+	for _, key := range tombstone.After {
+		names = append(names, key.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " after " + strings.Join(names, ", ")
 }
 
 func hibernate(in *Inputs) {

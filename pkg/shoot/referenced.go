@@ -57,7 +57,8 @@ func (in Inputs) references() []reference {
 func (in Inputs) referencedParts() []part {
 	return []part{{
 		name: bundleReferenced, removed: len(in.Shoot.Spec.Resources) == 0, objects: in.referenced,
-		unknown: in.unknownReferences("of spec.resources", in.references()...),
+		unknown:      in.unknownReferences("of spec.resources", in.references()...),
+		deletedAfter: slices.Concat(in.extensionBundles(false), in.extensionBundles(true)),
 	}}
 }
 

@@ -76,8 +76,11 @@ func (in Inputs) unknownSecrets() string {
 			missing = append(missing, config.Name)
 		}
 	}
-	if len(missing) == 0 {
+	switch {
+	case len(missing) == 0:
 		return ""
+	case in.SecretsUnusable != "":
+		return "secrets of the control plane cannot be used: " + in.SecretsUnusable
 	}
 	return "secrets have not been generated: " + strings.Join(missing, ", ")
 }

@@ -82,6 +82,9 @@ func serves(result flow.Result, key flow.Key) bool {
 
 // connect returns a client of the shoot's API server. The authority that signs its certificate is one that all replicas trust.
 func (r *reconciler) connect(in Inputs) (client.Client, error) {
+	if why := in.unknownSecrets(); why != "" {
+		return nil, fmt.Errorf("access shoot %s: %s", in.Namespace, why)
+	}
 	authority, trusted := in.Secrets[constants.SecretNameCAClient].Active.Data, in.Secrets[constants.SecretNameCACluster].Bundle
 	credentials, err := kubeconfig.Sign(kubeconfig.Authority{Certificate: authority[secrets.KeyCACert], Key: authority[secrets.KeyCAKey]},
 		kubeconfig.Subject{User: gardenletUser, Group: mastersGroup}, certificateValidity, in.Now)
