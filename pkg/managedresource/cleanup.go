@@ -29,11 +29,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	var done changeSet
 	if !ptr.Deref(mr.Spec.KeepObjects, false) {
-		if mr.Spec.ServiceAccountName != "" {
-			if err := p.impersonate(ctx); err != nil {
-				plan.input = plan.refused(err)
-				return p.conclude(ctx, plan, done)
-			}
+		if err := p.impersonate(ctx); err != nil {
+			plan.input = plan.refused(err)
+			return p.conclude(ctx, plan, done)
 		}
 		done.changes = p.newPruning(ctx, plan).prune(ctx, plan.recorded)
 		if len(done.remaining(plan.recorded)) > 0 {

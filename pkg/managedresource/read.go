@@ -76,10 +76,8 @@ func (p *pass) read(ctx context.Context) (input, error) {
 			return input{}, err
 		}
 	}
-	if p.mr.Spec.ServiceAccountName != "" {
-		if err := p.impersonate(ctx); err != nil {
-			in = in.refused(err)
-		}
+	if err := p.impersonate(ctx); err != nil {
+		in = in.refused(err)
 	}
 	return in, nil
 }

@@ -31,6 +31,9 @@ const (
 const (
 	name        = "etcd-druid"
 	clusterRole = "gardener.cloud:system:etcd-druid"
+	// accessRole is the Role in namespaces with Etcds, and of leader election.
+	accessRole   = clusterRole
+	electionName = "etcd-operator"
 
 	configFile = "config.yaml"
 	configPath = "/etc/etcd-operator"
@@ -84,7 +87,9 @@ func Objects(values Values) ([]client.Object, error) {
 	objects := []client.Object{
 		parts.ServiceAccount(values.Namespace, name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment),
 	}
-	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), parts.Account{Namespace: values.Namespace, Name: name})...)
+	account := parts.Account{Namespace: values.Namespace, Name: name}
+	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), account)...)
+	objects = append(objects, parts.Rights(values.Namespace, accessRole, labels, electionRules(), account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "100M"))
 	}
@@ -95,7 +100,7 @@ func Objects(values Values) ([]client.Object, error) {
 func configuration(values Values) (string, error) {
 	config := map[string]any{
 		"apiVersion": "etcdoperator.config.gardener.cloud/v1alpha1", "kind": "EtcdOperatorConfiguration",
-		"leaderElection": map[string]any{"leaderElect": true, "resourceName": "etcd-operator", "resourceNamespace": values.Namespace},
+		"leaderElection": map[string]any{"leaderElect": true, "resourceName": electionName, "resourceNamespace": values.Namespace},
 		"server": map[string]any{
 			"healthProbes": map[string]any{"port": portHealth}, "metrics": map[string]any{"port": portMetrics},
 		},
@@ -116,21 +121,39 @@ func configuration(values Values) (string, error) {
 	return string(text), nil
 }
 
-// rules are the permissions of the operator. It emits ManagedResources, which the resource-manager applies, and writes
-// the status of Etcds.
+// rules are the permissions of the operator in all namespaces. It reads objects of Etcds, and writes Etcds and their
+// status. Everything else it may only write in the namespaces with [Access].
 func rules() []rbacv1.PolicyRule {
-	write := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
+	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
-		parts.Rule("druid.gardener.cloud", []string{"etcds"}, "get", "list", "watch", "patch", "update"),
-		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "get", "patch", "update"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds"}, append(read, "patch")...),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "patch"),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
-		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
-		parts.Rule("", []string{"secrets"}, write...),
-		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
-		parts.Rule("apps", []string{"statefulsets"}, "get", "list", "watch"),
-		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "list", "watch"),
+		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, read...),
+		parts.Rule("", []string{"secrets"}, read...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, read...),
+		parts.Rule("apps", []string{"statefulsets"}, read...),
+		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, read...),
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
+}
+
+// Access returns the permissions of the operator in a namespace with Etcds: it emits ManagedResources with their Secrets,
+// and writes Leases of members. operatorNamespace is the namespace of the operator.
+func Access(namespace, operatorNamespace string) []client.Object {
+	write := []string{"create", "patch", "delete"}
+	return parts.Rights(namespace, accessRole, nil, []rbacv1.PolicyRule{
+		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
+		parts.Rule("", []string{"secrets"}, append(write, "update")...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
+	}, parts.Account{Namespace: operatorNamespace, Name: name})
+}
+
+// electionRules are the permissions for leader election in the namespace of the operator.
+func electionRules() []rbacv1.PolicyRule {
+	lease := parts.Rule("coordination.k8s.io", []string{"leases"}, "update")
+	lease.ResourceNames = []string{electionName}
+	return []rbacv1.PolicyRule{parts.Rule("coordination.k8s.io", []string{"leases"}, "create"), lease}
 }
 
 func service(namespace string, labels map[string]string) *corev1.Service {

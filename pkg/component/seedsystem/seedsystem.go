@@ -1,5 +1,5 @@
 // Package seedsystem contains the prerequisites of all other components of a seed: the PriorityClasses of seeds and
-// control planes, and the Pods that reserve capacity for new control planes.
+// control planes, the policies for the namespaces of control planes, and the Pods that reserve capacity for new ones.
 package seedsystem
 
 import (
@@ -68,6 +68,7 @@ func Objects(values Values) ([]client.Object, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: class.name}, Value: class.value, Description: class.description,
 		})
 	}
+	objects = append(objects, controlPlanePolicies()...)
 	for i, reservation := range values.Reservations {
 		if len(reservation.Resources) == 0 {
 			return nil, fmt.Errorf("settings.excessCapacityReservation.configs[%d].resources must not be empty", i)
