@@ -27,22 +27,22 @@ const intruder = "intruder"
 
 // escapes are manifests that would affect the seed outside the namespace of the control plane, with a text of the error.
 var escapes = []struct{ reason, manifest string }{
-	{"cannot create resource \"clusterrolebindings\"", `
+	{"cannot patch resource \"clusterrolebindings\"", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: intruder}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, name: default, namespace: shoot--dev--one}]`},
-	{"cannot create resource \"pods\" in API group \"\" in the namespace \"garden\"", `
+	{"cannot patch resource \"pods\" in API group \"\" in the namespace \"garden\"", `
 apiVersion: v1
 kind: Pod
 metadata: {name: intruder, namespace: garden}
 spec: {containers: [{name: intruder, image: intruder}]}`},
-	{"cannot create resource \"configmaps\" in API group \"\" in the namespace \"kube-system\"", `
+	{"cannot patch resource \"configmaps\" in API group \"\" in the namespace \"kube-system\"", `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: intruder, namespace: kube-system}`},
-	{"cannot create resource \"namespaces\"", `
+	{"cannot patch resource \"namespaces\"", `
 apiVersion: v1
 kind: Namespace
 metadata: {name: intruder}`},
