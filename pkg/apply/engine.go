@@ -59,17 +59,20 @@ func NewEngineFor(cluster Cluster, settings Settings, clk clock.WithTicker) *Eng
 	return &Engine{objects: cluster, Settings: settings, clock: clk, slots: make(chan struct{}, requestsInFlight)}
 }
 
-// CheckServiceAccount returns an error if a ServiceAccount of the target cluster does not exist or cannot be read.
-func (e *Engine) CheckServiceAccount(ctx context.Context, serviceAccount types.NamespacedName) error {
+// As returns an engine that impersonates a ServiceAccount of the target cluster. It shares the limit of concurrent
+// requests. It is meant for one pass and must not be kept, because the number of tenants is not limited. As returns an
+// error if the ServiceAccount does not exist or cannot be read.
+func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return e.objects.CheckServiceAccount(ctx, serviceAccount)
+	if err := e.objects.CheckServiceAccount(ctx, serviceAccount); err != nil {
+		return nil, err
+	}
+	return e.AsDeleted(serviceAccount)
 }
 
-// As returns an engine that impersonates a ServiceAccount of the target cluster. It shares the limit of concurrent
-// requests. It is meant for one pass and must not be kept, because the number of tenants is not limited. The API server
-// does not require that the ServiceAccount exists: see [Engine.CheckServiceAccount].
-func (e *Engine) As(serviceAccount types.NamespacedName) (*Engine, error) {
+// AsDeleted is like As, but the ServiceAccount does not have to exist. Bindings may still grant it permissions.
+func (e *Engine) AsDeleted(serviceAccount types.NamespacedName) (*Engine, error) {
 	objects, err := e.objects.As(serviceAccount)
 	if err != nil {
 		return nil, err

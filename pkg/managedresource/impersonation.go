@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,14 +24,11 @@ func (p *pass) impersonate(ctx context.Context) error {
 	if err != nil || account.Name == "" {
 		return err
 	}
-	// While a namespace is being deleted, its ServiceAccounts are deleted with all other objects in it. What is left of the
-	// ManagedResource can then only be deleted with the remaining permissions, if it is not deleted already.
-	if p.operation != opCleanUp || namespace == nil || namespace.DeletionTimestamp == nil {
-		if err := p.Engine.CheckServiceAccount(ctx, account); err != nil {
-			return fmt.Errorf("spec.serviceAccountName: %w", err)
-		}
+	engine, err := p.Engine.As(ctx, account)
+	if apierrors.IsNotFound(err) && p.operation == opCleanUp && namespace != nil && namespace.DeletionTimestamp != nil {
+		// The account was deleted with its namespace, which deletes the objects of the ManagedResource, too.
+		engine, err = p.Engine.AsDeleted(account)
 	}
-	engine, err := p.Engine.As(account)
 	if err != nil {
 		return fmt.Errorf("spec.serviceAccountName: %w", err)
 	}

@@ -189,7 +189,9 @@ func (w *world) replace(as client.Client, name, secret, manifest string, again b
 // deploy creates a ManagedResource with the first of the escapes.
 func (w *world) deploy(as client.Client, namespace, name, account string) {
 	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"objects.yaml": []byte(escapes[0].manifest)}}
+	// Other ManagedResources in the test want objects of other names.
+	manifest := strings.ReplaceAll(escapes[0].manifest, "{name: "+intruder+"}", "{name: "+name+"}")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"objects.yaml": []byte(manifest)}}
 	kit.Eventually(w, "the Secret is created", func() string { return kit.TextOf(as.Create(w.Context(), secret)) })
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: resourcesv1alpha1.ManagedResourceSpec{
 		Class: ptr.To("seed"), ServiceAccountName: account, SecretRefs: []resourcesv1alpha1.LocalObjectReference{{Name: name}},
@@ -216,8 +218,15 @@ func (w *world) applied(name string, status resourcesv1alpha1.ConditionStatus, t
 // nothingCreated checks that none of the escapes exists.
 func (w *world) nothingCreated() {
 	w.Helper()
+	var bindings rbacv1.ClusterRoleBindingList
+	kit.Must(w, w.seed.List(w.Context(), &bindings))
+	for _, binding := range bindings.Items {
+		if strings.HasPrefix(binding.Name, intruder) {
+			w.Errorf("ClusterRoleBinding %s exists", binding.Name)
+		}
+	}
 	for _, object := range []client.Object{
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: intruder}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: intruder}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: intruder}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: intruder}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: intruder}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: intruder}}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: intruder}},
