@@ -29,9 +29,11 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	var done changeSet
 	if !ptr.Deref(mr.Spec.KeepObjects, false) {
-		if err := p.impersonate(ctx); err != nil {
-			plan.input = plan.refused(err)
-			return p.conclude(ctx, plan, done)
+		if mr.Spec.ServiceAccountName != "" || p.Options.NamespaceServiceAccounts {
+			if err := p.impersonate(ctx); err != nil {
+				plan.input = plan.refused(err)
+				return p.conclude(ctx, plan, done)
+			}
 		}
 		done.changes = p.newPruning(ctx, plan).prune(ctx, plan.recorded)
 		if len(done.remaining(plan.recorded)) > 0 {

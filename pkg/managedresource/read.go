@@ -76,8 +76,10 @@ func (p *pass) read(ctx context.Context) (input, error) {
 			return input{}, err
 		}
 	}
-	if err := p.impersonate(ctx); err != nil {
-		in = in.refused(err)
+	if p.mr.Spec.ServiceAccountName != "" || p.Options.NamespaceServiceAccounts {
+		if err := p.impersonate(ctx); err != nil {
+			in = in.refused(err)
+		}
 	}
 	return in, nil
 }

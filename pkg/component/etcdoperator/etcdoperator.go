@@ -31,7 +31,7 @@ const (
 const (
 	name        = "etcd-druid"
 	clusterRole = "gardener.cloud:system:etcd-druid"
-	// accessRole is the Role in namespaces with Etcds, and of leader election.
+	// accessRole is the Role in namespaces with Etcds.
 	accessRole   = clusterRole
 	electionName = "etcd-operator"
 
@@ -89,7 +89,7 @@ func Objects(values Values) ([]client.Object, error) {
 	}
 	account := parts.Account{Namespace: values.Namespace, Name: name}
 	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), account)...)
-	objects = append(objects, parts.Rights(values.Namespace, accessRole, labels, electionRules(), account)...)
+	objects = append(objects, parts.Rights(values.Namespace, name, labels, electionRules(), account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "100M"))
 	}

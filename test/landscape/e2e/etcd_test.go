@@ -55,7 +55,7 @@ func TestEtcd(t *testing.T) {
 		Namespace: c.namespace, Image: c.image(etcdoperator.Image), MemberImage: c.image(etcdoperator.ImageMember), PriorityClass: "system-cluster-critical",
 	})
 	must(t, err)
-	for _, object := range objects {
+	for _, object := range append(objects, etcdoperator.Access(c.namespace, c.namespace)...) {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
 			// In a seed, a webhook of the resource-manager mounts the token.
 			deployment.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(true)
