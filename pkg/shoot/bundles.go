@@ -41,7 +41,7 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace, in.GardenNamespace)...)
+	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace)...)
 	return append(objects, cluster), nil
 }
 

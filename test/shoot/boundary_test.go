@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -149,12 +150,13 @@ func (w *world) operator() client.Client {
 	return w.seedAs("system:serviceaccount:" + constants.GardenNamespace + ":etcd-druid")
 }
 
-// createRights creates the RBAC objects of a component.
+// createRights creates the permissions of a component, and the policies that restrict it.
 func (w *world) createRights(objects []client.Object) {
 	w.Helper()
 	for _, object := range objects {
 		switch object.(type) {
-		case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+		case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding,
+			*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 			w.create(w.seed, object)
 		}
 	}

@@ -31,8 +31,7 @@ const (
 const (
 	name        = "etcd-druid"
 	clusterRole = "gardener.cloud:system:etcd-druid"
-	// accessRole is the Role in namespaces with Etcds.
-	accessRole   = clusterRole
+	// electionName is the name of the Lease of leader election.
 	electionName = "etcd-operator"
 
 	configFile = "config.yaml"
@@ -89,7 +88,7 @@ func Objects(values Values) ([]client.Object, error) {
 	}
 	account := parts.Account{Namespace: values.Namespace, Name: name}
 	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), account)...)
-	objects = append(objects, parts.Rights(values.Namespace, name, labels, electionRules(), account)...)
+	objects = append(objects, boundary(account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "100M"))
 	}
@@ -121,39 +120,22 @@ func configuration(values Values) (string, error) {
 	return string(text), nil
 }
 
-// rules are the permissions of the operator in all namespaces. It reads objects of Etcds, and writes Etcds and their
-// status. Everything else it may only write in the namespaces with [Access].
+// rules are the permissions of the operator. It emits ManagedResources, which the resource-manager applies, and writes
+// the status of Etcds. [boundary] restricts the namespaces.
 func rules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
+	write := append(read, "create", "patch", "delete")
 	return []rbacv1.PolicyRule{
 		parts.Rule("druid.gardener.cloud", []string{"etcds"}, append(read, "patch")...),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "patch"),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
-		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, read...),
-		parts.Rule("", []string{"secrets"}, read...),
-		parts.Rule("coordination.k8s.io", []string{"leases"}, read...),
+		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
+		parts.Rule("", []string{"secrets"}, append(write, "update")...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, append(write, "update")...),
 		parts.Rule("apps", []string{"statefulsets"}, read...),
 		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, read...),
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
-}
-
-// Access returns the permissions of the operator in a namespace with Etcds: it emits ManagedResources with their Secrets,
-// and writes Leases of members. operatorNamespace is the namespace of the operator.
-func Access(namespace, operatorNamespace string) []client.Object {
-	write := []string{"create", "patch", "delete"}
-	return parts.Rights(namespace, accessRole, nil, []rbacv1.PolicyRule{
-		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
-		parts.Rule("", []string{"secrets"}, append(write, "update")...),
-		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
-	}, parts.Account{Namespace: operatorNamespace, Name: name})
-}
-
-// electionRules are the permissions for leader election in the namespace of the operator.
-func electionRules() []rbacv1.PolicyRule {
-	lease := parts.Rule("coordination.k8s.io", []string{"leases"}, "update")
-	lease.ResourceNames = []string{electionName}
-	return []rbacv1.PolicyRule{parts.Rule("coordination.k8s.io", []string{"leases"}, "create"), lease}
 }
 
 func service(namespace string, labels map[string]string) *corev1.Service {

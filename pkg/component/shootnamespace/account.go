@@ -5,7 +5,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/rbac"
 )
@@ -13,12 +12,10 @@ import (
 // Account is the ServiceAccount of the namespace as which the seed's resource-manager applies the ManagedResources in it.
 const Account = "managedresource-reconciler"
 
-// Access returns the account of the namespace with its permissions, and the permissions of the etcd operator, which runs
-// in operatorNamespace.
-func Access(namespace, operatorNamespace string) []client.Object {
-	objects := []client.Object{parts.ServiceAccount(namespace, Account, nil)}
-	objects = append(objects, parts.Rights(namespace, Account, nil, rules(), parts.Account{Namespace: namespace, Name: Account})...)
-	return append(objects, etcdoperator.Access(namespace, operatorNamespace)...)
+// Access returns the account of the namespace with its permissions.
+func Access(namespace string) []client.Object {
+	account := parts.Account{Namespace: namespace, Name: Account}
+	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, rules(), account)...)
 }
 
 // rules are the permissions of the account: to manage the objects that the flow, the etcd operator and extensions deploy
