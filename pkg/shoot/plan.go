@@ -256,7 +256,6 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 		bundle.Spec.Class = ptr.To(classSeed)
 		if bundle.Namespace == in.Namespace {
 			bundle.Spec.ServiceAccountName = shootnamespace.Account // which is in the bundle of the namespace
-			bundle.Spec.DependsOn = slices.Concat(on(resourcesv1alpha1.UntilApplied, in.key(bundleNamespace)), part.needs)
 		}
 	}
 	if part.deletedAfter != nil {
