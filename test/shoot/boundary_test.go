@@ -124,9 +124,10 @@ func TestBoundary(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: intruder}}
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: secret.ObjectMeta, Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed"), SecretRefs: []resourcesv1alpha1.LocalObjectReference{}}}
 		for _, object := range []client.Object{secret, mr} {
-			if err := operator.Create(t.Context(), object); !apierrors.IsForbidden(err) {
-				t.Errorf("the etcd operator creates %T in namespace %s: %v", object, other, err)
-			}
+			// A policy takes effect some time after its creation.
+			kit.EventuallyTrue(t, fmt.Sprintf("the etcd operator may not create %T in namespace %s", object, other), func() bool {
+				return apierrors.IsForbidden(operator.Create(t.Context(), object, client.DryRunAll))
+			})
 		}
 	}
 	w.nothingCreated()
