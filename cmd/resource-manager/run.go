@@ -217,6 +217,8 @@ func addManagedResource(ctx context.Context, mgr manager.Manager, config *config
 			AlwaysUpdate:    *settings.AlwaysUpdate,
 			ConcurrentSyncs: *settings.ConcurrentSyncs,
 			Limits:          limits,
+
+			NamespaceServiceAccounts: settings.NamespaceServiceAccounts,
 		},
 	})
 	return reconciler.AddToManager(ctx, mgr, targetCluster.GetCache())

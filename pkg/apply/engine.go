@@ -68,6 +68,11 @@ func (e *Engine) As(ctx context.Context, serviceAccount types.NamespacedName) (*
 	if err := e.objects.CheckServiceAccount(ctx, serviceAccount); err != nil {
 		return nil, err
 	}
+	return e.AsDeleted(serviceAccount)
+}
+
+// AsDeleted is like As, but the ServiceAccount does not have to exist. Bindings may still grant it permissions.
+func (e *Engine) AsDeleted(serviceAccount types.NamespacedName) (*Engine, error) {
 	objects, err := e.objects.As(serviceAccount)
 	if err != nil {
 		return nil, err

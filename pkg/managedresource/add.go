@@ -72,6 +72,9 @@ type Options struct {
 	PruneDelay time.Duration
 	// CollectsGarbage is set if the garbage collector is enabled. It then deletes its ConfigMaps and Secrets.
 	CollectsGarbage bool
+	// NamespaceServiceAccounts makes annotations of Namespaces determine the ServiceAccounts: see
+	// resourcesv1alpha1.AnnotationNamespaceAccount.
+	NamespaceServiceAccounts bool
 	// AlwaysUpdate applies every object at every reconcile, even if nothing has changed.
 	AlwaysUpdate bool
 	// ConcurrentSyncs is the number of ManagedResources that are reconciled concurrently.

@@ -29,7 +29,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	var done changeSet
 	if !ptr.Deref(mr.Spec.KeepObjects, false) {
-		if mr.Spec.ServiceAccountName != "" {
+		if mr.Spec.ServiceAccountName != "" || p.Options.NamespaceServiceAccounts {
 			if err := p.impersonate(ctx); err != nil {
 				plan.input = plan.refused(err)
 				return p.conclude(ctx, plan, done)

@@ -78,7 +78,7 @@ func (p *pass) read(ctx context.Context) (input, error) {
 			return input{}, err
 		}
 	}
-	if p.mr.Spec.ServiceAccountName != "" {
+	if p.mr.Spec.ServiceAccountName != "" || p.Options.NamespaceServiceAccounts {
 		if err := p.impersonate(ctx); err != nil {
 			in = in.refused(err)
 		}

@@ -39,7 +39,8 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []client.Object{shootnamespace.Namespace(values), cluster}, nil
+	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace)...)
+	return append(objects, cluster), nil
 }
 
 func (in Inputs) apiServerService() ([]client.Object, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -279,6 +280,9 @@ func (in Inputs) bundle(part part) (flow.Bundle, error) {
 		bundle.Labels = map[string]string{labelOrigin: originGardener}
 	} else {
 		bundle.Spec.Class = ptr.To(classSeed)
+		if bundle.Namespace == in.Namespace {
+			bundle.Spec.ServiceAccountName = shootnamespace.Account // which is in the bundle of the namespace
+		}
 	}
 	if part.deletedAfter != nil {
 		bundle.DeleteAfter = in.keys(part.deletedAfter...)

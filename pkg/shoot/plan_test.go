@@ -109,6 +109,9 @@ func planOf(t *testing.T, in Inputs) flow.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, bundle := range plan.Bundles {
+		checkBoundary(t, bundle)
+	}
 	return plan
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +35,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/seedsystem"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -69,6 +69,8 @@ const (
 	shootName = "one"
 	technical = "shoot--dev--one"
 	version   = "1.37.1"
+	// seedManager is the configuration of the seed's resource-manager that concerns control planes.
+	seedManager = "controllers: {resourceClass: seed, managedResource: {namespaceServiceAccounts: true}}"
 	// mastersGroup has all permissions without RBAC objects.
 	mastersGroup = "system:masters"
 )
@@ -148,8 +150,10 @@ func (w *world) discard() {
 func (w *world) prepareSeed() {
 	w.Helper()
 	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
-	for i, name := range []string{constants.PriorityClassSystem300, constants.PriorityClassSystem400, constants.PriorityClassSystem500} {
-		w.create(w.seed, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i) + 1})
+	system, err := seedsystem.Objects(seedsystem.Values{Namespace: constants.GardenNamespace})
+	kit.Must(w, err)
+	for _, object := range system {
+		w.create(w.seed, object)
 	}
 	fleet.SetImages(w.T, "kube-apiserver", "kube-controller-manager", "resource-manager")
 }

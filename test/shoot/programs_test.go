@@ -25,6 +25,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -209,7 +210,8 @@ func (w *world) runManager(p pod) *kit.Process {
 	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": local("$WEBHOOK_PORT")}
 	text, err = yaml.Marshal(config)
 	kit.Must(w, err)
-	return kit.StartManagerWith(w, w.account(managerAccount), string(text))
+	// It has only the permissions that its bundle grants.
+	return kit.StartManagerWith(w, w.kubeconfigOf(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: resourcemanager.Name}}), string(text))
 }
 
 // account returns a kubeconfig of the seed with all permissions, for a ServiceAccount in namespace default whose name
@@ -223,6 +225,12 @@ func (w *world) account(name string) []byte {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: name}},
 	})
+	return w.kubeconfigOf(account)
+}
+
+// kubeconfigOf returns a kubeconfig of the seed with a token of a ServiceAccount.
+func (w *world) kubeconfigOf(account *corev1.ServiceAccount) []byte {
+	w.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((6 * time.Hour).Seconds()))}}
 	kit.Must(w, w.seed.SubResource("token").Create(w.Context(), account, request))
 	config, err := clientcmd.Load(w.seeds.Kubeconfig())

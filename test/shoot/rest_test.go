@@ -42,18 +42,17 @@ const (
 // Users of the programs in the garden and the seed.
 const (
 	gardenletUser      = "gardenlet"
-	managerAccount     = "shoot-resource-manager"
 	seedManagerAccount = "seed-resource-manager"
 )
 
 // programs are the names of the programs by user, in the garden, the seed and the cluster of the Shoot.
 var programs = map[string]string{
 	gardenletUser: gardenletUser,
-	"system:serviceaccount:default:" + managerAccount:             "resource-manager of the shoot",
-	"system:serviceaccount:default:" + seedManagerAccount:         "resource-manager of the seed",
-	"gardener.cloud:system:gardenlet":                             gardenletUser,
-	"health-check":                                                gardenletUser,
-	"system:serviceaccount:kube-system:gardener-resource-manager": "resource-manager of the shoot",
+	"system:serviceaccount:" + technical + ":gardener-resource-manager": "resource-manager of the shoot",
+	"system:serviceaccount:default:" + seedManagerAccount:               "resource-manager of the seed",
+	"gardener.cloud:system:gardenlet":                                   gardenletUser,
+	"health-check":                                                      gardenletUser,
+	"system:serviceaccount:kube-system:gardener-resource-manager":       "resource-manager of the shoot",
 }
 
 // sent is a kind of request.
@@ -191,7 +190,7 @@ func TestRest(t *testing.T) {
 	counted := w.counter(map[string]string{"cluster": shootLog})
 	counted.follow("garden", gardens.Options.ControlPlane.AuditLog)
 	counted.follow("seed", w.audit)
-	kit.StartManager(t, w.account(seedManagerAccount), nil, "controllers: {resourceClass: seed}")
+	kit.StartManager(t, w.account(seedManagerAccount), nil, seedManager)
 	w.etcdOperator()
 
 	counted.begin("creation")

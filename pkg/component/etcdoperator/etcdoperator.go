@@ -31,6 +31,8 @@ const (
 const (
 	name        = "etcd-druid"
 	clusterRole = "gardener.cloud:system:etcd-druid"
+	// electionName is the name of the Lease of leader election.
+	electionName = "etcd-operator"
 
 	configFile = "config.yaml"
 	configPath = "/etc/etcd-operator"
@@ -84,7 +86,9 @@ func Objects(values Values) ([]client.Object, error) {
 	objects := []client.Object{
 		parts.ServiceAccount(values.Namespace, name, labels), configMap, service(values.Namespace, labels), deployment, parts.Budget(deployment),
 	}
-	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), parts.Account{Namespace: values.Namespace, Name: name})...)
+	account := parts.Account{Namespace: values.Namespace, Name: name}
+	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), account)...)
+	objects = append(objects, boundary(account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "100M"))
 	}
@@ -95,7 +99,7 @@ func Objects(values Values) ([]client.Object, error) {
 func configuration(values Values) (string, error) {
 	config := map[string]any{
 		"apiVersion": "etcdoperator.config.gardener.cloud/v1alpha1", "kind": "EtcdOperatorConfiguration",
-		"leaderElection": map[string]any{"leaderElect": true, "resourceName": "etcd-operator", "resourceNamespace": values.Namespace},
+		"leaderElection": map[string]any{"leaderElect": true, "resourceName": electionName, "resourceNamespace": values.Namespace},
 		"server": map[string]any{
 			"healthProbes": map[string]any{"port": portHealth}, "metrics": map[string]any{"port": portMetrics},
 		},
@@ -117,18 +121,19 @@ func configuration(values Values) (string, error) {
 }
 
 // rules are the permissions of the operator. It emits ManagedResources, which the resource-manager applies, and writes
-// the status of Etcds.
+// the status of Etcds. [boundary] restricts the namespaces.
 func rules() []rbacv1.PolicyRule {
-	write := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
+	read := []string{"get", "list", "watch"}
+	write := append(read, "create", "patch", "delete")
 	return []rbacv1.PolicyRule{
-		parts.Rule("druid.gardener.cloud", []string{"etcds"}, "get", "list", "watch", "patch", "update"),
-		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "get", "patch", "update"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds"}, append(read, "patch")...),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "patch"),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
 		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
-		parts.Rule("", []string{"secrets"}, write...),
-		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
-		parts.Rule("apps", []string{"statefulsets"}, "get", "list", "watch"),
-		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "list", "watch"),
+		parts.Rule("", []string{"secrets"}, append(write, "update")...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, append(write, "update")...),
+		parts.Rule("apps", []string{"statefulsets"}, read...),
+		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, read...),
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }

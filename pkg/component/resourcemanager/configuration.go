@@ -54,6 +54,7 @@ func seedConfiguration(values Values) *configv1alpha1.ResourceManagerConfigurati
 	controllers.ResourceClass = ptr.To(ResourceClass)
 	controllers.GarbageCollector.Enabled, controllers.GarbageCollector.SyncPeriod = true, period(collectPeriod)
 	controllers.ManagedResource.ConcurrentSyncs, controllers.ManagedResource.SyncPeriod = ptr.To(workers), period(applyPeriod)
+	controllers.ManagedResource.NamespaceServiceAccounts = true // those of control planes
 	controllers.Health.ConcurrentSyncs, controllers.Health.SyncPeriod = ptr.To(workers), period(healthPeriod)
 	controllers.NetworkPolicy.Enabled = true
 	controllers.NetworkPolicy.NamespaceSelectors = networkpolicies.NamespaceSelectors(settings.NetworkPolicies)

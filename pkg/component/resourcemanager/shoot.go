@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
+	"github.com/trellis-k8s/trellis/pkg/rbac"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
@@ -97,7 +98,12 @@ func ShootRights() []client.Object {
 // ShootObjects returns the objects of the shoot's resource-manager in the seed. It returns an error if the
 // configuration is invalid.
 func ShootObjects(values ShootValues) ([]client.Object, error) {
-	text, err := configurationText(shootConfiguration(values))
+	config := shootConfiguration(values)
+	text, err := configurationText(config)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := rbac.For(config)
 	if err != nil {
 		return nil, err
 	}
@@ -119,23 +125,11 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 	objects := []client.Object{
 		parts.ServiceAccount(values.Namespace, Name, labels), configMap, service, deployment, parts.Budget(deployment),
 	}
-	objects = append(objects, parts.Rights(values.Namespace, Name, labels, shootRules(), account)...)
+	objects = append(objects, parts.Rights(values.Namespace, Name, labels, needed.Source.Namespaced[values.Namespace], account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
 	}
 	return objects, nil
-}
-
-// shootRules are the permissions in the namespace of the control plane.
-func shootRules() []rbacv1.PolicyRule {
-	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	return []rbacv1.PolicyRule{
-		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources", "managedresources/status"},
-			"get", "list", "watch", "update", "patch"),
-		parts.Rule("", []string{"secrets", "configmaps"}, write...),
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-		parts.Rule("coordination.k8s.io", []string{"leases"}, write...),
-	}
 }
 
 func shootDeployment(values ShootValues, labels map[string]string, configMap string) (*appsv1.Deployment, error) {

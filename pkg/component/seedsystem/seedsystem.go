@@ -1,5 +1,6 @@
 // Package seedsystem contains the prerequisites of all other components of a seed: the PriorityClasses of seeds and
-// control planes, the policy that protects control planes, and the Pods that reserve capacity for new ones.
+// control planes, the policies that protect control planes and confine their namespaces, and the Pods that reserve capacity
+// for new ones.
 package seedsystem
 
 import (
@@ -69,6 +70,7 @@ func Objects(values Values) ([]client.Object, error) {
 		})
 	}
 	objects = append(objects, protection(values.Namespace)...)
+	objects = append(objects, controlPlanePolicies()...)
 	for i, reservation := range values.Reservations {
 		if len(reservation.Resources) == 0 {
 			return nil, fmt.Errorf("settings.excessCapacityReservation.configs[%d].resources must not be empty", i)

@@ -1,5 +1,5 @@
-// Package shootnamespace contains the namespace of a control plane, and the Cluster resource through which extensions
-// read the Shoot.
+// Package shootnamespace contains the namespace of a control plane, the account as which its objects are applied, and
+// the Cluster resource through which extensions read the Shoot.
 package shootnamespace
 
 import (
@@ -17,6 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
@@ -64,6 +65,7 @@ func Namespace(values Values) *corev1.Namespace {
 	}
 	annotations := map[string]string{
 		constants.AnnotationShootUID: string(shoot.UID), highavailability.AnnotationFailureTolerance: tolerance,
+		resourcesv1alpha1.AnnotationNamespaceAccount: Account,
 	}
 	if len(values.Zones) > 0 {
 		zones := slices.Clone(values.Zones)

@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,10 @@ func TestEtcd(t *testing.T) {
 	})
 	must(t, err)
 	for _, object := range objects {
+		switch object.(type) {
+		case *admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+			continue // the namespace is not that of a control plane
+		}
 		if deployment, ok := object.(*appsv1.Deployment); ok {
 			// In a seed, a webhook of the resource-manager mounts the token.
 			deployment.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(true)

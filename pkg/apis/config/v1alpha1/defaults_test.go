@@ -41,7 +41,7 @@ controllers:
   garbageCollector: {enabled: false}
   health: {concurrentSyncs: 5, syncPeriod: 1m0s, otherKinds: FailuresOnly}
   csrApprover: {enabled: false}
-  managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi, fieldValidation: Warn}
+  managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi, fieldValidation: Warn, namespaceServiceAccounts: false}
   istioClusterConfiguration: {enabled: false}
   networkPolicy: {enabled: false}
   nodeCriticalComponents: {enabled: false}
@@ -95,7 +95,7 @@ cacheSyncTimeout: 2m0s
 garbageCollector: {enabled: true, syncPeriod: 1h0m0s}
 health: {concurrentSyncs: 5, syncPeriod: 1m0s, otherKinds: FailuresOnly}
 csrApprover: {enabled: true, concurrentSyncs: 1}
-managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi, fieldValidation: Warn}
+managedResource: {concurrentSyncs: 5, syncPeriod: 1m0s, alwaysUpdate: false, managedByLabelValue: gardener, maxSecretSize: 64Mi, fieldValidation: Warn, namespaceServiceAccounts: false}
 istioClusterConfiguration: {enabled: true, concurrentSyncs: 5}
 networkPolicy: {enabled: true, concurrentSyncs: 5}
 nodeCriticalComponents: {enabled: true, concurrentSyncs: 5, backoff: 10s}

@@ -92,7 +92,7 @@ func TestAliasOfManagedResource(t *testing.T) {
 		}
 		want := []string{
 			"controllers." + key + ".concurrentSyncs: Invalid value: 0: must be at least 1",
-			"controllers." + key + ".foo: Forbidden: unknown field: remove it, or use any of alwaysUpdate, concurrentSyncs, fieldValidation, keepFieldsOf, managedByLabelValue, maxSecretSize, syncPeriod",
+			"controllers." + key + ".foo: Forbidden: unknown field: remove it, or use any of alwaysUpdate, concurrentSyncs, fieldValidation, keepFieldsOf, managedByLabelValue, maxSecretSize, namespaceServiceAccounts, syncPeriod",
 		}
 		if got := problemsOf(t, minimal+"controllers: {"+key+": {concurrentSyncs: 0, foo: 1}}"); !slices.Equal(got, want) {
 			t.Errorf("%s\ngot:  %q\nwant: %q", key, got, want)

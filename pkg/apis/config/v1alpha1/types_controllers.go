@@ -139,6 +139,11 @@ type ManagedResourceConfiguration struct {
 	// applied without them, and the condition names them. Strict: it is not applied. Default: "Warn". Rule: one of Warn,
 	// Strict. Trellis adds this field.
 	FieldValidation string `json:"fieldValidation"`
+	// NamespaceServiceAccounts lets Namespaces determine the ServiceAccounts of their ManagedResources: if a Namespace has
+	// the annotation resources.gardener.cloud/service-account-name, its ManagedResources are applied as this ServiceAccount
+	// of the namespace, and those that name another one are refused. Use it only if the source is also the target
+	// cluster. Default: false. Trellis adds this field.
+	NamespaceServiceAccounts bool `json:"namespaceServiceAccounts"`
 }
 
 // NetworkPolicyConfiguration configures the NetworkPolicy controller.

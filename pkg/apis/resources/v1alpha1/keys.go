@@ -58,6 +58,10 @@ const (
 	AnnotationOperation = "gardener.cloud/operation"
 )
 
+// AnnotationNamespaceAccount on a Namespace names a ServiceAccount in it. A resource-manager with the setting
+// controllers.managedResource.namespaceServiceAccounts applies all ManagedResources of the namespace as this account.
+const AnnotationNamespaceAccount = "resources.gardener.cloud/service-account-name"
+
 // Keys on Secrets for a token requestor.
 const (
 	// LabelPurpose is the purpose of a Secret.

@@ -1,0 +1,59 @@
+package etcdoperator
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+)
+
+// policyName is the name of the policy and its binding.
+const policyName = "gardener-etcd-operator"
+
+// boundary returns a policy that lets the operator write only in the namespaces of control planes, and the Lease of its
+// leader election. Elsewhere, a ManagedResource would have all permissions of the resource-manager. It is a policy, not
+// Roles in these namespaces, because gardenlet changes existing namespaces later than the operator.
+func boundary(account parts.Account) []client.Object {
+	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: constants.LabelGardenRole, Operator: metav1.LabelSelectorOpNotIn, Values: []string{constants.RoleShoot}},
+	}}
+	rule := func(group, resource string) admissionregistrationv1.NamedRuleWithOperations {
+		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{
+				admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+			},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+		}}
+	}
+	meta := metav1.ObjectMeta{Name: policyName}
+	return []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: elsewhere,
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					rule("", "secrets"), rule("resources.gardener.cloud", "managedresources"), rule("coordination.k8s.io", "leases"),
+				},
+			},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name:       "operator",
+				Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", account.Namespace, account.Name),
+			}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: fmt.Sprintf("request.resource.resource == 'leases' && request.namespace == '%s' && "+
+					"(request.operation == 'CREATE' ? object.metadata.name : request.name) == '%s'", account.Namespace, electionName),
+				Message: "the etcd operator may write only in the namespaces of control planes", Reason: ptr.To(metav1.StatusReasonForbidden),
+			}},
+		}},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: policyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+}

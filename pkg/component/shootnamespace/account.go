@@ -1,0 +1,47 @@
+package shootnamespace
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/rbac"
+)
+
+// Account is the ServiceAccount of the namespace as which the seed's resource-manager applies the ManagedResources in it.
+const Account = "managedresource-reconciler"
+
+// Access returns the account of the namespace with its permissions.
+func Access(namespace string) []client.Object {
+	account := parts.Account{Namespace: namespace, Name: Account}
+	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, rules(), account)...)
+}
+
+// rules are the permissions of the account: to manage the objects that the flow, the etcd operator and extensions deploy
+// in the namespace, and what their Roles grant. No rule allows binding or escalation, so Roles cannot grant more. The
+// policies in the package seedsystem restrict what the account may do with Pods and Services.
+func rules() []rbacv1.PolicyRule {
+	manage, read := rbac.ForObjects(), []string{"get", "list", "watch"}
+	return []rbacv1.PolicyRule{
+		parts.Rule("", []string{"configmaps", "secrets", "serviceaccounts", "services"}, manage...),
+		parts.Rule("apps", []string{"deployments", "statefulsets"}, manage...),
+		parts.Rule("autoscaling", []string{"horizontalpodautoscalers"}, manage...),
+		parts.Rule("autoscaling.k8s.io", []string{"verticalpodautoscalers"}, manage...),
+		parts.Rule("networking.k8s.io", []string{"networkpolicies"}, manage...),
+		parts.Rule("policy", []string{"poddisruptionbudgets"}, manage...),
+		parts.Rule("rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, manage...),
+		parts.Rule("monitoring.coreos.com", []string{"podmonitors", "prometheusrules", "scrapeconfigs", "servicemonitors"}, manage...),
+		parts.Rule("extensions.gardener.cloud", []string{"dnsrecords", "extensions"}, manage...),
+		parts.Rule("druid.gardener.cloud", []string{"etcds"}, manage...),
+		// Objects of an Etcd have an owner reference that blocks its deletion.
+		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
+
+		// Roles grant this to the shoot's resource-manager, members of etcd, and controllers of extensions.
+		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources"}, append(read, "patch")...),
+		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources/status"}, "patch"),
+		parts.Rule("", []string{"pods"}, read...),
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		parts.Rule("coordination.k8s.io", []string{"leases"}, append(read, "create", "update", "patch")...),
+	}
+}
