@@ -26,7 +26,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}
 	steps := []func(context.Context, *Inputs) error{
-		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions,
+		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeBastions,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps,
@@ -105,7 +105,8 @@ func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace %s: %w", in.Namespace, err)
 	}
-	in.NamespaceExists, in.Placement = err == nil && namespace.DeletionTimestamp == nil, placementOf(namespace.Annotations)
+	in.NamespaceDeleting = err == nil && namespace.DeletionTimestamp != nil
+	in.NamespaceExists, in.Placement = err == nil && !in.NamespaceDeleting, placementOf(namespace.Annotations)
 	secrets := metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.caches.access.List(ctx, &secrets, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -44,6 +44,9 @@ func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Res
 	if in.hibernated() || in.unknownSecrets() != "" || hasToken || !serves(result, in.key(bundleAPIServer)) {
 		return nil
 	}
+	if err := r.recordServed(ctx, in); err != nil {
+		return err
+	}
 	shoot, err := r.connect(in)
 	if err != nil {
 		return err
