@@ -84,7 +84,7 @@ func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task)
 			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
 				return r.rewriteObjects(ctx, in, task)
 			}}
-		default: // distribution: the plan is rolled out, so all servers accept the new credentials
+		case strings.HasPrefix(task.Name, taskDistribute): // the plan is rolled out, so all servers accept the new credentials
 			runner.Acts[task.Name] = flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
 				return flow.Outcome{Done: true}, nil
 			}}
