@@ -3,6 +3,7 @@ package shoot
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,23 +72,13 @@ func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result
 	return time.Millisecond, nil
 }
 
-// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out.
+// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out. It
+// returns an error for a task that no rotation or change of the encryption has.
 func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task) (flow.Outcome, error) {
 	runner := flow.Runner{Writer: r.seed, Clock: r.options.Clock, Acts: map[string]flow.Act{}}
 	for _, task := range tasks {
-		switch {
-		case task.Name == taskRenewTokens:
-			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
-				return r.renewTokens(ctx, in, task)
-			}}
-		case strings.HasPrefix(task.Name, taskRewrite):
-			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
-				return r.rewriteObjects(ctx, in, task)
-			}}
-		case strings.HasPrefix(task.Name, taskDistribute): // the plan is rolled out, so all servers accept the new credentials
-			runner.Acts[task.Name] = flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
-				return flow.Outcome{Done: true}, nil
-			}}
+		if act, known := r.actOf(in, task); known {
+			runner.Acts[task.Name] = act
 		}
 		outcome, err := runner.Run(ctx, in.Owner, in.Ledger, []flow.Task{task})
 		if err != nil || !outcome.Done {
@@ -95,6 +86,25 @@ func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task)
 		}
 	}
 	return flow.Outcome{Done: true, Again: time.Millisecond}, nil // plan again: other tasks may be due now
+}
+
+// actOf returns how to execute a task, and whether it is known. A task that nothing executes must not count as done.
+func (r *reconciler) actOf(in Inputs, task flow.Task) (flow.Act, bool) {
+	switch {
+	case task.Name == taskRenewTokens:
+		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
+			return r.renewTokens(ctx, in, task)
+		}}, true
+	case strings.HasPrefix(task.Name, taskRewrite):
+		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
+			return r.rewriteObjects(ctx, in, task)
+		}}, true
+	case slices.Contains(in.distributions(), task): // the plan is rolled out, so all servers accept the new credentials
+		return flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
+			return flow.Outcome{Done: true}, nil
+		}}, true
+	}
+	return flow.Act{}, false
 }
 
 // unsettled returns the parts of the plan that are not rolled out. It reads from the API server only if the caches show
