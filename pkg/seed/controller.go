@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
@@ -78,6 +79,9 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var seed corev1beta1.Seed
 	if err := r.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.objects.Release(r.user())
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.isNewer(&seed) {

@@ -61,6 +61,8 @@ type reconciler struct {
 	caches   *caches
 	// domains caches the Secrets of the garden with default domains.
 	domains cache.Cache
+	// copies caches the metadata of certificate authorities in the garden.
+	copies cache.Cache
 	// extensions caches the reports of extensions about their objects.
 	extensions *extensionobjects.Objects
 	events     events.EventRecorder
@@ -73,8 +75,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// written are the Shoots as the API server of the garden returned them after the last write, by UID. The cache may be older.
 	written map[types.UID]*corev1beta1.Shoot
-	// copied are digests of the data that was last written to the garden, by the UIDs of Shoots.
-	copied map[types.UID]string
+	// copied are the last copies in the garden, by the UIDs of Shoots.
+	copied map[types.UID]copied
 	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 	// rewrites are the positions in the rewrite of a Shoot's objects, by the UIDs of Shoots.
@@ -87,10 +89,14 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.objects.Release(userOf(request.NamespacedName))
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	shoot = r.newest(shoot)
 	if !r.isOurs(shoot) {
+		r.objects.Release(userOf(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(shoot, constants.GardenerName) {
@@ -329,6 +335,7 @@ func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
 // forget removes a deleted Shoot from memory.
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
+	r.objects.Release(in.user())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, in.Owner.UID)

@@ -93,9 +93,15 @@ func TestManagedInShoot(t *testing.T) {
 		"begun": {func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf("")}
 		}, true},
-		"applied":        {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, true},
-		"in the seed":    {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1; mr.Spec.Class = ptr.To("seed") }, false},
-		"class is empty": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1; mr.Spec.Class = ptr.To("") }, true},
+		"applied": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, true},
+		"in the seed": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.ObservedGeneration = 1
+			mr.Spec.Class = ptr.To("seed")
+		}, false},
+		"class is empty": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.ObservedGeneration = 1
+			mr.Spec.Class = ptr.To("")
+		}, true},
 	} {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		test.change(mr)
