@@ -133,23 +133,26 @@ func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	result, emitErr := r.emitter.Emit(ctx, in.Owner, plan)
-	if emitErr != nil {
-		return reconcile.Result{}, emitErr
+	result, failure := r.emitter.Emit(ctx, in.Owner, plan)
+	if failure != nil && result.Live.ManagedResources == nil {
+		return reconcile.Result{}, failure // nothing is known about the bundles
 	}
-	status, later := r.progress(in, result)
-	if err := r.write(ctx, seed, status); err != nil {
-		return reconcile.Result{}, err
+	var later time.Duration
+	if failure == nil {
+		var status corev1beta1.SeedStatus
+		status, later = r.progress(in, result)
+		failure = r.write(ctx, seed, status)
 	}
+	// The failure of a bundle does not end the pass: the other steps are executed, and all failures are reported.
 	next := requeue.Earlier(plan.NextAt(in.Now), result.Plan.NextAt(in.Now))
 	wake := r.after(in, next, later)
 	if in.Deleting {
+		if failure != nil {
+			return reconcile.Result{}, failure
+		}
 		return r.finish(ctx, seed, in, plan, wake)
 	}
-	if err := errors.Join(r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return wake, nil
+	return wake, errors.Join(failure, r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result))
 }
 
 // after returns when the next pass is due if no watch reports a change. At the sync period everything is computed
@@ -213,11 +216,10 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result)
 		return nil
 	}
 	rules := r.emitter.Rules
-	live, err := flow.Observe(ctx, r.uncached, in.Owner, result.Plan)
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, result.Plan, in.Namespace)
 	if err != nil {
 		return err
 	}
-	live.Uncached = true
 	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, rules)
 	if err != nil || len(unsettled) > 0 {
 		return err

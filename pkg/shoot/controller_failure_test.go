@@ -83,7 +83,9 @@ func TestSeveralStepsFail(t *testing.T) {
 	in := known(t)
 	r, _ := failing(t, &in, bundleAccess)
 	r.garden = interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(in.Shoot).WithStatusSubresource(in.Shoot).Build(), interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errors.New("exceeded quota") },
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("exceeded quota")
+		},
 	})
 	_, err := r.emit(t.Context(), in.Shoot, in)
 	for _, want := range []string{"denied the request", "exceeded quota"} {

@@ -108,35 +108,35 @@ func (r *reconciler) actOf(in Inputs, task flow.Task) (flow.Act, bool) {
 }
 
 // unsettled returns the parts of the plan that are not rolled out. It reads from the API server only if the caches show
-// none, because they may be older than the start of the current phase.
+// none, because they may be older than the start of the current phase. It does not do so again for each page of a rewrite.
 func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Result) ([]string, error) {
 	if len(result.Written) > 0 {
 		return []string{"the plan has just been written"}, nil
 	}
 	plan := result.Plan
 	plan.Tasks = nil
-	live := result.Live
-	for _, uncached := range []bool{false, true} {
-		if uncached {
-			var err error
-			if live, err = flow.Observe(ctx, r.uncached, in.Owner, plan); err != nil {
-				return nil, err
-			}
-		}
-		live.Uncached = true
-		if in.hibernated() {
-			// Objects in the shoot cluster remain unchanged, and the plan does not contain them.
-			live.ManagedResources = maps.Clone(live.ManagedResources)
-			maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
-				return key.Namespace == in.Namespace && isOfShoot(key.Name)
-			})
-		}
-		why, err := flow.Unsettled(in.Owner, plan, live, r.emitter.Rules)
-		if err != nil || len(why) > 0 {
-			return why, err
-		}
+	why, err := flow.Differences(in.Owner, plan, in.withoutStopped(result.Live), r.emitter.Rules)
+	if err != nil || len(why) > 0 || r.continuesRewrite(in, result.Plan.Tasks) {
+		return why, err
 	}
-	return nil, nil
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, plan, in.GardenNamespace, in.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return flow.Unsettled(in.Owner, plan, in.withoutStopped(live), r.emitter.Rules)
+}
+
+// withoutStopped removes the ManagedResources with objects in the cluster of a Shoot that hibernates. They remain unchanged,
+// and the plan does not contain them.
+func (in Inputs) withoutStopped(live flow.Live) flow.Live {
+	if !in.hibernated() {
+		return live
+	}
+	live.ManagedResources = maps.Clone(live.ManagedResources)
+	maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
+		return key.Namespace == in.Namespace && isOfShoot(key.Name)
+	})
+	return live
 }
 
 // secretsManager returns the manager of the generated Secrets of a control plane.
