@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-// TestObserveUncached checks that only the namespaces of the owner are listed, and that the result tells where it comes from.
+// TestObserveUncached checks that only the namespaces of the owner are listed, and that the result shows where it comes from.
 func TestObserveUncached(t *testing.T) {
 	var listed []string
 	reader := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testScheme()).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build(), interceptor.Funcs{

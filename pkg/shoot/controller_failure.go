@@ -5,7 +5,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// almostDone is the maximum progress of an operation of which a step has failed.
+// almostDone is the maximum progress of an operation if one of its steps has failed.
 const almostDone = 99
 
 // reportedError is an error that needs no report in the status: the status reports it, or it does not concern the operation.

@@ -71,7 +71,7 @@ func TestAFailedBundleDoesNotEndThePass(t *testing.T) {
 	if last.State != corev1beta1.LastOperationStateError || !strings.Contains(last.Description, "denied the request") {
 		t.Errorf("the status is %+v", last)
 	}
-	// The same failure again is no news.
+	// The same failure again changes nothing in the status.
 	before := in.Shoot.ResourceVersion
 	if _, err := r.emit(t.Context(), in.Shoot, in); err == nil || in.Shoot.ResourceVersion != before {
 		t.Errorf("the status was written again: %+v, %v", in.Shoot.Status.LastOperation, err)
