@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 		"quoted JSON":       {strconv.Quote(string(inJSON)), []string{"word"}},
 		"quoted twice":      {strconv.Quote(strconv.Quote(password)), []string{"word"}},
 		"in a URL":          {"https://u:" + url.QueryEscape(password) + "@host", []string{"word"}},
-		"bytes":             {fmt.Sprint([]byte(password)), []string{"119 111 114 100"}},
+		"bytes":             {fmt.Sprintf("%d", []byte(password)), []string{"119 111 114 100"}},
 		"a scalar":          {"invalid value hunter22", []string{"hunter22"}},
 		"a number":          {"expected string, got 31337313373", []string{"31337313373"}},
 		"an item of a list": {"bad 0123456789", []string{"0123456789", "123456789"}},

@@ -18,7 +18,10 @@ func TestRewriteReadsOnce(t *testing.T) {
 	r, _ := failing(t, &in, "")
 	plan := flow.Plan{Tasks: []flow.Task{{Name: taskRewrite + "secrets", Value: "key"}}}
 	lists := 0
-	seed := r.seed.(client.WithWatch) //nolint:forcetypeassert // a client with an interceptor
+	seed, ok := r.seed.(client.WithWatch)
+	if !ok {
+		t.Fatalf("the client is a %T", r.seed)
+	}
 	r.uncached = interceptor.NewClient(seed, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			var all client.ListOptions

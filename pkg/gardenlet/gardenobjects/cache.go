@@ -128,7 +128,7 @@ func (c *Cache) Get(ctx context.Context, user User, name client.ObjectKey, objec
 	if !watched.WaitForCacheSync(ctx) {
 		return fmt.Errorf("read %s in the garden: %w", name, context.Cause(ctx))
 	}
-	return watched.Cache.Get(ctx, name, object)
+	return watched.Get(ctx, name, object)
 }
 
 // watch returns the watch of one object, with the user as one of its users. It starts the watch if it does not exist.
@@ -159,7 +159,7 @@ func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, obj
 	if _, err := informer.AddEventHandler(c.handler()); err != nil {
 		return nil, err
 	}
-	running, end := context.WithCancel(c.running)
+	running, end := context.WithCancel(c.running) //nolint:contextcheck // the watch runs longer than this call
 	go func() { _ = made.Start(running) }() // the reflectors log errors
 	c.watches[at] = &watch{Cache: made, end: end, users: map[User]uint64{user: c.passes[user]}}
 	return c.watches[at], nil
