@@ -132,6 +132,8 @@ func (c *Cache) Get(ctx context.Context, user User, name client.ObjectKey, objec
 }
 
 // watch returns the watch of one object, with the user as one of its users. It starts the watch if it does not exist.
+//
+//nolint:contextcheck // a watch runs longer than the call that starts it
 func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, object client.Object) (*watch, error) {
 	kind, err := apiutil.GVKForObject(object, c.garden.GetScheme())
 	if err != nil {
@@ -159,7 +161,7 @@ func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, obj
 	if _, err := informer.AddEventHandler(c.handler()); err != nil {
 		return nil, err
 	}
-	running, end := context.WithCancel(c.running) //nolint:contextcheck // the watch runs longer than this call
+	running, end := context.WithCancel(c.running)
 	go func() { _ = made.Start(running) }() // the reflectors log errors
 	c.watches[at] = &watch{Cache: made, end: end, users: map[User]uint64{user: c.passes[user]}}
 	return c.watches[at], nil
