@@ -37,6 +37,10 @@ func (g *gardenlet) addTokens(garden *gardenAccess) error {
 // Seed in the garden.
 func (g *gardenlet) addTokenRequestor(garden *gardenAccess) error {
 	serverClock := tokenrequestor.NewServerClock(clock.RealClock{})
+	watches, err := metadata.NewForConfig(garden.GetConfig())
+	if err != nil {
+		return fmt.Errorf("create a client of the token requestor that watches the garden: %w", err)
+	}
 	config := rest.CopyConfig(garden.GetConfig())
 	config.Timeout = tokenRequestTimeout
 	config.Wrap(serverClock.Wrap)
@@ -51,7 +55,7 @@ func (g *gardenlet) addTokenRequestor(garden *gardenAccess) error {
 	namespace := constants.PrefixSeedNamespace + g.seedName
 	reconciler := &tokenrequestor.Reconciler{
 		Source: g.manager.GetClient(), Direct: g.manager.GetAPIReader(),
-		Core: kube.CoreV1(), Reviews: kube.AuthenticationV1().TokenReviews(), Metadata: metadataClient,
+		Core: kube.CoreV1(), Reviews: kube.AuthenticationV1().TokenReviews(), Metadata: metadataClient, Accounts: watches,
 		Target: garden.renewer.Connection.Address(), ServerClock: serverClock,
 		Recorder: newRecorder(g.manager),
 		Metrics:  tokenrequestor.NewMetrics(metrics.Registry),

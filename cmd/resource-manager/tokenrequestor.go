@@ -29,6 +29,10 @@ func addTokenRequestor(mgr manager.Manager, config *configv1alpha1.ResourceManag
 		return nil
 	}
 	serverClock := tokenrequestor.NewServerClock(clock.RealClock{})
+	watches, err := metadata.NewForConfig(targetConfig)
+	if err != nil {
+		return fmt.Errorf("create a client of the token requestor that watches the target cluster: %w", err)
+	}
 	targetConfig = rest.CopyConfig(targetConfig)
 	targetConfig.Timeout = tokenRequestTimeout
 	targetConfig.Wrap(serverClock.Wrap)
@@ -42,7 +46,7 @@ func addTokenRequestor(mgr manager.Manager, config *configv1alpha1.ResourceManag
 	}
 	reconciler := &tokenrequestor.Reconciler{
 		Source: mgr.GetClient(), Direct: mgr.GetAPIReader(),
-		Core: client.CoreV1(), Reviews: client.AuthenticationV1().TokenReviews(), Metadata: metadataClient,
+		Core: client.CoreV1(), Reviews: client.AuthenticationV1().TokenReviews(), Metadata: metadataClient, Accounts: watches,
 		Target: targetConfig, ServerClock: serverClock,
 		Recorder: newRecorder(mgr, "resource-manager"),
 		Metrics:  tokenrequestor.NewMetrics(metrics.Registry),

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/confidential"
 	"github.com/trellis-k8s/trellis/pkg/object"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
@@ -229,7 +230,7 @@ func repeats(err error, manifest object.Manifest) bool {
 		return false
 	}
 	values, unreadable := confidentialIn(manifest)
-	return unreadable != nil || len(shared(withoutNames(text, manifest.Ref), values)) > 0
+	return unreadable != nil || confidential.Contains(withoutNames(text, manifest.Ref), values, minLength)
 }
 
 // withoutNames returns a text without the names of an object, which may also occur in its data, such as in a
@@ -240,7 +241,7 @@ func withoutNames(text string, ref object.Ref) string {
 			text = strings.ReplaceAll(text, name, redacted)
 		}
 	}
-	return text[:min(len(text), maxMessage)]
+	return text
 }
 
 // repeatsValue reports whether a text contains a value in a JSON value. The top-level keys of the data of a Secret are

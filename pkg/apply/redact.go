@@ -3,30 +3,22 @@ package apply
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/trellis-k8s/trellis/pkg/confidential"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-const (
-	// window is the number of consecutive bytes that a text has to share with a confidential value to be redacted.
-	window = 16
-	// minLength is the minimum length of confidential values that are redacted as a whole. Shorter values could be part of
-	// any text.
-	minLength = 8
-	// maxMessage limits how many bytes of a message are processed. A condition contains far less.
-	maxMessage = 32 << 10
-	// redacted replaces the redacted parts.
-	redacted = "…"
-)
+// minLength is the minimum length of confidential values that are redacted as a whole. Shorter values could be part of any
+// text.
+const minLength = 8
+
+// redacted replaces the redacted parts.
+const redacted = confidential.Mark
 
 // redact returns the message of an API server about a manifest without the confidential values that it repeats: those
 // of Secrets and ConfigMaps, environment variables, commands, and fields with a confidential name. Users who may read
@@ -36,18 +28,7 @@ func redact(text string, manifest object.Manifest) string {
 	if err != nil {
 		return "rejected by the API server; details are withheld, as the manifest cannot be read again"
 	}
-	text = text[:min(len(text), maxMessage)]
-	var result strings.Builder
-	end := 0
-	for _, span := range shared(text, values) {
-		result.WriteString(text[end:span.from])
-		if !strings.HasSuffix(result.String(), redacted) {
-			result.WriteString(redacted)
-		}
-		end = span.to
-	}
-	result.WriteString(text[end:])
-	return strings.ToValidUTF8(result.String(), redacted)
+	return confidential.Text(text, values, minLength)
 }
 
 // confidentialIn returns the confidential values of a manifest.
@@ -145,77 +126,4 @@ func (v *values) addAll(value any) {
 	case json.Number:
 		*v = append(*v, value.String())
 	}
-}
-
-// span is a part of a text.
-type span struct{ from, to int }
-
-// shared returns the parts of a text that are also in confidential values, in any of the encodings of these. The parts
-// are sorted and do not overlap.
-func shared(text string, confidential []string) []span {
-	windows := map[string][]int{} // the positions of each part of this length
-	for i := 0; i+window <= len(text); i++ {
-		windows[text[i:i+window]] = append(windows[text[i:i+window]], i)
-	}
-	var spans []span
-	for _, value := range confidential {
-		for _, form := range encodings(value) {
-			if len(form) < window {
-				spans = append(spans, occurrences(text, form)...)
-			}
-			for i := 0; i+window <= len(form); i++ {
-				for _, at := range windows[form[i:i+window]] {
-					spans = append(spans, span{at, at + window})
-				}
-				delete(windows, form[i:i+window]) // once is enough
-			}
-		}
-	}
-	return joined(spans)
-}
-
-// encodings returns the representations of a value in messages: unchanged, quoted, in base64, in hexadecimal digits,
-// and as a list of bytes.
-func encodings(value string) []string {
-	value = strings.TrimSpace(value)
-	if len(value) < minLength {
-		return nil
-	}
-	quoted, raw := strconv.Quote(value), []byte(value)
-	result := []string{
-		value, quoted[1 : len(quoted)-1], base64.RawStdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
-		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)), strings.Trim(fmt.Sprintf("%d", raw), "[]"),
-	}
-	if encoded, err := json.Marshal(value); err == nil {
-		result = append(result, string(encoded[1:len(encoded)-1]))
-	}
-	slices.Sort(result)
-	return slices.Compact(result)
-}
-
-// occurrences returns the positions of a short text in another one.
-func occurrences(text, part string) []span {
-	var spans []span
-	for from := 0; ; {
-		at := strings.Index(text[from:], part)
-		if at < 0 {
-			return spans
-		}
-		spans = append(spans, span{from + at, from + at + len(part)})
-		from += at + len(part)
-	}
-}
-
-// joined sorts spans and merges those that overlap or adjoin.
-func joined(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
-	var result []span
-	for _, next := range spans {
-		if last := len(result) - 1; last >= 0 && next.from <= result[last].to {
-			result[last].to = max(result[last].to, next.to)
-			continue
-		}
-		result = append(result, next)
-	}
-	return result
 }

@@ -117,8 +117,8 @@ func (r *Reconciler) execute(ctx context.Context, in Inputs) (reconcile.Result, 
 	_, held := emitted.Held[key]
 	emission := Emission{
 		Report: flow.Progress(operationOf(in), owner, emitted, in.Now),
-		Applied: emitErr == nil && !held && result.NotDue == "" && emitted.Problems[key] == "" && emitted.Pending[key] == "" &&
-			!in.deleting(),
+		Applied: emitErr == nil && !held && !in.deleting() && result.NotDue == "" && result.Invalid == "" &&
+			emitted.Problems[key] == "" && emitted.Pending[key] == "",
 	}
 	if err := r.report(ctx, in, Status(in, result, emission)); err != nil {
 		if emitErr == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
@@ -18,9 +19,11 @@ type Inputs struct {
 	Etcd *druidv1alpha1.Etcd
 	// Class is the class of the resource-manager, and Image the default image of members.
 	Class, Image string
-	// Version is the version of the program, and EmittedVersion the version that last emitted the bundle; empty if none
-	// has.
+	// Version is the version of the program, and EmittedVersion the version that computed the objects of the emitted bundle;
+	// empty if none has.
 	Version, EmittedVersion string
+	// Emitted are the objects of the emitted bundle. They are only read while an earlier operation is being rolled out.
+	Emitted []*unstructured.Unstructured
 	// AutoReconcile applies each change of the spec immediately.
 	AutoReconcile bool
 	// StatefulSet is the existing StatefulSet, nil if there is none.
@@ -66,8 +69,7 @@ func suspended(etcd *druidv1alpha1.Etcd) bool {
 	return found
 }
 
-// notDue returns why the spec is not applied now, empty if it is. An operation in progress continues as long as neither
-// the spec nor the program changes.
+// notDue returns why the spec is not applied now, empty if it is. A rollout in progress continues in any case: see goOn.
 func (in Inputs) notDue() string {
 	etcd := in.Etcd
 	switch {

@@ -41,9 +41,30 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inp
 	if client.IgnoreNotFound(err) != nil {
 		return in, fmt.Errorf("read ManagedResource %s: %w", key, err)
 	}
-	in.EmittedVersion = mr.Annotations[flow.AnnotationVersion]
+	if err := r.observeEmitted(ctx, &in, &mr); err != nil {
+		return in, err
+	}
 	in.Ledger, err = r.Ledgers.Read(ctx, LedgerKey(keyOf(etcd)))
 	return in, err
+}
+
+// observeEmitted reads which version computed the emitted bundle, and its objects if their rollout is not complete. Without
+// them, the rollout is held.
+func (r *Reconciler) observeEmitted(ctx context.Context, in *Inputs, mr *resourcesv1alpha1.ManagedResource) error {
+	key := BundleKey(keyOf(in.Etcd))
+	live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: mr}}
+	version, known, err := live.Choice(OwnerOf(in.Etcd), key, choiceVersion)
+	if err != nil {
+		return err
+	}
+	if in.EmittedVersion = mr.Annotations[flow.AnnotationVersion]; known {
+		in.EmittedVersion = version
+	}
+	if !in.rollsOut() || in.notDue() == "" && in.invalid() == "" {
+		return nil
+	}
+	in.Emitted, err = flow.Content(ctx, r.Uncached, mr)
+	return client.IgnoreNotFound(err)
 }
 
 // listMembers returns the contents of the Leases of an Etcd's members, sorted by name.

@@ -36,6 +36,19 @@ func Plan(in Inputs) (Result, error) {
 		plan.Waits = []flow.Wait{{
 			Name: "valid", Reason: result.Invalid, Holds: []flow.Key{key}, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		}}
+	}
+	if bundle, wait, found := in.goOn(); found && (result.NotDue != "" || result.Invalid != "") {
+		plan.Bundles, result.Digest = []flow.Bundle{bundle}, in.StatefulSet.Annotations[annotationTemplate]
+		for i := range plan.Waits {
+			plan.Waits[i].Holds = nil
+		}
+		if wait != "" {
+			plan.Waits = append(plan.Waits, flow.Wait{Name: "rollout", Reason: wait})
+		}
+		in.addDefragmentation(plan)
+		return result, nil
+	}
+	if result.Invalid != "" {
 		return result, nil
 	}
 	template, digest, settings, err := in.template()

@@ -56,7 +56,11 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	if e.Clock != nil && !plan.Deleting {
+	switch {
+	case e.Clock == nil:
+	case plan.Deleting: // a deleted ManagedResource must not appear to exist until its last write expires
+		e.recent.forget(owner, e.Clock.Now())
+	default:
 		plan.Next = requeue.Earlier(plan.Next, e.recent.complete(owner, live, e.Clock.Now()))
 	}
 	if e.Schema != nil {

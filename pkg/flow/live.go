@@ -31,16 +31,31 @@ type Live struct {
 // Observe reads the existing objects of the bundles of an owner. The reader may be a cache of ManagedResources and of
 // the metadata of Secrets: see [IndexOwners].
 func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) (Live, error) {
+	return observe(ctx, reader, owner, plan, []string{metav1.NamespaceAll})
+}
+
+// ObserveUncached reads the existing objects of the bundles of an owner from the API server. Pass all namespaces of the owner's
+// bundles: the API server iterates over all ManagedResources and Secrets in them.
+func ObserveUncached(ctx context.Context, uncached client.Reader, owner Owner, plan Plan, namespaces ...string) (Live, error) {
+	live, err := observe(ctx, uncached, owner, plan, namespaces)
+	live.Uncached = err == nil
+	return live, err
+}
+
+func observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan, namespaces []string) (Live, error) {
 	live := Live{
 		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{},
 		Foreign: map[Key]*resourcesv1alpha1.ManagedResource{},
 	}
-	var list resourcesv1alpha1.ManagedResourceList
-	if err := reader.List(ctx, &list, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
-		return Live{}, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
-	}
-	for i := range list.Items {
-		live.ManagedResources[keyOf(&list.Items[i])] = &list.Items[i]
+	for _, namespace := range namespaces {
+		var list resourcesv1alpha1.ManagedResourceList
+		options := append(ownedBy(reader, owner), client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+		if err := reader.List(ctx, &list, options...); err != nil {
+			return Live{}, fmt.Errorf("list the ManagedResources of %s %s: %w", owner.Flow, owner, err)
+		}
+		for i := range list.Items {
+			live.ManagedResources[keyOf(&list.Items[i])] = &list.Items[i]
+		}
 	}
 	for _, bundle := range plan.Bundles {
 		if err := readInto(ctx, reader, live.ManagedResources, bundle.Key); err != nil {
@@ -57,14 +72,17 @@ func Observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan) 
 			}
 		}
 	}
-	secrets := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := reader.List(ctx, &secrets, append(ownedBy(reader, owner), client.UnsafeDisableDeepCopy)...); err != nil {
-		return Live{}, fmt.Errorf("list the Secrets of %s %s: %w", owner.Flow, owner, err)
-	}
-	for i := range secrets.Items {
-		if secret := &secrets.Items[i]; secret.DeletionTimestamp == nil {
-			live.Secrets[keyOf(secret)] = true
+	for _, namespace := range namespaces {
+		secrets := metav1.PartialObjectMetadataList{}
+		secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		options := append(ownedBy(reader, owner), client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+		if err := reader.List(ctx, &secrets, options...); err != nil {
+			return Live{}, fmt.Errorf("list the Secrets of %s %s: %w", owner.Flow, owner, err)
+		}
+		for i := range secrets.Items {
+			if secret := &secrets.Items[i]; secret.DeletionTimestamp == nil {
+				live.Secrets[keyOf(secret)] = true
+			}
 		}
 	}
 	return live, nil

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ const behindFor = time.Minute
 type recent struct {
 	mu      sync.Mutex
 	byOwner map[types.UID]map[Key]written
+	// expired is when expire last checked all owners.
+	expired time.Time
 }
 
 // written is a ManagedResource as returned by the API server.
@@ -31,6 +34,7 @@ type written struct {
 func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.expire(now)
 	if r.byOwner == nil {
 		r.byOwner = map[types.UID]map[Key]written{}
 	}
@@ -45,6 +49,7 @@ func (r *recent) record(owner Owner, mr *resourcesv1alpha1.ManagedResource, now 
 func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.expire(now)
 	all := r.byOwner[owner.UID]
 	for key, last := range all {
 		isBehind := behind(live.ManagedResources[key], last.mr)
@@ -64,6 +69,25 @@ func (r *recent) complete(owner Owner, live Live, now time.Time) (again time.Tim
 		delete(r.byOwner, owner.UID)
 	}
 	return again
+}
+
+// forget drops the writes for an owner.
+func (r *recent) forget(owner Owner, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byOwner, owner.UID)
+	r.expire(now)
+}
+
+// expire drops the writes of all owners that no longer override the cache. Without it, those of an owner whose plan is not
+// emitted again, because it was deleted or moved to another seed, would stay in memory. The caller holds the lock.
+func (r *recent) expire(now time.Time) {
+	for owner, all := range r.byOwner {
+		maps.DeleteFunc(all, func(_ Key, last written) bool { return !now.Before(last.until) })
+		if len(all) == 0 {
+			delete(r.byOwner, owner)
+		}
+	}
 }
 
 // behind reports whether a cache shows an older version of a ManagedResource than the written one.

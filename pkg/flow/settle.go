@@ -42,14 +42,21 @@ func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
 // and rolled out. It returns nil if there are none. Only then a rotation enters its next phase. live must be read from
 // the API server, because a cache might show the state before the phase started.
 func Unsettled(owner Owner, plan Plan, live Live, rules Rules) ([]string, error) {
+	why, err := Differences(owner, plan, live, rules)
+	if err == nil && !live.Uncached {
+		why = append(why, "the live objects were read from a cache")
+	}
+	return why, err
+}
+
+// Differences returns the same as [Unsettled], also if live was read from a cache. It is nil for a cache that shows the state
+// before the current phase started.
+func Differences(owner Owner, plan Plan, live Live, rules Rules) ([]string, error) {
 	decision, err := Decide(owner, plan, live, rules)
 	if err != nil {
 		return nil, err
 	}
 	var why []string
-	if !live.Uncached {
-		why = append(why, "the live objects were read from a cache")
-	}
 	for _, wait := range plan.Waits {
 		why = append(why, "the plan waits: "+wait.Name+": "+wait.Reason)
 	}

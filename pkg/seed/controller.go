@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
@@ -76,6 +77,9 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var seed corev1beta1.Seed
 	if err := r.garden.Get(ctx, request.NamespacedName, &seed); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.objects.Release(r.user())
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.isNewer(&seed) {
@@ -120,23 +124,26 @@ func (r *reconciler) run(ctx context.Context, seed *corev1beta1.Seed) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	result, emitErr := r.emitter.Emit(ctx, in.Owner, plan)
-	if emitErr != nil {
-		return reconcile.Result{}, emitErr
+	result, failure := r.emitter.Emit(ctx, in.Owner, plan)
+	if failure != nil && result.Live.ManagedResources == nil {
+		return reconcile.Result{}, failure // nothing is known about the bundles
 	}
-	status, later := r.progress(in, result)
-	if err := r.write(ctx, seed, status); err != nil {
-		return reconcile.Result{}, err
+	var later time.Duration
+	if failure == nil {
+		var status corev1beta1.SeedStatus
+		status, later = r.progress(in, result)
+		failure = r.write(ctx, seed, status)
 	}
+	// The failure of a bundle does not end the pass: the other steps are executed, and all failures are reported.
 	next := requeue.Earlier(plan.NextAt(in.Now), result.Plan.NextAt(in.Now))
 	wake := r.after(in, next, later)
 	if in.Deleting {
+		if failure != nil {
+			return reconcile.Result{}, failure
+		}
 		return r.finish(ctx, seed, in, plan, wake)
 	}
-	if err := errors.Join(r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return wake, nil
+	return wake, errors.Join(failure, r.ensureBucket(ctx, in), r.operate(ctx, seed), r.cleanUp(ctx, in, result))
 }
 
 // after returns when the next pass is due if no watch reports a change. At the sync period everything is computed
@@ -200,11 +207,10 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result flow.Result)
 		return nil
 	}
 	rules := r.emitter.Rules
-	live, err := flow.Observe(ctx, r.uncached, in.Owner, result.Plan)
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, result.Plan, in.Namespace)
 	if err != nil {
 		return err
 	}
-	live.Uncached = true
 	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, rules)
 	if err != nil || len(unsettled) > 0 {
 		return err

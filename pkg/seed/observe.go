@@ -23,6 +23,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -45,6 +46,7 @@ func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Input
 		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
 		Deleting: seed.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
 	}
+	readAll := r.objects.Begin(r.user())
 	steps := []func(context.Context, *Inputs) error{
 		r.observeEmitted, r.observeIdentity, r.observeCluster, r.observeExtensions, r.observeBucket,
 	}
@@ -58,7 +60,13 @@ func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Input
 			return in, err
 		}
 	}
+	readAll()
 	return in, nil
+}
+
+// user returns the Seed as the user of the objects of the garden that are read for it.
+func (r *reconciler) user() gardenobjects.User {
+	return gardenobjects.User{Kind: "Seed", ObjectKey: client.ObjectKey{Name: r.options.SeedName}}
 }
 
 func (r *reconciler) owner(seed *corev1beta1.Seed) flow.Owner {
@@ -173,7 +181,7 @@ func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 			in.References[named.Name] = reference // the plan reports it
 			continue
 		}
-		err := r.objects.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: named.ResourceRef.Name}, object)
+		err := r.objects.Get(ctx, r.user(), client.ObjectKey{Namespace: constants.GardenNamespace, Name: named.ResourceRef.Name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read %s %s of spec.resources: %w", named.ResourceRef.Kind, named.ResourceRef.Name, err)
 		}

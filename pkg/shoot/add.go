@@ -65,11 +65,14 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), projects: garden.GetCache(),
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
 		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
-		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]string{}, owners: map[string]types.NamespacedName{},
+		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
 		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 		asked: map[types.UID]asked{},
 	}
 	if r.domains, err = newDomains(garden, o.SeedName); err != nil {
+		return err
+	}
+	if r.copies, err = newCopies(garden); err != nil {
 		return err
 	}
 	if r.extensions, err = extensionobjects.New(mgr); err != nil {
@@ -85,7 +88,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager,
 		Period: o.statePeriod(), Clock: o.Clock,
 	}
-	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains} {
+	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains, r.copies} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the control planes: %w", err)
 		}
@@ -179,7 +182,11 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	configMap, internal := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	internal.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("InternalSecret"))
 	own := flow.EmittedBy(FlowName)
+	toShoot := handler.EnqueueRequestsFromMapFunc(shootOfCopy)
 	toOwner := flow.ToOwner()
 	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
 	toAll := handler.EnqueueRequestsFromMapFunc(r.all)
@@ -195,6 +202,8 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
+		source.Kind[client.Object](r.copies, configMap, toShoot, copyLost()),
+		source.Kind[client.Object](r.copies, internal, toShoot, copyLost()),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
 		r.emitter.Pacer.Source(),
 	} {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/shoot/cleanup"
 )
@@ -24,11 +23,11 @@ const (
 )
 
 // cleanUpTasks returns the remaining tasks that delete users' objects in the cluster. There are none if the API server
-// was never available, which means that its resource-manager has never had a token.
+// has never served, or if its namespace is already being deleted.
 func (in Inputs) cleanUpTasks() []flow.Task {
 	// If the clean-up has begun, the API server was deleted by hand and is created again.
 	begun := in.Ledger != nil && in.Ledger.Has(taskCleanUpBegins, string(in.Owner.UID))
-	if _, served := in.Tokens[accessSecret(resourcemanager.Account)]; !served || !in.emitted(bundleAPIServer) && !begun {
+	if !in.served() || in.NamespaceDeleting || !in.emitted(bundleAPIServer) && !begun {
 		return nil
 	}
 	tasks := []flow.Task{{Name: taskCleanUpBegins, Value: string(in.Owner.UID)}}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -61,6 +62,8 @@ type reconciler struct {
 	caches   *caches
 	// domains caches the Secrets of the garden with default domains.
 	domains cache.Cache
+	// copies caches the metadata of certificate authorities in the garden.
+	copies cache.Cache
 	// extensions caches the reports of extensions about their objects.
 	extensions *extensionobjects.Objects
 	events     events.EventRecorder
@@ -73,8 +76,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// written are the Shoots as the API server of the garden returned them after the last write, by UID. The cache may be older.
 	written map[types.UID]*corev1beta1.Shoot
-	// copied are digests of the data that was last written to the garden, by the UIDs of Shoots.
-	copied map[types.UID]string
+	// copied are the last copies in the garden, by the UIDs of Shoots.
+	copied map[types.UID]copied
 	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 	// rewrites are the positions in the rewrite of a Shoot's objects, by the UIDs of Shoots.
@@ -87,10 +90,14 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.objects.Release(userOf(request.NamespacedName))
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	shoot = r.newest(shoot)
 	if !r.isOurs(shoot) {
+		r.objects.Release(userOf(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(shoot, constants.GardenerName) {
@@ -101,7 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.patch(ctx, shoot, func() { controllerutil.AddFinalizer(shoot, constants.GardenerName) })
 	}
 	result, err := r.run(ctx, shoot)
-	if err != nil {
+	if reported := (reportedError{}); err != nil && !errors.As(err, &reported) {
 		reason := flow.ReasonOf(err)
 		if !isKept(shoot, err) {
 			err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, reason)))
@@ -159,36 +166,69 @@ func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconci
 	return r.emit(ctx, shoot, in)
 }
 
-// emit makes the plan, emits it, and reports the progress in the status.
+// emit makes the plan, emits it, acts, and reports the progress in the status. The failure of a step does not end the pass:
+// the other steps are executed, and the status reports the failure together with the progress.
 func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs) (reconcile.Result, error) {
 	plan, err := Plan(in)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	result, err := r.emitter.Emit(ctx, in.Owner, plan)
+	result, failure := r.emitter.Emit(ctx, in.Owner, plan)
+	if failure != nil && result.Live.ManagedResources == nil {
+		return reconcile.Result{}, failure // nothing is known about the control plane
+	}
+	soon, err := r.act(ctx, &in, &result)
+	failure = errors.Join(failure, err)
+	later, err := r.report(ctx, shoot, in, result, failure)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, errors.Join(failure, err)
 	}
-	if err := r.deleteBastions(ctx, in); err != nil {
-		return reconcile.Result{}, err
+	next := plan.NextAt(in.Now)
+	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
+		next = at
 	}
-	cleaned, err := r.cleanUp(ctx, in, &result)
-	if err != nil {
-		return reconcile.Result{}, err
+	wake := r.after(in, next, sooner(later, soon))
+	if in.Deleting {
+		err = r.finish(ctx, shoot, in, failure == nil)
+	} else if failure == nil {
+		// This happens after the operation. Its failure concerns nothing that the status reports.
+		failure = r.deleteUnused(ctx, in, result)
 	}
-	rotated, err := r.rotate(ctx, &in, &result)
-	if err != nil {
-		return reconcile.Result{}, err
+	switch {
+	case err != nil:
+		return reconcile.Result{}, errors.Join(failure, err)
+	case failure != nil && soon > 0:
+		// The next step of the clean-up or of a rotation is due, which also retries what has failed.
+		log.FromContext(ctx).Error(failure, "A step failed; the others go on", "again", wake.RequeueAfter.String())
+		return wake, nil
 	}
-	// These run before the status is written, so that their errors do not alternate with reports of progress, and so that
-	// the certificate authorities are in the garden when a Shoot has succeeded.
-	if err := errors.Join(r.ensureToken(ctx, in, result), r.copyToGarden(ctx, in)); err != nil {
-		return reconcile.Result{}, err
-	}
+	return wake, reported(failure)
+}
+
+// act executes what a plan cannot express. It returns the time until its next step, or 0 if there is none, and the errors of
+// all steps. All of it runs before the status is written, so that errors do not alternate with reports of progress, and so
+// that the certificate authorities are in the garden when a Shoot has succeeded.
+func (r *reconciler) act(ctx context.Context, in *Inputs, result *flow.Result) (time.Duration, error) {
+	bastions := r.deleteBastions(ctx, *in)
+	cleaned, cleanUp := r.cleanUp(ctx, *in, result)
+	rotated, rotation := r.rotate(ctx, in, result)
+	return sooner(cleaned, rotated), errors.Join(
+		bastions, cleanUp, rotation, r.ensureToken(ctx, *in, *result), r.copyToGarden(ctx, *in),
+	)
+}
+
+// report writes the status after an emission, and returns after how long to write it again. 0 means never.
+func (r *reconciler) report(
+	ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, result flow.Result, failure error,
+) (later time.Duration, err error) {
 	before := shoot.Status.LastOperation
 	status, later := r.progress(in, result)
+	if failure != nil {
+		status, later = r.failedStep(in, status, failure), 0
+		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
+	}
 	if err := r.write(ctx, shoot, status); err != nil {
-		return reconcile.Result{}, err
+		return later, err
 	}
 	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
@@ -203,15 +243,7 @@ func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inpu
 	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
 		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
 	}
-	next := plan.NextAt(in.Now)
-	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
-		next = at
-	}
-	later = sooner(later, sooner(cleaned, rotated))
-	if in.Deleting {
-		return r.finish(ctx, shoot, in, next, later)
-	}
-	return r.after(in, next, later), r.deleteUnused(ctx, in, result)
+	return later, nil
 }
 
 // after returns when the next reconcile is due if no watch triggers one before.
@@ -234,40 +266,38 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// finish removes the finalizer of the Shoot once nothing of its control plane is left.
-func (r *reconciler) finish(
-	ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, next time.Time, later time.Duration,
-) (reconcile.Result, error) {
+// finish removes the finalizer of the Shoot once nothing of its control plane is left and no step has failed.
+func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, succeeded bool) error {
 	if in.forced() {
 		if err := r.finalizeContents(ctx, in); err != nil {
-			return reconcile.Result{}, err
+			return err
 		}
 	}
-	if len(in.Emitted) > 0 {
-		return r.after(in, next, later), nil // watches report when they are deleted
+	if len(in.Emitted) > 0 || !succeeded {
+		return nil // watches report when they are deleted
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.GardenNamespace, in.Namespace)
 	if err != nil || len(left) > 0 {
-		return r.after(in, next, later), err
+		return err
 	}
 	// The Secrets with manifests in the namespace of the control plane were deleted with the namespace.
 	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
 	if err := errors.Join(manifests, r.states.Delete(ctx, shoot)); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	status := *shoot.Status.DeepCopy()
 	status.LastErrors, status.RetryCycleStartTime = nil, nil
 	status.LastOperation.State, status.LastOperation.Progress = corev1beta1.LastOperationStateSucceeded, 100
 	status.LastOperation.Description = nameOf(corev1beta1.LastOperationTypeDelete) + " finished"
 	if err := r.write(ctx, shoot, status); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is deleted")
 	if err := r.removeFinalizer(ctx, shoot); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	r.forget(in)
-	return reconcile.Result{}, nil
+	return nil
 }
 
 // removeFinalizer removes gardenlet's finalizer. It retries conflicts: the care controller writes conditions as soon as
@@ -315,6 +345,7 @@ func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
 // forget removes a deleted Shoot from memory.
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
+	r.objects.Release(in.user())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, in.Owner.UID)

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
@@ -35,6 +37,11 @@ func done(in *Inputs, tasks ...string) {
 	in.Ledger = flow.NewLedger(in.ledgerKey(), entries)
 }
 
+// succeeded sets the status that the first successful operation leaves in the garden.
+func succeeded(in *Inputs) {
+	in.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
+}
+
 func forced(in *Inputs) {
 	in.Deleting = true
 	metav1.SetMetaDataAnnotation(&in.Shoot.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
@@ -54,7 +61,13 @@ func TestCleanUpTasks(t *testing.T) {
 		"all done":             {cleaned, nil},
 		"done for another one": {func(in *Inputs) { cleaned(in); in.Owner.UID = "other" }, all},
 		"skipped":              {func(in *Inputs) { in.Shoot.Annotations = map[string]string{skip: "true"} }, slices.Delete(slices.Clone(all), 2, 3)},
-		"never served":         {noTokens, nil},
+		"never served":         {func(in *Inputs) { noTokens(in); done(in) }, nil},
+		"served, no token":     {func(in *Inputs) { noTokens(in); done(in, entryServed) }, all},
+		"another one served":   {func(in *Inputs) { noTokens(in); done(in, entryServed); in.Owner.UID = "other" }, nil},
+		"older, no token":      {func(in *Inputs) { noTokens(in); done(in); in.ShootManaged = true }, all},
+		"older, ledger lost":   {func(in *Inputs) { noTokens(in); in.Ledger, in.ShootManaged = nil, true }, all},
+		"seed restored":        {func(in *Inputs) { noTokens(in); done(in); succeeded(in) }, all},
+		"namespace deleted":    {func(in *Inputs) { noTokens(in); succeeded(in); in.NamespaceDeleting = true }, nil},
 		"hibernated for long":  {expiredTokens, all},
 		"no API server":        {func(in *Inputs) { in.Emitted = nil }, nil},
 	} {
@@ -65,6 +78,35 @@ func TestCleanUpTasks(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: the tasks are %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestManagedInShoot checks which ManagedResources show that the shoot's resource-manager has worked.
+func TestManagedInShoot(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*resourcesv1alpha1.ManagedResource)
+		want   bool
+	}{
+		"emitted":          {func(*resourcesv1alpha1.ManagedResource) {}, false},
+		"another client's": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = []string{"example.org/guard"} }, false},
+		"begun": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Finalizers = []string{resourcesv1alpha1.FinalizerOf("")}
+		}, true},
+		"applied": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, true},
+		"in the seed": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.ObservedGeneration = 1
+			mr.Spec.Class = ptr.To("seed")
+		}, false},
+		"class is empty": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.ObservedGeneration = 1
+			mr.Spec.Class = ptr.To("")
+		}, true},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		test.change(mr)
+		if got := managedInShoot(mr); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

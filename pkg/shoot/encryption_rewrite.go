@@ -104,6 +104,11 @@ func (r *reconciler) rewritten(owner types.UID, task flow.Task) cursor {
 	return cursor{task: task}
 }
 
+// continuesRewrite reports whether the first of the tasks has rewritten a page of objects, and continues with the next one.
+func (r *reconciler) continuesRewrite(in Inputs, tasks []flow.Task) bool {
+	return len(tasks) > 0 && r.rewritten(in.Owner.UID, tasks[0]).next != ""
+}
+
 // keepCursor stores the position in a rewrite task. A cursor without a task removes it.
 func (r *reconciler) keepCursor(owner types.UID, at cursor) {
 	r.mu.Lock()

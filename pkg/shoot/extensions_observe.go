@@ -217,7 +217,7 @@ func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 			in.References[each.String()] = found // the plan reports it
 			continue
 		}
-		err := r.objects.Get(ctx, client.ObjectKey{Namespace: each.namespace, Name: each.name}, object)
+		err := r.objects.Get(ctx, in.user(), client.ObjectKey{Namespace: each.namespace, Name: each.name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			found = Referenced{Unreadable: fmt.Sprintf("%s cannot be read: %v", each, err)}
 		}

@@ -6,15 +6,26 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -23,26 +34,28 @@ const labelShootUID = constants.AnnotationShootUID
 
 // copyToGarden copies certificate authorities into the project's namespace, for users and the API server of the garden:
 // the bundle of the server's authority, and the authority that signs client certificates. A new client authority is
-// copied once all API servers trust it. The digest of the last copy is remembered, so that no request is sent if nothing
-// has changed.
+// copied once all API servers trust it. No request is sent if neither the authorities nor the copies have changed.
 func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	cluster, clients := in.Secrets[constants.SecretNameCACluster], in.Secrets[constants.SecretNameCAClient]
 	if in.Deleting || in.unknownSecrets() != "" || cluster.Bundle == nil || in.withdraws() {
 		return nil // users trust the old authority until no server has a certificate of it
 	}
 	sum := sha256.Sum256([]byte(cluster.Bundle.Name + "\n" + clients.Active.Name))
-	digest := hex.EncodeToString(sum[:])
+	next := copied{digest: hex.EncodeToString(sum[:])}
 	r.mu.Lock()
-	known := r.copied[in.Owner.UID] == digest
+	last, known := r.copied[in.Owner.UID]
 	r.mu.Unlock()
-	if known {
-		return nil
+	if known && last.digest == next.digest {
+		if intact, err := r.areIntact(ctx, in, last); err != nil || intact {
+			return err
+		}
 	}
 	bundle := cluster.Bundle.Data[secrets.KeyBundleCert]
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: in.copyMeta(constants.SuffixCACluster, constants.RoleCACluster), Data: map[string]string{constants.KeyCACert: string(bundle)},
 	}
-	if err := ensure(ctx, r.garden, configMap, &corev1.ConfigMap{}, func(present *corev1.ConfigMap) bool {
+	var err error
+	if next.configMap, err = ensure(ctx, r.garden, configMap, &corev1.ConfigMap{}, func(present *corev1.ConfigMap) bool {
 		same := maps.Equal(present.Data, configMap.Data)
 		present.Data = configMap.Data
 		return same
@@ -55,7 +68,7 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 			constants.KeyCACert: clients.Active.Data[secrets.KeyCACert], constants.KeyCAKey: clients.Active.Data[secrets.KeyCAKey],
 		},
 	}
-	if err := ensure(ctx, r.garden, secret, &corev1beta1.InternalSecret{}, func(present *corev1beta1.InternalSecret) bool {
+	if next.secret, err = ensure(ctx, r.garden, secret, &corev1beta1.InternalSecret{}, func(present *corev1beta1.InternalSecret) bool {
 		same := equality.Semantic.DeepEqual(present.Data, secret.Data)
 		present.Data = secret.Data
 		return same
@@ -64,7 +77,74 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.copied[in.Owner.UID] = digest
+	r.copied[in.Owner.UID] = next
+	return nil
+}
+
+// copied identifies the last copies of a Shoot: by a digest of their contents, and by their resource versions.
+type copied struct{ digest, configMap, secret string }
+
+// areIntact reports whether the copies in the garden are those that were last written, according to a cache. A cache that is
+// behind shows older ones.
+func (r *reconciler) areIntact(ctx context.Context, in Inputs, last copied) (bool, error) {
+	for _, each := range []struct {
+		kind            schema.GroupVersionKind
+		suffix, version string
+	}{
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), constants.SuffixCACluster, last.configMap},
+		{corev1beta1.SchemeGroupVersion.WithKind("InternalSecret"), constants.SuffixCAClient, last.secret},
+	} {
+		shown := &metav1.PartialObjectMetadata{}
+		shown.SetGroupVersionKind(each.kind)
+		err := r.copies.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name + each.suffix}, shown)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read %s %s/%s: %w", each.kind.Kind, in.Shoot.Namespace, in.Shoot.Name+each.suffix, err)
+		}
+		if order, err := resourceversion.CompareResourceVersion(shown.ResourceVersion, each.version); err != nil || order > 0 {
+			return false, nil //nolint:nilerr // versions that cannot be compared are read again
+		}
+	}
+	return true, nil
+}
+
+// newCopies returns a cache of the metadata of all copies in the garden.
+func newCopies(garden cluster.Cluster) (cache.Cache, error) {
+	with := func(role string) cache.ByObject {
+		return cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: role}), Transform: reduceCopy}
+	}
+	made, err := cache.New(garden.GetConfig(), cache.Options{
+		HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper(), NewInformer: rewatch.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}: with(constants.RoleCACluster), &corev1beta1.InternalSecret{}: with(constants.RoleCAClient),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the certificate authorities in the garden: %w", err)
+	}
+	return made, nil
+}
+
+// reduceCopy keeps only what identifies a copy, because the garden has those of all Seeds.
+func reduceCopy(object any) (any, error) {
+	shown, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{TypeMeta: shown.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: shown.Namespace, Name: shown.Name, UID: shown.UID, ResourceVersion: shown.ResourceVersion,
+	}}, nil
+}
+
+// shootOfCopy maps a copy to its Shoot.
+func shootOfCopy(_ context.Context, object client.Object) []reconcile.Request {
+	for _, suffix := range []string{constants.SuffixCACluster, constants.SuffixCAClient} {
+		if name, found := strings.CutSuffix(object.GetName(), suffix); found {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+		}
+	}
 	return nil
 }
 
@@ -80,37 +160,43 @@ func (in Inputs) copyMeta(suffix, role string) metav1.ObjectMeta {
 	}
 }
 
-// ensure creates or changes an object of the garden. change corrects an existing object, and reports whether it was already correct.
-func ensure[T client.Object](ctx context.Context, garden client.Client, wanted, present T, change func(T) bool) error {
+// ensure creates or changes an object of the garden, and returns its resource version. change corrects an existing object,
+// and reports whether it was already correct.
+func ensure[T client.Object](ctx context.Context, garden client.Client, wanted, present T, change func(T) bool) (string, error) {
 	what := fmt.Sprintf("%T %s/%s", wanted, wanted.GetNamespace(), wanted.GetName())
 	err := garden.Get(ctx, client.ObjectKeyFromObject(wanted), present)
 	if apierrors.IsNotFound(err) {
 		if err := garden.Create(ctx, wanted, client.FieldOwner(fieldManager)); err != nil {
-			return fmt.Errorf("create %s: %w", what, err)
+			return "", fmt.Errorf("create %s: %w", what, err)
 		}
-		return nil
+		return wanted.GetResourceVersion(), nil
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w", what, err)
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
 	copied, ok := present.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("copy %s: it has no metadata", what)
+		return "", fmt.Errorf("copy %s: it has no metadata", what)
 	}
 	before := client.MergeFrom(copied)
 	same := change(present)
 	if same && equality.Semantic.DeepDerivative(wanted.GetLabels(), present.GetLabels()) {
-		return nil
+		return present.GetResourceVersion(), nil
 	}
-	labels := maps.Clone(present.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
+	merged := maps.Clone(present.GetLabels())
+	if merged == nil {
+		merged = map[string]string{}
 	}
-	maps.Copy(labels, wanted.GetLabels())
-	present.SetLabels(labels)
+	maps.Copy(merged, wanted.GetLabels())
+	present.SetLabels(merged)
 	present.SetOwnerReferences(wanted.GetOwnerReferences())
 	if err := garden.Patch(ctx, present, before, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("change %s: %w", what, err)
+		return "", fmt.Errorf("change %s: %w", what, err)
 	}
-	return nil
+	return present.GetResourceVersion(), nil
+}
+
+// copyLost passes deletions and changes of copies. The Shoot's own reconcile creates them.
+func copyLost() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 }

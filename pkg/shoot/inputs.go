@@ -57,6 +57,8 @@ type Inputs struct {
 	// NamespaceExists is set if the namespace exists in the seed. Placement is read from its annotations, and is nil if it has none.
 	NamespaceExists bool
 	Placement       *Placement
+	// NamespaceDeleting is set if the namespace is being deleted, with all Secrets and programs in it.
+	NamespaceDeleting bool
 	// Secrets are the generated Secrets, by the names of their configs. SecretsRenewed is when the next renewal is due, or zero for never.
 	Secrets        map[string]secrets.Item
 	SecretsRenewed time.Time
@@ -93,8 +95,11 @@ type Inputs struct {
 	// Tokens are the times at which the tokens in access Secrets are renewed, by the names of the Secrets. Secrets without a
 	// token are missing.
 	Tokens map[string]time.Time
+	// ShootManaged is set in a deletion if the shoot's resource-manager has worked on a ManagedResource.
+	ShootManaged bool
 
-	// Ledger records irreversible steps of the current rotation, change of encryption, or deletion. It is nil if it is not known.
+	// Ledger records that the API server has served, and irreversible steps of the current rotation, change of encryption, or
+	// deletion. It is nil if it is not known.
 	Ledger *flow.Ledger
 	// Emitted are the existing bundles of the Shoot.
 	Emitted []flow.Key

@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -37,8 +38,9 @@ func (r *reconciler) observeWith(
 	if in.forced() {
 		return r.observeForced(ctx, in)
 	}
+	readAll := r.objects.Begin(in.user())
 	steps := []func(context.Context, *Inputs) error{
-		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeSeed, r.observeExtensions, r.observeBastions,
+		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeBastions,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)
@@ -49,6 +51,7 @@ func (r *reconciler) observeWith(
 			return in, err
 		}
 	}
+	readAll()
 	return in, nil
 }
 
@@ -69,6 +72,13 @@ func (r *reconciler) observeForced(ctx context.Context, in Inputs) (Inputs, erro
 		in.Unread = flow.ReasonOf(err)
 	}
 	return in, nil
+}
+
+// user returns the Shoot as the user of the objects of the garden that are read for it.
+func (in Inputs) user() gardenobjects.User { return userOf(client.ObjectKeyFromObject(in.Shoot)) }
+
+func userOf(shoot client.ObjectKey) gardenobjects.User {
+	return gardenobjects.User{Kind: "Shoot", ObjectKey: shoot}
 }
 
 // observeProject reads the name of the Project, which is part of the technical ID. A deletion does not need the Project,
@@ -110,14 +120,14 @@ func (r *reconciler) observeIdentity(ctx context.Context, in *Inputs) error {
 		return nil
 	}
 	var given corev1.ConfigMap
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, &given)
+	err := r.objects.Get(ctx, in.user(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, &given)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the identity of the garden: %w", err)
 	}
 	garden := given.Data[constants.ClusterIdentityName]
 	if garden == "" {
 		var system corev1.Namespace
-		if err := r.objects.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		if err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
 			return fmt.Errorf("read the namespace whose UID is the identity of the garden: %w", err)
 		}
 		garden = string(system.UID)
@@ -146,7 +156,8 @@ func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the namespace %s: %w", in.Namespace, err)
 	}
-	in.NamespaceExists, in.Placement = err == nil && namespace.DeletionTimestamp == nil, placementOf(namespace.Annotations)
+	in.NamespaceDeleting = err == nil && namespace.DeletionTimestamp != nil
+	in.NamespaceExists, in.Placement = err == nil && !in.NamespaceDeleting, placementOf(namespace.Annotations)
 	secrets := metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.caches.access.List(ctx, &secrets, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -176,7 +187,7 @@ func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error 
 	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
 		object, key = namespaced, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: reference.Name}
 	}
-	err := r.objects.Get(ctx, key, object)
+	err := r.objects.Get(ctx, in.user(), key, object)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read %s %s of spec.cloudProfile: %w", reference.Kind, reference.Name, err)
 	}
@@ -238,7 +249,7 @@ func (r *reconciler) observeUserFiles(ctx context.Context, in *Inputs) error {
 			given.ConfigMap = &corev1.ConfigMap{}
 			object = given.ConfigMap
 		}
-		err := r.objects.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: named.name}, object)
+		err := r.objects.Get(ctx, in.user(), client.ObjectKey{Namespace: in.Shoot.Namespace, Name: named.name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read %s %s of spec.kubernetes.kubeAPIServer.%s: %w", named.kind, named.name, named.field, err)
 		}

@@ -312,22 +312,26 @@ func (in Inputs) allDone(tasks []flow.Task) bool {
 // accept the new credentials of all rotations and be able to read newly encrypted resources. Only then does the plan use
 // them, and the other tasks follow.
 func (in Inputs) tasks() []flow.Task {
-	var tasks []flow.Task
-	renews := false
-	for _, c := range cycles(in.rotation()) {
-		if c.isPreparing() {
-			tasks = append(tasks, c.distribution())
-			renews = renews || c.credential == accountKeyRotated
-		}
-	}
-	tasks = append(tasks, in.readables()...)
+	tasks := in.distributions()
 	if !in.allDone(tasks) || in.unknownSecrets() != "" {
 		return tasks
 	}
-	if renews {
+	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == accountKeyRotated && c.isPreparing() }) {
 		tasks = append(tasks, flow.Task{Name: taskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
 	}
 	return append(tasks, in.rewrites()...)
+}
+
+// distributions returns the tasks that are done as soon as all servers accept new credentials, or can read newly encrypted
+// resources.
+func (in Inputs) distributions() []flow.Task {
+	var tasks []flow.Task
+	for _, c := range cycles(in.rotation()) {
+		if c.isPreparing() {
+			tasks = append(tasks, c.distribution())
+		}
+	}
+	return append(tasks, in.readables()...)
 }
 
 // due returns the tasks that are not done.

@@ -3,6 +3,7 @@ package shoot
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,23 +72,13 @@ func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result
 	return time.Millisecond, nil
 }
 
-// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out.
+// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out. It
+// returns an error for a task that no rotation or change of the encryption has.
 func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task) (flow.Outcome, error) {
 	runner := flow.Runner{Writer: r.seed, Clock: r.options.Clock, Acts: map[string]flow.Act{}}
 	for _, task := range tasks {
-		switch {
-		case task.Name == taskRenewTokens:
-			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
-				return r.renewTokens(ctx, in, task)
-			}}
-		case strings.HasPrefix(task.Name, taskRewrite):
-			runner.Acts[task.Name] = flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
-				return r.rewriteObjects(ctx, in, task)
-			}}
-		default: // distribution: the plan is rolled out, so all servers accept the new credentials
-			runner.Acts[task.Name] = flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
-				return flow.Outcome{Done: true}, nil
-			}}
+		if act, known := r.actOf(in, task); known {
+			runner.Acts[task.Name] = act
 		}
 		outcome, err := runner.Run(ctx, in.Owner, in.Ledger, []flow.Task{task})
 		if err != nil || !outcome.Done {
@@ -97,36 +88,55 @@ func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task)
 	return flow.Outcome{Done: true, Again: time.Millisecond}, nil // plan again: other tasks may be due now
 }
 
+// actOf returns how to execute a task, and whether it is known. A task that nothing executes must not count as done.
+func (r *reconciler) actOf(in Inputs, task flow.Task) (flow.Act, bool) {
+	switch {
+	case task.Name == taskRenewTokens:
+		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
+			return r.renewTokens(ctx, in, task)
+		}}, true
+	case strings.HasPrefix(task.Name, taskRewrite):
+		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
+			return r.rewriteObjects(ctx, in, task)
+		}}, true
+	case slices.Contains(in.distributions(), task): // the plan is rolled out, so all servers accept the new credentials
+		return flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
+			return flow.Outcome{Done: true}, nil
+		}}, true
+	}
+	return flow.Act{}, false
+}
+
 // unsettled returns the parts of the plan that are not rolled out. It reads from the API server only if the caches show
-// none, because they may be older than the start of the current phase.
+// none, because they may be older than the start of the current phase. It does not do so again for each page of a rewrite.
 func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Result) ([]string, error) {
 	if len(result.Written) > 0 {
 		return []string{"the plan has just been written"}, nil
 	}
 	plan := result.Plan
 	plan.Tasks = nil
-	live := result.Live
-	for _, uncached := range []bool{false, true} {
-		if uncached {
-			var err error
-			if live, err = flow.Observe(ctx, r.uncached, in.Owner, plan); err != nil {
-				return nil, err
-			}
-		}
-		live.Uncached = true
-		if in.hibernated() {
-			// Objects in the shoot cluster remain unchanged, and the plan does not contain them.
-			live.ManagedResources = maps.Clone(live.ManagedResources)
-			maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
-				return key.Namespace == in.Namespace && isOfShoot(key.Name)
-			})
-		}
-		why, err := flow.Unsettled(in.Owner, plan, live, r.emitter.Rules)
-		if err != nil || len(why) > 0 {
-			return why, err
-		}
+	why, err := flow.Differences(in.Owner, plan, in.withoutStopped(result.Live), r.emitter.Rules)
+	if err != nil || len(why) > 0 || r.continuesRewrite(in, result.Plan.Tasks) {
+		return why, err
 	}
-	return nil, nil
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, plan, in.GardenNamespace, in.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return flow.Unsettled(in.Owner, plan, in.withoutStopped(live), r.emitter.Rules)
+}
+
+// withoutStopped removes the ManagedResources with objects in the cluster of a Shoot that hibernates. They remain unchanged,
+// and the plan does not contain them.
+func (in Inputs) withoutStopped(live flow.Live) flow.Live {
+	if !in.hibernated() {
+		return live
+	}
+	live.ManagedResources = maps.Clone(live.ManagedResources)
+	maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
+		return key.Namespace == in.Namespace && isOfShoot(key.Name)
+	})
+	return live
 }
 
 // secretsManager returns the manager of the generated Secrets of a control plane.

@@ -37,12 +37,15 @@ const (
 )
 
 // ensureToken requests a token for the shoot's resource-manager: its first one, or a new one if it was stopped for too
-// long to renew its own. The resource-manager requests the tokens of all other components. The API server must be
-// available. The client certificate for the request is not stored.
+// long to renew its own, or if the API server rejects it. The resource-manager requests the tokens of all other components.
+// The API server must be available. The client certificate for the request is not stored.
 func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Result) error {
 	hasToken := in.hasToken(accessSecret(resourcemanager.Account))
-	if in.hibernated() || in.unknownSecrets() != "" || hasToken || !serves(result, in.key(bundleAPIServer)) {
+	if in.hibernated() || in.unknownSecrets() != "" || hasToken && !in.lockedOut(result) || !serves(result, in.key(bundleAPIServer)) {
 		return nil
+	}
+	if err := r.recordServed(ctx, in); err != nil {
+		return err
 	}
 	shoot, err := r.connect(in)
 	if err != nil {
@@ -55,6 +58,11 @@ func (r *reconciler) ensureToken(ctx context.Context, in Inputs, result flow.Res
 		}
 		if err := shoot.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create the RBAC objects of the resource-manager in shoot %s: %w", in.Namespace, err)
+		}
+	}
+	if hasToken {
+		if accepted, err := r.acceptsToken(ctx, in, shoot); err != nil || accepted {
+			return err // the resource-manager has not read its new token yet
 		}
 	}
 	request := &authenticationv1.TokenRequest{

@@ -7,11 +7,14 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -65,6 +68,43 @@ func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task)
 	slices.Sort(old)
 	text := fmt.Sprintf("%d tokens are being renewed: %s", len(old), strings.Join(old[:min(len(old), tokensShown)], ", "))
 	return flow.Outcome{Progress: text, Again: tokensAgain}, nil
+}
+
+// lockedOut reports whether the shoot's API server rejects the resource-manager: its token is invalid because its ServiceAccount
+// was deleted or all data of the cluster was lost, or its rights were deleted. It cannot repair this itself. What it reports
+// remains for some time after it has a new token.
+func (in Inputs) lockedOut(result flow.Result) bool {
+	for key, mr := range result.Live.ManagedResources {
+		if key.Namespace == in.Namespace && mr.DeletionTimestamp == nil && ptr.Deref(mr.Spec.Class, "") == "" &&
+			slices.ContainsFunc(mr.Status.Conditions, func(condition resourcesv1alpha1.Condition) bool { return isRejection(condition.Message) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRejection reports whether the message of a condition shows that the API server of the shoot rejects the resource-manager.
+func isRejection(message string) bool {
+	const user = `"system:serviceaccount:` + metav1.NamespaceSystem + ":" + resourcemanager.Account + `" cannot `
+	return strings.Contains(message, string(metav1.StatusReasonUnauthorized)) || strings.Contains(message, user)
+}
+
+// acceptsToken reports whether the API server of the shoot accepts the stored token of the resource-manager.
+func (r *reconciler) acceptsToken(ctx context.Context, in Inputs, shoot client.Client) (bool, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: in.Namespace, Name: accessSecret(resourcemanager.Account)}
+	if err := r.uncached.Get(ctx, key, secret); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	token := string(secret.Data[resourcesv1alpha1.DataKeyToken])
+	if token == "" {
+		return false, nil
+	}
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if err := shoot.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("review the token of the resource-manager in shoot %s: %w", in.Namespace, err)
+	}
+	return review.Status.Authenticated, nil
 }
 
 // isRenewed reports whether an access Secret has a token that was requested after a key became active. The request set

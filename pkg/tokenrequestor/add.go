@@ -39,6 +39,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	build := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WatchesMetadata(&corev1.Secret{}, r.handler())
+	if r.Accounts != nil {
+		build = build.WatchesRawSource(source.Func(r.watchAccounts))
+	}
 	if r.Options.CleanUp {
 		build = build.WatchesRawSource(source.Func(r.sweep))
 	}

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxToken is the maximum size of parsed tokens in bytes. Real tokens have about 1 KiB.
 const maxToken = 64 << 10
 
-// claims are the times in a token, according to the clock of the API server that issued it. They are not verified,
-// because only that API server can verify them.
+// claims are the times in a token, according to the clock of the API server that issued it, and the UID of its
+// ServiceAccount; empty if it has none. They are not verified, because only that API server can verify them.
 type claims struct {
 	issued, expires time.Time
+	account         types.UID
 }
 
 // lifetime returns the validity of the token. It is positive.
@@ -36,10 +39,17 @@ func readClaims(token string) (claims, bool) {
 	var numbers struct {
 		IssuedAt int64 `json:"iat"`
 		Expires  int64 `json:"exp"`
+		Private  struct {
+			ServiceAccount struct {
+				UID types.UID `json:"uid"`
+			} `json:"serviceaccount"`
+		} `json:"kubernetes.io"`
 	}
 	const year9999 = 253402300799
 	if json.Unmarshal(text, &numbers) != nil || numbers.IssuedAt <= 0 || numbers.Expires <= numbers.IssuedAt || numbers.Expires > year9999 {
 		return claims{}, false
 	}
-	return claims{issued: time.Unix(numbers.IssuedAt, 0), expires: time.Unix(numbers.Expires, 0)}, true
+	return claims{
+		issued: time.Unix(numbers.IssuedAt, 0), expires: time.Unix(numbers.Expires, 0), account: numbers.Private.ServiceAccount.UID,
+	}, true
 }

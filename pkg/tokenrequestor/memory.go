@@ -17,6 +17,11 @@ type memory struct {
 	expires time.Time
 	// requested is when a token was last requested, by the local clock.
 	requested time.Time
+	// account is the ServiceAccount of the Secret. accountUID is its UID after the last reconcile; empty if it is not known.
+	account    types.NamespacedName
+	accountUID types.UID
+	// recheck is set if the ServiceAccount has changed since the start of the last reconcile.
+	recheck bool
 	// seen is set after the first reconcile.
 	seen bool
 	// failing is set if the last reconcile failed. lastEvent is the last Event about that failure.
@@ -71,6 +76,21 @@ func (m *memories) recheck(source types.NamespacedName) {
 	if known := m.known[source]; known != nil {
 		known.version = ""
 	}
+}
+
+// recheckAccount makes the next reconciles of the source Secrets of a ServiceAccount check everything unless it is the one that
+// they know. uid is empty if it does not exist. It returns the Secrets.
+func (m *memories) recheckAccount(account types.NamespacedName, uid types.UID) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sources []types.NamespacedName
+	for source, known := range m.known {
+		if known.account == account && (known.accountUID == "" || known.accountUID != uid) {
+			known.recheck = true
+			sources = append(sources, source)
+		}
+	}
+	return sources
 }
 
 // heldBy returns the objects that a source Secret has referenced so far.

@@ -33,7 +33,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		renewals: metrics.NewCounter(registry, "token_renewals_total",
 			"Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, ServiceAccountCreated, Rejected.",
 			"reason").StartAtZero(
-			reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonDue, reasonRejected),
+			reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonAccountReplaced, reasonDue, reasonRejected),
 		failures: metrics.NewCounter(registry, "token_failures_total",
 			"Failed reconciles of the token requestor. reason: the reasons of its Events, and RequestFailed.", "reason").StartAtZero(
 			failureAnnotations, failureKubeconfig, failureNamespace, failureTarget, failureRefused, failureRejected, failureRequest),

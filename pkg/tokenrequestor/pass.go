@@ -58,11 +58,11 @@ func (r *Reconciler) reconcile(ctx context.Context, meta *metav1.PartialObjectMe
 	if err := p.cleanUpFormer(ctx); err != nil {
 		return 0, err
 	}
-	created, err := p.ensure(ctx)
+	account, created, err := p.ensure(ctx)
 	if err != nil {
 		return 0, err
 	}
-	reason, next, err := p.reason(ctx, created)
+	reason, next, err := p.reason(ctx, account, created)
 	if err != nil {
 		return 0, err
 	}
@@ -150,27 +150,32 @@ func (p *pass) readTarget(ctx context.Context) error {
 	return nil
 }
 
-// ensure applies the ServiceAccount and reports whether it created it.
-func (p *pass) ensure(ctx context.Context) (created bool, err error) {
+// ensure applies the ServiceAccount and returns its UID and whether it created it.
+func (p *pass) ensure(ctx context.Context) (uid types.UID, created bool, err error) {
 	p.objects.RLock()
 	defer p.objects.RUnlock()
 	p.hold(object{kindServiceAccount, p.spec.account})
 	if p.spec.synced() {
 		p.hold(object{kindSecret, p.spec.target})
 	}
-	return p.ensureAccount(ctx, p.spec, p.name)
+	// Changes of the ServiceAccount from here on trigger another reconcile.
+	p.memories.update(p.name, func(m *memory) { m.account, m.accountUID, m.recheck = p.spec.account, "", false })
+	uid, created, err = p.ensureAccount(ctx, p.spec, p.name)
+	p.memories.update(p.name, func(m *memory) { m.accountUID = uid })
+	return uid, created, err
 }
 
 // reason returns the reason why a new token must be requested now. Otherwise, next is the time of the renewal, by the
 // clock of the API server. A token that is not due is reviewed after startup, at a resync, and after another client
 // changed the Secret.
-func (p *pass) reason(ctx context.Context, accountCreated bool) (reason string, next time.Time, err error) {
+func (p *pass) reason(ctx context.Context, account types.UID, accountCreated bool) (reason string, next time.Time, err error) {
 	token := p.content.token()
 	reason, next = reasonToRenew(condition{
 		timestamp:      p.source.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp],
 		targetMissing:  p.spec.synced() && p.target == nil,
 		token:          token,
 		bundleDiffers:  p.spec.bundle && !p.content.hasBundle(p.bundle) && (len(p.bundle) > 0 || p.content.kubeconfig == nil),
+		account:        account,
 		accountCreated: accountCreated,
 	}, p.ServerClock.Now())
 	if reason != reasonNone {

@@ -65,6 +65,9 @@ type Reconciler struct {
 	Target  *rest.Config
 	// Metadata reads and deletes objects of the target cluster during clean-up.
 	Metadata metadata.Interface
+	// Accounts watches the ServiceAccounts of the target cluster, without a timeout of requests. It is nil if a lost
+	// ServiceAccount may be noticed only at the next renewal.
+	Accounts metadata.Interface
 	// ServerClock returns the time of the target cluster's API server.
 	ServerClock *ServerClock
 	Recorder    events.EventRecorder
@@ -111,7 +114,7 @@ var errGone = errors.New("the Secret is gone")
 // restOf returns how soon an unchanged source Secret must be reconciled; 0 for now.
 func (r *Reconciler) restOf(meta *metav1.PartialObjectMetadata) time.Duration {
 	known := r.memories.update(client.ObjectKeyFromObject(meta), func(*memory) {})
-	if known.version == "" || known.version != meta.ResourceVersion {
+	if known.recheck || known.version == "" || known.version != meta.ResourceVersion {
 		return 0
 	}
 	return max(known.next.Sub(r.Clock.Now()), 0)

@@ -140,14 +140,15 @@ const (
 
 // Reasons for token requests. They are values of a metric label.
 const (
-	reasonNone           = ""
-	reasonNoTimestamp    = "NoTimestamp"
-	reasonTargetMissing  = "TargetMissing"
-	reasonNoToken        = "NoToken"
-	reasonBundleChanged  = "BundleChanged"
-	reasonAccountCreated = "ServiceAccountCreated"
-	reasonDue            = "Due"
-	reasonRejected       = "Rejected"
+	reasonNone            = ""
+	reasonNoTimestamp     = "NoTimestamp"
+	reasonTargetMissing   = "TargetMissing"
+	reasonNoToken         = "NoToken"
+	reasonBundleChanged   = "BundleChanged"
+	reasonAccountCreated  = "ServiceAccountCreated"
+	reasonAccountReplaced = "ServiceAccountReplaced"
+	reasonDue             = "Due"
+	reasonRejected        = "Rejected"
 )
 
 // condition is the known state of the current token.
@@ -159,6 +160,8 @@ type condition struct {
 	token         string
 	// bundleDiffers is set if a CA bundle is requested and the stored one differs.
 	bundleDiffers bool
+	// account is the UID of the ServiceAccount.
+	account types.UID
 	// accountCreated is set if the ServiceAccount has just been created. Tokens of a previous one are not valid.
 	accountCreated bool
 }
@@ -166,8 +169,10 @@ type condition struct {
 // reasonToRenew returns the reason why a new token must be requested now, by the clock of the API server. Otherwise,
 // next is the renewal time. An invalid timestamp is treated as missing.
 func reasonToRenew(c condition, now time.Time) (reason string, next time.Time) {
+	replaced := false
 	renew, err := time.Parse(time.RFC3339, c.timestamp)
 	if own, ok := readClaims(c.token); ok {
+		replaced = own.account != "" && c.account != "" && own.account != c.account
 		if last := own.issued.Add(time.Duration(lastShare * float64(own.lifetime()))); last.Before(renew) {
 			renew = last
 		}
@@ -183,6 +188,8 @@ func reasonToRenew(c condition, now time.Time) (reason string, next time.Time) {
 		return reasonBundleChanged, time.Time{}
 	case c.accountCreated:
 		return reasonAccountCreated, time.Time{}
+	case replaced:
+		return reasonAccountReplaced, time.Time{}
 	case !now.Before(renew):
 		return reasonDue, time.Time{}
 	}

@@ -15,6 +15,13 @@ func newToken(issued time.Time, lifetime time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 }
 
+// tokenOf returns a token with the times of another one that a ServiceAccount with the given UID owns.
+func tokenOf(account, times string) string {
+	own, _ := readClaims(times)
+	payload := fmt.Sprintf(`{"iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`, own.issued.Unix(), own.expires.Unix(), account)
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+}
+
 func TestReasonToRenew(t *testing.T) {
 	in := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
 	fresh := newToken(now.Add(-time.Hour), 12*time.Hour)
@@ -30,6 +37,10 @@ func TestReasonToRenew(t *testing.T) {
 		"no token":                      {condition{timestamp: in(time.Hour)}, reasonNoToken, 0},
 		"another CA":                    {condition{token: fresh, timestamp: in(time.Hour), bundleDiffers: true}, reasonBundleChanged, 0},
 		"a new ServiceAccount":          {condition{token: fresh, timestamp: in(time.Hour), accountCreated: true}, reasonAccountCreated, 0},
+		"another ServiceAccount":        {condition{token: tokenOf("old", fresh), timestamp: in(time.Hour), account: "new"}, reasonAccountReplaced, 0},
+		"the same ServiceAccount":       {condition{token: tokenOf("old", fresh), timestamp: in(time.Hour), account: "old"}, reasonNone, time.Hour},
+		"an unknown ServiceAccount":     {condition{token: tokenOf("old", fresh), timestamp: in(time.Hour)}, reasonNone, time.Hour},
+		"a token of no ServiceAccount":  {condition{token: fresh, timestamp: in(time.Hour), account: "new"}, reasonNone, time.Hour},
 		"the time of renewal":           {condition{token: fresh, timestamp: in(0)}, reasonDue, 0},
 		"long after it":                 {condition{token: fresh, timestamp: in(-time.Hour)}, reasonDue, 0},
 		"a timestamp after the expiry":  {condition{token: fresh, timestamp: in(1000 * time.Hour)}, reasonNone, 9*time.Hour + 48*time.Minute},

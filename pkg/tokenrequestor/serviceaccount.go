@@ -19,13 +19,13 @@ import (
 // predecessor is the field manager with which gardener-resource-manager writes ServiceAccounts.
 const predecessor = "gardener-resource-manager"
 
-// ensureAccount applies the ServiceAccount, and reports whether it created it. It preserves labels of other field
-// managers.
-func (r *Reconciler) ensureAccount(ctx context.Context, w tokenSpec, source types.NamespacedName) (created bool, err error) {
+// ensureAccount applies the ServiceAccount, and returns its UID and whether it created it. It preserves labels of other
+// field managers.
+func (r *Reconciler) ensureAccount(ctx context.Context, w tokenSpec, source types.NamespacedName) (uid types.UID, created bool, err error) {
 	accounts := r.Core.ServiceAccounts(w.account.Namespace)
 	live, err := accounts.Get(ctx, w.account.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, requestError(err, "read ServiceAccount %s of the target cluster", w.account)
+		return "", false, requestError(err, "read ServiceAccount %s of the target cluster", w.account)
 	}
 	if created = err != nil; created {
 		live = &corev1.ServiceAccount{}
@@ -36,19 +36,21 @@ func (r *Reconciler) ensureAccount(ctx context.Context, w tokenSpec, source type
 			WithAnnotations(map[string]string{resourcesv1alpha1.AnnotationTokenSource: sourceMark(live, r.mark(), source)})
 	}
 	if created {
-		_, err = accounts.Apply(ctx, wanted, applyOptions())
-		return true, requestError(err, "create ServiceAccount %s of the target cluster (its namespace must exist)", w.account)
+		if live, err = accounts.Apply(ctx, wanted, applyOptions()); err != nil {
+			return "", true, requestError(err, "create ServiceAccount %s of the target cluster (its namespace must exist)", w.account)
+		}
+		return live.UID, true, nil
 	}
 	if stale := staleLabels(live, wanted.Labels); len(stale) > 0 {
 		if err := r.dropLabels(ctx, live, stale); err != nil {
-			return false, requestError(err, "remove labels of ServiceAccount %s of the target cluster", w.account)
+			return "", false, requestError(err, "remove labels of ServiceAccount %s of the target cluster", w.account)
 		}
 	}
 	if isApplied(live, wanted) {
-		return false, nil
+		return live.UID, false, nil
 	}
 	_, err = accounts.Apply(ctx, wanted.WithUID(live.UID), applyOptions())
-	return false, requestError(err, "apply ServiceAccount %s of the target cluster", w.account)
+	return live.UID, false, requestError(err, "apply ServiceAccount %s of the target cluster", w.account)
 }
 
 func applyOptions() metav1.ApplyOptions {

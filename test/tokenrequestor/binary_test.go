@@ -107,11 +107,31 @@ func TestBinaryDoesNothingUnlessEnabled(t *testing.T) {
 	}
 }
 
-// TestBinaryLooksAgainAtAResync checks that the next resync detects the deletion of a ServiceAccount, which triggers no event.
+// TestBinaryReplacesTokensOfLostAccounts checks that the deletion and the replacement of a ServiceAccount, which make its tokens
+// invalid, trigger a new token, without a resync.
+func TestBinaryReplacesTokensOfLostAccounts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.newSource("deleted", nil)
+	f.newSource("replaced", nil)
+	f.startBinary("{enabled: true, serviceAccountNamespaces: [" + f.target + "]}")
+	deleted := string(f.eventuallyToken(f.source, "deleted", "deleted").Data["token"])
+	replaced := string(f.eventuallyToken(f.source, "replaced", "replaced").Data["token"])
+	kit.Must(t, f.client.Delete(f.ctx, f.account("deleted")))
+	f.eventuallyToken(f.source, "deleted", "deleted", deleted)
+	account := f.account("replaced")
+	kit.Must(t, f.client.Delete(f.ctx, account))
+	kit.Must(t, client.IgnoreAlreadyExists(f.client.Create(f.ctx, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name},
+	})))
+	f.eventuallyToken(f.source, "replaced", "replaced", replaced)
+}
+
+// TestBinaryLooksAgainAtAResync checks that the next resync detects the deletion of a target Secret, which triggers no event.
 func TestBinaryLooksAgainAtAResync(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	source := f.newSource("web", nil)
+	f.newSource("web", nil, f.sync("copy")...)
 	connection := "{kubeconfig: $KUBECONFIG, namespaces: [" + f.source + "], cacheResyncPeriod: 10s}"
 	kit.StartManagerWith(t, shared.Get(t).Kubeconfig(), `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration
@@ -123,9 +143,9 @@ server:
 leaderElection: {leaderElect: false}
 controllers: {tokenRequestor: {enabled: true}}
 `)
-	first := string(f.eventuallyToken(f.source, "web", "web").Data["token"])
-	kit.Must(t, f.client.Delete(f.ctx, f.account("web")))
-	f.eventuallyToken(source.Namespace, "web", "web", first)
+	copied := f.eventuallyToken(f.target, "copy", "web")
+	kit.Must(t, f.client.Delete(f.ctx, copied))
+	f.eventuallyToken(f.target, "copy", "web", string(copied.Data["token"]))
 }
 
 // TestNothingIsCleanedUpByDefault checks that ServiceAccount and target Secret are kept without marks, as in gardener-resource-manager.

@@ -33,6 +33,7 @@ func (s *Seed) Remember(owner flow.Owner, asked Asked) {
 
 // Forget removes a deleted owner from memory.
 func (s *Seed) Forget(owner flow.Owner) {
+	s.Objects.Release(UserOf(owner))
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()
 	delete(s.asked.asked, owner.UID)

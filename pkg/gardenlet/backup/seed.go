@@ -67,10 +67,15 @@ func (s *Seed) Bundle(key flow.Key, object client.Object, operation string, aske
 	}
 }
 
+// UserOf returns the owner as the user of the objects of the garden that are read for it.
+func UserOf(owner flow.Owner) gardenobjects.User {
+	return gardenobjects.User{Kind: owner.Flow, ObjectKey: client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}}
+}
+
 // Credentials returns a Secret for the seed with credentials of the garden, and the object of the garden. It returns an
 // error if the object does not exist.
 func (s *Seed) Credentials(
-	ctx context.Context, ref *corev1.ObjectReference, name string,
+	ctx context.Context, owner flow.Owner, ref *corev1.ObjectReference, name string,
 ) (secret *corev1.Secret, of client.Object, err error) {
 	if ref == nil {
 		return nil, nil, errors.New("spec.credentialsRef is not set")
@@ -80,13 +85,13 @@ func (s *Seed) Credentials(
 	switch ref.Kind {
 	case "Secret":
 		found := &corev1.Secret{}
-		if err := s.Objects.Get(ctx, from, found); err != nil {
+		if err := s.Objects.Get(ctx, UserOf(owner), from, found); err != nil {
 			return nil, nil, fmt.Errorf("read the credentials: %w", err)
 		}
 		return credentials.Copy(key, found), found, nil
 	case "WorkloadIdentity":
 		found := &securityv1alpha1.WorkloadIdentity{}
-		if err := s.Objects.Get(ctx, from, found); err != nil {
+		if err := s.Objects.Get(ctx, UserOf(owner), from, found); err != nil {
 			return nil, nil, fmt.Errorf("read the credentials: %w", err)
 		}
 		secret, err := credentials.ForWorkloadIdentity(key, found, nil)

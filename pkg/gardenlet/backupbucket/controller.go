@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
@@ -28,7 +30,7 @@ type Reconciler struct {
 
 	Live client.Reader
 
-	// copied are the resource versions of extension objects whose generated Secret was copied, by name.
+	// copied are the last copies of generated Secrets, by the names of buckets.
 	copied sync.Map
 }
 
@@ -36,6 +38,10 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bucket := &corev1beta1.BackupBucket{}
 	if err := r.Garden.Get(ctx, request.NamespacedName, bucket); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Objects.Release(backup.UserOf(flow.Owner{Flow: FlowName, Name: request.Name}))
+			r.copied.Delete(request.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ptr.Deref(bucket.Spec.SeedName, "") != r.Name {
@@ -58,6 +64,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 		owner: flow.Owner{Flow: FlowName, UID: bucket.UID, Name: bucket.Name}, namespace: r.Namespace, bucket: bucket, now: r.Clock.Now(),
 	}
 	key := keyOf(r.Namespace, bucket.Name)
+	readAll := r.Objects.Begin(backup.UserOf(in.owner))
 	var err error
 	if in.asked, err = r.Asked(ctx, in.owner, key); err != nil {
 		return reconcile.Result{}, err
@@ -70,7 +77,7 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 		in.live = backup.ExtensionOf(live)
 	}
 	deleting := bucket.DeletionTimestamp != nil
-	secret, from, err := r.Credentials(ctx, bucket.Spec.CredentialsRef, SecretName(bucket.Name))
+	secret, from, err := r.Credentials(ctx, in.owner, bucket.Spec.CredentialsRef, SecretName(bucket.Name))
 	if err != nil && (!deleting || client.IgnoreNotFound(err) != nil) {
 		return reconcile.Result{}, err
 	}
@@ -97,9 +104,10 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	failed := backup.Failing(in.live, result, key)
 	why := in.live.Ready(asked)
 	if why == "" {
-		if err := r.publish(ctx, bucket, live); err != nil {
+		if err := r.publish(ctx, in, live); err != nil {
 			return reconcile.Result{}, err
 		}
+		readAll()
 	}
 	if err := r.report(ctx, bucket, &why, failed); err != nil {
 		return reconcile.Result{}, err
@@ -133,8 +141,13 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 	return live, nil
 }
 
-// publish copies the generated Secret and the provider status of the extension to the garden.
-func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBucket, live *extensionsv1alpha1.BackupBucket) error {
+// copied identifies a copy of a generated Secret: the resource version of the extension object, and a digest of the data.
+type copied struct{ version, digest string }
+
+// publish copies the generated Secret and the provider status of the extension to the garden. It copies the Secret again if
+// the copy was deleted or changed.
+func (r *Reconciler) publish(ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket) error {
+	bucket := in.bucket
 	bucket.Status.ProviderStatus = live.Status.ProviderStatus
 	ref := live.Status.GeneratedSecretRef
 	if ref == nil {
@@ -144,14 +157,19 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 		Namespace: constants.GardenNamespace, Name: constants.PrefixGeneratedBackupBucketSecret + bucket.Name,
 	}}
 	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: generated.Namespace, Name: generated.Name}
-	if version, found := r.copied.Load(bucket.Name); found && version == live.ResourceVersion {
+	garden, present := readingGarden{r.Garden, r.Objects, backup.UserOf(in.owner)}, &corev1.Secret{}
+	err := garden.Get(ctx, client.ObjectKeyFromObject(generated), present)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the copy of the Secret that the extension generated: %w", err)
+	}
+	if last, _ := r.copied.Load(bucket.Name); err == nil && last == any(copied{live.ResourceVersion, backup.DigestOf(present.Data)}) {
 		return nil
 	}
 	source := &corev1.Secret{}
 	if err := r.Uncached.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
 		return fmt.Errorf("read the Secret that the extension generated: %w", err)
 	}
-	_, err := controllerutil.CreateOrPatch(ctx, readingGarden{r.Garden, r.Objects}, generated, func() error {
+	_, err = controllerutil.CreateOrPatch(ctx, garden, generated, func() error {
 		controllerutil.AddFinalizer(generated, constants.FinalizerBackupBucket)
 		owner := *metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))
 		generated.OwnerReferences = []metav1.OwnerReference{owner}
@@ -161,7 +179,7 @@ func (r *Reconciler) publish(ctx context.Context, bucket *corev1beta1.BackupBuck
 	if err != nil {
 		return fmt.Errorf("copy the Secret that the extension generated: %w", err)
 	}
-	r.copied.Store(bucket.Name, live.ResourceVersion)
+	r.copied.Store(bucket.Name, copied{live.ResourceVersion, backup.DigestOf(source.Data)})
 	return nil
 }
 
@@ -204,7 +222,7 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 func (r *Reconciler) finish(
 	ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object, result flow.Result,
 ) (reconcile.Result, error) {
-	if err := r.deleteGenerated(ctx, in.bucket); err != nil {
+	if err := r.deleteGenerated(ctx, in.owner, in.bucket); err != nil {
 		return reconcile.Result{}, err
 	}
 	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
@@ -253,13 +271,13 @@ func (r *Reconciler) sharesCredentials(ctx context.Context, bucket *corev1beta1.
 }
 
 // deleteGenerated deletes the generated Secret from the garden.
-func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
+func (r *Reconciler) deleteGenerated(ctx context.Context, owner flow.Owner, bucket *corev1beta1.BackupBucket) error {
 	ref := bucket.Status.GeneratedSecretRef
 	if ref == nil {
 		return nil
 	}
 	generated := &corev1.Secret{}
-	if err := r.Objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, generated); err != nil {
+	if err := r.Objects.Get(ctx, backup.UserOf(owner), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, generated); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if generated.DeletionTimestamp == nil {
@@ -279,12 +297,11 @@ func (r *Reconciler) deleteGenerated(ctx context.Context, bucket *corev1beta1.Ba
 type readingGarden struct {
 	client.Client
 
-	objects interface {
-		Get(ctx context.Context, key client.ObjectKey, object client.Object) error
-	}
+	objects *gardenobjects.Cache
+	user    gardenobjects.User
 }
 
 // Get reads an object.
 func (g readingGarden) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	return g.objects.Get(ctx, key, object)
+	return g.objects.Get(ctx, g.user, key, object)
 }

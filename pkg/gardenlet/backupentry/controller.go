@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,9 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	entry := &corev1beta1.BackupEntry{}
 	if err := r.Garden.Get(ctx, request.NamespacedName, entry); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Objects.Release(backup.UserOf(flow.Owner{Flow: FlowName, Namespace: request.Namespace, Name: request.Name}))
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	in := inputs{
@@ -69,11 +73,13 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	if live != nil {
 		in.live = backup.ExtensionOf(live)
 	}
+	readAll := r.Objects.Begin(backup.UserOf(in.owner))
 	if phase != phaseWait {
 		if err := r.prepare(ctx, &in, live != nil); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
+	readAll()
 	emitted, err := flow.Emitted(ctx, r.Emitted, in.owner)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -137,7 +143,7 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil {
 		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: generated.Namespace, Name: generated.Name}
 	}
-	secret, _, err := r.Credentials(ctx, ref, SecretName(in.entry.Name))
+	secret, _, err := r.Credentials(ctx, in.owner, ref, SecretName(in.entry.Name))
 	if err != nil {
 		if going && client.IgnoreNotFound(err) == nil {
 			return nil // the extension object is deleted with its existing credentials
@@ -158,7 +164,7 @@ func (r *Reconciler) findState(ctx context.Context, in *inputs) error {
 		return nil
 	}
 	state := &corev1beta1.ShootState{}
-	err := r.Objects.Get(ctx, client.ObjectKey{Namespace: in.entry.Namespace, Name: owner.Name}, state)
+	err := r.Objects.Get(ctx, backup.UserOf(in.owner), client.ObjectKey{Namespace: in.entry.Namespace, Name: owner.Name}, state)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}

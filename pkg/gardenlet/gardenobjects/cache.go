@@ -1,10 +1,12 @@
 // Package gardenobjects reads single objects of the garden, such as credentials of a Seed, through individual watches.
-// gardenlet has no permission to list all of them, and sends no requests while they do not change.
+// gardenlet has no permission to list all of them, and sends no requests while they do not change. A watch ends with its
+// last user.
 package gardenobjects
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -20,8 +22,14 @@ import (
 // syncTimeout limits the first read of an object.
 const syncTimeout = 10 * time.Second
 
-// Cache contains the objects that were read before. It is a runnable of a manager. Watches run until the process ends,
-// which is acceptable because there are few of them.
+// User is an object for which others are read, such as a Shoot that refers to Secrets.
+type User struct {
+	// Kind of the user.
+	Kind string
+	client.ObjectKey
+}
+
+// Cache contains the objects that users have read. It is a runnable of a manager.
 type Cache struct {
 	garden cluster.Cluster
 
@@ -30,8 +38,19 @@ type Cache struct {
 	running context.Context //nolint:containedctx // the watches run longer than the calls that start them
 
 	mu       sync.Mutex
-	watches  map[key]cache.Cache
+	watches  map[key]*watch
 	onChange []func(client.Object)
+	// passes are the numbers of the current passes of users: see Begin.
+	passes map[User]uint64
+}
+
+// watch is the watch of one object.
+type watch struct {
+	cache.Cache
+
+	end context.CancelFunc
+	// users are the users of the object, with the number of the pass that last read it.
+	users map[User]uint64
 }
 
 type key struct {
@@ -41,7 +60,7 @@ type key struct {
 
 // New returns a cache of a garden.
 func New(garden cluster.Cluster) *Cache {
-	return &Cache{garden: garden, started: make(chan struct{}), watches: map[key]cache.Cache{}}
+	return &Cache{garden: garden, started: make(chan struct{}), watches: map[key]*watch{}, passes: map[User]uint64{}}
 }
 
 // OnChange registers a function that is called with each created, changed or deleted object. It must not block.
@@ -59,8 +78,42 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get reads an object. The first call starts a watch of it.
-func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Object) error {
+// Begin starts a pass in which a user reads all objects that it needs. The returned function ends the pass, and the watches
+// of all objects that it has not read. Do not call it if a failure has prevented reads. There is at most one pass of a user at
+// a time.
+func (c *Cache) Begin(user User) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passes[user]++
+	current := c.passes[user]
+	return func() { c.releaseBefore(user, current) }
+}
+
+// Release ends the watches of all objects that only this user has read. Call it when the user is deleted.
+func (c *Cache) Release(user User) {
+	c.releaseBefore(user, math.MaxUint64)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.passes, user)
+}
+
+// releaseBefore makes a user release the objects that it has last read before a pass.
+func (c *Cache) releaseBefore(user User, pass uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, watched := range c.watches {
+		if last, uses := watched.users[user]; uses && last < pass {
+			delete(watched.users, user)
+		}
+		if len(watched.users) == 0 {
+			watched.end()
+			delete(c.watches, at)
+		}
+	}
+}
+
+// Get reads an object for a user. The first call starts a watch of it, which runs until all users have released it.
+func (c *Cache) Get(ctx context.Context, user User, name client.ObjectKey, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	select {
@@ -68,18 +121,20 @@ func (c *Cache) Get(ctx context.Context, name client.ObjectKey, object client.Ob
 	case <-ctx.Done():
 		return fmt.Errorf("read %s in the garden: the manager has not been started: %w", name, ctx.Err())
 	}
-	watch, err := c.watch(ctx, name, object)
+	watched, err := c.watch(ctx, user, name, object)
 	if err != nil {
 		return fmt.Errorf("watch %s in the garden: %w", name, err)
 	}
-	if !watch.WaitForCacheSync(ctx) {
+	if !watched.WaitForCacheSync(ctx) {
 		return fmt.Errorf("read %s in the garden: %w", name, context.Cause(ctx))
 	}
-	return watch.Get(ctx, name, object)
+	return watched.Get(ctx, name, object)
 }
 
-// watch returns the cache with one object, and starts it if it does not exist.
-func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.Object) (cache.Cache, error) {
+// watch returns the watch of one object, with the user as one of its users. It starts the watch if it does not exist.
+//
+//nolint:contextcheck // a watch runs longer than the call that starts it
+func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, object client.Object) (*watch, error) {
 	kind, err := apiutil.GVKForObject(object, c.garden.GetScheme())
 	if err != nil {
 		return nil, err
@@ -87,10 +142,11 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := key{kind.GroupKind(), name}
-	if watch := c.watches[at]; watch != nil {
-		return watch, nil
+	if watched := c.watches[at]; watched != nil {
+		watched.users[user] = c.passes[user]
+		return watched, nil
 	}
-	watch, err := cache.New(c.garden.GetConfig(), cache.Options{
+	made, err := cache.New(c.garden.GetConfig(), cache.Options{
 		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{object: only(name)},
@@ -98,16 +154,17 @@ func (c *Cache) watch(ctx context.Context, name client.ObjectKey, object client.
 	if err != nil {
 		return nil, err
 	}
-	informer, err := watch.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	informer, err := made.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, err
 	}
 	if _, err := informer.AddEventHandler(c.handler()); err != nil {
 		return nil, err
 	}
-	go func() { _ = watch.Start(c.running) }() // the reflectors log errors
-	c.watches[at] = watch
-	return watch, nil
+	running, end := context.WithCancel(c.running)
+	go func() { _ = made.Start(running) }() // the reflectors log errors
+	c.watches[at] = &watch{Cache: made, end: end, users: map[User]uint64{user: c.passes[user]}}
+	return c.watches[at], nil
 }
 
 // only selects one object by name, and by namespace if it has one.

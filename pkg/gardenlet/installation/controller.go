@@ -68,6 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.garden.Get(ctx, request.NamespacedName, installation); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.written.Delete(request.Name)
+			r.objects.Release(userOf(request.Name))
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -111,7 +112,11 @@ type installed struct {
 // Deployments without a chart are installed by others.
 func (r *reconciler) install(ctx context.Context, installation *corev1beta1.ControllerInstallation) (installed, error) {
 	key := keyOf(r.Namespace, installation.Name)
+	readAll := r.objects.Begin(userOf(installation.Name))
 	in, err := r.observe(ctx, installation)
+	if err == nil {
+		readAll()
+	}
 	if err == nil && in == nil {
 		return installed{}, nil
 	}

@@ -13,6 +13,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 )
 
 // observe reads the inputs of an extension's bundle through watches. It returns nil if the extension has no chart. An
@@ -33,7 +34,7 @@ func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.Cont
 		return nil, ifNotFound(err, reasonSeedNotFound, "Seed %s does not exist", r.SeedName)
 	}
 	name = installation.Spec.DeploymentRef.Name
-	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, in.Deployment); err != nil {
+	if err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: name}, in.Deployment); err != nil {
 		return nil, ifNotFound(err, reasonChartInformation, "ControllerDeployment %s does not exist", name)
 	}
 	if in.Deployment.Helm == nil {
@@ -43,15 +44,22 @@ func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.Cont
 		return nil, err
 	}
 	var err error
-	if in.Chart, err = r.chart(ctx, in.Deployment); err != nil {
+	if in.Chart, err = r.chart(ctx, in.user(), in.Deployment); err != nil {
 		return nil, err
 	}
-	if in.GardenIdentity, err = r.gardenIdentity(ctx); err != nil {
+	if in.GardenIdentity, err = r.gardenIdentity(ctx, in.user()); err != nil {
 		return nil, err
 	}
 	facts, err := r.Facts.Get(ctx)
 	in.SeedIsGarden = facts.IsGarden
 	return in, err
+}
+
+// user returns the installation as the user of the objects of the garden that are read for it.
+func (in *Inputs) user() gardenobjects.User { return userOf(in.Installation.Name) }
+
+func userOf(installation string) gardenobjects.User {
+	return gardenobjects.User{Kind: "ControllerInstallation", ObjectKey: client.ObjectKey{Name: installation}}
 }
 
 // ifNotFound returns an error of type invalid if err is NotFound.
@@ -69,7 +77,7 @@ func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
 		data := map[string]string{}
 		switch ref := resource.ResourceRef; ref.Kind {
 		case "Secret":
-			secret, err := r.secret(ctx, ref.Name, constants.RoleResourceReference, reasonValues)
+			secret, err := r.secret(ctx, in.user(), ref.Name, constants.RoleResourceReference, reasonValues)
 			if err != nil {
 				return err
 			}
@@ -79,7 +87,7 @@ func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
 			in.Confidential[resource.Name] = true
 		case "ConfigMap":
 			found := &corev1.ConfigMap{}
-			if err := r.named(ctx, ref.Name, found, constants.RoleResourceReference, reasonValues); err != nil {
+			if err := r.named(ctx, in.user(), ref.Name, found, constants.RoleResourceReference, reasonValues); err != nil {
 				return err
 			}
 			data = found.Data
@@ -90,14 +98,16 @@ func (r *reconciler) observeResources(ctx context.Context, in *Inputs) error {
 }
 
 // secret reads a Secret with a role in namespace garden.
-func (r *reconciler) secret(ctx context.Context, name, role, reason string) (*corev1.Secret, error) {
+func (r *reconciler) secret(ctx context.Context, user gardenobjects.User, name, role, reason string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	return secret, r.named(ctx, name, secret, role, reason)
+	return secret, r.named(ctx, user, name, secret, role, reason)
 }
 
 // named reads an object with a role in namespace garden. Requiring the label prevents deployments from reading other Secrets of the garden.
-func (r *reconciler) named(ctx context.Context, name string, object client.Object, role, reason string) error {
-	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, object); err != nil {
+func (r *reconciler) named(
+	ctx context.Context, user gardenobjects.User, name string, object client.Object, role, reason string,
+) error {
+	if err := r.objects.Get(ctx, user, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, object); err != nil {
 		return ifNotFound(err, reason, "%s/%s, to which the ControllerDeployment refers, does not exist", constants.GardenNamespace, name)
 	}
 	if object.GetLabels()[constants.LabelGardenRole] != role {
@@ -108,7 +118,7 @@ func (r *reconciler) named(ctx context.Context, name string, object client.Objec
 }
 
 // chart returns the archive of a deployment's chart.
-func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.ControllerDeployment) ([]byte, error) {
+func (r *reconciler) chart(ctx context.Context, user gardenobjects.User, deployment *gardencorev1.ControllerDeployment) ([]byte, error) {
 	raw, from := deployment.Helm.RawChart, deployment.Helm.OCIRepository
 	switch {
 	case (len(raw) > 0) == (from != nil):
@@ -122,12 +132,12 @@ func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.Control
 	var credentials, authority *corev1.Secret
 	var err error
 	if from.PullSecretRef != nil {
-		if credentials, err = r.secret(ctx, from.PullSecretRef.Name, constants.RoleHelmPullSecret, reasonPull); err != nil {
+		if credentials, err = r.secret(ctx, user, from.PullSecretRef.Name, constants.RoleHelmPullSecret, reasonPull); err != nil {
 			return nil, err
 		}
 	}
 	if from.CABundleSecretRef != nil {
-		if authority, err = r.secret(ctx, from.CABundleSecretRef.Name, constants.RoleOCICABundle, reasonPull); err != nil {
+		if authority, err = r.secret(ctx, user, from.CABundleSecretRef.Name, constants.RoleOCICABundle, reasonPull); err != nil {
 			return nil, err
 		}
 	}
@@ -139,10 +149,10 @@ func (r *reconciler) chart(ctx context.Context, deployment *gardencorev1.Control
 }
 
 // gardenIdentity returns the identity of the garden.
-func (r *reconciler) gardenIdentity(ctx context.Context) (string, error) {
+func (r *reconciler) gardenIdentity(ctx context.Context, user gardenobjects.User) (string, error) {
 	object := &corev1.ConfigMap{}
 	if err := r.objects.Get(
-		ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, object,
+		ctx, user, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentityName}, object,
 	); err != nil {
 		return "", fmt.Errorf("read the identity of the garden: %w", err)
 	}

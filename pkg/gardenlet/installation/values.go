@@ -6,13 +6,13 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/confidential"
 )
 
 // resourceTemplate matches references to data of resources in values.
@@ -90,20 +90,19 @@ func (in Inputs) fillText(text string) (string, error) {
 	return filled, missing
 }
 
-// redact removes data of Secrets that are part of the values from a text.
+// redact removes data of Secrets that are part of the values from a text, in any form in which errors repeat it.
 func (in Inputs) redact(text string) string {
 	const shortest = 4 // replacing shorter values would make the text unreadable and hide nothing
-	for _, name := range slices.Sorted(maps.Keys(in.Resources)) {
+	var values []string
+	for name, data := range in.Resources {
 		if !in.Confidential[name] {
 			continue
 		}
-		for _, key := range slices.Sorted(maps.Keys(in.Resources[name])) {
-			if content := strings.TrimSpace(in.Resources[name][key]); len(content) >= shortest {
-				text = strings.ReplaceAll(text, content, "[redacted]")
-			}
+		for _, content := range data {
+			values = append(values, content)
 		}
 	}
-	return text
+	return confidential.Text(text, values, shortest)
 }
 
 // Values that all charts get in the field gardener.
