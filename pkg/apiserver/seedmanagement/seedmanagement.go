@@ -50,8 +50,9 @@ func gardenlets() *registry.Kind[gardenlet] {
 				return cell.Condition(g.Status.Conditions, seedmanagementv1alpha1.GardenletReconciled)
 			}},
 		},
-		Validate:       validation.ValidateGardenlet,
-		ValidateUpdate: validation.ValidateGardenletUpdate,
+		Validate:             validation.ValidateGardenlet,
+		ValidateUpdate:       validation.ValidateGardenletUpdate,
+		ValidateStatusUpdate: validation.ValidateGardenletStatusUpdate,
 		CopyStatus:     func(to, from gardenlet) { to.Status = from.Status },
 		GenerationChanges: func(updated, old gardenlet) bool {
 			asked := operations.Requested(updated, old)
@@ -107,8 +108,9 @@ func managedSeeds() *registry.Kind[managedSeed] {
 			}},
 			{Name: "Shoot", Description: "Name of the Shoot.", Value: func(s managedSeed) any { return shootName(s) }},
 		},
-		Validate:       validation.ValidateManagedSeed,
-		ValidateUpdate: validation.ValidateManagedSeedUpdate,
+		Validate:             validation.ValidateManagedSeed,
+		ValidateUpdate:       validation.ValidateManagedSeedUpdate,
+		ValidateStatusUpdate: validation.ValidateManagedSeedStatusUpdate,
 		CopyStatus:     func(to, from managedSeed) { to.Status = from.Status },
 		GenerationChanges: func(updated, old managedSeed) bool {
 			asked := operations.Requested(updated, old)
@@ -131,7 +133,7 @@ func managedSeedSets() *registry.Kind[managedSeedSet] {
 				if s.Status.PendingReplica == nil {
 					return cell.None
 				}
-				return fmt.Sprintf("%s (%s)", s.Status.PendingReplica.Name, s.Status.PendingReplica.Reason)
+				return fmt.Sprintf("%s:%s", s.Status.PendingReplica.Name, s.Status.PendingReplica.Reason)
 			}},
 		},
 		Validate:             validation.ValidateManagedSeedSet,
