@@ -85,7 +85,7 @@ func TestStoredObjectsStayUsable(t *testing.T) {
 			}
 			ensureNamespace(t, c, object.GetNamespace())
 			object.SetFinalizers([]string{"example.org/wait"})
-			object.SetAnnotations(map[string]string{"confirmation.gardener.cloud/deletion": "true"})
+			confirmDeletion(object)
 			kit.Must(t, c.Create(t.Context(), object))
 			version := object.GetResourceVersion()
 			rewrite(t, test.resource, test.old, test.stored)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // images of the programs have no files with time zones
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
