@@ -104,7 +104,7 @@ func counterparts(path []string, now, before any, prefix string) map[string]any 
 	return all
 }
 
-// identifying are the fields by which items of lists are told apart.
+// identifying are the fields that distinguish items of lists.
 var identifying = []string{"apiGroup", "domain", "key", "kind", "name", "namespace", "purpose", "resource", "type", "version"}
 
 // identity returns what stays the same when an item of a list changes. An item without such fields is its own identity.

@@ -17,7 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// mailDomain matches addresses in a domain of at least two parts, the last of which has two letters or more.
+// mailDomain matches addresses in a domain of at least two parts. The last part has two letters or more.
 var mailDomain = regexp.MustCompile(`@([a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}$`)
 
 // maxConfig is the maximum size of a ConfigMap.
