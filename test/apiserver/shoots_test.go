@@ -232,7 +232,11 @@ func TestScale(t *testing.T) {
 	if *set.Spec.Replicas != 5 || set.Generation != 2 {
 		t.Errorf("after kubectl scale: %d replicas, generation %d", *set.Spec.Replicas, set.Generation)
 	}
-	scale.ResourceVersion, scale.Spec.Replicas = "", -1
+	scale.ResourceVersion, scale.Spec.Replicas = "", 6
+	if err := c.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err == nil {
+		t.Error("a scale without a resourceVersion was accepted")
+	}
+	scale.Spec.Replicas = -1
 	if err := c.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err == nil {
 		t.Error("a negative number of replicas was accepted")
 	}
