@@ -15,8 +15,8 @@ func confirmed(object metav1.Object) error {
 		return nil
 	}
 	const annotation = constants.AnnotationConfirmationDeletion
-	return fmt.Errorf("must have a %q annotation to delete: set it with kubectl annotate … %s=true if this object and all that belongs to it shall be deleted",
-		annotation, annotation)
+	return fmt.Errorf("must have a %q annotation to delete: set it to true, with kubectl annotate … %s=true, if this object and all that "+
+		"belongs to it shall be deleted", annotation, annotation)
 }
 
 func isConfirmed(object metav1.Object) bool {

@@ -62,7 +62,9 @@ func seeds() *registry.Kind[seed] {
 // seedHealth summarizes the conditions of a Seed. It ignores a missing backup condition, because a Seed without a backup
 // does not have one.
 func seedHealth(conditions []gardencorev1beta1.Condition) string {
-	ready := func(condition gardencorev1beta1.Condition) bool { return condition.Type == gardencorev1beta1.SeedGardenletReady }
+	ready := func(condition gardencorev1beta1.Condition) bool {
+		return condition.Type == gardencorev1beta1.SeedGardenletReady
+	}
 	switch i := slices.IndexFunc(conditions, ready); {
 	case len(conditions) == 0, i >= 0 && conditions[i].Status == gardencorev1beta1.ConditionUnknown:
 		return "Unknown"

@@ -53,7 +53,7 @@ func gardenlets() *registry.Kind[gardenlet] {
 		Validate:             validation.ValidateGardenlet,
 		ValidateUpdate:       validation.ValidateGardenletUpdate,
 		ValidateStatusUpdate: validation.ValidateGardenletStatusUpdate,
-		CopyStatus:     func(to, from gardenlet) { to.Status = from.Status },
+		CopyStatus:           func(to, from gardenlet) { to.Status = from.Status },
 		GenerationChanges: func(updated, old gardenlet) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)
@@ -111,7 +111,7 @@ func managedSeeds() *registry.Kind[managedSeed] {
 		Validate:             validation.ValidateManagedSeed,
 		ValidateUpdate:       validation.ValidateManagedSeedUpdate,
 		ValidateStatusUpdate: validation.ValidateManagedSeedStatusUpdate,
-		CopyStatus:     func(to, from managedSeed) { to.Status = from.Status },
+		CopyStatus:           func(to, from managedSeed) { to.Status = from.Status },
 		GenerationChanges: func(updated, old managedSeed) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)

@@ -130,7 +130,7 @@ func TestRollOutOfSelfHostedShoots(t *testing.T) {
 	const refused = "metadata.annotations[gardener.cloud/operation] Forbidden"
 	const binding = "spec/credentialsBindingName"
 	ask := func(pools string) string { return "{gardener.cloud/operation: 'rollout-workers=" + pools + "'}" }
-	pool := example(t, "shoot", 2)["spec"].(map[string]any)["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["name"].(string)
+	pool := decode(t, example(t, "shoot", 2), v1beta1.SetDefaultsShoot).Spec.Provider.Workers[0].Name
 	checkStates(t, "shoot", 2, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []stateRule{
 		{binding, "", rule{"metadata/annotations", ask("*"), refused}},
 		{binding, "", rule{"metadata/annotations", ask(pool), refused}},
