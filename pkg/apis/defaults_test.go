@@ -40,13 +40,13 @@ func TestDefaults(t *testing.T) {
 			"spec: {gardenlet: {bootstrap: BootstrapToken, mergeWithParent: true, deployment: {image: {tag: latest, pullPolicy: Always}, " + deployment + "}, " + configuration + "}}",
 			func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeed{} }},
 		{"ManagedSeed with a configuration", "spec: {gardenlet: {bootstrap: None, mergeWithParent: false, config: {kind: X, resources: {capacity: {shoots: 3}}}}}",
-			"spec: {gardenlet: {bootstrap: None, mergeWithParent: false, deployment: {" + deployment + "}, config: {kind: X, resources: {capacity: {shoots: 3}}}}}",
+			"spec: {gardenlet: {bootstrap: None, mergeWithParent: false, deployment: {image: {pullPolicy: IfNotPresent}, " + deployment + "}, config: {kind: X, resources: {capacity: {shoots: 3}}}}}",
 			func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeed{} }},
 		{"ManagedSeed with another capacity", "spec: {gardenlet: {config: {kind: X, resources: {capacity: {cpu: 3}}}}}",
-			"spec: {gardenlet: {bootstrap: BootstrapToken, mergeWithParent: true, deployment: {" + deployment + "}, config: {kind: X, resources: {capacity: {cpu: 3, shoots: 250}}}}}",
+			"spec: {gardenlet: {bootstrap: BootstrapToken, mergeWithParent: true, deployment: {image: {pullPolicy: IfNotPresent}, " + deployment + "}, config: {kind: X, resources: {capacity: {cpu: 3, shoots: 250}}}}}",
 			func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeed{} }},
 		{"ManagedSeed with a configuration that is wrong", "spec: {gardenlet: {config: [1]}}",
-			"spec: {gardenlet: {bootstrap: BootstrapToken, mergeWithParent: true, deployment: {" + deployment + "}, config: [1]}}",
+			"spec: {gardenlet: {bootstrap: BootstrapToken, mergeWithParent: true, deployment: {image: {pullPolicy: IfNotPresent}, " + deployment + "}, config: [1]}}",
 			func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeed{} }},
 		{"Gardenlet", "spec: {deployment: {helm: {ociRepository: {}}, image: {tag: '1'}, replicaCount: 1}}",
 			"spec: {deployment: {helm: {ociRepository: {}}, image: {tag: '1', pullPolicy: IfNotPresent}, replicaCount: 1, revisionHistoryLimit: 2, enableHealthProbes: true}, " + configuration + "}",
@@ -70,8 +70,13 @@ func TestDefaultsOfAManagedSeedSet(t *testing.T) {
 	set := read(t, "{metadata: {namespace: garden, name: s}, spec: {selector: {}, template: {}, shootTemplate: {}}}", &seedmanagementv1alpha1.ManagedSeedSet{})
 	seedmanagementv1alpha1.SetDefaultsManagedSeedSet(set)
 	spec := set.Spec
-	if *spec.Replicas != 1 || *spec.RevisionHistoryLimit != 10 || *spec.UpdateStrategy.RollingUpdate.Partition != 0 ||
-		*spec.UpdateStrategy.Type != seedmanagementv1alpha1.RollingUpdateStrategyType || *spec.Template.Spec.Gardenlet.MergeWithParent != true ||
+	if *spec.Replicas != 1 || *spec.RevisionHistoryLimit != 10 || spec.UpdateStrategy.RollingUpdate != nil ||
+		*spec.UpdateStrategy.Type != seedmanagementv1alpha1.RollingUpdateStrategyType || spec.Template.Spec.Gardenlet.MergeWithParent != nil ||
+		spec.ShootTemplate.Spec.SchedulerName != nil || len(spec.ShootTemplate.Spec.Tolerations) > 0 {
+		t.Errorf("%+v", spec)
+	}
+	seedmanagementv1alpha1.SetDefaultsTemplates(set)
+	if spec := set.Spec; *spec.Template.Spec.Gardenlet.MergeWithParent != true ||
 		*spec.ShootTemplate.Spec.SchedulerName != "default-scheduler" || len(spec.ShootTemplate.Spec.Tolerations) != 1 {
 		t.Errorf("%+v", spec)
 	}

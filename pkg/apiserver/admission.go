@@ -11,6 +11,8 @@ import (
 	quotageneric "k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"github.com/trellis-k8s/trellis/pkg/admission/deletionconfirmation"
 )
 
 // plugin is an admission plugin of the garden's API.
@@ -22,7 +24,9 @@ type plugin struct {
 }
 
 // plugins are the admission plugins of the garden's API, in the order in which they run.
-var plugins []plugin
+var plugins = []plugin{
+	{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
+}
 
 // registerAdmission adds the admission plugins of the garden to the options. They run after the plugin that checks
 // namespaces and before policies and webhooks. The quota plugin runs last, because it must count only admitted objects.

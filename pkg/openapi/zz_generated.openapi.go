@@ -10572,7 +10572,7 @@ func schema_pkg_apis_core_v1beta1_ShootSpec(ref common.ReferenceCallback) common
 					},
 					"exposureClassName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExposureClassName is the name of the ExposureClass by which the API server is exposed. It is immutable.",
+							Description: "ExposureClassName is the name of the ExposureClass by which the API server is exposed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -65,6 +65,12 @@ func TestKubeconfigs(t *testing.T) {
 	if left := time.Until(request.Status.ExpirationTimestamp.Time); left > 24*time.Hour || left < 23*time.Hour {
 		t.Errorf("the validity is %s, want the longest allowed one", left)
 	}
+	dry := request.DeepCopy()
+	dry.Status.Kubeconfig = nil
+	kit.Must(t, c.SubResource("adminkubeconfig").Create(t.Context(), shoot, dry, client.DryRunAll))
+	if len(dry.Status.Kubeconfig) > 0 || dry.Status.ExpirationTimestamp.IsZero() {
+		t.Errorf("a dry run issues a kubeconfig of %d bytes that expires at %s", len(dry.Status.Kubeconfig), dry.Status.ExpirationTimestamp)
+	}
 	admin := login(t, request.Status.Kubeconfig)
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
 	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), probe, metav1.CreateOptions{}); err != nil {
@@ -173,6 +179,11 @@ func TestWorkloadIdentityTokens(t *testing.T) {
 		claims := &tokenClaims{}
 		kit.Must(t, token.UnsafeClaimsWithoutVerification(claims)) // the tests of the signer cover the signature
 		return claims, nil
+	}
+	dry := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr(int64(7200))}}
+	kit.Must(t, c.SubResource("token").Create(t.Context(), identity, dry, client.DryRunAll))
+	if dry.Status.Token != "" || dry.Status.ExpirationTimestamp.IsZero() {
+		t.Errorf("a dry run issues a token of %d bytes that expires at %s", len(dry.Status.Token), dry.Status.ExpirationTimestamp)
 	}
 	claims, err := request(c, reference)
 	kit.Must(t, err)

@@ -89,6 +89,7 @@ func TestExamplesLive(t *testing.T) {
 				t.Errorf("a label changed the generation from %d to %d", created.GetGeneration(), read.GetGeneration())
 			}
 			read.SetFinalizers(nil)
+			confirmDeletion(read)
 			kit.Must(t, c.Update(t.Context(), read))
 			kit.Must(t, c.Delete(t.Context(), read))
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(example), read); !apierrors.IsNotFound(err) {

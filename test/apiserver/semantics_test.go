@@ -163,7 +163,7 @@ func TestSeedOperations(t *testing.T) {
 		generation int64
 		left       string
 	}{
-		{"reconcile", 2, ""}, {"reconcile", 3, ""}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"", 4, ""}, {"unknown", 4, "unknown"},
+		{"reconcile", 2, ""}, {"reconcile", 3, ""}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"renew-kubeconfig", 4, "renew-kubeconfig"}, {"", 4, ""}, {"renew-garden-access-secrets", 5, "renew-garden-access-secrets"},
 	} {
 		seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: step.operation, "test": step.operation}
 		kit.Must(t, c.Update(t.Context(), seed))
@@ -172,7 +172,7 @@ func TestSeedOperations(t *testing.T) {
 		}
 	}
 	seed.Annotations = map[string]string{constants.AnnotationGardenerOperation: "renew-kubeconfig"}
-	if err := c.Update(t.Context(), seed); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `must not overwrite operation "unknown"`) {
+	if err := c.Update(t.Context(), seed); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `must not overwrite operation "renew-garden-access-secrets"`) {
 		t.Errorf("an operation other than the one in progress: %v, want Invalid", err)
 	}
 }
@@ -184,12 +184,16 @@ func TestGarbageAndNamespacesAreDeleted(t *testing.T) {
 	secret := exampleOf(t, "InternalSecret", "garden-garbage", "owned", &gardencorev1beta1.InternalSecret{})
 	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))}
 	kit.Must(t, c.Create(t.Context(), secret))
+	confirmDeletion(owner)
+	kit.Must(t, c.Update(t.Context(), owner))
 	kit.Must(t, c.Delete(t.Context(), owner))
 	kit.EventuallyTrue(t, "the owned InternalSecret is collected", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	})
 
-	newShoot(t, c, "garden-garbage", "inside")
+	inside := newShoot(t, c, "garden-garbage", "inside")
+	confirmDeletion(inside)
+	kit.Must(t, c.Update(t.Context(), inside))
 	kit.Must(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-garbage"}}))
 	kit.EventuallyTrue(t, "the namespace is deleted with the Shoot in it", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Name: "garden-garbage"}, &corev1.Namespace{}))

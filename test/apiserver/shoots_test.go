@@ -125,6 +125,20 @@ func TestShootOperations(t *testing.T) {
 		kit.Must(t, c.Status().Update(t.Context(), shoot))
 	}
 	operate(gardencorev1beta1.LastOperationStateSucceeded)
+	refused := shoot.DeepCopy()
+	refused.Annotations = map[string]string{constants.AnnotationGardenerOperation: "rotate-credentials-start"}
+	if err := c.Update(t.Context(), refused); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "previous change of the encryption") {
+		t.Errorf("a rotation before the encrypted resources are rolled out: %v", err)
+	}
+	refused.Annotations = map[string]string{constants.AnnotationGardenerOperation: "retry;reconcile"}
+	if err := c.Update(t.Context(), refused); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "in parallel") {
+		t.Errorf("two operations that exclude each other: %v", err)
+	}
+	shoot.Status.Credentials = &gardencorev1beta1.ShootCredentials{EncryptionAtRest: &gardencorev1beta1.EncryptionAtRest{
+		Resources: shoot.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources,
+		Provider:  gardencorev1beta1.EncryptionProviderStatus{Type: gardencorev1beta1.EncryptionProviderTypeAESCBC},
+	}}
+	kit.Must(t, c.Status().Update(t.Context(), shoot))
 	annotate("reconcile;rotate-observability-credentials")
 	expect("reconcile", 2, "rotate-observability-credentials")
 	annotate("rotate-credentials-start;rotate-ca-start")
@@ -141,6 +155,7 @@ func TestShootOperations(t *testing.T) {
 	expect("migrated", 5, "")
 
 	shoot.Finalizers = []string{"test.gardener.cloud/wait"}
+	confirmDeletion(shoot)
 	kit.Must(t, c.Update(t.Context(), shoot))
 	kit.Must(t, c.Delete(t.Context(), shoot))
 	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
@@ -156,6 +171,29 @@ func TestShootOperations(t *testing.T) {
 
 // TestDeprecatedFieldsOfShoots checks that a Shoot that is created with deprecated fields also gets their successors, and
 // can still be updated to a version of Kubernetes that does not allow the deprecated fields.
+// TestDefaultsOfShoots checks defaults that depend on the namespace and the name, which the body of a request may lack.
+func TestDefaultsOfShoots(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	ensureNamespace(t, c, "garden-defaults")
+	windows := map[string]bool{}
+	for range 12 {
+		shoot := exampleOf(t, "Shoot", "garden-defaults", "", &gardencorev1beta1.Shoot{})
+		shoot.GenerateName, shoot.Spec.Maintenance.TimeWindow, shoot.Annotations, shoot.Spec.SeedName = "g-", nil, nil, nil
+		kit.Must(t, c.Create(t.Context(), shoot))
+		windows[shoot.Spec.Maintenance.TimeWindow.Begin] = true
+	}
+	if len(windows) < 3 {
+		t.Errorf("12 Shoots with generated names have the maintenance windows %v", windows)
+	}
+	body := mustKubectl(t, `{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "without"}, "spec": {"region": "local",
+		"cloudProfile": {"name": "local"}, "provider": {"type": "local"}, "kubernetes": {"version": "1.34.2"}}}`,
+		"create", "--raw", "/apis/core.gardener.cloud/v1beta1/namespaces/garden/shoots", "--filename", "-")
+	if !strings.Contains(body, `"tolerations":[{"key":"seed.gardener.cloud/protected"}]`) || !strings.Contains(body, `"timeWindow"`) {
+		t.Errorf("a Shoot whose body lacks the namespace is stored as %s", body)
+	}
+}
+
 func TestDeprecatedFieldsOfShoots(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
@@ -247,7 +285,11 @@ func TestScale(t *testing.T) {
 	if *set.Spec.Replicas != 5 || set.Generation != 2 {
 		t.Errorf("after kubectl scale: %d replicas, generation %d", *set.Spec.Replicas, set.Generation)
 	}
-	scale.ResourceVersion, scale.Spec.Replicas = "", -1
+	scale.ResourceVersion, scale.Spec.Replicas = "", 6
+	if err := c.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err == nil {
+		t.Error("a scale without a resourceVersion was accepted")
+	}
+	scale.Spec.Replicas = -1
 	if err := c.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err == nil {
 		t.Error("a negative number of replicas was accepted")
 	}

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
@@ -146,8 +148,11 @@ func (f *fixture) create(object client.Object) {
 	kit.Must(f, f.client.Create(f.Context(), object))
 }
 
+// delete deletes an object after it has confirmed that.
 func (f *fixture) delete(object client.Object) {
 	f.Helper()
+	confirmation := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, constants.AnnotationConfirmationDeletion)
+	kit.Must(f, f.client.Patch(f.Context(), object, client.RawPatch(types.MergePatchType, confirmation)))
 	kit.Must(f, f.client.Delete(f.Context(), object))
 }
 

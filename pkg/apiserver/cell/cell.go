@@ -3,7 +3,6 @@ package cell
 
 import (
 	"fmt"
-	"strconv"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
@@ -31,6 +30,14 @@ func OrPending(text string) string {
 	return text
 }
 
+// OrUnknown returns a text, or Unknown if it is not set.
+func OrUnknown(text string) string {
+	if text == "" {
+		return Unknown
+	}
+	return text
+}
+
 // Operation returns the type, state and progress of an operation.
 func Operation(operation *gardencorev1beta1.LastOperation) string {
 	if operation == nil {
@@ -47,12 +54,12 @@ func State(operation *gardencorev1beta1.LastOperation) string {
 	return string(operation.State)
 }
 
-// Progress returns the progress of an operation.
-func Progress(operation *gardencorev1beta1.LastOperation) string {
+// Progress returns the progress of an operation, in percent.
+func Progress(operation *gardencorev1beta1.LastOperation) any {
 	if operation == nil {
-		return "0%"
+		return Pending
 	}
-	return strconv.Itoa(int(operation.Progress)) + "%"
+	return int64(operation.Progress)
 }
 
 // Condition returns the status of a condition.

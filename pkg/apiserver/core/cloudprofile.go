@@ -34,7 +34,7 @@ func cloudProfiles(now func() time.Time) *registry.Kind[cloudProfile] {
 		},
 		PrepareForUpdate: func(_ context.Context, updated, old cloudProfile) { syncArchitectures(&updated.Spec, &old.Spec) },
 		PrepareForCreate: func(_ context.Context, p cloudProfile) {
-			syncArchitectures(&p.Spec, &gardencorev1beta1.CloudProfileSpec{MachineCapabilities: p.Spec.MachineCapabilities})
+			syncArchitectures(&p.Spec, &gardencorev1beta1.CloudProfileSpec{})
 			dropVersions(&p.Spec.Kubernetes, now(), nil)
 			dropImageVersions(p.Spec.MachineImages, nil, func(v gardencorev1beta1.ExpirableVersion) bool { return expired(v, now()) })
 		},

@@ -7,9 +7,13 @@ import (
 )
 
 // syncArchitectures sets the architectures of machine types and images in a profile with capabilities from their
-// capabilities. When a profile gets capabilities, it fills these from the architectures instead.
+// capabilities. When a profile gets capabilities, it fills these from the architectures instead. When a profile loses its
+// capabilities, so do its machine types and images.
 func syncArchitectures(spec, old *gardencorev1beta1.CloudProfileSpec) {
 	if len(spec.MachineCapabilities) == 0 {
+		if len(old.MachineCapabilities) > 0 {
+			removeCapabilities(spec)
+		}
 		return
 	}
 	migrates := len(old.MachineCapabilities) == 0
@@ -36,6 +40,26 @@ func syncArchitectures(spec, old *gardencorev1beta1.CloudProfileSpec) {
 	}
 }
 
+func removeCapabilities(spec *gardencorev1beta1.CloudProfileSpec) {
+	for i := range spec.MachineTypes {
+		spec.MachineTypes[i].Capabilities = nil
+	}
+	for i := range spec.MachineImages {
+		for j := range spec.MachineImages[i].Versions {
+			spec.MachineImages[i].Versions[j].CapabilityFlavors = nil
+		}
+	}
+}
+
+// defaultArchitecture returns the architecture of machine types that do not state one.
+func defaultArchitecture(defined []gardencorev1beta1.CapabilityDefinition) *string {
+	all := gardencorev1beta1.ArchitecturesOf(nil, defined)
+	if len(all) == 0 || slices.Contains(all, gardencorev1beta1.ArchitectureAMD64) {
+		return copyOf(gardencorev1beta1.ArchitectureAMD64)
+	}
+	return &all[0]
+}
+
 func architecturesOfVersion(image *gardencorev1beta1.MachineImage, version string) []string {
 	i := slices.IndexFunc(image.Versions, func(one gardencorev1beta1.MachineImageVersion) bool { return one.Version == version })
 	if i < 0 {
@@ -50,7 +74,10 @@ func syncMachineType(
 	machine *gardencorev1beta1.MachineType, before *string, migrates bool, defined []gardencorev1beta1.CapabilityDefinition,
 ) {
 	const capability = gardencorev1beta1.CapabilityArchitecture
-	if migrates && machine.Architecture != nil && len(machine.Capabilities[capability]) == 0 {
+	if migrates && len(machine.Capabilities[capability]) == 0 {
+		if machine.Architecture == nil {
+			machine.Architecture = defaultArchitecture(defined)
+		}
 		if machine.Capabilities == nil {
 			machine.Capabilities = gardencorev1beta1.Capabilities{}
 		}

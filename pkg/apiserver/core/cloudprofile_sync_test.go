@@ -25,6 +25,9 @@ func TestSyncArchitectures(t *testing.T) {
 		"one architecture is defined":  {spec(one, "", ""), spec(one, "", ""), spec(one, ", architecture: arm64", ", architectures: [arm64]")},
 		"architectures follow":         {spec(capabilities, ", architecture: amd64"+amd, ", architectures: [amd64]"), spec(capabilities, ", architecture: amd64"+arm, ", architectures: [amd64]"+flavors), spec(capabilities, ", architecture: arm64"+arm, ", architectures: [amd64, arm64]"+flavors)},
 		"contradictions are left":      {spec(capabilities, ", architecture: amd64"+amd, ", architectures: [amd64]"), spec(capabilities, ", architecture: arm64"+amd, ", architectures: [arm64]"+flavors), spec(capabilities, ", architecture: arm64"+amd, ", architectures: [arm64]"+flavors)},
+		"capabilities are removed":     {spec(capabilities, ", architecture: amd64"+amd, ", architectures: [amd64, arm64]"+flavors), spec("", ", architecture: amd64"+amd, ", architectures: [amd64, arm64]"+flavors), spec("", ", architecture: amd64", ", architectures: [amd64, arm64]")},
+		"new machine states nothing":   {"{}", spec(capabilities, "", flavors), spec(capabilities, ", architecture: amd64"+amd, ", architectures: [amd64, arm64]"+flavors)},
+		"new machine of the only one":  {"{}", spec(one, "", ""), spec(one, ", architecture: arm64"+arm, ", architectures: [arm64]")},
 		"new profile has capabilities": {spec("", ", architecture: amd64", ", architectures: [arm64, amd64]"), spec(capabilities, ", architecture: amd64", ", architectures: [arm64, amd64]"), spec(capabilities, ", architecture: amd64"+amd, ", architectures: [arm64, amd64]"+flavors)},
 	} {
 		old, updated, want := profileSpec(t, test.old), profileSpec(t, test.updated), profileSpec(t, test.want)

@@ -25,7 +25,7 @@ func projects() *registry.Kind[project] {
 		AllowUnconditionalUpdate: true,
 		Columns: []registry.Column[project]{
 			{Name: "Namespace", Description: "Namespace of the project.", Value: func(p project) any { return cell.Text(p.Spec.Namespace) }},
-			{Name: "Status", Description: "Phase of the project.", Value: func(p project) any { return string(p.Status.Phase) }},
+			{Name: "Status", Description: "Phase of the project.", Value: func(p project) any { return cell.OrUnknown(string(p.Status.Phase)) }},
 			{Name: "Owner", Description: "Name of the owner.", Value: func(p project) any {
 				if p.Spec.Owner == nil {
 					return cell.None
@@ -48,15 +48,19 @@ func projects() *registry.Kind[project] {
 	}
 }
 
-// canonicalizeOwner gives the role owner to the member that is the owner, and removes it from all others.
+// canonicalizeOwner gives the role owner to the member that is the owner, and removes it from all others. In a Project
+// without an owner, it keeps the role: that member becomes the owner at admission.
 func canonicalizeOwner(p project) {
+	if p.Spec.Owner == nil {
+		return
+	}
 	for i := range p.Spec.Members {
 		member := &p.Spec.Members[i]
 		roles := slices.DeleteFunc(append([]string{member.Role}, member.Roles...), func(role string) bool {
 			return role == "" || role == constants.ProjectMemberOwner
 		})
 		had := member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)
-		isOwner := p.Spec.Owner != nil && member.Subject == *p.Spec.Owner
+		isOwner := member.Subject == *p.Spec.Owner
 		if had == isOwner {
 			continue
 		}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -60,9 +62,14 @@ func seeds() *registry.Kind[seed] {
 // seedHealth summarizes the conditions of a Seed. It ignores a missing backup condition, because a Seed without a backup
 // does not have one.
 func seedHealth(conditions []gardencorev1beta1.Condition) string {
-	gardenlet := cell.Condition(conditions, gardencorev1beta1.SeedGardenletReady)
-	if gardenlet == cell.Unknown || gardenlet == string(gardencorev1beta1.ConditionUnknown) {
+	ready := func(condition gardencorev1beta1.Condition) bool {
+		return condition.Type == gardencorev1beta1.SeedGardenletReady
+	}
+	switch i := slices.IndexFunc(conditions, ready); {
+	case len(conditions) == 0, i >= 0 && conditions[i].Status == gardencorev1beta1.ConditionUnknown:
 		return "Unknown"
+	case i < 0:
+		return "NotReady"
 	}
 	for _, of := range []gardencorev1beta1.ConditionType{
 		gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedBackupBucketsReady,

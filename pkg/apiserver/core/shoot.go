@@ -31,8 +31,13 @@ func shoots(with Dependencies) *registry.Kind[shoot] {
 		Validate:                validation.ValidateShoot,
 		ValidateUpdate:          validation.ValidateShootUpdate,
 		ValidateStatusUpdate:    validation.ValidateShootStatusUpdate,
-		PrepareForCreate:        func(_ context.Context, created shoot) { tidyOperations(created) },
+		// Default again, because the namespace and a generated name are known only now if the object did not set them.
+		PrepareForCreate: func(_ context.Context, created shoot) {
+			gardencorev1beta1.SetDefaultsShoot(created)
+			tidyOperations(created)
+		},
 		PrepareForUpdate: func(_ context.Context, updated, old shoot) {
+			gardencorev1beta1.SetDefaultsShoot(updated)
 			tidyOperations(updated)
 			syncUpdatedShoot(updated, old)
 		},
@@ -85,7 +90,7 @@ func shootColumns() []registry.Column[shoot] {
 			}
 			return string(*s.Spec.Purpose)
 		}),
-		column("Gardener Version", "Version of the gardenlet.", true, func(s shoot) string { return s.Status.Gardener.Version }),
+		column("Gardener Version", "Version of the gardenlet.", true, func(s shoot) string { return cell.OrUnknown(s.Status.Gardener.Version) }),
 		condition("APIServer", "Whether the API server is available.", gardencorev1beta1.ShootAPIServerAvailable),
 		condition("Control", "Whether the control plane is healthy.", gardencorev1beta1.ShootControlPlaneHealthy),
 		condition("Observability", "Whether the observability components are healthy.", gardencorev1beta1.ShootObservabilityComponentsHealthy),

@@ -109,9 +109,9 @@ func (k *kubeconfigs) GroupVersionKind(schema.GroupVersion) schema.GroupVersionK
 }
 
 // Create implements rest.NamedCreater. It fails with Invalid if the requested validity is out of bounds, or if the Shoot
-// has no address yet.
+// has no address yet. The answer to a dry run has no kubeconfig.
 func (k *kubeconfigs) Create(
-	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions,
+	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions,
 ) (runtime.Object, error) {
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
@@ -134,6 +134,9 @@ func (k *kubeconfigs) Create(
 	content, expires, err := k.issue(ctx, found.(shoot), requester, validity)
 	if err != nil {
 		return nil, err
+	}
+	if options != nil && len(options.DryRun) > 0 {
+		content = nil // credentials are valid however the audit log describes the request
 	}
 	status.Kubeconfig, status.ExpirationTimestamp = content, metav1.NewTime(expires)
 	return obj, nil

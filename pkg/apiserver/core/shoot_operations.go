@@ -77,7 +77,11 @@ func operationsRequested(s shoot) bool {
 		delete(s.Annotations, constants.AnnotationGardenerOperation)
 		return true
 	}
-	kept, asked := evaluateOperations(validation.SplitOperations(value), sshAccess(s))
+	operations := validation.SplitOperations(value)
+	if validation.Contradict(operations) {
+		return false // validation reports them
+	}
+	kept, asked := evaluateOperations(operations, sshAccess(s))
 	setOperations(s, constants.AnnotationGardenerOperation, kept)
 	return asked
 }

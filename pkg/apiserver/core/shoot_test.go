@@ -106,6 +106,34 @@ func TestOwnerOfProject(t *testing.T) {
 	if first.Role != "admin" || !slices.Equal(first.Roles, []string{"uam", "owner"}) || second.Role != "viewer" || len(second.Roles) > 0 {
 		t.Errorf("members %+v", project.Spec.Members)
 	}
+	project.Spec.Owner = nil
+	project.Spec.Members = []gardencorev1beta1.ProjectMember{{Subject: alice, Role: "owner"}, {Subject: bob, Role: "viewer"}}
+	canonicalizeOwner(project)
+	if first := project.Spec.Members[0]; first.Role != "owner" {
+		t.Errorf("members %+v of a Project without an owner", project.Spec.Members)
+	}
+}
+
+func TestHealthOfSeeds(t *testing.T) {
+	t.Parallel()
+	condition := func(of gardencorev1beta1.ConditionType, status gardencorev1beta1.ConditionStatus) gardencorev1beta1.Condition {
+		return gardencorev1beta1.Condition{Type: of, Status: status}
+	}
+	gardenlet, extensions := gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedExtensionsReady
+	for _, test := range []struct {
+		conditions []gardencorev1beta1.Condition
+		want       string
+	}{
+		{nil, "Unknown"},
+		{[]gardencorev1beta1.Condition{condition(gardenlet, "Unknown"), condition(extensions, "True")}, "Unknown"},
+		{[]gardencorev1beta1.Condition{condition(extensions, "True")}, "NotReady"},
+		{[]gardencorev1beta1.Condition{condition(gardenlet, "True"), condition(extensions, "False")}, "NotReady"},
+		{[]gardencorev1beta1.Condition{condition(gardenlet, "True"), condition(extensions, "True")}, "Ready"},
+	} {
+		if got := seedHealth(test.conditions); got != test.want {
+			t.Errorf("%v: %s, want %s", test.conditions, got, test.want)
+		}
+	}
 }
 
 func TestInactiveVersions(t *testing.T) {

@@ -40,9 +40,6 @@ func deprecatedFields(spec *gardencorev1beta1.ShootSpec) []string {
 	warn(text(spec.SecretBindingName) != "", "spec.secretBindingName",
 		"The field is deprecated and forbidden starting from Kubernetes 1.34. Instead, use the spec.credentialsBindingName field.")
 	warn(spec.Addons != nil, "spec.addons", "The field is deprecated and forbidden starting from Kubernetes 1.35.")
-	if dns := spec.DNS; dns != nil { // secretName is filled from credentialsRef, so users did not necessarily set it
-		warn(len(dns.Providers) > 1, "spec.dns.providers", "More than one DNS provider is deprecated.")
-	}
 	deprecatedServerFields(spec.Kubernetes.KubeAPIServer, warn)
 	if scaler := spec.Kubernetes.ClusterAutoscaler; scaler != nil {
 		warn(scaler.MaxEmptyBulkDelete != nil, "spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete",

@@ -23,7 +23,7 @@ func TestDeprecatedFields(t *testing.T) {
 		"{cloudProfileName: a}":        "spec.cloudProfileName",
 		"{secretBindingName: a}":       "spec.secretBindingName",
 		"{addons: {}}":                 "spec.addons",
-		"{dns: {providers: [{}, {}]}}": "spec.dns.providers",
+		"{dns: {providers: [{}, {}]}}": "",
 		"{dns: {providers: [{}]}}":     "",
 		"{kubernetes: {version: '1.31.0', clusterAutoscaler: {ignoreTaints: [a]}}}":               "clusterAutoscaler.ignoreTaints",
 		"{kubernetes: {version: '1.32.0', clusterAutoscaler: {maxEmptyBulkDelete: 1}}}":           "clusterAutoscaler.maxEmptyBulkDelete",

@@ -80,12 +80,24 @@ func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.Error
 	return validation.ValidateObjectMetaAccessor(created, s.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// ValidateUpdate implements rest.RESTUpdateStrategy.
+// ValidateUpdate implements rest.RESTUpdateStrategy. Without rules of the kind it does nothing, because the generic store
+// has checked the metadata.
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.kind.ValidateUpdate == nil {
-		return nil // the generic store has checked the metadata
+	return validateChanges(s.kind.ValidateUpdate, obj.(T), old.(T))
+}
+
+// validateChanges checks an update, but not again what the update does not change: rules become stricter with time, and
+// clients must be able to change other fields of an object that was stored before, or release it. No update rule applies to
+// the replacement of an object by itself, so that its errors are those of the stored object.
+func validateChanges[T Object](validate func(updated, old T) field.ErrorList, updated, old T) field.ErrorList {
+	if validate == nil {
+		return nil
 	}
-	return s.kind.ValidateUpdate(obj.(T), old.(T))
+	found := validate(updated, old)
+	if len(found) == 0 {
+		return nil
+	}
+	return ratchet(updated, old, found, validate(old.DeepCopyObject().(T), old))
 }
 
 // Canonicalize implements rest.RESTCreateStrategy.
@@ -148,10 +160,7 @@ func overwrite(to, from runtime.Object) {
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.kind.ValidateStatusUpdate == nil {
-		return nil
-	}
-	return s.kind.ValidateStatusUpdate(obj.(T), old.(T))
+	return validateChanges(s.kind.ValidateStatusUpdate, obj.(T), old.(T))
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy. It returns no warnings, because they are meant for users, and
@@ -162,10 +171,13 @@ func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runti
 
 // GetResetFields implements rest.ResetFieldsStrategy. A client that applies the status owns nothing else.
 func (s statusStrategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.kind.reset("spec")
+	return s.kind.reset("metadata", "spec")
 }
 
-func (k *Kind[T]) reset(name string) map[fieldpath.APIVersion]*fieldpath.Set {
-	version := fieldpath.APIVersion(k.GroupVersion().String())
-	return map[fieldpath.APIVersion]*fieldpath.Set{version: fieldpath.NewSet(fieldpath.MakePathOrDie(name))}
+func (k *Kind[T]) reset(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	fields := fieldpath.NewSet()
+	for _, name := range names {
+		fields.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(k.GroupVersion().String()): fields}
 }

@@ -53,7 +53,7 @@ func age(o metav1.Object) string {
 
 // ConvertToTable implements rest.TableConvertor.
 func (t table[T]) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	result := &metav1.Table{}
+	result := &metav1.Table{Rows: []metav1.TableRow{}}
 	if list, err := meta.ListAccessor(object); err == nil {
 		result.ResourceVersion, result.Continue = list.GetResourceVersion(), list.GetContinue()
 		result.RemainingItemCount = list.GetRemainingItemCount()

@@ -58,9 +58,9 @@ func (*tokenREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind 
 }
 
 // Create implements rest.NamedCreater. It fails with InternalError if the server has no signing key, and with Invalid if
-// the request names another object or a validity that is out of bounds.
+// the request names another object or a validity that is out of bounds. A dry run issues no token.
 func (t *tokenREST) Create(
-	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions,
+	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions,
 ) (runtime.Object, error) {
 	if t.Signer == nil {
 		return nil, apierrors.NewInternalError(errors.New("workload identity tokens cannot be issued: the API server has no signing key"))
@@ -85,6 +85,10 @@ func (t *tokenREST) Create(
 	}
 	issued := t.Now().Truncate(time.Second)
 	expires := issued.Add(workloadidentity.Validity(*asked.Spec.ExpirationSeconds, t.MinExpiration, t.MaxExpiration))
+	if options != nil && len(options.DryRun) > 0 {
+		asked.Status = securityv1alpha1.TokenRequestStatus{ExpirationTimestamp: metav1.NewTime(expires)}
+		return asked, nil
+	}
 	token, err := t.Signer.Sign(workloadidentity.Claims{
 		ID: string(uuid.NewUUID()), Subject: identity.Status.Sub, Audience: identity.Spec.Audiences, Context: claimed,
 		IssuedAt: issued, Expires: expires,

@@ -132,9 +132,7 @@ func (s *scaledObject) UpdatedObject(ctx context.Context, old runtime.Object) (r
 			field.Invalid(field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must not be negative"),
 		})
 	}
-	if wanted.ResourceVersion != "" {
-		set.ResourceVersion = wanted.ResourceVersion
-	}
+	set.ResourceVersion = wanted.ResourceVersion
 	set.Spec.Replicas = &wanted.Spec.Replicas
 	set.ManagedFields, err = owners.ToParent(wanted.ManagedFields)
 	return set, err

@@ -50,9 +50,10 @@ func gardenlets() *registry.Kind[gardenlet] {
 				return cell.Condition(g.Status.Conditions, seedmanagementv1alpha1.GardenletReconciled)
 			}},
 		},
-		Validate:       validation.ValidateGardenlet,
-		ValidateUpdate: validation.ValidateGardenletUpdate,
-		CopyStatus:     func(to, from gardenlet) { to.Status = from.Status },
+		Validate:             validation.ValidateGardenlet,
+		ValidateUpdate:       validation.ValidateGardenletUpdate,
+		ValidateStatusUpdate: validation.ValidateGardenletStatusUpdate,
+		CopyStatus:           func(to, from gardenlet) { to.Status = from.Status },
 		GenerationChanges: func(updated, old gardenlet) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)
@@ -107,9 +108,10 @@ func managedSeeds() *registry.Kind[managedSeed] {
 			}},
 			{Name: "Shoot", Description: "Name of the Shoot.", Value: func(s managedSeed) any { return shootName(s) }},
 		},
-		Validate:       validation.ValidateManagedSeed,
-		ValidateUpdate: validation.ValidateManagedSeedUpdate,
-		CopyStatus:     func(to, from managedSeed) { to.Status = from.Status },
+		Validate:             validation.ValidateManagedSeed,
+		ValidateUpdate:       validation.ValidateManagedSeedUpdate,
+		ValidateStatusUpdate: validation.ValidateManagedSeedStatusUpdate,
+		CopyStatus:           func(to, from managedSeed) { to.Status = from.Status },
 		GenerationChanges: func(updated, old managedSeed) bool {
 			asked := operations.Requested(updated, old)
 			return asked || !equality.Semantic.DeepEqual(updated.Spec, old.Spec)
@@ -131,7 +133,7 @@ func managedSeedSets() *registry.Kind[managedSeedSet] {
 				if s.Status.PendingReplica == nil {
 					return cell.None
 				}
-				return fmt.Sprintf("%s (%s)", s.Status.PendingReplica.Name, s.Status.PendingReplica.Reason)
+				return fmt.Sprintf("%s:%s", s.Status.PendingReplica.Name, s.Status.PendingReplica.Reason)
 			}},
 		},
 		Validate:             validation.ValidateManagedSeedSet,

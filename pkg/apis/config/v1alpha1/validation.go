@@ -30,7 +30,7 @@ func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	if c.TargetClientConnection != nil {
 		errs = append(errs, validateClientConnection(c.TargetClientConnection, field.NewPath("targetClientConnection"))...)
 	}
-	errs = append(errs, validateLeaderElection(&c.LeaderElection, field.NewPath("leaderElection"))...)
+	errs = append(errs, ValidateLeaderElection(&c.LeaderElection, field.NewPath("leaderElection"))...)
 	errs = append(errs, validateServers(&c.Server, field.NewPath("server"))...)
 	errs = append(errs, oneOf(c.LogLevel, field.NewPath("logLevel"), LogLevelDebug, LogLevelInfo, LogLevelError)...)
 	errs = append(errs, oneOf(c.LogFormat, field.NewPath("logFormat"), LogFormatJSON, LogFormatText)...)
@@ -44,7 +44,8 @@ func validateClientConnection(c *ClientConnection, path *field.Path) field.Error
 	return append(errs, durationAtLeast(c.CacheResyncPeriod, minCacheResyncPeriod, path.Child("cacheResyncPeriod"))...)
 }
 
-func validateLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
+// ValidateLeaderElection checks the settings of leader election, with their defaults.
+func ValidateLeaderElection(c *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
 	if c.LeaderElect != nil && !*c.LeaderElect {
 		return nil
 	}

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -33,19 +34,39 @@ type helmDeployment struct {
 	OCIRepository *OCIRepository `json:"ociRepository,omitempty"`
 }
 
-// RegisterConversions adds the conversions between this package's ControllerDeployment and that of v1beta1 to a scheme.
+// RegisterConversions adds the conversions between this package's ControllerDeployment and that of v1beta1 to a scheme, and
+// those between their lists.
 func RegisterConversions(scheme *runtime.Scheme) error {
-	err := scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil),
-		func(from, to any, _ conversion.Scope) error {
-			return ConvertToV1beta1(from.(*ControllerDeployment), to.(*v1beta1.ControllerDeployment)) //nolint:errcheck // types as registered
-		})
-	if err != nil {
-		return err
+	return errors.Join(
+		register(scheme, ConvertToV1beta1),
+		register(scheme, ConvertFromV1beta1),
+		register(scheme, func(from *ControllerDeploymentList, to *v1beta1.ControllerDeploymentList) (err error) {
+			to.ListMeta = from.ListMeta
+			to.Items, err = convertItems(from.Items, ConvertToV1beta1)
+			return err
+		}),
+		register(scheme, func(from *v1beta1.ControllerDeploymentList, to *ControllerDeploymentList) (err error) {
+			to.ListMeta = from.ListMeta
+			to.Items, err = convertItems(from.Items, ConvertFromV1beta1)
+			return err
+		}),
+	)
+}
+
+func register[From, To any](scheme *runtime.Scheme, convert func(*From, *To) error) error {
+	return scheme.AddConversionFunc((*From)(nil), (*To)(nil), func(from, to any, _ conversion.Scope) error {
+		return convert(from.(*From), to.(*To)) //nolint:errcheck // types as registered
+	})
+}
+
+func convertItems[From, To any](items []From, convert func(*From, *To) error) ([]To, error) {
+	converted := make([]To, len(items))
+	for i := range items {
+		if err := convert(&items[i], &converted[i]); err != nil {
+			return nil, err
+		}
 	}
-	return scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil),
-		func(from, to any, _ conversion.Scope) error {
-			return ConvertFromV1beta1(from.(*v1beta1.ControllerDeployment), to.(*ControllerDeployment)) //nolint:errcheck // types as registered
-		})
+	return converted, nil
 }
 
 // ConvertToV1beta1 converts a ControllerDeployment to v1beta1. A chart becomes the configuration of the type helm. The

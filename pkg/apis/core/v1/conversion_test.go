@@ -89,6 +89,32 @@ func TestConversion(t *testing.T) {
 	}
 }
 
+// TestConversionOfLists converts a list of all pairs in both directions, and reports an item that cannot be converted.
+func TestConversionOfLists(t *testing.T) {
+	scheme := runtime.NewScheme()
+	builder := runtime.SchemeBuilder{AddToScheme, v1beta1.AddToScheme, RegisterConversions}
+	if err := builder.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	newer, older := &ControllerDeploymentList{}, &v1beta1.ControllerDeploymentList{}
+	newer.ResourceVersion, older.ResourceVersion = "5", "5"
+	for _, pair := range pairs {
+		newer.Items = append(newer.Items, *read[ControllerDeployment](t, pair.v1))
+		older.Items = append(older.Items, *read[v1beta1.ControllerDeployment](t, pair.v1beta1))
+	}
+	gotOlder, gotNewer := &v1beta1.ControllerDeploymentList{}, &ControllerDeploymentList{}
+	if err := scheme.Convert(newer, gotOlder, nil); err != nil || text(t, gotOlder) != text(t, older) {
+		t.Errorf("to v1beta1: %v\n%+v\nwant\n%+v", err, gotOlder, older)
+	}
+	if err := scheme.Convert(older, gotNewer, nil); err != nil || text(t, gotNewer) != text(t, newer) {
+		t.Errorf("from v1beta1: %v\n%+v\nwant\n%+v", err, gotNewer, newer)
+	}
+	older.Items[0].ProviderConfig.Raw = []byte(`{"chart": 5}`)
+	if err := scheme.Convert(older, gotNewer, nil); err == nil {
+		t.Error("no error for an item that cannot be converted")
+	}
+}
+
 func TestConversionErrors(t *testing.T) {
 	for name, content := range map[string]string{
 		"values": "{metadata: {name: a}, type: helm, providerConfig: {chart: 5}}",

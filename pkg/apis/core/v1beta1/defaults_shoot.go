@@ -42,7 +42,8 @@ func syncDNSCredentials(spec *ShootSpec) {
 }
 
 // SetDefaultsShootSpec sets the defaults of a Shoot's specification. If the Shoot has no maintenance window, its start
-// depends on the namespace and the name, so that the windows of many Shoots are spread over the day.
+// depends on the namespace and the name, so that the windows of many Shoots are spread over the day. Without them, there is
+// no window yet.
 func SetDefaultsShootSpec(spec *ShootSpec, namespace, name string) {
 	defaulting.Pointer(&spec.Purpose, ShootPurposeEvaluation)
 	defaulting.Pointer(&spec.SchedulerName, constants.DefaultSchedulerName)
@@ -108,7 +109,7 @@ func setDefaultsMaintenance(maintenance *Maintenance, workerless bool, namespace
 	if !workerless {
 		defaulting.Pointer(&maintenance.AutoUpdate.MachineImageVersion, true)
 	}
-	if maintenance.TimeWindow == nil {
+	if maintenance.TimeWindow == nil && namespace != "" && name != "" { // both may not be known yet
 		maintenance.TimeWindow = maintenanceWindowOf(namespace, name)
 	}
 	if maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {

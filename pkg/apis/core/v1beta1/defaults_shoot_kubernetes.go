@@ -16,7 +16,6 @@ const defaultMaxPods = 110
 
 func setDefaultsKubernetes(kubernetes *Kubernetes, workerless bool) {
 	SetDefaultsKubeAPIServerConfig(defaulting.Object(&kubernetes.KubeAPIServer))
-	manager := defaulting.Object(&kubernetes.KubeControllerManager)
 	if kubernetes.VerticalPodAutoscaler != nil {
 		setDefaultsVerticalPodAutoscaler(kubernetes.VerticalPodAutoscaler)
 	}
@@ -28,7 +27,7 @@ func setDefaultsKubernetes(kubernetes *Kubernetes, workerless bool) {
 	}
 	defaulting.Pointer(&kubernetes.KubeAPIServer.DefaultNotReadyTolerationSeconds, 300)
 	defaulting.Pointer(&kubernetes.KubeAPIServer.DefaultUnreachableTolerationSeconds, 300)
-	defaulting.Pointer(&manager.NodeMonitorGracePeriod, seconds(40))
+	defaulting.Pointer(&defaulting.Object(&kubernetes.KubeControllerManager).NodeMonitorGracePeriod, seconds(40))
 	defaulting.Pointer(&defaulting.Object(&kubernetes.KubeScheduler).Profile, SchedulingProfileBalanced)
 	proxy := defaulting.Object(&kubernetes.KubeProxy)
 	defaulting.Pointer(&proxy.Mode, ProxyModeIPTables)

@@ -60,8 +60,7 @@ spec:
       requests: {maxNonMutatingInflight: 400, maxMutatingInflight: 200}
       eventTTL: 1h0m0s
       logging: {verbosity: 2}
-      encryptionConfig: {provider: {type: aescbc}}
-    kubeControllerManager: {}`, SetDefaultsShoot)
+      encryptionConfig: {provider: {type: aescbc}}`, SetDefaultsShoot)
 }
 
 func TestSetDefaultsOfAShootWithNodes(t *testing.T) {
@@ -207,7 +206,6 @@ kubernetes:
     eventTTL: 1h0m0s
     logging: {verbosity: 2}
     encryptionConfig: {provider: {type: aescbc}}
-  kubeControllerManager: {}
   clusterAutoscaler:
     maxEmptyBulkDelete: 3
     maxScaleDownParallelism: 3

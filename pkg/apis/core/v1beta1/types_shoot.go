@@ -94,7 +94,7 @@ type ShootSpec struct {
 	// +patchStrategy=merge
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty" patchStrategy:"merge" patchMergeKey:"key"`
-	// ExposureClassName is the name of the ExposureClass by which the API server is exposed. It is immutable.
+	// ExposureClassName is the name of the ExposureClass by which the API server is exposed.
 	// +optional
 	ExposureClassName *string `json:"exposureClassName,omitempty"`
 	// SystemComponents holds the settings of components that run in the cluster for its own sake.

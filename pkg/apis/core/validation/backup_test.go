@@ -79,6 +79,8 @@ func TestValidateBackupEntryUpdate(t *testing.T) {
 
 func TestValidateShootState(t *testing.T) {
 	checkRules(t, "shootstate", 0, noDefaults, ValidateShootState, []rule{
+		{"spec/extensions/0/resources/0/resourceRef/kind", "Pod", "spec.extensions[0].resources[0].resourceRef NotSupported"},
+		{"spec/extensions/0/resources/1", "{name: unit, resourceRef: {apiVersion: v1, kind: Secret, name: a}}", "spec.extensions[0].resources[1].name Duplicate"},
 		{"", "", ""},
 		{"metadata/name", "a.b", "metadata.name Invalid"},
 		{"spec/gardener/0/name", "''", "spec.gardener[0].name Required"},

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -181,6 +182,7 @@ func validateRegions(regions []v1beta1.Region, path *field.Path) field.ErrorList
 	for i, region := range regions {
 		at := path.Index(i)
 		errs = append(errs, required(region.Name, at.Child("name"))...)
+		errs = append(errs, metav1validation.ValidateLabels(region.Labels, at.Child("labels"))...)
 		errs = append(errs, unique(region.Zones, at.Child("zones"), "name", func(zone v1beta1.AvailabilityZone) string { return zone.Name })...)
 		for j, zone := range region.Zones {
 			errs = append(errs, required(zone.Name, at.Child("zones").Index(j).Child("name"))...)

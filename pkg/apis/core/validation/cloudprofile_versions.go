@@ -7,6 +7,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
@@ -46,8 +47,14 @@ func validateKubernetesVersions(versions []v1beta1.ExpirableVersion, path *field
 			supported[minor] = append(supported[minor], period)
 		}
 	}
-	if latest != nil && versions[latestIndex].ExpirationDate != nil {
-		errs = append(errs, field.Forbidden(path.Index(latestIndex).Child("expirationDate"), "the latest version must not expire"))
+	if latest == nil {
+		return errs
+	}
+	at, last := path.Index(latestIndex), &versions[latestIndex]
+	errs = append(errs, forbidden(last.ExpirationDate != nil, at.Child("expirationDate"), "the latest version must not expire")...)
+	if i := len(last.Lifecycle) - 1; i >= 0 && last.Lifecycle[i].Classification == v1beta1.ClassificationExpired {
+		errs = append(errs, field.Invalid(at.Child("lifecycle").Index(i).Child("classification"), last.Lifecycle[i].Classification,
+			"the latest version must not expire"))
 	}
 	return errs
 }
@@ -135,6 +142,10 @@ func validateMachineImageVersion(
 		errs = append(errs, field.Required(flavors, "there are several architectures in spec.machineCapabilities"))
 	}
 	for i, flavor := range version.CapabilityFlavors {
+		if severalArchitectures && len(flavor[v1beta1.CapabilityArchitecture]) == 0 {
+			errs = append(errs, field.Required(flavors.Index(i).Key(v1beta1.CapabilityArchitecture),
+				"there are several architectures in spec.machineCapabilities"))
+		}
 		if len(defined) > 0 {
 			errs = append(errs, validateCapabilityValues(flavor, defined, flavors.Index(i))...)
 		}
@@ -201,7 +212,8 @@ func validateBastion(spec *v1beta1.CloudProfileSpec, path *field.Path) field.Err
 		if bastion.MachineImage.Version != nil && version.Version != *bastion.MachineImage.Version {
 			return false
 		}
-		supported := version.Classification == nil || *version.Classification == v1beta1.ClassificationSupported
+		supported := version.Classification == nil && bastion.MachineImage.Version == nil ||
+			ptr.Deref(version.Classification, "") == v1beta1.ClassificationSupported
 		return supported && (architecture == nil || slices.Contains(version.Architectures, *architecture))
 	}
 	if !slices.ContainsFunc(spec.MachineImages[i].Versions, fits) {

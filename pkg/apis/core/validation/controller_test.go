@@ -33,7 +33,7 @@ func TestValidateControllerInstallation(t *testing.T) {
 	now := before.DeepCopy()
 	compare(t, ValidateControllerInstallationUpdate(now, before), "")
 	now.Spec.DeploymentRef = nil
-	compare(t, ValidateControllerInstallationUpdate(now, before), "spec Invalid")
+	compare(t, ValidateControllerInstallationUpdate(now, before), "spec Forbidden")
 }
 
 func TestValidateControllerRegistration(t *testing.T) {
@@ -78,7 +78,7 @@ func TestValidateControllerRegistration(t *testing.T) {
 	now := before.DeepCopy()
 	compare(t, ValidateControllerRegistrationUpdate(now, before), "")
 	now.Spec.Deployment = nil
-	compare(t, ValidateControllerRegistrationUpdate(now, before), "spec Invalid")
+	compare(t, ValidateControllerRegistrationUpdate(now, before), "spec Forbidden")
 }
 
 func TestValidateControllerDeployment(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 // ValidateControllerInstallation checks a ControllerInstallation.
@@ -30,9 +31,7 @@ func ValidateControllerInstallation(installation *v1beta1.ControllerInstallation
 func ValidateControllerInstallationUpdate(installation, old *v1beta1.ControllerInstallation) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&installation.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	spec, before, path := &installation.Spec, &old.Spec, field.NewPath("spec")
-	if installation.DeletionTimestamp != nil {
-		errs = append(errs, immutable(spec, before, path)...)
-	}
+	errs = append(errs, rules.UnchangedInDeletion("controller installation", installation, spec, before, path)...)
 	errs = append(errs, immutable(spec.RegistrationRef.Name, before.RegistrationRef.Name, path.Child("registrationRef", "name"))...)
 	errs = append(errs, immutable(nameOf(spec.SeedRef), nameOf(before.SeedRef), path.Child("seedRef", "name"))...)
 	errs = append(errs, immutable(nameOf(spec.ShootRef), nameOf(before.ShootRef), path.Child("shootRef"))...)

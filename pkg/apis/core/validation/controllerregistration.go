@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 // extensionKinds are the kinds that an extension can be responsible for.
@@ -43,9 +44,7 @@ func ValidateControllerRegistration(registration *v1beta1.ControllerRegistration
 func ValidateControllerRegistrationUpdate(registration, old *v1beta1.ControllerRegistration) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&registration.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	path := field.NewPath("spec")
-	if registration.DeletionTimestamp != nil {
-		errs = append(errs, immutable(registration.Spec, old.Spec, path)...)
-	}
+	errs = append(errs, rules.UnchangedInDeletion("controller registration", registration, registration.Spec, old.Spec, path)...)
 	primary := map[[2]string]bool{}
 	for _, resource := range old.Spec.Resources {
 		primary[[2]string{resource.Kind, resource.Type}] = ptr.Deref(resource.Primary, true)
@@ -84,6 +83,8 @@ func validateControllerResources(resources []v1beta1.ControllerResource, path *f
 // validateExtensionResource checks the fields that only a resource of the kind Extension may have.
 func validateExtensionResource(resource *v1beta1.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	errs = append(errs, uniqueValues(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
+	errs = append(errs, uniqueValues(resource.AutoEnable, path.Child("autoEnable"))...)
 	clusters := []v1beta1.ClusterType{v1beta1.ClusterTypeShoot, v1beta1.ClusterTypeSeed}
 	for i, cluster := range resource.ClusterCompatibility {
 		errs = append(errs, oneOf(cluster, path.Child("clusterCompatibility").Index(i), clusters...)...)

@@ -18,6 +18,8 @@ const (
 	maxProjectName = 10
 	// maxExtensionRole is the maximum length of the part after the prefix in a role of an API extension.
 	maxExtensionRole = 20
+	// serviceAccountUser is the prefix of the user names of service accounts.
+	serviceAccountUser = "system:serviceaccount:"
 )
 
 var describing = regexp.MustCompile(`^[\pL\pN\s.,:\-_/\\]+$`)
@@ -114,7 +116,13 @@ func validateSubject(subject rbacv1.Subject, path *field.Path) field.ErrorList {
 			errs = append(errs, field.NotSupported(path.Child("apiGroup"), subject.APIGroup, []string{""}))
 		}
 	case rbacv1.UserKind, rbacv1.GroupKind:
-		if subject.APIGroup != rbacv1.GroupName {
+		errs = append(errs, forbidden(subject.Namespace != "", path.Child("namespace"), "users and groups have no namespace")...)
+		if account, is := strings.CutPrefix(subject.Name, serviceAccountUser); is && subject.Kind == rbacv1.UserKind {
+			if namespace, name, found := strings.Cut(account, ":"); !found || namespace == "" || name == "" {
+				errs = append(errs, field.Invalid(path.Child("name"), subject.Name, "must be "+serviceAccountUser+"<namespace>:<name>"))
+			}
+		}
+		if subject.APIGroup != "" && subject.APIGroup != rbacv1.GroupName {
 			errs = append(errs, field.NotSupported(path.Child("apiGroup"), subject.APIGroup, []string{rbacv1.GroupName}))
 		}
 	default:
@@ -155,10 +163,10 @@ func validateMembers(members []v1beta1.ProjectMember, path *field.Path) field.Er
 // identityOf returns the identity of a subject. A user with the name of a service account is that service account.
 func identityOf(subject rbacv1.Subject) string {
 	if parts := strings.Split(subject.Name, ":"); subject.Kind == rbacv1.UserKind && len(parts) == 4 &&
-		strings.HasPrefix(subject.Name, "system:serviceaccount:") {
+		strings.HasPrefix(subject.Name, serviceAccountUser) {
 		return strings.Join([]string{"", rbacv1.ServiceAccountKind, parts[2], parts[3]}, "|")
 	}
-	return strings.Join([]string{subject.APIGroup, subject.Kind, subject.Namespace, subject.Name}, "|")
+	return strings.Join([]string{"", subject.Kind, subject.Namespace, subject.Name}, "|")
 }
 
 func validateRole(role string, path *field.Path) field.ErrorList {

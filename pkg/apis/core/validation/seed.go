@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
@@ -15,6 +16,8 @@ const minServicesPrefix = 8
 // ValidateSeed checks a Seed.
 func ValidateSeed(seed *v1beta1.Seed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&seed.ObjectMeta, false, labelName, field.NewPath("metadata"))
+	errs = append(errs, rules.KnownOperation(seed, constants.OperationReconcile, constants.OperationRenewKubeconfig,
+		constants.OperationRenewGardenAccessSecrets, constants.OperationRenewWorkloadIdentityTokens)...)
 	return append(errs, ValidateSeedSpec(&seed.Spec, field.NewPath("spec"), false)...)
 }
 
@@ -27,20 +30,30 @@ func ValidateSeedTemplate(template *v1beta1.SeedTemplate, path *field.Path) fiel
 func ValidateSeedUpdate(seed, old *v1beta1.Seed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, rules.OperationReplaced(seed, old)...)
-	path, networks := field.NewPath("spec"), field.NewPath("spec", "networks")
-	now, before := seed.Spec.Networks, old.Spec.Networks
+	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
+	return append(errs, ValidateSeed(seed)...)
+}
+
+// ValidateSeedTemplateUpdate checks the Seed in the configuration of a gardenlet that replaces another.
+func ValidateSeedTemplateUpdate(template, old *v1beta1.SeedTemplate, path *field.Path) field.ErrorList {
+	return validateSeedSpecUpdate(&template.Spec, &old.Spec, path.Child("spec"))
+}
+
+func validateSeedSpecUpdate(spec, old *v1beta1.SeedSpec, path *field.Path) field.ErrorList {
+	networks, now, before := path.Child("networks"), spec.Networks, old.Networks
+	var errs field.ErrorList
 	errs = append(errs, immutable(now.Pods, before.Pods, networks.Child("pods"))...)
 	errs = append(errs, immutable(now.Services, before.Services, networks.Child("services"))...)
 	errs = append(errs, immutable(now.IPFamilies, before.IPFamilies, networks.Child("ipFamilies"))...)
 	errs = append(errs, immutableOnceSet(now.Nodes, before.Nodes, networks.Child("nodes"))...)
-	if old.Spec.Ingress != nil && seed.Spec.Ingress != nil {
-		errs = append(errs, immutable(seed.Spec.Ingress.Domain, old.Spec.Ingress.Domain, path.Child("ingress", "domain"))...)
+	if old.Ingress != nil && spec.Ingress != nil {
+		errs = append(errs, immutable(spec.Ingress.Domain, old.Ingress.Domain, path.Child("ingress", "domain"))...)
 	}
-	errs = append(errs, validateBackupUpdate(seed.Spec.Backup, old.Spec.Backup, path.Child("backup"))...)
-	if len(old.Spec.DNS.Defaults) > 0 && len(seed.Spec.DNS.Defaults) == 0 {
+	errs = append(errs, validateBackupUpdate(spec.Backup, old.Backup, path.Child("backup"))...)
+	if len(old.DNS.Defaults) > 0 && len(spec.DNS.Defaults) == 0 {
 		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"), "default domains can be replaced, but not all removed"))
 	}
-	return append(errs, ValidateSeed(seed)...)
+	return errs
 }
 
 // ValidateSeedStatusUpdate checks the status of a Seed that replaces another.

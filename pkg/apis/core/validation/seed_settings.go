@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,6 +23,7 @@ func validateSeedSettings(settings *v1beta1.SeedSettings, zones []string, path *
 				errs = append(errs, field.Required(at, ""))
 			}
 			errs = append(errs, resources(config.Resources, at)...)
+			errs = append(errs, podTolerations(config.Tolerations, path.Child("excessCapacityReservation", "configs").Index(i).Child("tolerations"))...)
 		}
 	}
 	if services := settings.LoadBalancerServices; services != nil {
@@ -47,6 +49,7 @@ func validateLoadBalancers(services *v1beta1.SeedSettingLoadBalancerServices, zo
 	if services.Class != nil {
 		errs = append(errs, messages(validation.IsQualifiedName(*services.Class), *services.Class, path.Child("class"))...)
 	}
+	errs = append(errs, apivalidation.ValidateAnnotations(services.Annotations, path.Child("annotations"))...)
 	at := path.Child("zones")
 	errs = append(errs, forbidden(len(services.Zones) > 0 && len(zones) < 2, at, "needs at least two zones in spec.provider.zones")...)
 	errs = append(errs, unique(services.Zones, at, "name",
@@ -55,7 +58,40 @@ func validateLoadBalancers(services *v1beta1.SeedSettingLoadBalancerServices, zo
 		if !slices.Contains(zones, zone.Name) {
 			errs = append(errs, field.NotSupported(at.Index(i).Child("name"), zone.Name, zones))
 		}
+		errs = append(errs, apivalidation.ValidateAnnotations(zone.Annotations, at.Index(i).Child("annotations"))...)
 		errs = append(errs, trafficPolicy(zone.ExternalTrafficPolicy, at.Index(i).Child("externalTrafficPolicy"))...)
+	}
+	return errs
+}
+
+// podTolerations checks tolerations as Kubernetes checks those of Pods.
+func podTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		toleration, at := &list[i], path.Index(i)
+		if toleration.Key != "" {
+			errs = append(errs, messages(validation.IsQualifiedName(toleration.Key), toleration.Key, at.Child("key"))...)
+		} else if toleration.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(at.Child("operator"), toleration.Operator, "must be Exists for a toleration of all taints, which has no key"))
+		}
+		switch toleration.Operator {
+		case corev1.TolerationOpEqual, "":
+			errs = append(errs, messages(validation.IsValidLabelValue(toleration.Value), toleration.Value, at.Child("value"))...)
+		case corev1.TolerationOpExists:
+			if toleration.Value != "" {
+				errs = append(errs, field.Invalid(at.Child("value"), toleration.Value, "must be empty with the operator Exists"))
+			}
+		default:
+			errs = append(errs, field.NotSupported(at.Child("operator"), toleration.Operator,
+				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		}
+		if toleration.Effect != "" {
+			errs = append(errs, oneOf(toleration.Effect, at.Child("effect"), corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+				corev1.TaintEffectNoExecute)...)
+		}
+		if toleration.TolerationSeconds != nil && toleration.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(at.Child("effect"), toleration.Effect, "must be NoExecute if tolerationSeconds is set"))
+		}
 	}
 	return errs
 }

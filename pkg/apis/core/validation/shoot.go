@@ -2,6 +2,8 @@ package validation
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -13,6 +15,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
+// maxShootName is the maximum length of the name of a new Shoot: the names of a Shoot and its Project have at most 21
+// characters together.
+const maxShootName = 20
+
 // shootContext has the inputs that several rules about a Shoot share.
 type shootContext struct {
 	// namespace is the namespace of the Shoot.
@@ -21,6 +27,8 @@ type shootContext struct {
 	version *version.Version
 	// workerless is true if the Shoot has no worker pools. selfHosted is true if its control plane runs on one of them.
 	workerless, selfHosted bool
+	// tolerance is the failure tolerance of the control plane. It is empty if the control plane is not highly available.
+	tolerance v1beta1.FailureToleranceType
 	// template is true if the Shoot is a template, in which infrastructure Shoots are allowed everywhere.
 	template bool
 	// sameIssuers is true if the token issuers are the same as in the stored Shoot.
@@ -47,16 +55,22 @@ func contextOf(spec *v1beta1.ShootSpec, namespace string, template bool) *shootC
 	if parsed, err := version.ParseGeneric(spec.Kubernetes.Version); err == nil {
 		c.version = parsed
 	}
-	for _, worker := range spec.Provider.Workers {
-		c.selfHosted = c.selfHosted || worker.ControlPlane != nil
-	}
+	c.selfHosted, c.tolerance = selfHosted(spec), failureTolerance(spec)
 	return c
+}
+
+// selfHosted reports whether the control plane of a Shoot runs on one of its worker pools.
+func selfHosted(spec *v1beta1.ShootSpec) bool {
+	return slices.ContainsFunc(spec.Provider.Workers, func(worker v1beta1.Worker) bool { return worker.ControlPlane != nil })
 }
 
 // ValidateShoot checks a new Shoot.
 func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
 	metadata, path := field.NewPath("metadata"), field.NewPath("spec")
 	errs := validateShoot(shoot, contextOf(&shoot.Spec, shoot.Namespace, false))
+	if len(shoot.Name) > maxShootName {
+		errs = append(errs, field.TooLong(metadata.Child("name"), shoot.Name, maxShootName))
+	}
 	errs = append(errs, validateOperations(shoot, &v1beta1.Shoot{})...)
 	errs = append(errs, validateForceDeletion(shoot, &v1beta1.Shoot{})...)
 	for i, finalizer := range shoot.Finalizers {
@@ -70,8 +84,25 @@ func ValidateShoot(shoot *v1beta1.Shoot) field.ErrorList {
 
 func validateShoot(shoot *v1beta1.Shoot, c *shootContext) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&shoot.ObjectMeta, true, labelName, field.NewPath("metadata"))
+	errs = append(errs, validateGracePeriods(shoot.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, withoutTwoHyphens(shoot.Name, field.NewPath("metadata", "name"))...)
 	return append(errs, validateShootSpec(&shoot.Spec, c, field.NewPath("spec"))...)
+}
+
+// validateGracePeriods checks the annotations with the times after which the clean-up of a cluster removes finalizers.
+func validateGracePeriods(annotations map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range []string{
+		constants.AnnotationShootCleanupWebhooksFinalizeGracePeriodSeconds,
+		constants.AnnotationShootCleanupExtendedAPIsFinalizeGracePeriodSeconds,
+		constants.AnnotationShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds,
+	} {
+		value, set := annotations[name]
+		if seconds, err := strconv.ParseInt(value, 10, 64); set && (err != nil || seconds < 0) {
+			errs = append(errs, field.Invalid(path.Key(name), value, "must be a number of seconds"))
+		}
+	}
+	return errs
 }
 
 // ValidateShootTemplate checks the Shoot of a template in a namespace.

@@ -47,7 +47,11 @@ func validateAPIServer(server *v1beta1.KubeAPIServerConfig, c *shootContext, pat
 		errs = append(errs, notNegative(logging.HTTPAccessVerbosity, path.Child("logging", "httpAccessVerbosity"))...)
 	}
 	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
-		errs = append(errs, objectName(audit.AuditPolicy.ConfigMapRef.Name, path.Child("auditConfig", "auditPolicy", "configMapRef", "name"))...)
+		ref, at := audit.AuditPolicy.ConfigMapRef, path.Child("auditConfig", "auditPolicy", "configMapRef")
+		errs = append(errs, objectName(ref.Name, at.Child("name"))...)
+		if ref.Namespace != "" {
+			errs = append(errs, namespaceName(ref.Namespace, at.Child("namespace"))...)
+		}
 	}
 	errs = append(errs, validateServiceAccounts(server.ServiceAccountConfig, c, path.Child("serviceAccountConfig"))...)
 	errs = append(errs, validateWatchCaches(server.WatchCacheSizes, c, path.Child("watchCacheSizes"))...)

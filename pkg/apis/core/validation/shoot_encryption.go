@@ -1,14 +1,29 @@
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
+
+// builtIn are the resources of the API groups that only Kubernetes itself can have: those without a domain.
+var builtIn = map[string][]string{
+	"": {
+		"bindings", "configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes",
+		"pods", "podtemplates", "replicationcontrollers", "resourcequotas", "serviceaccounts", "services",
+	},
+	"apps":        {"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"},
+	"autoscaling": {"horizontalpodautoscalers"},
+	"batch":       {"cronjobs", "jobs"},
+	"policy":      {"poddisruptionbudgets"},
+}
 
 // neverEncrypted are resources of the core group that users do not create.
 var neverEncrypted = []string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}
@@ -24,6 +39,10 @@ func validateEncryption(config *v1beta1.EncryptionConfig, path *field.Path) fiel
 	for i, name := range config.Resources {
 		resource, group, _ := strings.Cut(name, ".")
 		core := group == "" || group == "core"
+		if core {
+			group = ""
+		}
+		known, withoutDomain := builtIn[group]
 		switch {
 		case name != strings.ToLower(name) || resource == "" || strings.HasSuffix(name, ".") || strings.Contains(name, "*"):
 			errs = append(errs, field.Invalid(at.Index(i), name, "must be a resource in lower case, with its API group behind a dot"))
@@ -31,6 +50,11 @@ func validateEncryption(config *v1beta1.EncryptionConfig, path *field.Path) fiel
 			errs = append(errs, field.Forbidden(at.Index(i), "Secrets are always encrypted"))
 		case core && slices.Contains(neverEncrypted, resource), group == "events.k8s.io", group == "extensions":
 			errs = append(errs, field.Forbidden(at.Index(i), "the resource cannot be encrypted"))
+		case len(validation.IsDNS1123Label(resource)) > 0 || !core && len(validation.IsDNS1123Subdomain(group)) > 0:
+			errs = append(errs, field.Invalid(at.Index(i), name, "must be a resource in lower case, with its API group behind a dot"))
+		case withoutDomain && !slices.Contains(known, resource), !withoutDomain && !strings.Contains(group, "."):
+			errs = append(errs, field.Invalid(at.Index(i), name,
+				"is not a resource of Kubernetes: use its plural with its API group behind a dot, such as configmaps or deployments.apps"))
 		}
 	}
 	return errs
@@ -62,7 +86,12 @@ func validateEncryptionUpdate(shoot, old *v1beta1.Shoot, path *field.Path) field
 	providerChanges := before != "" && encryptionProvider(&shoot.Spec) != before
 	var errs field.ErrorList
 	if resourcesChange {
-		errs = append(errs, encryptionIsStable(old, "resources", path.Child("resources"))...)
+		at := path.Child("resources")
+		errs = append(errs, encryptionIsStable(old, "resources", at)...)
+		for _, operation := range SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
+			errs = append(errs, forbidden(rewrites(operation), at,
+				fmt.Sprintf("resources cannot be changed while operation %q is pending", operation))...)
+		}
 	}
 	if providerChanges {
 		at := path.Child("provider", "type")
@@ -78,7 +107,8 @@ func encryptionIsStable(old *v1beta1.Shoot, what string, path *field.Path) field
 	phase := etcdKeyPhase(old)
 	errs := forbidden(!rotationIsOver(phase), path,
 		what+" cannot be changed while .status.credentials.rotation.etcdEncryptionKey.phase is "+string(phase))
-	errs = append(errs, forbidden(!encryptionIsRolledOut(old), path,
+	created := old.Status.Credentials != nil && old.Status.Credentials.EncryptionAtRest != nil
+	errs = append(errs, forbidden(!encryptionIsRolledOut(old) || !created && old.Status.LastOperation != nil, path,
 		what+" cannot be changed because a previous change of the encryption is being rolled out")...)
 	return append(errs, forbidden(hibernated(old), path, what+" cannot be changed while the shoot is hibernated")...)
 }

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
+
+// imageOrPrefix matches the characters of a reference to an image, or of a prefix of such references.
+var imageOrPrefix = regexp.MustCompile(`^[a-zA-Z0-9._\-/:@\[\]*]+$`)
 
 // durations maps names of fields to optional durations.
 type durations map[string]*metav1.Duration
@@ -43,7 +47,10 @@ func validateKubelet(kubelet *v1beta1.KubeletConfig, c *shootContext, path *fiel
 	}
 	errs = append(errs, forbidden(ptr.Deref(kubelet.MaxParallelImagePulls, 1) > 1 && ptr.Deref(kubelet.SerializeImagePulls, false),
 		path.Child("maxParallelImagePulls"), "must not be more than 1 while serializeImagePulls is true")...)
-	errs = append(errs, durationAtLeast(kubelet.EvictionPressureTransitionPeriod, 0, path.Child("evictionPressureTransitionPeriod"))...)
+	errs = append(errs, durationsNotNegative(path, durations{
+		"evictionPressureTransitionPeriod": kubelet.EvictionPressureTransitionPeriod,
+		"imageMinimumGCAge":                kubelet.ImageMinimumGCAge, "imageMaximumGCAge": kubelet.ImageMaximumGCAge,
+	})...)
 	if timeout := kubelet.StreamingConnectionIdleTimeout; timeout != nil &&
 		(timeout.Duration < 30*time.Second || timeout.Duration > 4*time.Hour) {
 		errs = append(errs, field.Invalid(path.Child("streamingConnectionIdleTimeout"), timeout.Duration.String(), "must be from 30s to 4h"))
@@ -136,12 +143,12 @@ func validatePullCredentials(kubelet *v1beta1.KubeletConfig, c *shootContext, pa
 		on, set := kubelet.FeatureGates["KubeletEnsureSecretPulledImages"]
 		errs = append(errs, forbidden(set && !on, at, "needs the feature gate KubeletEnsureSecretPulledImages")...)
 	}
-	errs = append(errs, forbidden(len(kubelet.PreloadedImagesVerificationAllowlist) > 0 &&
+	errs = append(errs, forbidden(kubelet.PreloadedImagesVerificationAllowlist != nil &&
 		ptr.Deref(policy, "") != v1beta1.NeverVerifyAllowlistedImages, list,
 		"needs the policy NeverVerifyAllowlistedImages")...)
 	for i, image := range kubelet.PreloadedImagesVerificationAllowlist {
 		name := image[strings.LastIndex(image, "/")+1:]
-		if image == "" || strings.ContainsAny(name, ":@") || strings.Contains(strings.TrimSuffix(image, "/*"), "*") {
+		if !imageOrPrefix.MatchString(image) || strings.ContainsAny(name, ":@") || strings.Contains(strings.TrimSuffix(image, "/*"), "*") {
 			errs = append(errs, field.Invalid(list.Index(i), image, "must be an image without tag and digest, or a prefix that ends in /*"))
 		}
 	}

@@ -72,6 +72,9 @@ func minAllowed(autoscaling *v1beta1.ControlPlaneAutoscaling, cpu, memory string
 		return nil
 	}
 	at := path.Child("minAllowed")
+	if len(autoscaling.MinAllowed) == 0 {
+		return field.ErrorList{field.Required(at, "")}
+	}
 	errs := cpuAndMemory(autoscaling.MinAllowed, at)
 	for name, least := range map[corev1.ResourceName]resource.Quantity{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
@@ -203,7 +206,7 @@ func validateClusterAutoscaler(scaler *v1beta1.ClusterAutoscaler, c *shootContex
 				v1beta1.ClusterAutoscalerExpanderLeastNodes)...)
 		}
 	}
-	errs = append(errs, c.removed(len(scaler.IgnoreTaints) > 0, "1.32", path.Child("ignoreTaints"))...)
+	errs = append(errs, c.removed(scaler.IgnoreTaints != nil, "1.32", path.Child("ignoreTaints"))...)
 	errs = append(errs, c.removed(scaler.MaxEmptyBulkDelete != nil, "1.33", path.Child("maxEmptyBulkDelete"))...)
 	if bulk, most := scaler.MaxEmptyBulkDelete, scaler.MaxScaleDownParallelism; bulk != nil && most != nil && *bulk != *most {
 		errs = append(errs, field.Invalid(path.Child("maxEmptyBulkDelete"), *bulk, "must be the same as maxScaleDownParallelism"))
@@ -242,6 +245,8 @@ func validateVerticalAutoscaler(scaler *v1beta1.VerticalPodAutoscaler, path *fie
 		errs = append(errs, between(value, 0, 1, path.Child(name))...)
 	}
 	errs = append(errs, atLeast(scaler.RecommenderUpdateWorkerCount, 1, path.Child("recommenderUpdateWorkerCount"))...)
+	errs = append(errs, notNegative(scaler.EvictionRateBurst, path.Child("evictionRateBurst"))...)
+	errs = append(errs, notNegative(scaler.MemoryAggregationIntervalCount, path.Child("memoryAggregationIntervalCount"))...)
 	errs = append(errs, verticalFeatures(scaler.FeatureGates, path.Child("featureGates"))...)
 	return append(errs, cpuAndMemory(scaler.MaxAllowed, path.Child("maxAllowed"))...)
 }

@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -40,5 +42,28 @@ func validateNetworking(spec *v1beta1.ShootSpec, c *shootContext, path *field.Pa
 		}
 	}
 	errs = append(errs, disjoint(ofIPv4)...)
+	errs = append(errs, roomForServices(ranges, c, path.Child("services"))...)
 	return append(errs, ofFamily(ranges, networking.IPFamilies)...)
+}
+
+// The least numbers of addresses of a range for Services, as powers of two: kube-apiserver does not start with less than 8,
+// and the DNS service of a cluster with nodes has the tenth address.
+const (
+	bitsForServices, bitsForDNS = 3, 4
+)
+
+// roomForServices checks that the range for Services is large enough.
+func roomForServices(ranges []namedRange, c *shootContext, path *field.Path) field.ErrorList {
+	least := bitsForDNS
+	if c.workerless {
+		least = bitsForServices
+	}
+	var errs field.ErrorList
+	for _, one := range ranges {
+		if length := one.prefix.Addr().BitLen() - least; one.name == path.String() && one.prefix.Bits() > length {
+			errs = append(errs, field.Invalid(path, one.prefix.String(),
+				fmt.Sprintf("must have at least %d addresses: the prefix length must be at most %d", 1<<least, length)))
+		}
+	}
+	return errs
 }

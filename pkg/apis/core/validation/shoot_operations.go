@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// alone are the operations that cannot be executed in the maintenance window or together with others.
+// alone are the operations that cannot be executed together with others.
 var alone = []string{constants.OperationMaintain, constants.OperationRetry, constants.OperationForceInPlaceUpdate}
 
 // together are the other operations of a Shoot without parameters.
@@ -46,6 +46,11 @@ func SplitOperations(value string) []string {
 	return operations
 }
 
+// Contradict reports whether operations include one that cannot be executed together with others.
+func Contradict(operations []string) bool {
+	return len(operations) > 1 && slices.ContainsFunc(operations, func(operation string) bool { return slices.Contains(alone, operation) })
+}
+
 // validateOperations checks the operations that the annotations of a Shoot newly request. Pending operations were checked
 // when they were requested.
 func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
@@ -55,14 +60,18 @@ func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
 	}
 	path := field.NewPath("metadata", "annotations")
 	atOnce, inWindow := SplitOperations(shoot.Annotations[now]), SplitOperations(shoot.Annotations[later])
-	errs := validateOperationSet(atOnce, slices.Concat(together, alone), path.Key(now))
-	errs = append(errs, validateOperationSet(inWindow, together, path.Key(later))...)
+	known := slices.Concat(together, alone)
+	if len(shoot.Spec.Provider.Workers) == 0 { // the API server drops the operation, as there is no key
+		known = slices.DeleteFunc(known, func(one string) bool { return one == constants.OperationRotateSSHKeypair })
+	}
+	errs := validateOperationSet(atOnce, known, path.Key(now))
+	errs = append(errs, validateOperationSet(inWindow, known, path.Key(later))...)
 	for _, operation := range inWindow {
 		errs = append(errs, forbidden(slices.Contains(atOnce, operation), path.Key(later),
 			fmt.Sprintf("operation %q must not be in both annotations", operation))...)
 	}
-	before := slices.Concat(SplitOperations(old.Annotations[now]), SplitOperations(old.Annotations[later]))
 	for annotation, operations := range map[string][]string{now: atOnce, later: inWindow} {
+		before := SplitOperations(old.Annotations[annotation])
 		for _, operation := range operations {
 			if !slices.Contains(before, operation) {
 				errs = append(errs, validateOperation(operation, shoot, path.Key(annotation))...)
@@ -141,6 +150,16 @@ func awakeOnly(operation string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(operation, prefix) })
 }
 
+// rewrites reports whether an operation starts to encrypt all encrypted resources again.
+func rewrites(operation string) bool {
+	switch operation {
+	case constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout,
+		constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart:
+		return true
+	}
+	return false
+}
+
 // canStart checks that rotations with the given phases can start. Rotations that roll out worker pools wait for in-place
 // updates.
 func canStart(
@@ -151,6 +170,8 @@ func canStart(
 	over := !slices.ContainsFunc(phases, func(phase v1beta1.CredentialsRotationPhase) bool { return !rotationIsOver(phase) })
 	errs = append(errs, forbidden(!over, path,
 		fmt.Sprintf("cannot start %s if .status.credentials.rotation has a phase other than 'Completed'", operation))...)
+	errs = append(errs, forbidden(rewrites(operation) && !encryptionIsRolledOut(shoot), path,
+		fmt.Sprintf("cannot start %s because a previous change of the encryption is being rolled out", operation))...)
 	return append(errs, forbidden(rollsOut && len(pendingInPlaceUpdates(shoot)) > 0, path,
 		fmt.Sprintf("cannot start %s while worker pools wait for in-place updates", operation))...)
 }
@@ -171,8 +192,12 @@ func validatePoolList(list, operation string, shoot *v1beta1.Shoot, path *field.
 	names := strings.Split(list, ",")
 	if manual && list == "*" {
 		names = nil
+		for i := range shoot.Spec.Provider.Workers {
+			names = append(names, shoot.Spec.Provider.Workers[i].Name)
+		}
 	}
-	var errs field.ErrorList
+	errs := forbidden(manual && selfHosted(&shoot.Spec) && shoot.Spec.CredentialsBindingName == nil, path,
+		"the machines of a self-hosted Shoot without spec.credentialsBindingName cannot be replaced")
 	for n, name := range names {
 		if slices.Contains(names[:n], name) {
 			errs = append(errs, field.Duplicate(path, name))

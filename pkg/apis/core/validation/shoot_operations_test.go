@@ -19,6 +19,8 @@ func TestShootOperations(t *testing.T) {
 		unknown     = "metadata.annotations[gardener.cloud/operation] NotSupported"
 		later       = "metadata.annotations[maintenance.gardener.cloud/operation] "
 		hibernated  = "; spec/hibernation/enabled"
+		encrypted   = "status/credentials/encryptionAtRest; "
+		applied     = "{resources: [statefulsets.apps, configmaps], provider: {type: secretbox}}; "
 		older       = "; spec/kubernetes/version; spec/provider/workers/0/kubernetes/version; spec/kubernetes/kubelet/featureGates"
 	)
 	ask := func(operations string) string { return "{gardener.cloud/operation: '" + operations + "'}" }
@@ -40,7 +42,10 @@ func TestShootOperations(t *testing.T) {
 		given("", "", "reconcile;maintain", refused),
 		given("", "", "force-in-place-update;rotate-ssh-keypair", refused),
 		given("", "", "rotate-ssh-keypair;rotate-observability-credentials", ""),
-		{"", "", rule{annotations, inWindow("retry"), later + "NotSupported"}},
+		{"", "", rule{annotations, inWindow("retry"), ""}},
+		{"", "", rule{annotations, inWindow("maintain"), ""}},
+		{"", "", rule{annotations, inWindow("retry;rotate-ssh-keypair"), later + "Forbidden"}},
+		{"", "", rule{annotations, inWindow("dance"), later + "NotSupported"}},
 		{"", "", rule{annotations, inWindow("rotate-ssh-keypair"), ""}},
 		{"", "", rule{annotations, "{gardener.cloud/operation: reconcile, maintenance.gardener.cloud/operation: reconcile}", later + "Forbidden"}},
 		{"", "", rule{annotations, inWindow("rotate-ca-start"), later + "Forbidden"}},
@@ -59,11 +64,11 @@ func TestShootOperations(t *testing.T) {
 		given(last+"; "+rotation, ready(phases("Completed", "Prepared", "Completed")), "rotate-serviceaccount-key-start", refused),
 		given(last+"; "+rotation, ready(phases("Completed", "Completed", "Prepared")), "rotate-etcd-encryption-key", refused),
 		given(last+"; "+rotation, ready(phases("Completed", "Completed", "Prepared")), "rotate-credentials-start", refused),
-		given(last+"; "+rotation, ready(phases("Completed", "Completed", "Completed")), "rotate-credentials-start", ""),
-		given(last, reconciled, "rotate-etcd-encryption-key", ""),
+		given(encrypted+last+"; "+rotation, applied+ready(phases("Completed", "Completed", "Completed")), "rotate-credentials-start", ""),
+		given(encrypted+last, applied+reconciled, "rotate-etcd-encryption-key", ""),
 		given(last, creating, "rotate-etcd-encryption-key", refused),
 		given(last, reconciled, "rotate-etcd-encryption-key-start", refused),
-		given(last+older, reconciled+"; 1.33.4; 1.33.4; {}", "rotate-etcd-encryption-key-start", ""),
+		given(encrypted+last+older, applied+reconciled+"; 1.33.4; 1.33.4; {}", "rotate-etcd-encryption-key-start", ""),
 		given(last+older+"; "+rotation, reconciled+"; 1.33.4; 1.33.4; {}; "+phases("Completed", "Completed", "Prepared"), "rotate-etcd-encryption-key-complete", ""),
 		given(last+older, reconciled+"; 1.33.4; 1.33.4; {}", "rotate-etcd-encryption-key-complete", refused),
 
@@ -77,7 +82,7 @@ func TestShootOperations(t *testing.T) {
 
 		given(last+"; status/inPlaceUpdates/pendingWorkerUpdates/autoInPlaceUpdate", reconciled+"; [pool]", "rotate-ca-start", refused),
 		given(last+"; status/inPlaceUpdates/pendingWorkerUpdates/manualInPlaceUpdate", reconciled+"; [pool]", "rotate-credentials-start", refused),
-		given(last+"; status/inPlaceUpdates/pendingWorkerUpdates/autoInPlaceUpdate", reconciled+"; [pool]", "rotate-etcd-encryption-key", ""),
+		given(encrypted+last+"; status/inPlaceUpdates/pendingWorkerUpdates/autoInPlaceUpdate", applied+reconciled+"; [pool]", "rotate-etcd-encryption-key", ""),
 
 		given(last+hibernated, reconciled+"; true", "rotate-credentials-start", refused),
 		given(last+hibernated, reconciled+"; true", "rotate-etcd-encryption-key", refused),
@@ -107,12 +112,30 @@ func TestShootOperations(t *testing.T) {
 }
 
 func TestRollOutOfPoolsThatAreUpdatedInPlace(t *testing.T) {
-	const w = "spec/provider/workers/0/"
+	const w, refused = "spec/provider/workers/0/", "metadata.annotations[gardener.cloud/operation] Forbidden"
 	checkStates(t, "shoot", 0, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []stateRule{
+		{
+			w + "updateStrategy; " + w + "maxSurge; " + w + "maxUnavailable", "AutoInPlaceUpdate; 0; 1",
+			rule{"metadata/annotations", "{gardener.cloud/operation: 'rollout-workers=*'}", refused},
+		},
 		{
 			w + "updateStrategy; " + w + "maxSurge; " + w + "maxUnavailable", "AutoInPlaceUpdate; 0; 1",
 			rule{"metadata/annotations", "{gardener.cloud/operation: rollout-workers=pool}", "metadata.annotations[gardener.cloud/operation] Forbidden"},
 		},
+	})
+}
+
+// TestRollOutOfSelfHostedShoots tests that machines are replaced only if the Shoot manages them.
+func TestRollOutOfSelfHostedShoots(t *testing.T) {
+	const refused = "metadata.annotations[gardener.cloud/operation] Forbidden"
+	const binding = "spec/credentialsBindingName"
+	ask := func(pools string) string { return "{gardener.cloud/operation: 'rollout-workers=" + pools + "'}" }
+	pool := decode(t, example(t, "shoot", 2), v1beta1.SetDefaultsShoot).Spec.Provider.Workers[0].Name
+	checkStates(t, "shoot", 2, v1beta1.SetDefaultsShoot, ValidateShootUpdate, []stateRule{
+		{binding, "", rule{"metadata/annotations", ask("*"), refused}},
+		{binding, "", rule{"metadata/annotations", ask(pool), refused}},
+		{binding, "a", rule{"metadata/annotations", ask("*"), ""}},
+		{binding, "a", rule{"metadata/annotations", ask(pool), ""}},
 	})
 }
 

@@ -3,9 +3,11 @@ package validation
 import (
 	"fmt"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // images of the programs have no files with time zones
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,6 +16,9 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
+
+// mailDomain matches addresses in a domain of at least two parts. The last part has two letters or more.
+var mailDomain = regexp.MustCompile(`@([a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}$`)
 
 // maxConfig is the maximum size of a ConfigMap.
 const maxConfig = 1 << 20
@@ -96,14 +101,14 @@ func validateHibernation(hibernation *v1beta1.Hibernation, c *shootContext, path
 	seen := map[string]bool{}
 	for i, schedule := range hibernation.Schedules {
 		at := path.Child("schedules").Index(i)
-		if ptr.Deref(schedule.Start, "") == "" && ptr.Deref(schedule.End, "") == "" {
+		if schedule.Start == nil && schedule.End == nil {
 			errs = append(errs, field.Required(at.Child("start"), "a schedule has a start, an end or both"))
 		}
 		for _, one := range []struct {
 			name  string
 			value *string
 		}{{"start", schedule.Start}, {"end", schedule.End}} {
-			if one.value == nil || *one.value == "" {
+			if one.value == nil {
 				continue
 			}
 			if _, err := cron.ParseStandard(*one.value); err != nil {
@@ -127,7 +132,7 @@ func validateHibernation(hibernation *v1beta1.Hibernation, c *shootContext, path
 func validateReceivers(receivers []string, path *field.Path) field.ErrorList {
 	errs := uniqueValues(receivers, path)
 	for i, receiver := range receivers {
-		if address, err := mail.ParseAddress(receiver); err != nil || address.Address != receiver {
+		if address, err := mail.ParseAddress(receiver); err != nil || address.Address != receiver || !mailDomain.MatchString(receiver) {
 			errs = append(errs, field.Invalid(path.Index(i), receiver, "must be an e-mail address"))
 		}
 	}

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 // ValidateShootUpdate checks a Shoot that replaces another. Some rules depend on the status, which is that of the old one. The
@@ -19,9 +20,8 @@ import (
 func ValidateShootUpdate(shoot, old *v1beta1.Shoot) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	path := field.NewPath("spec")
-	if shoot.DeletionTimestamp != nil {
-		errs = append(errs, immutable(shoot.Spec, old.Spec, path)...)
-	} else {
+	errs = append(errs, rules.UnchangedInDeletion("shoot", shoot, shoot.Spec, old.Spec, path)...)
+	if shoot.DeletionTimestamp == nil {
 		errs = append(errs, forbidden(!equality.Semantic.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName), path.Child("seedName"),
 			"only the subresource shoots/binding can change the name of the Seed")...)
 	}
@@ -75,7 +75,8 @@ func validateShootStateUpdate(shoot, old *v1beta1.Shoot, path *field.Path) field
 		if before == nil || force || !slices.Contains(pending, worker.Name) {
 			continue
 		}
-		changes := !equality.Semantic.DeepEqual(worker, before) || kubeletVersion(worker, &shoot.Spec) != kubeletVersion(before, &old.Spec)
+		changes := !equality.Semantic.DeepEqual(worker, before) || kubeletVersion(worker, &shoot.Spec) != kubeletVersion(before, &old.Spec) ||
+			!equality.Semantic.DeepEqual(kubeletConfig(worker, &shoot.Spec), kubeletConfig(before, &old.Spec))
 		errs = append(errs, forbidden(changes, path.Child("provider", "workers").Index(i),
 			fmt.Sprintf("the worker pool %q is currently undergoing an in-place update. No changes are allowed to the worker pool", worker.Name))...)
 	}
@@ -101,7 +102,6 @@ func validateHibernationStart(old *v1beta1.Shoot, path *field.Path) field.ErrorL
 
 func validateShootSpecUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	errs := immutable(spec.Region, old.Region, path.Child("region"))
-	errs = append(errs, immutable(spec.ExposureClassName, old.ExposureClassName, path.Child("exposureClassName"))...)
 	errs = append(errs, immutable(spec.Provider.Type, old.Provider.Type, path.Child("provider", "type"))...)
 	if old.SchedulerName != nil || ptr.Deref(spec.SchedulerName, "") != constants.DefaultSchedulerName {
 		errs = append(errs, immutable(spec.SchedulerName, old.SchedulerName, path.Child("schedulerName"))...)
@@ -198,13 +198,13 @@ func validateNodeLocalDNSUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) 
 }
 
 // validateVersionUpdate checks that a version of Kubernetes is not lower than before, nor higher by more minor versions
-// than it may be.
-func validateVersionUpdate(now, before string, minors uint, path *field.Path) field.ErrorList {
-	newer, err := version.ParseSemantic(now)
+// than it may be. A version without a patch version counts as the lowest one that it can be completed to.
+func validateVersionUpdate(now, before string, minors uint64, path *field.Path) field.ErrorList {
+	newer, err := semver.NewVersion(now)
 	if err != nil {
 		return nil // is reported for the object as such
 	}
-	older, err := version.ParseSemantic(before)
+	older, err := semver.NewVersion(before)
 	if err != nil {
 		return nil
 	}

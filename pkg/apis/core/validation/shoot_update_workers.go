@@ -44,7 +44,7 @@ func validateWorkersUpdate(spec, old *v1beta1.ShootSpec, path *field.Path) field
 			continue
 		}
 		before := &old.Provider.Workers[j]
-		inPlace, minors := v1beta1.IsUpdateStrategyInPlace(worker.UpdateStrategy), uint(maxKubeletSkew)
+		inPlace, minors := v1beta1.IsUpdateStrategyInPlace(worker.UpdateStrategy), uint64(maxKubeletSkew)
 		if inPlace {
 			minors = 1
 		}
@@ -79,6 +79,14 @@ func validateInPlaceUpdate(worker, before *v1beta1.Worker, path *field.Path) fie
 	older, oldErr := semver.NewVersion(*old.Version)
 	return append(errs, forbidden(err == nil && oldErr == nil && newer.LessThan(older), path.Child("machine", "image", "version"),
 		"the image of a pool that is updated in place cannot be downgraded from "+*old.Version+" to "+*image.Version)...)
+}
+
+// kubeletConfig returns the configuration of the kubelets of a pool: its own, or that of the cluster.
+func kubeletConfig(worker *v1beta1.Worker, spec *v1beta1.ShootSpec) *v1beta1.KubeletConfig {
+	if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+		return worker.Kubernetes.Kubelet
+	}
+	return spec.Kubernetes.Kubelet
 }
 
 // kubeletVersion returns the version of a pool: its own, or that of the cluster.

@@ -92,6 +92,9 @@ func validateAdmissionPlugins(plugins []v1beta1.AdmissionPlugin, c *shootContext
 			fmt.Sprintf("admission plugin %q cannot be disabled", plugin.Name))...)
 		errs = append(errs, forbidden(!known.Configurable && isSet(plugin.Config), at.Child("config"),
 			fmt.Sprintf("admission plugin %q does not support configuration", plugin.Name))...)
+		if plugin.Name == "PodSecurity" && isSet(plugin.Config) {
+			errs = append(errs, validatePodSecurity(plugin.Config.Raw, at.Child("config"))...)
+		}
 		errs = append(errs, forbidden(!known.HasKubeconfig && plugin.KubeconfigSecretName != nil, at.Child("kubeconfigSecretName"),
 			fmt.Sprintf("admission plugin %q does not support configuration with external kubeconfig", plugin.Name))...)
 	}

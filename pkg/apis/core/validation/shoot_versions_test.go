@@ -39,7 +39,7 @@ func TestShootVersions(t *testing.T) {
 		{plugins, "{name: PodGroupProtection}", plugin + "name Forbidden"},
 		{plugins, "{name: PodSecurity, disabled: true}", plugin + "disabled Forbidden"},
 		{plugins, "{name: AlwaysPullImages, config: {kind: a}}", plugin + "config Forbidden"},
-		{plugins, "{name: PodSecurity, config: {kind: a}}", ""},
+		{plugins, "{name: PodSecurity, config: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration}}", ""},
 		{plugins, "{name: PodSecurity, kubeconfigSecretName: a}", plugin + "kubeconfigSecretName Forbidden"},
 		{plugins, "{name: ValidatingAdmissionWebhook, kubeconfigSecretName: ''}", plugin + "kubeconfigSecretName Invalid"},
 		// A partial version is enough to know its features.

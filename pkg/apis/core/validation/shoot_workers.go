@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,8 @@ import (
 
 const (
 	maxWorkerName = 15
+	// membersOfHighAvailability is the number of nodes and zones of a highly available control plane.
+	membersOfHighAvailability = 3
 	// maxKubeletSkew is the number of minor versions that a kubelet may be behind the API server.
 	maxKubeletSkew     = 3
 	maxSysctlsSize     = 4086
@@ -208,7 +211,7 @@ func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorLis
 		at := path.Key(key)
 		tooLong := func(segment string) bool { return len(segment) > maxSysctlSegment }
 		segments := strings.FieldsFunc(key, func(r rune) bool { return r == '.' || r == '/' })
-		if !sysctlPath.MatchString(key) || len(key) > maxSysctlsSize || slices.ContainsFunc(segments, tooLong) {
+		if !sysctlPath.MatchString(key) || strings.Contains(key, "..") || len(key) > maxSysctlsSize || slices.ContainsFunc(segments, tooLong) {
 			errs = append(errs, field.Invalid(at, key, "must be the name of a kernel setting, such as net.ipv4.ip_forward"))
 		}
 		errs = append(errs, required(sysctls[key], at)...)
@@ -220,13 +223,10 @@ func validateUpdateStrategy(worker *v1beta1.Worker, path *field.Path) field.Erro
 	errs := optionalOneOf(worker.UpdateStrategy, path.Child("updateStrategy"), v1beta1.AutoRollingUpdate, v1beta1.AutoInPlaceUpdate,
 		v1beta1.ManualInPlaceUpdate)
 	surge, unavailable := path.Child("maxSurge"), path.Child("maxUnavailable")
-	switch ptr.Deref(worker.UpdateStrategy, v1beta1.AutoRollingUpdate) {
-	case v1beta1.ManualInPlaceUpdate:
+	if ptr.Deref(worker.UpdateStrategy, "") == v1beta1.ManualInPlaceUpdate {
 		const why = "the user decides which nodes are updated"
 		errs = append(errs, forbidden(worker.MaxSurge != nil && !zero(worker.MaxSurge), surge, why)...)
 		return append(errs, forbidden(worker.MaxUnavailable != nil && !zero(worker.MaxUnavailable), unavailable, why)...)
-	case v1beta1.AutoInPlaceUpdate:
-		errs = append(errs, forbidden(worker.MaxSurge != nil && !zero(worker.MaxSurge), surge, "must be 0 for in-place updates")...)
 	}
 	errs = append(errs, numberOrPercent(worker.MaxSurge, surge, false)...)
 	errs = append(errs, numberOrPercent(worker.MaxUnavailable, unavailable, true)...)
@@ -279,13 +279,34 @@ func validateMachineManagement(worker *v1beta1.Worker, path *field.Path) field.E
 	return append(errs, between(settings.AutoPreserveFailedMachineMax, 0, most, path.Child("autoPreserveFailedMachineMax"))...)
 }
 
+// validateControlPlaneNodes checks that the pool of a control plane has a node for each member of etcd, and that these are
+// updated one by one.
+func validateControlPlaneNodes(worker *v1beta1.Worker, tolerance v1beta1.FailureToleranceType, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	nodes := int32(1)
+	if tolerance != "" {
+		nodes = membersOfHighAvailability
+		if unavailable := worker.MaxUnavailable; unavailable == nil || *unavailable != intstr.FromInt32(1) {
+			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable,
+				"must be 1 for the pool of a highly available control plane"))
+		}
+	}
+	for name, count := range map[string]int32{"minimum": worker.Minimum, "maximum": worker.Maximum} {
+		if count != nodes {
+			errs = append(errs, field.Invalid(path.Child(name), count,
+				fmt.Sprintf("minimum and maximum of the pool with the control plane must be %d", nodes)))
+		}
+	}
+	if tolerance == v1beta1.FailureToleranceTypeZone && len(worker.Zones) != membersOfHighAvailability {
+		errs = append(errs, field.Invalid(path.Child("zones"), worker.Zones, "must be three for a control plane that tolerates the failure of a zone"))
+	}
+	return errs
+}
+
 func validateWorkerControlPlane(worker *v1beta1.Worker, providerType string, c *shootContext, path *field.Path) field.ErrorList {
 	at := path.Child("controlPlane")
 	errs := forbidden(c.namespace != constants.GardenNamespace, at, "self-hosted Shoots are in the namespace garden")
-	if worker.Minimum != 1 || worker.Maximum != 1 {
-		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum,
-			"minimum and maximum of the pool with the control plane must be 1"))
-	}
+	errs = append(errs, validateControlPlaneNodes(worker, c.tolerance, path)...)
 	if backup := worker.ControlPlane.Backup; backup != nil {
 		errs = append(errs, validateBackup(backup, at.Child("backup"), providerType)...)
 		errs = append(errs, credentials(backup.CredentialsRef, at.Child("backup", "credentialsRef"), secret, internalSecret)...)

@@ -20,11 +20,13 @@ func ValidateShootState(state *v1beta1.ShootState) field.ErrorList {
 		at := path.Child("extensions").Index(i)
 		errs = append(errs, required(extension.Kind, at.Child("kind"))...)
 		errs = append(errs, notEmpty(extension.Purpose, at.Child("purpose"))...)
+		errs = append(errs, unique(extension.Resources, at.Child("resources"), "name",
+			func(resource v1beta1.NamedResourceReference) string { return resource.Name })...)
 		for j, resource := range extension.Resources {
-			ref := at.Child("resources").Index(j)
-			errs = append(errs, required(resource.Name, ref.Child("name"))...)
-			errs = append(errs, required(resource.ResourceRef.Kind, ref.Child("resourceRef", "kind"))...)
-			errs = append(errs, required(resource.ResourceRef.Name, ref.Child("resourceRef", "name"))...)
+			at, ref := at.Child("resources").Index(j), resource.ResourceRef
+			errs = append(errs, required(resource.Name, at.Child("name"))...)
+			errs = append(errs, referencedType(ref.APIVersion, ref.Kind, at.Child("resourceRef"), secret, configMap)...)
+			errs = append(errs, required(ref.Name, at.Child("resourceRef", "name"))...)
 		}
 	}
 	for i, resource := range state.Spec.Resources {

@@ -8,6 +8,7 @@ import (
 	apimachineryvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
@@ -29,6 +30,9 @@ func Validate(c *v1alpha1.GardenletConfiguration, path *field.Path) field.ErrorL
 	if c.GardenClientConnection != nil && c.GardenClientConnection.KubeconfigValidity != nil {
 		errs = append(errs, validateValidity(c.GardenClientConnection.KubeconfigValidity,
 			path.Child("gardenClientConnection", "kubeconfigValidity"))...)
+	}
+	if c.LeaderElection != nil {
+		errs = append(errs, configv1alpha1.ValidateLeaderElection(c.LeaderElection, path.Child("leaderElection"))...)
 	}
 	if c.Resources != nil {
 		errs = append(errs, validateResources(c.Resources, path.Child("resources"))...)
@@ -79,7 +83,7 @@ func validateResources(c *v1alpha1.ResourcesConfiguration, path *field.Path) fie
 }
 
 func validateControllers(c *v1alpha1.ControllersConfiguration, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := validateConcurrency(c, path)
 	backups, at := c.BackupEntry, path.Child("backupEntry")
 	hours := *backups.DeletionGracePeriodHours
 	if hours < 0 {
@@ -95,6 +99,25 @@ func validateControllers(c *v1alpha1.ControllersConfiguration, path *field.Path)
 			fmt.Sprintf("must be between %d and %d", leastRecordTTL, mostRecordTTL)))
 	}
 	return append(errs, validateRollout(c.Shoot.Rollout, path.Child("shoot", "rollout"))...)
+}
+
+func validateConcurrency(c *v1alpha1.ControllersConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, controller := range map[string]*v1alpha1.Concurrency{
+		"backupBucket": c.BackupBucket, "backupEntry": &c.BackupEntry.Concurrency, "bastion": c.Bastion,
+		"controllerInstallation": c.ControllerInstallation, "controllerInstallationCare": &c.ControllerInstallationCare.Concurrency,
+		"controllerInstallationRequired": c.ControllerInstallationRequired, "shoot": &c.Shoot.Concurrency,
+		"shootCare": &c.ShootCare.Concurrency, "shootState": &c.ShootState.Concurrency, "shootStatus": c.ShootStatus,
+		"networkPolicy": &c.NetworkPolicy.Concurrency, "managedSeed": &c.ManagedSeed.Concurrency, "tokenRequestor": c.TokenRequestor,
+		"tokenRequestorWorkloadIdentity": &c.TokenRequestorWorkloadIdentity.Concurrency,
+		"vpaEvictionRequirements":        c.VPAEvictionRequirements,
+	} {
+		if controller == nil || controller.ConcurrentSyncs == nil || *controller.ConcurrentSyncs >= 0 {
+			continue
+		}
+		errs = append(errs, field.Invalid(path.Child(name, "concurrentSyncs"), *controller.ConcurrentSyncs, "must not be negative"))
+	}
+	return errs
 }
 
 func validateRollout(c *v1alpha1.ShootRollout, path *field.Path) field.ErrorList {

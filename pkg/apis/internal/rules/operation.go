@@ -9,6 +9,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
+// KnownOperation reports an operation that the kind of an object does not have.
+func KnownOperation(object metav1.Object, known ...string) field.ErrorList {
+	operation := object.GetAnnotations()[constants.AnnotationGardenerOperation]
+	if operation == "" {
+		return nil
+	}
+	return OptionalOneOf(&operation, field.NewPath("metadata", "annotations").Key(constants.AnnotationGardenerOperation), known...)
+}
+
 // OperationReplaced reports an operation that replaces another one that has not been executed yet.
 func OperationReplaced(updated, old metav1.Object) field.ErrorList {
 	operation := updated.GetAnnotations()[constants.AnnotationGardenerOperation]

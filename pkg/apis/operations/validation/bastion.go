@@ -11,6 +11,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 	"github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 )
@@ -34,6 +35,8 @@ func ValidateBastion(bastion *v1alpha1.Bastion) field.ErrorList {
 // ValidateBastionUpdate checks a Bastion that replaces another.
 func ValidateBastionUpdate(bastion, old *v1alpha1.Bastion) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&bastion.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, rules.Immutable(bastion.Annotations[constants.AnnotationGardenCreatedBy], old.Annotations[constants.AnnotationGardenCreatedBy],
+		field.NewPath("metadata", "annotations").Key(constants.AnnotationGardenCreatedBy))...)
 	path := field.NewPath("spec")
 	errs = append(errs, rules.Immutable(bastion.Spec.ShootRef.Name, old.Spec.ShootRef.Name, path.Child("shootRef", "name"))...)
 	errs = append(errs, rules.Immutable(bastion.Spec.SSHPublicKey, old.Spec.SSHPublicKey, path.Child("sshPublicKey"))...)

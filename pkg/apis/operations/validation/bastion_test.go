@@ -37,6 +37,20 @@ func TestValidateBastion(t *testing.T) {
 	})
 }
 
+func TestCreatorOfABastion(t *testing.T) {
+	const refused = "metadata.annotations[gardener.cloud/created-by] Invalid"
+	bastion := func(annotations map[string]string) *v1alpha1.Bastion {
+		one := Decode(t, Example(t, "operations", "bastion", 0), NoDefaults[v1alpha1.Bastion])
+		one.Annotations, one.ResourceVersion = annotations, "1"
+		return one
+	}
+	alice, bob := map[string]string{"gardener.cloud/created-by": "alice"}, map[string]string{"gardener.cloud/created-by": "bob"}
+	Compare(t, ValidateBastionUpdate(bastion(alice), bastion(alice)), "")
+	Compare(t, ValidateBastionUpdate(bastion(bob), bastion(alice)), refused)
+	Compare(t, ValidateBastionUpdate(bastion(nil), bastion(alice)), refused)
+	Compare(t, ValidateBastionUpdate(bastion(alice), bastion(nil)), refused)
+}
+
 func TestValidateBastionStatusUpdate(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	with := func(at time.Time) *v1alpha1.Bastion {

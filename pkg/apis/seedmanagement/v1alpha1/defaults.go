@@ -29,25 +29,36 @@ func SetDefaultsManagedSeed(seed *ManagedSeed) { setDefaultsManagedSeedSpec(&see
 
 func setDefaultsManagedSeedSpec(spec *ManagedSeedSpec) {
 	gardenlet := &spec.Gardenlet
-	setDefaultsGardenletDeployment(defaulting.Object(&gardenlet.Deployment))
+	deployment := defaulting.Object(&gardenlet.Deployment)
+	defaulting.Object(&deployment.Image)
+	setDefaultsGardenletDeployment(deployment)
 	setDefaultsGardenletConfiguration(&gardenlet.Config)
 	defaulting.Pointer(&gardenlet.Bootstrap, BootstrapToken)
 	defaulting.Pointer(&gardenlet.MergeWithParent, true)
 }
 
-// SetDefaultsManagedSeedSet sets the defaults of a ManagedSeedSet and of its templates.
+// SetDefaultsManagedSeedSet sets the defaults of a ManagedSeedSet. Its templates stay as given, so that the defaults of a
+// later version apply to what is created from them.
 func SetDefaultsManagedSeedSet(set *ManagedSeedSet) {
 	defaulting.Pointer(&set.Spec.Replicas, 1)
 	defaulting.Pointer(&set.Spec.RevisionHistoryLimit, 10)
 	strategy := defaulting.Object(&set.Spec.UpdateStrategy)
 	defaulting.Pointer(&strategy.Type, RollingUpdateStrategyType)
-	defaulting.Pointer(&defaulting.Object(&strategy.RollingUpdate).Partition, 0)
+	if strategy.RollingUpdate != nil {
+		defaulting.Pointer(&strategy.RollingUpdate.Partition, 0)
+	}
+}
+
+// SetDefaultsTemplates sets the defaults of the templates of a ManagedSeedSet, as the API server does for the objects that
+// are created from them.
+func SetDefaultsTemplates(set *ManagedSeedSet) {
 	setDefaultsManagedSeedSpec(&set.Spec.Template.Spec)
 	gardencorev1beta1.SetDefaultsShootSpec(&set.Spec.ShootTemplate.Spec, set.Namespace, set.Name)
 }
 
 // SetDefaultsGardenlet sets the defaults of a Gardenlet.
 func SetDefaultsGardenlet(gardenlet *Gardenlet) {
+	defaulting.Object(&gardenlet.Spec.Deployment.Image)
 	setDefaultsGardenletDeployment(&gardenlet.Spec.Deployment.GardenletDeployment)
 	setDefaultsGardenletConfiguration(&gardenlet.Spec.Config)
 }

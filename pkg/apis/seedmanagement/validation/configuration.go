@@ -72,6 +72,25 @@ func validateSeedConfig(raw *runtime.RawExtension, path *field.Path) field.Error
 	return append(errs, validation.ValidateSeedTemplate(template, path)...)
 }
 
+// validateSeedConfigUpdate checks the Seed of a configuration that replaces another. A configuration that cannot be read is
+// reported elsewhere.
+func validateSeedConfigUpdate(raw, old []byte, path *field.Path) field.ErrorList {
+	now, err := seedConfigOf(raw)
+	before, oldErr := seedConfigOf(old)
+	if err != nil || oldErr != nil || now == nil || before == nil {
+		return nil
+	}
+	return validation.ValidateSeedTemplateUpdate(now, before, path.Child("seedConfig"))
+}
+
+func seedConfigOf(raw []byte) (*gardencorev1beta1.SeedTemplate, error) {
+	_, seed, err := splitSeedConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	return seedTemplate(seed)
+}
+
 // splitSeedConfig splits a configuration into the Seed and the rest. The Seed is nil if the configuration has none. The
 // error is about the rest.
 func splitSeedConfig(raw []byte) (*gardenletv1alpha1.GardenletConfiguration, *runtime.RawExtension, error) {

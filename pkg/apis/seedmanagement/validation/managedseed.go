@@ -16,6 +16,7 @@ import (
 func ValidateManagedSeed(seed *v1alpha1.ManagedSeed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&seed.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
 	errs = append(errs, inGarden(seed.Namespace)...)
+	errs = append(errs, rules.KnownOperation(seed, constants.OperationReconcile, constants.OperationRenewKubeconfig)...)
 	path := field.NewPath("spec")
 	if seed.Spec.Shoot == nil {
 		errs = append(errs, field.Required(path.Child("shoot"), ""))
@@ -28,6 +29,7 @@ func ValidateManagedSeed(seed *v1alpha1.ManagedSeed) field.ErrorList {
 // ValidateManagedSeedUpdate checks a ManagedSeed that replaces another.
 func ValidateManagedSeedUpdate(seed, old *v1alpha1.ManagedSeed) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, rules.OperationReplaced(seed, old)...)
 	path := field.NewPath("spec")
 	errs = append(errs, rules.Immutable(seed.Spec.Shoot, old.Spec.Shoot, path.Child("shoot"))...)
 	errs = append(errs, validateGardenletConfigUpdate(&seed.Spec.Gardenlet, &old.Spec.Gardenlet, path.Child("gardenlet"))...)
@@ -56,7 +58,8 @@ func validateGardenletConfig(gardenlet *v1alpha1.GardenletConfig, path *field.Pa
 
 func validateGardenletConfigUpdate(gardenlet, old *v1alpha1.GardenletConfig, path *field.Path) field.ErrorList {
 	errs := rules.Immutable(gardenlet.Bootstrap, old.Bootstrap, path.Child("bootstrap"))
-	return append(errs, rules.Immutable(gardenlet.MergeWithParent, old.MergeWithParent, path.Child("mergeWithParent"))...)
+	errs = append(errs, rules.Immutable(gardenlet.MergeWithParent, old.MergeWithParent, path.Child("mergeWithParent"))...)
+	return append(errs, validateSeedConfigUpdate(gardenlet.Config.Raw, old.Config.Raw, path.Child("config"))...)
 }
 
 // validateDeployment checks the settings of the Deployment of a gardenlet.

@@ -15,8 +15,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// ValidateManagedSeedSet checks a ManagedSeedSet.
+// ValidateManagedSeedSet checks a ManagedSeedSet. Its templates are stored as given, and checked with their defaults.
 func ValidateManagedSeedSet(set *v1alpha1.ManagedSeedSet) field.ErrorList {
+	set = set.DeepCopy()
+	v1alpha1.SetDefaultsTemplates(set)
 	errs := apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, inGarden(set.Namespace)...)
 	spec, path := &set.Spec, field.NewPath("spec")
@@ -49,6 +51,10 @@ func ValidateManagedSeedSetUpdate(set, old *v1alpha1.ManagedSeedSet) field.Error
 	errs = append(errs, rules.Immutable(set.Spec.RevisionHistoryLimit, old.Spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	errs = append(errs, validateGardenletConfigUpdate(&set.Spec.Template.Spec.Gardenlet, &old.Spec.Template.Spec.Gardenlet,
 		path.Child("template", "spec", "gardenlet"))...)
+	now, before := set.DeepCopy(), old.DeepCopy()
+	v1alpha1.SetDefaultsTemplates(now)
+	v1alpha1.SetDefaultsTemplates(before)
+	errs = append(errs, validation.ValidateShootTemplateUpdate(&now.Spec.ShootTemplate, &before.Spec.ShootTemplate, path.Child("shootTemplate"))...)
 	return append(errs, ValidateManagedSeedSet(set)...)
 }
 
@@ -56,6 +62,10 @@ func ValidateManagedSeedSetUpdate(set, old *v1alpha1.ManagedSeedSet) field.Error
 func ValidateManagedSeedSetStatusUpdate(set, old *v1alpha1.ManagedSeedSet) field.ErrorList {
 	status, before, path := &set.Status, &old.Status, field.NewPath("status")
 	errs := apivalidation.ValidateNonnegativeField(int64(status.Replicas), path.Child("replicas"))
+	errs = append(errs, observedGeneration(status.ObservedGeneration, path)...)
+	if status.CollisionCount == nil && ptr.Deref(before.CollisionCount, 1) == 0 {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), nil, "must not be removed"))
+	}
 	for name, count := range map[string]int32{
 		"readyReplicas": status.ReadyReplicas, "currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
 	} {
@@ -79,15 +89,26 @@ func ValidateManagedSeedSetStatusUpdate(set, old *v1alpha1.ManagedSeedSet) field
 	return errs
 }
 
+func observedGeneration(generation int64, path *field.Path) field.ErrorList {
+	return apivalidation.ValidateNonnegativeField(generation, path.Child("observedGeneration"))
+}
+
+// ValidateManagedSeedStatusUpdate checks the status of a ManagedSeed that replaces another.
+func ValidateManagedSeedStatusUpdate(seed, _ *v1alpha1.ManagedSeed) field.ErrorList {
+	return observedGeneration(seed.Status.ObservedGeneration, field.NewPath("status"))
+}
+
+// ValidateGardenletStatusUpdate checks the status of a Gardenlet that replaces another.
+func ValidateGardenletStatusUpdate(gardenlet, _ *v1alpha1.Gardenlet) field.ErrorList {
+	return observedGeneration(gardenlet.Status.ObservedGeneration, field.NewPath("status"))
+}
+
 func validatePendingReplica(pending *v1alpha1.PendingReplica, set string, path *field.Path) field.ErrorList {
 	errs := rules.OneOf(pending.Reason, path.Child("reason"), v1alpha1.ShootReconcilingReason, v1alpha1.ShootDeletingReason,
 		v1alpha1.ShootReconcileFailedReason, v1alpha1.ShootDeleteFailedReason, v1alpha1.ManagedSeedPreparingReason,
 		v1alpha1.ManagedSeedDeletingReason, v1alpha1.SeedNotReadyReason, v1alpha1.ShootNotHealthyReason)
 	if !regexp.MustCompile("^" + regexp.QuoteMeta(set) + "-[0-9]+$").MatchString(pending.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), pending.Name, fmt.Sprintf("must be %s-<ordinal>", set)))
-	}
-	if pending.Since.IsZero() {
-		errs = append(errs, field.Required(path.Child("since"), ""))
 	}
 	return append(errs, notNegative(pending.Retries, path.Child("retries"))...)
 }

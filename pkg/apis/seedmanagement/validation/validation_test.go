@@ -78,6 +78,12 @@ var ofConfigurations = []Row{
 	{"config/controllers", "{shoot: {dnsEntryTTLSeconds: 29}}", "config.controllers.shoot.dnsEntryTTLSeconds Invalid"},
 	{"config/controllers", "{shoot: {dnsEntryTTLSeconds: 600}}", ""},
 	{"config/controllers", "{shoot: {dnsEntryTTLSeconds: 601}}", "config.controllers.shoot.dnsEntryTTLSeconds Invalid"},
+	{"config/controllers", "{shoot: {concurrentSyncs: -1}}", "config.controllers.shoot.concurrentSyncs Invalid"},
+	{"config/controllers", "{shootStatus: {concurrentSyncs: -1}}", "config.controllers.shootStatus.concurrentSyncs Invalid"},
+	{"config/controllers", "{shoot: {concurrentSyncs: 0}}", ""},
+	{"config/leaderElection", "{leaseDuration: 5s}", "config.leaderElection.leaseDuration Invalid"},
+	{"config/leaderElection", "{retryPeriod: -1s}", "config.leaderElection.retryPeriod Invalid"},
+	{"config/leaderElection", "{leaderElect: false, retryPeriod: -1s}", ""},
 	{"config/exposureClassHandlers", "[{name: a_b}]", "config.exposureClassHandlers[0].name Invalid"},
 	{"config/seedConfig", "{metadata: {name: a}}", "config.seedConfig.metadata.name Forbidden"},
 	{"config/seedConfig", "{spec: {unknown: a}}", "config.seedConfig Invalid"},
@@ -112,6 +118,8 @@ func TestValidateManagedSeed(t *testing.T) {
 		{"spec/shoot/name", "other", "spec.shoot Invalid"},
 		{"spec/gardenlet/bootstrap", "ServiceAccount", "spec.gardenlet.bootstrap Invalid"},
 		{"spec/gardenlet/mergeWithParent", "false", "spec.gardenlet.mergeWithParent Invalid"},
+		{"metadata/annotations", "{gardener.cloud/operation: renew-kubeconfig}", ""},
+		{"metadata/annotations", "{gardener.cloud/operation: dance}", "metadata.annotations[gardener.cloud/operation] NotSupported"},
 		{"spec/gardenlet/deployment/replicaCount", "1", ""},
 		{"spec/gardenlet/deployment/replicaCount", "-1", "spec.gardenlet.deployment.replicaCount Invalid"},
 	})
@@ -132,6 +140,8 @@ func TestValidateGardenlet(t *testing.T) {
 	CheckUpdate(t, "seedmanagement", "gardenlet", v1alpha1.SetDefaultsGardenlet, ValidateGardenletUpdate, []Row{
 		{"", "", ""},
 		{"spec/deployment/helm/ociRepository/ref", "other:1", ""},
+		{"metadata/annotations", "{gardener.cloud/operation: force-redeploy}", ""},
+		{"metadata/annotations", "{gardener.cloud/operation: dance}", "metadata.annotations[gardener.cloud/operation] NotSupported"},
 		{"spec/deployment/helm/ociRepository", "{}", "spec.deployment.helm.ociRepository.repository Required"},
 	})
 }
@@ -167,9 +177,72 @@ func TestValidateManagedSeedSet(t *testing.T) {
 		{"spec/replicas", "-3", "spec.replicas Invalid"},
 		{"spec/selector/matchLabels", "{}", "spec.selector Invalid"},
 		{"spec/revisionHistoryLimit", "3", "spec.revisionHistoryLimit Invalid"},
+		{shoot + "/spec/region", "other", "spec.shootTemplate.spec.region Invalid"},
+		{shoot + "/spec/provider/type", "other", "spec.shootTemplate.spec.provider.type Invalid"},
+		{shoot + "/spec/networking/type", "other", "spec.shootTemplate.spec.networking.type Invalid"},
+		{shoot + "/spec/networking/nodes", "10.99.0.0/16", "spec.shootTemplate.spec.networking.nodes Invalid"},
+		{shoot + "/spec/schedulerName", "other", "spec.shootTemplate.spec.schedulerName Invalid"},
+		{shoot + "/spec/controlPlane/zones", "[a]", "spec.shootTemplate.spec.controlPlane.zones Invalid"},
+		{shoot + "/spec/kubernetes/version", "1.32.0", "spec.shootTemplate.spec.kubernetes.version Forbidden, spec.shootTemplate.spec.provider.workers[0].kubernetes.version Forbidden"},
+		{shoot + "/spec/kubernetes/version", "'1.32'", "spec.shootTemplate.spec.kubernetes.version Forbidden, spec.shootTemplate.spec.provider.workers[0].kubernetes.version Forbidden"},
+		{shoot + "/spec/purpose", "testing", ""},
+		{shoot + "/spec/exposureClassName", "other", ""},
+		{gardenlet + "/config/seedConfig/spec", "{networks: {pods: 10.98.0.0/16}}", "spec.template.spec.gardenlet.config.seedConfig.spec.networks.pods Invalid"},
 		{gardenlet + "/bootstrap", "ServiceAccount", "spec.template.spec.gardenlet.bootstrap Invalid"},
 		{gardenlet + "/mergeWithParent", "false", "spec.template.spec.gardenlet.mergeWithParent Invalid"},
 	})
+}
+
+// TestPendingOperations tests that an operation that is not executed yet cannot be replaced by another one.
+func TestPendingOperations(t *testing.T) {
+	const refused = "metadata.annotations[gardener.cloud/operation] Forbidden"
+	seed := func(operation string) *v1alpha1.ManagedSeed {
+		one := Decode(t, Example(t, "seedmanagement", "managedseed", 0), v1alpha1.SetDefaultsManagedSeed)
+		one.Annotations, one.ResourceVersion = map[string]string{"gardener.cloud/operation": operation}, "1"
+		return one
+	}
+	gardenlet := func(operation string) *v1alpha1.Gardenlet {
+		one := Decode(t, Example(t, "seedmanagement", "gardenlet", 0), v1alpha1.SetDefaultsGardenlet)
+		one.Annotations, one.ResourceVersion = map[string]string{"gardener.cloud/operation": operation}, "1"
+		return one
+	}
+	for replacement, want := range map[string]string{"reconcile": refused, "renew-kubeconfig": "", "": ""} {
+		Compare(t, ValidateManagedSeedUpdate(seed(replacement), seed("renew-kubeconfig")), want)
+		Compare(t, ValidateGardenletUpdate(gardenlet(replacement), gardenlet("renew-kubeconfig")), want)
+	}
+}
+
+// TestChangesOfSeedConfigs tests that the Seed in a configuration has the same immutable fields as a Seed.
+func TestChangesOfSeedConfigs(t *testing.T) {
+	const before = "{networks: {pods: 10.0.0.0/16, services: 10.1.0.0/16, nodes: 10.2.0.0/16}, ingress: {domain: a.example.org, controller: {kind: nginx}}, " +
+		"dns: {provider: {type: a, credentialsRef: {apiVersion: v1, kind: Secret, name: a, namespace: garden}}}}"
+	for _, row := range []Row{
+		{"networks/pods", "10.9.0.0/16", "networks.pods Invalid"},
+		{"networks/services", "10.9.0.0/16", "networks.services Invalid"},
+		{"networks/nodes", "10.9.0.0/16", "networks.nodes Invalid"},
+		{"ingress/domain", "b.example.org", "ingress.domain Invalid"},
+		{"settings", "{scheduling: {visible: false}}", ""},
+	} {
+		at := func(path, prefix string) string {
+			if path == "" {
+				return ""
+			}
+			return prefix + path
+		}
+		seeds, gardenlets := [2]*v1alpha1.ManagedSeed{}, [2]*v1alpha1.Gardenlet{}
+		for i := range 2 {
+			seed, gardenlet := Example(t, "seedmanagement", "managedseed", 0), Example(t, "seedmanagement", "gardenlet", 0)
+			Change(t, seed, "metadata/resourceVersion; spec/gardenlet/config/seedConfig", "'1'; {spec: "+before+"}")
+			Change(t, gardenlet, "metadata/resourceVersion; spec/config/seedConfig", "'1'; {spec: "+before+"}")
+			if i == 1 {
+				Change(t, seed, "spec/gardenlet/config/seedConfig/spec/"+row[0], row[1])
+				Change(t, gardenlet, "spec/config/seedConfig/spec/"+row[0], row[1])
+			}
+			seeds[i], gardenlets[i] = Decode(t, seed, v1alpha1.SetDefaultsManagedSeed), Decode(t, gardenlet, v1alpha1.SetDefaultsGardenlet)
+		}
+		Compare(t, ValidateManagedSeedUpdate(seeds[1], seeds[0]), at(row[2], "spec.gardenlet.config.seedConfig.spec."))
+		Compare(t, ValidateGardenletUpdate(gardenlets[1], gardenlets[0]), at(row[2], "spec.config.seedConfig.spec."))
+	}
 }
 
 // TestValidateManagedSeedSetWithoutWorkers accepts further errors, because a Shoot without nodes may have its own.
@@ -199,7 +272,8 @@ func TestValidateManagedSeedSetStatusUpdate(t *testing.T) {
 		{"status/pendingReplica/name", "seeds-a", "status.pendingReplica.name Invalid"},
 		{"status/pendingReplica/reason", "Boredom", "status.pendingReplica.reason NotSupported"},
 		{"status/pendingReplica/reason", "''", "status.pendingReplica.reason Required"},
-		{"status/pendingReplica/since", "", "status.pendingReplica.since Required"},
+		{"status/pendingReplica/since", "", ""},
+		{"status/observedGeneration", "-1", "status.observedGeneration Invalid"},
 		{"status/pendingReplica/retries", "-1", "status.pendingReplica.retries Invalid"},
 	} {
 		t.Run(row[0]+"="+row[1], func(t *testing.T) {
