@@ -20,8 +20,6 @@ const behindFor = time.Minute
 type recent struct {
 	mu      sync.Mutex
 	byOwner map[types.UID]map[Key]written
-	// expired is when expire last checked all owners.
-	expired time.Time
 }
 
 // written is a ManagedResource as returned by the API server.

@@ -48,7 +48,7 @@ func TestReleaseOfWhatIsDeletedByHand(t *testing.T) {
 	}
 }
 
-// TestNothingWasApplied checks that a bundle of which nothing was ever applied is deleted without a confirmation, before
+// TestNothingWasApplied checks that a bundle without any applied object is deleted without a confirmation, before
 // others, and only in the observed version.
 func TestNothingWasApplied(t *testing.T) {
 	live := emitted(t, Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1", "a")}})

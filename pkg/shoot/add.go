@@ -72,9 +72,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if r.domains, err = newDomains(garden, o.SeedName); err != nil {
 		return err
 	}
-	if r.copies, err = newCopies(garden); err != nil {
-		return err
-	}
+	r.copies = r.objects
 	if r.extensions, err = extensionobjects.New(mgr); err != nil {
 		return err
 	}
@@ -88,7 +86,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		Garden: r.garden, GardenReader: garden.GetAPIReader(), Seed: r.uncached, Identity: identity, FieldManager: fieldManager,
 		Period: o.statePeriod(), Clock: o.Clock,
 	}
-	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains, r.copies} {
+	for _, runnable := range []manager.Runnable{of.emitted, of.material, of.access, r.objects, r.domains} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the control planes: %w", err)
 		}
@@ -182,11 +180,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	configMap, internal := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
-	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	internal.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("InternalSecret"))
 	own := flow.EmittedBy(FlowName)
-	toShoot := handler.EnqueueRequestsFromMapFunc(shootOfCopy)
 	toOwner := flow.ToOwner()
 	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
 	toAll := handler.EnqueueRequestsFromMapFunc(r.all)
@@ -202,8 +196,6 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
-		source.Kind[client.Object](r.copies, configMap, toShoot, copyLost()),
-		source.Kind[client.Object](r.copies, internal, toShoot, copyLost()),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
 		r.emitter.Pacer.Source(),
 	} {
@@ -233,9 +225,12 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 	return r.shoots(ctx)
 }
 
-// using maps an object of the garden to the Shoots that may use it: the Shoots of its namespace, or all of them.
-// Namespace garden also contains the credentials of DNS services.
+// using maps an object of the garden to the Shoots that may use it: the Shoot whose copy it is, the Shoots of its
+// namespace, or all of them. Namespace garden also contains the credentials of DNS services.
 func (r *reconciler) using(ctx context.Context, object client.Object) []reconcile.Request {
+	if copyOf := shootOfCopy(object); copyOf != nil {
+		return copyOf
+	}
 	if slices.Contains([]string{"", metav1.NamespaceSystem, constants.GardenNamespace}, object.GetNamespace()) {
 		return r.shoots(ctx)
 	}

@@ -62,8 +62,10 @@ type reconciler struct {
 	caches   *caches
 	// domains caches the Secrets of the garden with default domains.
 	domains cache.Cache
-	// copies caches the metadata of certificate authorities in the garden.
-	copies cache.Cache
+	// copies reads the metadata of the certificate authorities in the garden.
+	copies interface {
+		Get(ctx context.Context, user gardenobjects.User, name client.ObjectKey, object client.Object) error
+	}
 	// extensions caches the reports of extensions about their objects.
 	extensions *extensionobjects.Objects
 	events     events.EventRecorder
@@ -91,13 +93,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	shoot := &corev1beta1.Shoot{}
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.objects.Release(userOf(request.NamespacedName))
+			r.release(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	shoot = r.newest(shoot)
 	if !r.isOurs(shoot) {
-		r.objects.Release(userOf(request.NamespacedName))
+		r.release(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(shoot, constants.GardenerName) {
@@ -342,10 +344,16 @@ func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
 	r.written[shoot.UID] = shoot.DeepCopy()
 }
 
+// release ends the watches of objects of the garden for a Shoot.
+func (r *reconciler) release(shoot client.ObjectKey) {
+	r.objects.Release(userOf(shoot))
+	r.objects.Release(copiesOf(shoot))
+}
+
 // forget removes a deleted Shoot from memory.
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
-	r.objects.Release(in.user())
+	r.release(client.ObjectKeyFromObject(in.Shoot))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, in.Owner.UID)

@@ -93,7 +93,7 @@ type story struct {
 	// passes is how many passes the creation gets, 0 for all that it needs. Forced makes the user force the deletion.
 	passes         int
 	asleep, forced bool
-	// pairs is set if the story is also told of Shoots with two extensions.
+	// pairs is set if the story also runs for Shoots with two extensions.
 	pairs bool
 }
 

@@ -12,20 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -84,8 +79,13 @@ func (r *reconciler) copyToGarden(ctx context.Context, in Inputs) error {
 // copied identifies the last copies of a Shoot: by a digest of their contents, and by their resource versions.
 type copied struct{ digest, configMap, secret string }
 
-// areIntact reports whether the copies in the garden are those that were last written, according to a cache. A cache that is
-// behind shows older ones.
+// copiesOf returns the user of the copies of a Shoot. They are not read in each pass, so they have a user of their own.
+func copiesOf(shoot client.ObjectKey) gardenobjects.User {
+	return gardenobjects.User{Kind: "CopiesOfShoot", ObjectKey: shoot}
+}
+
+// areIntact reports whether the copies in the garden are those that were last written, according to watches of their
+// metadata. A watch that is behind shows older ones.
 func (r *reconciler) areIntact(ctx context.Context, in Inputs, last copied) (bool, error) {
 	for _, each := range []struct {
 		kind            schema.GroupVersionKind
@@ -96,7 +96,7 @@ func (r *reconciler) areIntact(ctx context.Context, in Inputs, last copied) (boo
 	} {
 		shown := &metav1.PartialObjectMetadata{}
 		shown.SetGroupVersionKind(each.kind)
-		err := r.copies.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name + each.suffix}, shown)
+		err := r.copies.Get(ctx, copiesOf(client.ObjectKeyFromObject(in.Shoot)), client.ObjectKey{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name + each.suffix}, shown)
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -110,36 +110,8 @@ func (r *reconciler) areIntact(ctx context.Context, in Inputs, last copied) (boo
 	return true, nil
 }
 
-// newCopies returns a cache of the metadata of all copies in the garden.
-func newCopies(garden cluster.Cluster) (cache.Cache, error) {
-	with := func(role string) cache.ByObject {
-		return cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: role}), Transform: reduceCopy}
-	}
-	made, err := cache.New(garden.GetConfig(), cache.Options{
-		HTTPClient: garden.GetHTTPClient(), Scheme: garden.GetScheme(), Mapper: garden.GetRESTMapper(), NewInformer: rewatch.NewInformer,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.ConfigMap{}: with(constants.RoleCACluster), &corev1beta1.InternalSecret{}: with(constants.RoleCAClient),
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of the certificate authorities in the garden: %w", err)
-	}
-	return made, nil
-}
-
-// reduceCopy keeps only what identifies a copy, because the garden has those of all Seeds.
-func reduceCopy(object any) (any, error) {
-	shown, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	return &metav1.PartialObjectMetadata{TypeMeta: shown.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: shown.Namespace, Name: shown.Name, UID: shown.UID, ResourceVersion: shown.ResourceVersion,
-	}}, nil
-}
-
-// shootOfCopy maps a copy to its Shoot.
-func shootOfCopy(_ context.Context, object client.Object) []reconcile.Request {
+// shootOfCopy maps a copy to its Shoot, and other objects to none.
+func shootOfCopy(object client.Object) []reconcile.Request {
 	for _, suffix := range []string{constants.SuffixCACluster, constants.SuffixCAClient} {
 		if name, found := strings.CutSuffix(object.GetName(), suffix); found {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
@@ -194,9 +166,4 @@ func ensure[T client.Object](ctx context.Context, garden client.Client, wanted, 
 		return "", fmt.Errorf("change %s: %w", what, err)
 	}
 	return present.GetResourceVersion(), nil
-}
-
-// copyLost passes deletions and changes of copies. The Shoot's own reconcile creates them.
-func copyLost() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 }

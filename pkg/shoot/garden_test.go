@@ -7,23 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 )
 
-// shownBy is a cache that shows what a client reads.
-type shownBy struct {
-	cache.Cache
-	client client.Client
-}
+// shownBy shows what a client reads.
+type shownBy struct{ client client.Client }
 
 // Get reads from the client.
-func (s shownBy) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	return s.client.Get(ctx, key, object, options...)
+func (s shownBy) Get(ctx context.Context, _ gardenobjects.User, key client.ObjectKey, object client.Object) error {
+	return s.client.Get(ctx, key, object)
 }
 
 // TestCopiesInTheGarden checks that the copies of certificate authorities are written once, and again when they are lost.

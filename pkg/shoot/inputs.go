@@ -79,7 +79,7 @@ type Inputs struct {
 	ClusterOf string
 	// Unfinished are the operations of extensions in progress, by the names of their bundles.
 	Unfinished map[string]Unfinished
-	// Unapplied are the bundles of extensions and DNS records of which nothing was ever applied.
+	// Unapplied are the bundles of extensions and DNS records without any applied object.
 	Unapplied map[string]bool
 	// RecordsMade are the type and name of each existing DNS record, by the names of their bundles.
 	RecordsMade map[string]string

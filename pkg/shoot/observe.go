@@ -57,7 +57,7 @@ func (r *reconciler) observeWith(
 
 // observeForced reads the inputs of a forced deletion: the bundles and the Bastions. It also reads what improves the
 // deletion, but does not stop it if that cannot be read: the extensions, for their order, and the CloudProfile, for the
-// Cluster, which tells extensions that the deletion is forced.
+// Cluster, which shows extensions that the deletion is forced.
 func (r *reconciler) observeForced(ctx context.Context, in Inputs) (Inputs, error) {
 	for _, step := range []func(context.Context, *Inputs) error{r.observeProject, r.observeEmitted, r.observeBastions} {
 		if err := step(ctx, &in); err != nil {

@@ -161,7 +161,11 @@ func (in Inputs) contents() []part {
 	}
 	// The scheduler, copies of referenced objects, DNS records, and extensions.
 	schedulers := in.schedulerParts(secrets, order.controllers, order.shoot, slices.Concat(inCluster, early))
-	parts = slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts())
+	return in.inNamespace(slices.Concat(parts, schedulers, in.referencedParts(), in.recordParts(), in.extensionParts()))
+}
+
+// inNamespace returns the part of the namespace and the given ones, which wait for what they need of it.
+func (in Inputs) inNamespace(parts []part) []part {
 	// All parts need the namespace. A dependency between ManagedResources cannot express this, because the shoot's
 	// resource-manager only sees the ManagedResources of its own namespace.
 	var inside []string

@@ -89,7 +89,11 @@ func (s *store) Create(_ context.Context, object client.Object, _ ...client.Crea
 	if s.secrets[key] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, object.GetName())
 	}
-	s.secrets[key] = object.(*corev1.Secret)
+	secret, ok := object.(*corev1.Secret)
+	if !ok {
+		return fmt.Errorf("the flow creates a %T", object)
+	}
+	s.secrets[key] = secret
 	return nil
 }
 

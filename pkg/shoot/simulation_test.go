@@ -50,6 +50,7 @@ type simulated struct {
 }
 
 func newSimulation(t *testing.T, in Inputs) *simulation {
+	t.Helper()
 	s := &simulation{
 		T: t, in: in, store: newStore(), broken: map[string]bool{}, objects: map[object.Key]simulated{},
 		applied: map[client.ObjectKey]string{}, stopped: map[string]bool{},
@@ -77,6 +78,7 @@ func (s *simulation) works(name string) bool {
 
 // copied returns an independent simulation in the same state.
 func (s *simulation) copied(t *testing.T) *simulation {
+	t.Helper()
 	next := newSimulation(t, s.in)
 	next.in.Shoot, next.in.Tokens = s.in.Shoot.DeepCopy(), maps.Clone(s.in.Tokens)
 	next.store.version, next.store.secrets = s.store.version, maps.Clone(s.store.secrets)
@@ -141,7 +143,7 @@ func (s *simulation) manage() {
 		switch ofShoot := ptr.Deref(mr.Spec.Class, "") == ""; {
 		case ofShoot && s.in.forced() && mr.DeletionTimestamp != nil:
 			s.end(mr) // as finalizeContents
-		case ofShoot && !(s.works(bundleResourceManager) && s.works(bundleAPIServer)):
+		case ofShoot && (!s.works(bundleResourceManager) || !s.works(bundleAPIServer)):
 			s.waits[mr.Name] = "the resource-manager of the shoot does not work"
 		case mr.DeletionTimestamp != nil:
 			s.cleanUp(mr)
@@ -170,7 +172,7 @@ func (s *simulation) gated(mr *resourcesv1alpha1.ManagedResource) (waits []strin
 		if mr.Status.SecretsDataChecksum != nil && need.For == resourcesv1alpha1.ForCreation {
 			continue
 		}
-		name := client.ObjectKey(need.NameFrom(mr.Namespace))
+		name := need.NameFrom(mr.Namespace)
 		switch other := s.store.mrs[name]; {
 		case other == nil:
 			waits = append(waits, name.Name+" does not exist")

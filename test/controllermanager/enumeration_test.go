@@ -39,7 +39,7 @@ controllerinstallations.core.gardener.cloud: any list,patch,watch
 controllerinstallations.core.gardener.cloud/status: any patch
 controllerregistrations.core.gardener.cloud: any list,watch
 events.events.k8s.io in every namespace: any create,patch
-internalsecrets.core.gardener.cloud in garden-dev: own get,patch; any create
+internalsecrets.core.gardener.cloud in garden-dev: own get,list,patch,watch; any create
 leases.coordination.k8s.io in gardener-system-seed-lease: own get,update; any create
 namespacedcloudprofiles.core.gardener.cloud in every namespace: any list,watch
 namespaces: own list,watch

@@ -160,7 +160,9 @@ func TestReview18TheResourceManagerIsHealed(t *testing.T) {
 	b.clock.Step(staleAfter)
 	kit.Eventually(t, "a resource-manager that never existed is applied", func() string { return b.applied("v1") })
 
-	kit.Eventually(t, "an Event reports the reason", func() string { return b.missingEvent("and has no ready replica. The flow has applied its 3 objects: 3 created") })
+	kit.Eventually(t, "an Event reports the reason", func() string {
+		return b.missingEvent("and has no ready replica. The flow has applied its 3 objects: 3 created")
+	})
 	// A resource-manager that is alive is left alone, even if something is wrong with its objects.
 	b.pass()
 	b.requests.Forget()

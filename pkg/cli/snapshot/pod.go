@@ -34,7 +34,7 @@ func podDetail(pod *corev1.Pod) string {
 
 // runningPod returns the health of a Pod that counts as healthy by its phase. The phase remains Running while containers
 // crash, and the resource-manager judges no more than the phase: it takes crashes from the workload that owns the Pod.
-// Whoever looks for their cause needs the Pod.
+// The command shows the Pod too, which names their cause.
 func runningPod(pod *corev1.Pod) health.Verdict {
 	if pod.Status.Phase != corev1.PodRunning {
 		return health.Verdict{}

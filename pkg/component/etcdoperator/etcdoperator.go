@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -124,14 +125,15 @@ func configuration(values Values) (string, error) {
 // the status of Etcds. [boundary] restricts the namespaces.
 func rules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
-	write := append(read, "create", "patch", "delete")
+	write := slices.Concat(read, []string{"create", "patch", "delete"})
+	update := slices.Concat(write, []string{"update"})
 	return []rbacv1.PolicyRule{
-		parts.Rule("druid.gardener.cloud", []string{"etcds"}, append(read, "patch")...),
+		parts.Rule("druid.gardener.cloud", []string{"etcds"}, slices.Concat(read, []string{"patch"})...),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "patch"),
 		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
 		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
-		parts.Rule("", []string{"secrets"}, append(write, "update")...),
-		parts.Rule("coordination.k8s.io", []string{"leases"}, append(write, "update")...),
+		parts.Rule("", []string{"secrets"}, update...),
+		parts.Rule("coordination.k8s.io", []string{"leases"}, update...),
 		parts.Rule("apps", []string{"statefulsets"}, read...),
 		parts.Rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, read...),
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},

@@ -80,7 +80,7 @@ func expect(t *testing.T, namespace string, world World, want map[string][]strin
 func rightsOf(shoots ...string) []string {
 	with := func(suffix string) string { return strings.Join(shoots, suffix+" ") + suffix }
 	return []string{
-		"get,patch configmaps: " + with(".ca-cluster"), "create configmaps:", "get,patch internalsecrets: " + with(".ca-client"), "create internalsecrets:",
+		"get,list,watch,patch configmaps: " + with(".ca-cluster"), "create configmaps:", "get,list,watch,patch internalsecrets: " + with(".ca-client"), "create internalsecrets:",
 		"get,list,watch,patch,delete shootstates: " + with(""), "create shootstates:",
 	}
 }

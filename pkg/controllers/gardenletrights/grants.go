@@ -43,6 +43,9 @@ type right struct {
 // watching are the verbs for a watch of a single object, with which gardenlet reads all objects to which others refer.
 var watching = []string{"list", "watch"}
 
+// copying are the verbs for a copy of a certificate authority. A watch shows that it was deleted or changed.
+var copying = []string{"get", "list", "watch", "patch"}
+
 // rights are the rights by use.
 var rights = map[use]right{
 	readSecret:      {resource: "secrets", verbs: watching},
@@ -52,8 +55,8 @@ var rights = map[use]right{
 	protectSecret:   {resource: "secrets", verbs: []string{"patch"}},
 	protectIdentity: {group: securityv1alpha1.GroupName, resource: "workloadidentities", verbs: []string{"patch"}},
 	generateSecret:  {resource: "secrets", verbs: slices.Concat(watching, []string{"patch", "delete"}), create: true},
-	publishCA:       {resource: "configmaps", verbs: []string{"get", "patch"}, create: true},
-	shareClientCA:   {group: corev1beta1.GroupName, resource: "internalsecrets", verbs: []string{"get", "patch"}, create: true},
+	publishCA:       {resource: "configmaps", verbs: copying, create: true},
+	shareClientCA:   {group: corev1beta1.GroupName, resource: "internalsecrets", verbs: copying, create: true},
 	keepState: {
 		group: corev1beta1.GroupName, resource: "shootstates", verbs: slices.Concat([]string{"get"}, watching, []string{"patch", "delete"}), create: true,
 	},
