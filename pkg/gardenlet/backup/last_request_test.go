@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 )
 
 // TestAskedWhileTheCacheIsBehind checks that a requested operation is known before the cache shows it.
@@ -17,7 +18,7 @@ func TestAskedWhileTheCacheIsBehind(t *testing.T) {
 	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	s := &Seed{Emitted: flow.IndexedReader{Reader: fake.NewClientBuilder().WithScheme(scheme).Build()}}
+	s := &Seed{Objects: gardenobjects.New(nil), Emitted: flow.IndexedReader{Reader: fake.NewClientBuilder().WithScheme(scheme).Build()}}
 	owner, key := flow.Owner{Flow: "backupentry", UID: "1"}, flow.Key{Namespace: "garden", Name: "backupentry-a"}
 	read := func() Asked {
 		t.Helper()
