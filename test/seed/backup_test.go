@@ -58,7 +58,9 @@ func (w *world) backups(seed string) {
 	if err := w.seed.Get(w.Context(), client.ObjectKey{Name: entry.Name}, live); !apierrors.IsNotFound(err) {
 		w.Errorf("the extension object of a moved entry: %v", err)
 	}
-	saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: shoot.Name}}
+	saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{
+		Namespace: entry.Namespace, Name: shoot.Name, Annotations: map[string]string{constants.AnnotationConfirmationDeletion: "true"},
+	}}
 	saved.Spec.Extensions = []corev1beta1.ExtensionResourceState{{Kind: "BackupEntry", Name: ptr.To(entry.Name), State: &runtime.RawExtension{Raw: []byte(`{"saved":"elsewhere"}`)}}}
 	kit.Must(w, w.garden.Create(w.Context(), saved))
 	kit.Change(w, w.garden, entry, func() {
