@@ -60,6 +60,8 @@ func (r *reconciler) recordServed(ctx context.Context, in Inputs) error {
 	err := in.Ledger.Write(ctx, r.seed, in.Owner, entryServed, flow.Entry{Value: string(in.Owner.UID), Time: in.Now.UTC()})
 	if err != nil {
 		r.ledgers.Forget(in.ledgerKey())
+		return err
 	}
-	return err
+	r.states.Forget(in.Owner.UID) // the next pass compares the ShootState, which contains the ledger
+	return nil
 }

@@ -148,7 +148,7 @@ func (k *Keeper) Delete(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	return nil
 }
 
-// Forget removes a deleted Shoot from memory.
+// Forget removes a Shoot from memory: it was deleted, or its ShootState must be compared again.
 func (k *Keeper) Forget(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
