@@ -3,8 +3,11 @@ package shoot
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
 	"github.com/trellis-k8s/trellis/test/kit/fleet"
@@ -58,6 +61,9 @@ func (w *world) restrict() (check func()) {
 	charts.Apply(w, w.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName}}}, charts.IsRight)
 	fleet.GrantRights(w, w.gardens.Config(), w.garden)
 	w.gardenUser = constants.PrefixSeedUser + seedName
+	for _, left := range []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}} { // of other tests, with the same Shoot
+		kit.Must(w, w.garden.DeleteAllOf(w.Context(), left, client.InNamespace(namespace)))
+	}
 	log := gardens.Options.ControlPlane.AuditLog
 	_, before := audit.Requests(w, log, w.gardenUser, 0)
 	return func() {
