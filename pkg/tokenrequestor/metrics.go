@@ -31,7 +31,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		renewals: metrics.NewCounter(registry, "token_renewals_total",
-			"Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, ServiceAccountCreated, Rejected.",
+			"Token requests, by reason. reason: NoTimestamp, Due, NoToken, TargetMissing, BundleChanged, ServiceAccountCreated, ServiceAccountReplaced, Rejected.",
 			"reason").StartAtZero(
 			reasonNoTimestamp, reasonTargetMissing, reasonNoToken, reasonBundleChanged, reasonAccountCreated, reasonAccountReplaced, reasonDue, reasonRejected),
 		failures: metrics.NewCounter(registry, "token_failures_total",

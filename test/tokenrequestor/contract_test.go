@@ -196,7 +196,7 @@ func TestReasonsToRenew(t *testing.T) {
 			annotate(s, "touched", "yes")
 		},
 		"BundleChanged": func(s *corev1.Secret) { annotate(s, accountKeys+"inject-ca-bundle", "1") },
-		"Rejected": func(s *corev1.Secret) {
+		"ServiceAccountReplaced": func(s *corev1.Secret) {
 			account := f.account(s.Name)
 			kit.Must(t, f.client.Delete(f.ctx, account))
 			account.ResourceVersion, account.UID = "", ""
