@@ -49,6 +49,7 @@ func TestState(t *testing.T) {
 	w.checkState(first)
 	w.checkNotShown(first)
 	w.checkStatesOfExtensions()
+	w.awaitLedger()
 	stop()
 	toGarden, _, stopAgain := w.gardenlet()
 	compared := kit.Request{Method: http.MethodGet, Path: "/apis/core.gardener.cloud/v1beta1/namespaces/" + namespace + "/shootstates/" + shootName}
@@ -142,6 +143,16 @@ func (w *world) state() *corev1beta1.ShootState {
 // ledger is the name of the Secret with the ledger of the Shoot. It is persisted too, but a lost one is written again, with
 // the times of its new entries.
 const ledger = "shoot-ledger"
+
+// awaitLedger waits until the ShootState contains the ledger, which is written when the API server serves.
+func (w *world) awaitLedger() {
+	w.Helper()
+	kit.EventuallyTrue(w, "the ShootState contains the ledger", func() bool {
+		saved, err := secrets.Saved(w.state().Spec.Gardener)
+		kit.Must(w, err)
+		return slices.ContainsFunc(saved, func(secret secrets.Secret) bool { return secret.Name == ledger })
+	})
+}
 
 // checkState compares the ShootState with the Secrets.
 func (w *world) checkState(want map[string]map[string][]byte) {
