@@ -86,7 +86,7 @@ spec:
 // permissions of the seed's resource-manager. Each program has exactly the permissions of its component.
 func TestBoundary(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
 	w.declare()

@@ -47,7 +47,7 @@ func TestCare(t *testing.T) {
 	w := newWorld(t)
 	c := &caring{world: w, clock: &ahead{}}
 	w.tune = c.tune
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	c.runLabels()
 	toGarden, toSeed, stop := w.gardenlet()

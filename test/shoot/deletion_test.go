@@ -41,7 +41,7 @@ const example = "example.org"
 // custom resources that a controller elsewhere deletes.
 func TestDeletion(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
 	w.declare()
@@ -185,7 +185,7 @@ func (w *world) gone(c client.Client, object client.Object, namespace, name stri
 // deleted, and no others.
 func TestForcedDeletion(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
 	w.declare()

@@ -143,7 +143,7 @@ func TestExtensions(t *testing.T) {
 	w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
 	w.create(w.garden, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "internal-domain"}, Data: map[string][]byte{"key": []byte("dns")}})
 	w.create(w.garden, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"}, Data: map[string]string{"mode": "fast"}})
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	answers := w.extensions()
 	toGarden, toSeed, stop := w.gardenlet()

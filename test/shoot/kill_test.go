@@ -47,7 +47,7 @@ var atEachWrite = map[string]func(int) moment{
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.line = &line{}
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	count := 0
 	lives := map[string]func(int) moment{"at some writes": func(int) moment {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -215,15 +216,16 @@ func (w *world) runManager(p pod) *kit.Process {
 }
 
 // account returns a kubeconfig of the seed with all permissions, for a ServiceAccount in namespace default whose name
-// appears in the audit log.
-func (w *world) account(name string) []byte {
+// managerOfSeed returns a kubeconfig of the seed's resource-manager, which may do everything. Its account has the name of
+// the real one, because the policies of the Seed know it by this name.
+func (w *world) managerOfSeed() []byte {
 	w.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: seedManagerAccount}}
 	w.create(w.seed, account)
 	w.create(w.seed, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: seedManagerAccount},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: name}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
 	})
 	return w.kubeconfigOf(account)
 }

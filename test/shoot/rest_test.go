@@ -22,6 +22,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/measure"
@@ -42,14 +43,14 @@ const (
 // Users of the programs in the garden and the seed.
 const (
 	gardenletUser      = "gardenlet"
-	seedManagerAccount = "seed-resource-manager"
+	seedManagerAccount = resourcemanager.Name
 )
 
 // programs are the names of the programs by user, in the garden, the seed and the cluster of the Shoot.
 var programs = map[string]string{
 	gardenletUser: gardenletUser,
 	"system:serviceaccount:" + technical + ":gardener-resource-manager": "resource-manager of the shoot",
-	"system:serviceaccount:default:" + seedManagerAccount:               "resource-manager of the seed",
+	"system:serviceaccount:garden:" + seedManagerAccount:                "resource-manager of the seed",
 	"gardener.cloud:system:gardenlet":                                   gardenletUser,
 	"health-check":                                                      gardenletUser,
 	"system:serviceaccount:kube-system:gardener-resource-manager":       "resource-manager of the shoot",
@@ -190,7 +191,7 @@ func TestRest(t *testing.T) {
 	counted := w.counter(map[string]string{"cluster": shootLog})
 	counted.follow("garden", gardens.Options.ControlPlane.AuditLog)
 	counted.follow("seed", w.audit)
-	kit.StartManager(t, w.account(seedManagerAccount), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 
 	counted.begin("creation")

@@ -31,7 +31,7 @@ import (
 // is restarted in the middle of each phase. With -shoot.kills, it is killed at every second write.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	run := func() (stop func()) { _, _, stop = w.gardenlet(); return stop }
 	if *everyKill {

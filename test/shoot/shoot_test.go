@@ -21,7 +21,7 @@ import (
 // TestShoot runs a Shoot through its life cycle.
 func TestShoot(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	checkRights := w.restrict()
 	toGarden, toSeed, stop := w.gardenlet()

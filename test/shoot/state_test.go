@@ -29,7 +29,7 @@ import (
 // TestState deletes data that cannot be generated again. They are restored from the ShootState, or the Shoot reports that they are lost.
 func TestState(t *testing.T) {
 	w := newWorld(t)
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	_, _, stop := w.gardenlet()
 	w.declare()

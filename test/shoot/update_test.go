@@ -25,7 +25,7 @@ const nextVersion = "1.37.2"
 func TestVersionUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.offerVersions()
-	kit.StartManager(t, w.seeds.Kubeconfig(), nil, seedManager)
+	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 	toGarden, toSeed, stop := w.gardenlet()
 	defer func() { stop(); w.forget() }()
