@@ -95,8 +95,12 @@ func read(ctx context.Context, c *console.Console, progress *console.Progress, g
 	objects := make([][]*Object, len(items))
 	var roots []*Object
 	for i := range items {
-		for _, ref := range RefsOf(&items[i]) {
-			objects[i] = append(objects[i], found[ref.Key()])
+		for n, ref := range RefsOf(&items[i]) {
+			object := found[ref.Key()]
+			if items[i].Status.Resources[n].Completed && object.Presence == live.Absent {
+				object.Finished, object.Detail = true, "it has finished, and was deleted after its TTL"
+			}
+			objects[i] = append(objects[i], object)
 		}
 		roots = append(roots, objects[i]...)
 	}
@@ -130,7 +134,7 @@ func isApplied(mr resourcesv1alpha1.ManagedResource) bool {
 
 // warnOfWrongCluster warns if none of the objects exists, which usually means that they are in another cluster.
 func warnOfWrongCluster(c *console.Console, target *console.Target, objects []*Object) {
-	present := slices.ContainsFunc(objects, func(o *Object) bool { return o.Presence == live.Present || o.Presence == live.Unknown })
+	present := slices.ContainsFunc(objects, func(o *Object) bool { return o.Presence == live.Present || o.Presence == live.Unknown || o.Finished })
 	if len(objects) == 0 || present {
 		return
 	}

@@ -32,6 +32,8 @@ type Object struct {
 	// is unhealthy. Checked is set if there is a check for its kind.
 	Verdict health.Verdict
 	Checked bool
+	// Finished is set if the object is a Job that has finished, and may have been deleted by its TTL.
+	Finished bool
 	// Detail describes the state in a few words. It may be empty.
 	Detail string
 	// Children are the objects that it owns, sorted by kind and name.
@@ -59,6 +61,8 @@ var Healths = []Health{Missing, Unhealthy, Unseen, Deleting, Progressing, Unchec
 // Health returns the health of an object.
 func (o *Object) Health() Health {
 	switch {
+	case o.Presence == live.Absent && o.Finished:
+		return Healthy
 	case o.Presence == live.Absent || o.Presence == live.KindNotServed:
 		return Missing
 	case o.Presence == live.Unknown:

@@ -28,6 +28,7 @@ func TestHealth(t *testing.T) {
 		why    string
 	}{
 		"gone":                {Object{Presence: live.Absent}, Missing, "it does not exist"},
+		"finished":            {Object{Presence: live.Absent, Finished: true}, Healthy, ""},
 		"kind gone":           {Object{Presence: live.KindNotServed, Err: errors.New("no kind")}, Missing, "no kind"},
 		"not permitted":       {Object{Presence: live.Unknown, Err: errors.New("you may not read it")}, Unseen, "you may not read it"},
 		"deleted":             {Object{Presence: live.Present, Meta: deleted, Checked: true}, Deleting, "its finalizers block the deletion: a, b"},

@@ -125,3 +125,15 @@ func TestOwnPods(t *testing.T) {
 		}
 	}
 }
+
+// TestBackup checks that a Seed with a backup states that none is taken.
+func TestBackup(t *testing.T) {
+	o := observation{seed: &corev1beta1.Seed{}, now: now}
+	if got := o.backup(); got != nil {
+		t.Errorf("without a backup: %+v", got)
+	}
+	o.seed.Spec.Backup = &corev1beta1.Backup{}
+	if got := o.backup(); got == nil || got.Type != "BackupReady" || got.Status != corev1beta1.ConditionFalse || got.Reason != reasonNoBackups {
+		t.Errorf("with a backup: %+v", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 const (
 	reasonRunning       = "SystemComponentsRunning"
 	reasonEmergencyStop = "EmergencyStopShootReconciliations"
+	reasonNoBackups     = "BackupsNotTaken"
 )
 
 // observation is the input of the conditions.
@@ -87,6 +88,21 @@ func (o observation) emergencyStop(annotated bool) *corev1beta1.Condition {
 	condition := corev1beta1.KeepTimes(before, corev1beta1.Condition{
 		Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: reasonEmergencyStop,
 		Message: "the Seed is annotated with an emergency stop: its Shoots are not reconciled",
+	}, o.now)
+	return &condition
+}
+
+// backup returns the condition BackupReady if the Seed declares a backup, nil otherwise. It is never True: nothing takes
+// snapshots of etcd yet, and operators must not rely on them.
+func (o observation) backup() *corev1beta1.Condition {
+	if o.seed.Spec.Backup == nil {
+		return nil
+	}
+	before := corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedBackupReady)
+	condition := corev1beta1.KeepTimes(before, corev1beta1.Condition{
+		Type: corev1beta1.SeedBackupReady, Status: corev1beta1.ConditionFalse, Reason: reasonNoBackups,
+		Message: "spec.backup is declared and its bucket is maintained, but this version takes no snapshots of etcd: " +
+			"data of Shoots that is lost with the volumes of their etcd cannot be restored",
 	}, o.now)
 	return &condition
 }

@@ -78,7 +78,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache,
 }
 
 // seedChanged passes the creation of the Seed, and updates that complete its last operation, change the emergency stop
-// annotation or change its conditions.
+// annotation, change its conditions, or add or remove its backup.
 func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 	succeeded := func(seed *corev1beta1.Seed) bool {
 		return seed.Status.LastOperation != nil && seed.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded
@@ -88,6 +88,7 @@ func seedChanged(name string) predicate.TypedPredicate[*corev1beta1.Seed] {
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
 			return after.Name == name && (!succeeded(before) && succeeded(after) || stopped(before) != stopped(after) ||
+				(before.Spec.Backup == nil) != (after.Spec.Backup == nil) ||
 				!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
@@ -140,11 +141,8 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
 	wanted := corev1beta1.SetCondition(seed.Status.Conditions, healthy)
-	if stop := o.emergencyStop(stopped(&seed)); stop != nil {
-		wanted = corev1beta1.SetCondition(wanted, *stop)
-	} else {
-		wanted = corev1beta1.RemoveCondition(wanted, corev1beta1.SeedEmergencyStopShootReconciliations)
-	}
+	wanted = whilePresent(wanted, corev1beta1.SeedEmergencyStopShootReconciliations, o.emergencyStop(stopped(&seed)))
+	wanted = whilePresent(wanted, corev1beta1.SeedBackupReady, o.backup())
 	if !equality.Semantic.DeepEqual(wanted, seed.Status.Conditions) {
 		// Conditions are merged by type, so that each writer sends only its own ones.
 		before := client.StrategicMergeFrom(seed.DeepCopy())
@@ -154,6 +152,14 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	return requeue.At(next, o.now), nil
+}
+
+// whilePresent sets a condition, or removes it if there is none.
+func whilePresent(all []corev1beta1.Condition, kind corev1beta1.ConditionType, condition *corev1beta1.Condition) []corev1beta1.Condition {
+	if condition == nil {
+		return corev1beta1.RemoveCondition(all, kind)
+	}
+	return corev1beta1.SetCondition(all, *condition)
 }
 
 // tooEarly returns how long to delay a write of a condition whose message alone has changed, because the message

@@ -8,6 +8,8 @@ const (
 	SeedBackupBucketsReady ConditionType = "BackupBucketsReady"
 	// SeedExtensionsReady reports whether the extensions in the Seed are installed and healthy.
 	SeedExtensionsReady ConditionType = "ExtensionsReady"
+	// SeedBackupReady is present while the Seed declares a backup. It reports whether backups of its Shoots are taken.
+	SeedBackupReady ConditionType = "BackupReady"
 	// SeedSystemComponentsHealthy reports whether the components that run in the Seed for its own sake are healthy.
 	SeedSystemComponentsHealthy ConditionType = "SeedSystemComponentsHealthy"
 	// SeedEmergencyStopShootReconciliations is present while the reconciliation of all Shoots is stopped.

@@ -29,6 +29,8 @@ const (
 	ShootCRDsWithProblematicConversionWebhooks ConditionType = "CRDsWithProblematicConversionWebhooks"
 	// ShootManualInPlaceWorkersUpdated is present while worker pools wait for an in-place update by the user.
 	ShootManualInPlaceWorkersUpdated ConditionType = "ManualInPlaceWorkersUpdated"
+	// ShootBackupReady is present while backups are declared for the Shoot, but not taken.
+	ShootBackupReady ConditionType = "BackupReady"
 	// ShootHasIgnoredManagedResources is present while ManagedResources are ignored.
 	ShootHasIgnoredManagedResources ConditionType = "HasIgnoredManagedResources"
 	// ShootPreservedFailedMachinesAbsent is present while failed machines are preserved.
