@@ -60,6 +60,12 @@ func (s *shootLife) apply(mr *resourcesv1alpha1.ManagedResource) {
 			return
 		}
 	}
+	mr.Status.Resources = nil
+	for _, object := range s.manifests(mr) { // the flow deletes bundles without an inventory at once
+		mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		})
+	}
 	for _, object := range s.contents(mr) {
 		if object.GetKind() == "Secret" && object.GetLabels()[resourcesv1alpha1.LabelPurpose] == resourcesv1alpha1.PurposeTokenRequestor {
 			annotations := object.GetAnnotations()
@@ -83,7 +89,15 @@ func (s *shootLife) contents(mr *resourcesv1alpha1.ManagedResource) []*unstructu
 	if ptr.Deref(mr.Spec.Class, "") == "" {
 		return nil // they belong to the cluster of the Shoot
 	}
-	var applied []*unstructured.Unstructured
+	return slices.DeleteFunc(s.manifests(mr), func(object *unstructured.Unstructured) bool {
+		return object.GetAPIVersion() != "v1" || !slices.Contains([]string{"Namespace", "Secret"}, object.GetKind())
+	})
+}
+
+// manifests returns the objects in the Secrets of a ManagedResource.
+func (s *shootLife) manifests(mr *resourcesv1alpha1.ManagedResource) []*unstructured.Unstructured {
+	s.Helper()
+	var all []*unstructured.Unstructured
 	for _, reference := range mr.Spec.SecretRefs {
 		secret := &corev1.Secret{}
 		if err := s.client.Get(s.always(), client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, secret); err != nil {
@@ -92,13 +106,9 @@ func (s *shootLife) contents(mr *resourcesv1alpha1.ManagedResource) []*unstructu
 		}
 		objects, err := manifestsecret.Read(secret, maxManifests)
 		kit.Must(s, err)
-		for _, object := range objects {
-			if object.GetAPIVersion() == "v1" && slices.Contains([]string{"Namespace", "Secret"}, object.GetKind()) {
-				applied = append(applied, object)
-			}
-		}
+		all = append(all, objects...)
 	}
-	return applied
+	return all
 }
 
 // release deletes the objects of a ManagedResource and removes its finalizer. The deletion of a namespace among
