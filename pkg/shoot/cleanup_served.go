@@ -19,8 +19,8 @@ const entryServed = "served"
 
 // served reports whether the API server has ever served, so that users' objects may exist. The absence of a token does
 // not mean that it has not: anyone can delete a Secret or its annotation to have the token renewed, and a restored seed
-// has neither. Shoots that are older than the entry, or whose ledger was lost, have other traces: a successful operation,
-// or ManagedResources on which the shoot's resource-manager has worked.
+// has neither. Shoots that are older than the entry, or whose ledger was lost, have other traces: the encryption that their
+// status reports, or ManagedResources on which the shoot's resource-manager has worked.
 func (in Inputs) served() bool {
 	if in.Ledger != nil && in.Ledger.Has(entryServed, string(in.Owner.UID)) {
 		return true

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -60,13 +62,13 @@ func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 		constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil,
 	)
 	constraints = o.whileFalse(constraints, corev1beta1.ShootHasIgnoredManagedResources, o.ignored(), true)
-	constraints = o.whileFalse(constraints, corev1beta1.ShootBackupReady, o.unsaved(), true)
+	constraints = o.whileFalse(constraints, corev1beta1.ShootBackupReady, o.unsaved(), o.Unsaved != nil)
 	return constraints, next
 }
 
 // unsaved returns a finding if backups are declared, because none are taken.
 func (o Observation) unsaved() *finding {
-	if !o.Unsaved {
+	if !ptr.Deref(o.Unsaved, false) {
 		return nil
 	}
 	return &finding{

@@ -77,8 +77,9 @@ func TestConstraints(t *testing.T) {
 		"ignored":                       {[]func(*Observation){ignored}, append(both("True NoProblematicWebhooks"), "HasIgnoredManagedResources False ManagedResourcesIgnored"), time.Time{}},
 		"ignored while hibernated":      {[]func(*Observation){ignored, hibernated}, append(both("True ConstraintNotChecked"), "HasIgnoredManagedResources False ManagedResourcesIgnored"), time.Time{}},
 		"ignored no longer":             {[]func(*Observation){before("HasIgnoredManagedResources")}, both("True NoProblematicWebhooks"), time.Time{}},
-		"backups are not taken":         {[]func(*Observation){func(o *Observation) { o.Unsaved = true }}, append(both("True NoProblematicWebhooks"), "BackupReady False BackupsNotTaken"), time.Time{}},
-		"no backup is declared":         {[]func(*Observation){before("BackupReady")}, both("True NoProblematicWebhooks"), time.Time{}},
+		"backups are not taken":         {[]func(*Observation){func(o *Observation) { o.Unsaved = ptr.To(true) }}, append(both("True NoProblematicWebhooks"), "BackupReady False BackupsNotTaken"), time.Time{}},
+		"no backup is declared":         {[]func(*Observation){before("BackupReady"), func(o *Observation) { o.Unsaved = ptr.To(false) }}, both("True NoProblematicWebhooks"), time.Time{}},
+		"the Seed is not known":         {[]func(*Observation){before("BackupReady")}, append([]string{"BackupReady False Before"}, both("True NoProblematicWebhooks")...), time.Time{}},
 		"of other writers":              {[]func(*Observation){before("ReadyForMigration")}, append([]string{"ReadyForMigration False Before"}, both("True NoProblematicWebhooks")...), time.Time{}},
 	} {
 		constraints, next := healthy(test.change...).Constraints()

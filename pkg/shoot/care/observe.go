@@ -58,14 +58,13 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 		Hibernated: hibernates(shoot),
 	}
 	var seed corev1beta1.Seed
-	err := c.garden.Get(ctx, client.ObjectKey{Name: c.options.SeedName}, &seed)
-	if client.IgnoreNotFound(err) != nil {
-		return observation, nil, fmt.Errorf("read Seed %s: %w", c.options.SeedName, err)
+	if err := c.garden.Get(ctx, client.ObjectKey{Name: c.options.SeedName}, &seed); err == nil { // otherwise the constraint stays as it is
+		observation.Unsaved = ptr.To(seed.Spec.Backup != nil)
 	}
-	observation.Unsaved = seed.Spec.Backup != nil
 	if err := c.observeComponents(ctx, &observation); err != nil {
 		return observation, nil, err
 	}
+	var err error
 	if observation.Contributions, err = c.extensions.contributions(ctx, shoot); err != nil {
 		return observation, nil, err
 	}
