@@ -202,7 +202,7 @@ func (e *Engine) update(ctx context.Context, resource metadata.ResourceInterface
 		return nil, err
 	}
 	body = object.Require(body, "uid", string(task.Live.UID))
-	if err := e.takeOverFirst(ctx, resource, task); err != nil {
+	if err := e.takeOverFirst(ctx, resource, task, body); err != nil {
 		return nil, changed(err)
 	}
 	first := body
@@ -250,10 +250,12 @@ func concernsUID(err error) bool {
 	return found && cause.Field == "metadata.uid"
 }
 
-func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte) (*metav1.PartialObjectMetadata, error) {
+func patch(ctx context.Context, resource metadata.ResourceInterface, name string, body []byte, dryRun ...string,
+) (*metav1.PartialObjectMetadata, error) {
 	return resource.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{
 		FieldManager: resourcesv1alpha1.FieldManager,
 		Force:        ptr.To(true),
+		DryRun:       dryRun,
 	})
 }
 

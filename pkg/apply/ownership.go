@@ -99,8 +99,9 @@ func (t Task) preserves() bool {
 }
 
 // takeOverFirst takes over the fields of other owners that have to be removed before the object is applied. One write
-// then reverts both changed and added fields. Two writes of a workload would cause two rollouts.
-func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task) error {
+// then reverts both changed and added fields. Two writes of a workload would cause two rollouts. A correction that is
+// denied leaves the owners as they are, so that the writer of the fields can still be named.
+func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceInterface, task Task, body []byte) error {
 	if task.Directive.Merge || !fieldowner.Beyond(task.Live.TakeOverCandidates, task.untaken()) {
 		return nil
 	}
@@ -110,6 +111,9 @@ func (e *Engine) takeOverFirst(ctx context.Context, resource metadata.ResourceIn
 	}
 	if found.UID != task.Live.UID {
 		return fmt.Errorf("%w: it was deleted and created again", ErrChanged)
+	}
+	if _, err := patch(ctx, resource, task.Name, body, metav1.DryRunAll); denied(err) {
+		return err
 	}
 	_, err = e.takeFields(ctx, resource, task, found, e.Policy)
 	return err

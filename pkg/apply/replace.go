@@ -42,6 +42,14 @@ func invalid(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
 }
 
+// denied reports whether a right, a webhook or an admission policy rejected a request. The latter two may use the code of
+// invalid objects, but name no field.
+func denied(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsForbidden(err) ||
+		errors.As(err, &status) && status.Status().Code == http.StatusUnprocessableEntity && !invalid(err)
+}
+
 // immutable reports whether a ConfigMap or Secret was rejected because it is immutable.
 func immutable(err error) bool {
 	var status apierrors.APIStatus

@@ -11,6 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -57,6 +58,19 @@ func TestPolicyDenialDeletes(t *testing.T) {
 	f.manage("set", cm("1"))
 	f.reconcileOK("set")
 	before := f.liveConfigMap("one")
+	f.denyValue("2")
+	f.secret("set", "objects.yaml", cm("2"))
+	mr, _, err := f.reconcile("set")
+	t.Log(err, applied(mr).Message)
+	after := f.liveConfigMap("one")
+	if after == nil || after.UID != before.UID {
+		t.Errorf("the object was deleted because a policy denied its update")
+	}
+}
+
+// denyValue denies every ConfigMap of the fixture's namespace that has the value, until the test ends.
+func (f *fixture) denyValue(value string) {
+	f.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: f.namespace},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -67,34 +81,42 @@ func TestPolicyDenialDeletes(t *testing.T) {
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 				}}},
 			},
-			Validations: []admissionv1.Validation{{Expression: "!has(object.data) || !('key' in object.data) || object.data['key'] != '2'"}},
+			Validations: []admissionv1.Validation{{Expression: "!has(object.data) || !('key' in object.data) || object.data['key'] != '" + value + "'"}},
 		},
 	}
-	must(t, f.client.Create(f.ctx, policy))
+	must(f, f.client.Create(f.ctx, policy))
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: f.namespace},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: f.namespace,
 			ValidationActions: []admissionv1.ValidationAction{"Deny"}},
 	}
-	must(t, f.client.Create(f.ctx, binding))
-	t.Cleanup(func() {
+	must(f, f.client.Create(f.ctx, binding))
+	f.Cleanup(func() {
 		_ = f.client.Delete(context.Background(), binding)
 		_ = f.client.Delete(context.Background(), policy)
 	})
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "probe"}, Data: map[string]string{"key": "2"}}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "probe"}, Data: map[string]string{"key": value}}
 	f.eventually("the policy is in force", func() bool {
 		err := f.client.Create(f.ctx, probe.DeepCopy(), client.DryRunAll)
 		if err != nil {
-			t.Logf("%v", err)
+			f.Logf("%v", err)
 		}
 		return err != nil
 	})
-	f.secret("set", "objects.yaml", cm("2"))
-	mr, _, err := f.reconcile("set")
-	t.Log(err, applied(mr).Message)
-	after := f.liveConfigMap("one")
-	if after == nil || after.UID != before.UID {
-		t.Errorf("the object was deleted because a policy denied its update")
+}
+
+// A correction that a policy denies leaves the field owners as they are, so that the writer can be named.
+func TestDeniedCorrectionKeepsTheOwners(t *testing.T) {
+	f := newFixture(t)
+	f.manage("set", f.configMap("one", "1"))
+	f.reconcileOK("set")
+	f.patch(f.configMap("one", ""), "kubectl-edit", `{"data":{"key":"other","more":"x"}}`)
+	f.denyValue("1")
+	before := f.liveConfigMap("one")
+	mr, _, _ := f.reconcile("set")
+	wantContains(t, applied(mr).Message, "denied request")
+	if after := f.liveConfigMap("one"); !equality.Semantic.DeepEqual(after.ManagedFields, before.ManagedFields) {
+		t.Errorf("the owners of the fields were changed, although the correction was denied: %v", after.ManagedFields)
 	}
 }
 
