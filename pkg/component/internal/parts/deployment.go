@@ -47,6 +47,8 @@ type Workload struct {
 func (w Workload) Deployment() (*appsv1.Deployment, error) {
 	container := w.Container
 	container.ImagePullPolicy = corev1.PullIfNotPresent
+	// The status of a Pod that crashes contains the end of its log.
+	container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
