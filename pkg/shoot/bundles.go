@@ -1,8 +1,6 @@
 package shoot
 
 import (
-	"fmt"
-
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
+	"github.com/trellis-k8s/trellis/pkg/maintenance"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -75,9 +74,8 @@ func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 // defragmentation returns the schedule of the defragmentation of etcd: once a day at a time in the maintenance window that
 // depends on the UID of the Shoot, so that not all etcd clusters are defragmented at the same time.
 func (in Inputs) defragmentation() string {
-	begin, length := windowOf(in.Shoot)
-	at := begin.Add(spread(in.Owner.UID, length))
-	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
+	window, _ := maintenance.OfShoot(in.Shoot)
+	return window.From(in.Owner.UID).Schedule()
 }
 
 // scale returns the limits of the API server's autoscaler.

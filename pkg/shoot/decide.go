@@ -11,11 +11,10 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
 
 const (
-	// timeOfDay is the format of the times of a maintenance window, for example 220000+0100.
-	timeOfDay = "150405-0700"
 	// windowEnd is how long before its end a maintenance window counts as over. An operation that began later would end outside the window.
 	windowEnd = 15 * time.Minute
 	// seedAgain is how often gardenlet checks a Seed that is not ready.
@@ -86,9 +85,9 @@ func (l decisionInput) ignored() bool {
 
 // confined reports whether a control plane changes only in its maintenance window.
 func (l decisionInput) confined() bool {
-	maintenance := l.shoot.Spec.Maintenance
-	return maintenance != nil && ptr.Deref(
-		maintenance.ConfineSpecUpdateRollout, false,
+	settings := l.shoot.Spec.Maintenance
+	return settings != nil && ptr.Deref(
+		settings.ConfineSpecUpdateRollout, false,
 	) || l.config != nil && ptr.Deref(l.config.ReconcileInMaintenanceOnly, false)
 }
 
@@ -119,27 +118,24 @@ func (l decisionInput) seedNotReady() string {
 	return ""
 }
 
-// window returns whether the maintenance window is open, and when it opens or closes next. A Shoot without a window can change at any time.
-func (l decisionInput) window() (open bool, next time.Time) {
-	const day = 24 * time.Hour
-	maintenance := l.shoot.Spec.Maintenance
-	if maintenance == nil || maintenance.TimeWindow == nil {
+// window returns the part of the maintenance window in which operations begin. It is false, with the whole day, if the Shoot
+// has no window.
+func (l decisionInput) window() (maintenance.Window, bool) {
+	window, found := maintenance.OfShoot(l.shoot)
+	if !found {
+		return window, false
+	}
+	return window.EndingEarlier(windowEnd), true
+}
+
+// turn returns whether a Shoot whose changes are confined to its maintenance window is reconciled now, and when this changes
+// next. The turns of Shoots with the same window are spread over it.
+func (l decisionInput) turn() (now bool, next time.Time) {
+	window, found := l.window()
+	if !found {
 		return true, l.now
 	}
-	begin, err := time.Parse(timeOfDay, maintenance.TimeWindow.Begin)
-	end, errEnd := time.Parse(timeOfDay, maintenance.TimeWindow.End)
-	if err != nil || errEnd != nil {
-		return true, l.now
-	}
-	midnight := l.now.UTC().Truncate(day)
-	since := l.now.Sub(midnight)
-	ofDay := func(at time.Time) time.Duration { at = at.UTC(); return at.Sub(at.Truncate(day)) }
-	until := func(at time.Duration) time.Duration { return (at-since+day-1)%day + 1 }
-	untilBegin, untilEnd := until(ofDay(begin)), until((ofDay(end)-windowEnd+day)%day)
-	if untilEnd < untilBegin {
-		return true, l.now.Add(untilEnd)
-	}
-	return false, l.now.Add(untilBegin)
+	return window.From(l.shoot.UID).State(l.now)
 }
 
 func isTrue(text string) bool {

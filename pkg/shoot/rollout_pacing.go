@@ -30,10 +30,11 @@ func (o Options) pacing() flow.Pacing {
 
 // window returns the maintenance window of the Shoot, or nil if it has none.
 func (in Inputs) window() *flow.Window {
-	if maintenance := in.Shoot.Spec.Maintenance; maintenance == nil || maintenance.TimeWindow == nil {
+	window, found := decisionInput{shoot: in.Shoot}.window()
+	if !found {
 		return nil
 	}
-	open, next := decisionInput{shoot: in.Shoot, now: in.Now}.window()
+	open, next := window.State(in.Now)
 	return &flow.Window{Open: open, Opens: next}
 }
 

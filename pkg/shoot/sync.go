@@ -3,10 +3,8 @@ package shoot
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,56 +14,6 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
-
-// windowOf returns the begin of the maintenance window of a Shoot in UTC, and its length: the whole day if the Shoot has no
-// window.
-func windowOf(shoot *corev1beta1.Shoot) (begin time.Time, length time.Duration) {
-	const day = 24 * time.Hour
-	maintenance := shoot.Spec.Maintenance
-	if maintenance == nil || maintenance.TimeWindow == nil {
-		return time.Time{}, day
-	}
-	begin, errBegin := time.Parse(timeOfDay, maintenance.TimeWindow.Begin)
-	end, errEnd := time.Parse(timeOfDay, maintenance.TimeWindow.End)
-	if errBegin != nil || errEnd != nil {
-		return time.Time{}, day
-	}
-	if length = end.Sub(begin) % day; length <= 0 {
-		length += day
-	}
-	return begin.UTC(), length
-}
-
-// spread returns a time within a duration, in whole minutes. It depends only on the UID, so that it is the same each time and
-// different for different objects.
-func spread(uid types.UID, over time.Duration) time.Duration {
-	minutes := uint32(over / time.Minute) //nolint:gosec // at most a day
-	if over < time.Minute {
-		return 0
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(uid)) // never fails
-	return time.Duration(hash.Sum32()%minutes) * time.Minute
-}
-
-// turn returns whether a Shoot whose changes are confined to its maintenance window is reconciled now, and when this changes
-// next. The turns of Shoots with the same window are spread over it.
-func (l decisionInput) turn() (now bool, next time.Time) {
-	open, next := l.window()
-	if l.shoot.Spec.Maintenance == nil || l.shoot.Spec.Maintenance.TimeWindow == nil {
-		return open, next
-	}
-	_, length := windowOf(l.shoot)
-	length -= windowEnd
-	after := spread(l.shoot.UID, length)
-	if !open {
-		return false, next.Add(after)
-	}
-	if left := next.Sub(l.now); left > length-after {
-		return false, next.Add(after - length)
-	}
-	return true, next
-}
 
 // overwritable reports whether annotations of a Shoot may change when it is reconciled: only in namespace garden, unless
 // gardenlet's configuration allows it everywhere.

@@ -14,7 +14,11 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	library "github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
+
+// timeOfDay is the format of the times of a window.
+const timeOfDay = "150405-0700"
 
 // windows are maintenance windows: on the hour, over an hour, over midnight, of half an hour, of six hours, in other time zones.
 var windows = [][2]string{
@@ -81,7 +85,8 @@ func TestTurns(t *testing.T) {
 			l.now = opens.Add(-time.Hour)
 			before := l.decide()
 			turn := before.again - time.Hour
-			_, length := windowOf(l.shoot)
+			own, _ := maintenance.OfShoot(l.shoot)
+			length := own.Length()
 			if before.run || turn < 0 || turn >= length-windowEnd {
 				t.Fatalf("window %v: %+v an hour before the window", window, before)
 			}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
+	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
 
 const (
@@ -144,6 +145,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
+// lastMinutes is how long before its end a maintenance window counts as over. An operation that began later would end outside the window.
+const lastMinutes = 5 * time.Minute
+
 // decide returns the requirements for the annotations, and when they change, or zero for never.
 func decide(annotations map[string]string, now time.Time) ([]requirement, time.Time, error) {
 	const annotation = constants.AnnotationEvictionRequirementsDownscaleRestriction
@@ -151,11 +155,11 @@ func decide(annotations map[string]string, now time.Time) ([]requirement, time.T
 	case restrictionNever:
 		return upscalingOnly, time.Time{}, nil
 	case restrictionInWindow:
-		maintenance, err := parseWindow(annotations[constants.AnnotationShootMaintenanceWindow])
+		window, err := maintenance.ParseAnnotation(annotations[constants.AnnotationShootMaintenanceWindow])
 		if err != nil {
 			return nil, time.Time{}, fmt.Errorf("the annotation %s: %w", constants.AnnotationShootMaintenanceWindow, err)
 		}
-		open, next := maintenance.at(now)
+		open, next := window.EndingEarlier(lastMinutes).State(now)
 		if open {
 			return nil, next, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
 
 // mailDomain matches addresses in a domain of at least two parts. The last part has two letters or more.
@@ -140,23 +141,22 @@ func validateReceivers(receivers []string, path *field.Path) field.ErrorList {
 }
 
 const (
-	windowFormat = "150405-0700"
-	minWindow    = 30 * time.Minute
-	maxWindow    = 6 * time.Hour
+	minWindow = 30 * time.Minute
+	maxWindow = 6 * time.Hour
 )
 
-func validateMaintenance(maintenance *v1beta1.Maintenance, c *shootContext, path *field.Path) field.ErrorList {
+func validateMaintenance(settings *v1beta1.Maintenance, c *shootContext, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if update := maintenance.AutoUpdate; update != nil {
+	if update := settings.AutoUpdate; update != nil {
 		errs = append(errs, c.needsNodes(update.MachineImageVersion != nil, path.Child("autoUpdate", "machineImageVersion"))...)
 	}
-	if window := maintenance.TimeWindow; window != nil {
+	if window := settings.TimeWindow; window != nil {
 		errs = append(errs, validateWindow(window, path.Child("timeWindow"))...)
 	}
-	if maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
+	if settings.AutoRotation == nil || settings.AutoRotation.Credentials == nil {
 		return errs
 	}
-	rotation, at := maintenance.AutoRotation.Credentials, path.Child("autoRotation", "credentials")
+	rotation, at := settings.AutoRotation.Credentials, path.Child("autoRotation", "credentials")
 	errs = append(errs, c.needsNodes(rotation.SSHKeypair != nil, at.Child("sshKeypair"))...)
 	for name, config := range map[string]*v1beta1.MaintenanceRotationConfig{
 		"observability": rotation.Observability, "sshKeypair": rotation.SSHKeypair, "etcdEncryptionKey": rotation.ETCDEncryptionKey,
@@ -173,20 +173,16 @@ func validateMaintenance(maintenance *v1beta1.Maintenance, c *shootContext, path
 
 func validateWindow(window *v1beta1.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	times := map[string]time.Time{}
 	for name, value := range map[string]string{"begin": window.Begin, "end": window.End} {
-		parsed, err := time.Parse(windowFormat, value)
-		if err != nil {
+		if _, err := maintenance.ParseTime(value); err != nil {
 			errs = append(errs, field.Invalid(path.Child(name), value, "must be a time of the day with its offset, such as 220000+0100"))
 		}
-		times[name] = parsed
 	}
 	if len(errs) > 0 {
 		return errs
 	}
-	const day = 24 * time.Hour
-	length := ((times["end"].Sub(times["begin"]) % day) + day) % day
-	if length < minWindow || length > maxWindow {
+	parsed, err := maintenance.Parse(window.Begin, window.End)
+	if err != nil || parsed.Length() < minWindow || parsed.Length() > maxWindow {
 		errs = append(errs, field.Invalid(path, fmt.Sprintf("%s to %s", window.Begin, window.End), "must last from 30 minutes to 6 hours"))
 	}
 	return errs
