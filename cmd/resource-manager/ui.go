@@ -16,7 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/restclient"
 	"github.com/trellis-k8s/trellis/pkg/ui/gate"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/certificates"
 )
 
 // addUI serves the page of ManagedResources in every replica if the configuration enables it. The page reads with the

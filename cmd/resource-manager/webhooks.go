@@ -18,8 +18,9 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/certificates"
 )
 
 // addWebhooks serves the enabled webhooks in every replica.
@@ -39,7 +40,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, config *configv1alpha
 		Source: mgr.GetClient(), SourceDirect: mgr.GetAPIReader(),
 		Informers: targetCluster.GetCache(), Context: ctx, Config: &config.Webhooks,
 		NodeAgentAuthorizer: func() (http.Handler, error) { return addNodeAgentAuthorizer(mgr, config, targetCluster) },
-	}, webhooks.NewMetrics(metrics.Registry))
+	}, webhookserver.NewMetrics(metrics.Registry))
 	if err != nil {
 		return err
 	}

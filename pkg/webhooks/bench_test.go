@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // BenchmarkRequest measures a whole request in the resource-manager, except for HTTPS, with the webhook for seccomp profiles.
@@ -21,7 +22,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 	server := webhook.NewServer(webhook.Options{})
 	facts := Facts{Context: b.Context(), Config: &configv1alpha1.WebhooksConfiguration{}}
-	if _, err := Register(server, []Webhook{seccompProfile()}, facts, NewMetrics(prometheus.NewRegistry())); err != nil {
+	if _, err := Register(server, []Webhook{seccompProfile()}, facts, webhookserver.NewMetrics(prometheus.NewRegistry())); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

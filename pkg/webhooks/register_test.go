@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // informers are fake informers that are either all synced or all not synced. A real cache cannot be kept in the latter state.
@@ -41,7 +43,7 @@ func (i informer) HasSynced() bool { return *i.filled }
 
 func row(policy admissionregistrationv1.FailurePolicyType, handler admission.Handler) Webhook {
 	return Webhook{
-		Name: "test", Path: "/test", Kind: Mutating, Reads: []client.Object{&corev1.Node{}}, Calls: &Calls{FailurePolicy: policy},
+		Name: "test", Path: "/test", Kind: webhookserver.Mutating, Reads: []client.Object{&corev1.Node{}}, Calls: &Calls{FailurePolicy: policy},
 		New: func(Facts) (http.Handler, error) { return &admission.Webhook{Handler: handler}, nil },
 	}
 }
@@ -70,7 +72,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 		admissionregistrationv1.Ignore: {http.StatusServiceUnavailable, "the caches of the webhook test are not filled yet"},
 	} {
 		server, caches := webhook.NewServer(webhook.Options{}), &informers{}
-		ready, err := Register(server, []Webhook{row(policy, allows)}, Facts{Context: t.Context(), Informers: caches}, NewMetrics(prometheus.NewRegistry()))
+		ready, err := Register(server, []Webhook{row(policy, allows)}, Facts{Context: t.Context(), Informers: caches}, webhookserver.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +91,7 @@ func TestNothingIsDecidedBeforeCachesAreFilled(t *testing.T) {
 
 func TestRegister_Errors(t *testing.T) {
 	caches := &informers{err: errors.New("no such kind")}
-	_, err := Register(webhook.NewServer(webhook.Options{}), []Webhook{row(admissionregistrationv1.Fail, allows)}, Facts{Context: t.Context(), Informers: caches}, NewMetrics(prometheus.NewRegistry()))
+	_, err := Register(webhook.NewServer(webhook.Options{}), []Webhook{row(admissionregistrationv1.Fail, allows)}, Facts{Context: t.Context(), Informers: caches}, webhookserver.NewMetrics(prometheus.NewRegistry()))
 	if err == nil || err.Error() != "webhook test: cache of *v1.Node: no such kind" {
 		t.Error(err)
 	}
@@ -99,7 +101,7 @@ func TestRegister_Errors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{})
 	panics := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("a bug") })
-	if _, err := Register(server, []Webhook{row(admissionregistrationv1.Fail, panics)}, Facts{Context: t.Context(), Informers: &informers{filled: true}}, NewMetrics(prometheus.NewRegistry())); err != nil {
+	if _, err := Register(server, []Webhook{row(admissionregistrationv1.Fail, panics)}, Facts{Context: t.Context(), Informers: &informers{filled: true}}, webhookserver.NewMetrics(prometheus.NewRegistry())); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

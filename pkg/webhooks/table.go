@@ -13,6 +13,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // The operations for which webhooks are called.
@@ -36,7 +37,7 @@ func Table() []Webhook {
 
 func highAvailability() Webhook {
 	return Webhook{
-		Name: "high-availability-config", Path: highavailability.Path, Kind: Mutating,
+		Name: "high-availability-config", Path: highavailability.Path, Kind: webhookserver.Mutating,
 		Does:    "Sets replicas, zones, spread and tolerations of workloads, and bounds of their autoscalers.",
 		Setting: "highAvailabilityConfig",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.HighAvailabilityConfig.Enabled },

@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/deletionprotection"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/manualdeletion"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // manualDeletionProtection returns a row for each kind, because each is selected by different labels. All rows have the
@@ -21,7 +22,7 @@ func manualDeletionProtection() []Webhook {
 		name, what string, selector func(Placement) *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
 	) Webhook {
 		return Webhook{
-			Name: name + "-manual-deletion-protection", Path: manualdeletion.Path, Kind: Validating,
+			Name: name + "-manual-deletion-protection", Path: manualdeletion.Path, Kind: webhookserver.Validating,
 			Setting: "manualDeletionProtection", SeedOnly: true,
 			Does:    "Denies the deletion of " + what + " if it is not confirmed and does not come from a part of the system.",
 			Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ManualDeletionProtection.Enabled },

@@ -13,11 +13,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/tokeninvalidator"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/verticalautoscaling"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 func vpaInPlaceUpdates() Webhook {
 	return Webhook{
-		Name: "vpa-in-place-updates", Path: verticalautoscaling.Path, Kind: Mutating, Setting: "vpaInPlaceUpdates",
+		Name: "vpa-in-place-updates", Path: verticalautoscaling.Path, Kind: webhookserver.Mutating, Setting: "vpaInPlaceUpdates",
 		Does:    "Configures vertical pod autoscalers to resize Pods in place where possible.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.VPAInPlaceUpdates.Enabled },
 		Calls: &Calls{
@@ -34,7 +35,7 @@ func vpaInPlaceUpdates() Webhook {
 
 func endpointSliceHints() Webhook {
 	return Webhook{
-		Name: "endpoint-slice-hints", Path: endpointslicehints.Path, Kind: Mutating, Setting: "endpointSliceHints", SeedOnly: true,
+		Name: "endpoint-slice-hints", Path: endpointslicehints.Path, Kind: webhookserver.Mutating, Setting: "endpointSliceHints", SeedOnly: true,
 		Does:    "Keeps traffic in the zone in which it originates.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.EndpointSliceHints.Enabled },
 		Calls: &Calls{
@@ -49,7 +50,7 @@ func endpointSliceHints() Webhook {
 
 func tokenInvalidator() Webhook {
 	return Webhook{
-		Name: "token-invalidator", Path: tokeninvalidator.Path, Kind: Mutating, Setting: "tokenInvalidator", SeedOnly: true,
+		Name: "token-invalidator", Path: tokeninvalidator.Path, Kind: webhookserver.Mutating, Setting: "tokenInvalidator", SeedOnly: true,
 		Does:    "Invalidates static tokens of ServiceAccounts in Secrets that the token-invalidator controller labelled.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.TokenInvalidator.Enabled },
 		Calls: &Calls{
@@ -73,7 +74,7 @@ const (
 // resources without one. Both rows have the same handler and path.
 func deletionProtection() []Webhook {
 	definitions := Webhook{
-		Name: "crd-deletion-protection", Path: deletionprotection.Path, Kind: Validating, Setting: "crdDeletionProtection", SeedOnly: true,
+		Name: "crd-deletion-protection", Path: deletionprotection.Path, Kind: webhookserver.Validating, Setting: "crdDeletionProtection", SeedOnly: true,
 		Does:    "Denies the deletion of protected CustomResourceDefinitions if it is not confirmed.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.CRDDeletionProtection.Enabled },
 		Calls: &Calls{
@@ -110,7 +111,7 @@ func extensionValidation() []Webhook {
 	rows := make([]Webhook, 0, len(extensionvalidation.Kinds()))
 	for _, kind := range extensionvalidation.Kinds() {
 		rows = append(rows, Webhook{
-			Name: "validation.extensions." + kind.Plural, Path: kind.Path(), Kind: Validating, Setting: "extensionValidation", SeedOnly: true,
+			Name: "validation.extensions." + kind.Plural, Path: kind.Path(), Kind: webhookserver.Validating, Setting: "extensionValidation", SeedOnly: true,
 			Does:    "Denies a " + kind.Kind + " that is invalid for its extension.",
 			Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ExtensionValidation.Enabled },
 			Calls: &Calls{
@@ -127,7 +128,7 @@ func extensionValidation() []Webhook {
 
 func nodeAgentAuthorizer() Webhook {
 	return Webhook{
-		Name: "node-agent-authorizer", Path: nodeagentauthorizer.Path, Kind: Authorizing, Setting: "nodeAgentAuthorizer",
+		Name: "node-agent-authorizer", Path: nodeagentauthorizer.Path, Kind: webhookserver.Authorizing, Setting: "nodeAgentAuthorizer",
 		Does:    "Allows node agents to access the objects of their own node.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.NodeAgentAuthorizer.Enabled },
 		New:     func(facts Facts) (http.Handler, error) { return facts.NodeAgentAuthorizer() },

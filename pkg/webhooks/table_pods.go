@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/spreadconstraints"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/systemcomponents"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/tokenmount"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // onPods returns the calls for the creation of Pods. A Pod without the change of the webhook would run differently than
@@ -36,7 +37,7 @@ func onlyIf(name, expression string) admissionregistrationv1.MatchCondition {
 
 func projectedTokenMount() Webhook {
 	return Webhook{
-		Name: "projected-token-mount", Path: tokenmount.Path, Kind: Mutating, Setting: "projectedTokenMount",
+		Name: "projected-token-mount", Path: tokenmount.Path, Kind: webhookserver.Mutating, Setting: "projectedTokenMount",
 		Does:    "Mounts expiring tokens into Pods whose ServiceAccount disables token mounts.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.ProjectedTokenMount.Enabled },
 		Reads:   []client.Object{&corev1.ServiceAccount{}},
@@ -55,7 +56,7 @@ func podSchedulerName() Webhook {
 	calls.ObjectSelector, calls.FailurePolicy = pods(everything), admissionregistrationv1.Ignore
 	calls.FailureReason = "The default scheduler also runs Pods, and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
-		Name: "pod-scheduler-name", Path: schedulername.Path, Kind: Mutating, Setting: "podSchedulerName",
+		Name: "pod-scheduler-name", Path: schedulername.Path, Kind: webhookserver.Mutating, Setting: "podSchedulerName",
 		Does:    "Sets the scheduler of Pods that do not set one.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodSchedulerName.Enabled },
 		Calls:   calls,
@@ -67,7 +68,7 @@ func podSchedulerName() Webhook {
 
 func seccompProfile() Webhook {
 	return Webhook{
-		Name: "seccomp-profile", Path: seccompprofile.Path, Kind: Mutating, Setting: "seccompProfile",
+		Name: "seccomp-profile", Path: seccompprofile.Path, Kind: webhookserver.Mutating, Setting: "seccompProfile",
 		Does:    "Sets the seccomp profile RuntimeDefault in Pods without a profile.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.SeccompProfile.Enabled },
 		Calls: onPods(inNamespaces(), always(absent(seccompprofile.LabelSkip)),
@@ -83,7 +84,7 @@ func kubernetesServiceHost() Webhook {
 	calls.FailureReason = "Without it, a Pod reaches the API server by a longer path, " +
 		"and Pods of the cluster must not wait for the resource-manager."
 	return Webhook{
-		Name: "kubernetes-service-host", Path: servicehost.Path, Kind: Mutating, Setting: "kubernetesServiceHost",
+		Name: "kubernetes-service-host", Path: servicehost.Path, Kind: webhookserver.Mutating, Setting: "kubernetesServiceHost",
 		Does:    "Configures containers to connect to the API server by its own name.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.KubernetesServiceHost.Enabled },
 		Calls:   calls,
@@ -95,7 +96,7 @@ func kubernetesServiceHost() Webhook {
 
 func podKubeAPIServerLoadBalancing() Webhook {
 	return Webhook{
-		Name: "pod-kube-apiserver-load-balancing", Path: loadbalancing.Path, Kind: Mutating, Setting: "podKubeAPIServerLoadBalancing",
+		Name: "pod-kube-apiserver-load-balancing", Path: loadbalancing.Path, Kind: webhookserver.Mutating, Setting: "podKubeAPIServerLoadBalancing",
 		Prefixed: func(prefix string) string { return "pod-" + prefix + "kube-apiserver-load-balancing" },
 		Does:     "Configures Pods of a control plane to connect to the API server through its load balancer.",
 		Enabled:  func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodKubeAPIServerLoadBalancing.Enabled },
@@ -115,7 +116,7 @@ func systemComponentsConfig() Webhook {
 		return inNamespaces(in(systemcomponents.LabelConsider, "true"))(p)
 	}
 	return Webhook{
-		Name: "system-components-config", Path: systemcomponents.Path, Kind: Mutating, Setting: "systemComponentsConfig",
+		Name: "system-components-config", Path: systemcomponents.Path, Kind: webhookserver.Mutating, Setting: "systemComponentsConfig",
 		Does:    "Schedules system components on the nodes for system components.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.SystemComponentsConfig.Enabled },
 		Reads:   []client.Object{&corev1.Node{}},
@@ -135,7 +136,7 @@ func systemComponentsConfig() Webhook {
 
 func podTopologySpreadConstraints() Webhook {
 	return Webhook{
-		Name: "pod-topology-spread-constraints", Path: spreadconstraints.Path, Kind: Mutating, Setting: "podTopologySpreadConstraints",
+		Name: "pod-topology-spread-constraints", Path: spreadconstraints.Path, Kind: webhookserver.Mutating, Setting: "podTopologySpreadConstraints",
 		Does:    "Limits topology spread constraints to Pods of the same template.",
 		Enabled: func(c *configv1alpha1.WebhooksConfiguration) bool { return c.PodTopologySpreadConstraints.Enabled },
 		Calls: onPods(inNamespaces(), managed(absent(spreadconstraints.LabelSkip)),

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // TestTable checks that each row is complete, and enabled only by its own setting.
@@ -20,7 +21,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("the row of %q is incomplete: %+v", row.Name, row)
 		}
 		seen[row.Name] = true
-		if (row.Kind == Authorizing) != (row.Calls == nil) {
+		if (row.Kind == webhookserver.Authorizing) != (row.Calls == nil) {
 			t.Errorf("%s is %s, and has the calls %v", row.Name, row.Kind, row.Calls)
 		}
 		if row.Calls != nil && (len(row.Calls.Rules) == 0 || !strings.HasSuffix(row.Calls.FailureReason, ".") || row.Calls.TimeoutSeconds == 0) {
@@ -90,9 +91,9 @@ func documentation() string {
 // TestConfigurations compares the configurations of all webhooks with those in testdata. UPDATE=true writes them.
 func TestConfigurations(t *testing.T) {
 	for name, placement := range map[string]Placement{"seed": {}, "shoot": {Shoot: true, NamePrefix: "prefix-"}} {
-		reach := AtService("garden", "gardener-resource-manager", nil)
+		reach := webhookserver.AtService("garden", "gardener-resource-manager", 443, nil)
 		if placement.Shoot {
-			reach = AtURL("https://gardener-resource-manager.shoot--project--name:443", []byte("bundle"))
+			reach = webhookserver.AtURL("https://gardener-resource-manager.shoot--project--name:443", []byte("bundle"))
 		}
 		var text strings.Builder
 		for _, configuration := range []any{

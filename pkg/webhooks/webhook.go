@@ -4,24 +4,17 @@ package webhooks
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
-)
-
-// Kind is the kind of request that an API server sends to a webhook.
-type Kind string
-
-// The kinds of webhooks.
-const (
-	Mutating    Kind = "mutating"
-	Validating  Kind = "validating"
-	Authorizing Kind = "authorizing"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // nameSuffix is the suffix of the names of webhooks in a configuration, as in gardener-resource-manager.
@@ -42,7 +35,7 @@ type Webhook struct {
 	Prefixed func(prefix string) string
 	// Path is the path at which the webhook is served.
 	Path string
-	Kind Kind
+	Kind webhookserver.Kind
 	// Does describes the webhook in a sentence for the documentation.
 	Does string
 	// Setting is the field of the component configuration under "webhooks" that enables the webhook.
@@ -60,12 +53,12 @@ type Webhook struct {
 	New func(Facts) (http.Handler, error)
 }
 
-// nameFor returns the name in a configuration.
+// nameFor returns the name in a configuration, without its suffix.
 func (w Webhook) nameFor(placement Placement) string {
 	if w.Prefixed != nil {
-		return w.Prefixed(placement.NamePrefix) + nameSuffix
+		return w.Prefixed(placement.NamePrefix)
 	}
-	return w.Name + nameSuffix
+	return w.Name
 }
 
 // Calls defines for which requests an API server calls an admission webhook, and what happens if the call fails.
@@ -108,4 +101,27 @@ func Enabled(table []Webhook, config *configv1alpha1.WebhooksConfiguration) []We
 		}
 	}
 	return enabled
+}
+
+// Register registers the handlers of webhooks with a server and starts the caches that they read. The returned check
+// fails until the caches are filled. The error names the webhook that cannot be served.
+func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics webhookserver.Metrics) (ready func() error, err error) {
+	var rows []webhookserver.Webhook
+	served := map[string]bool{}
+	for _, row := range webhooks {
+		if served[row.Path] {
+			continue // another row has the same handler
+		}
+		served[row.Path] = true
+		handler, err := row.New(facts)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %s: %w", row.Name, err)
+		}
+		one := webhookserver.Webhook{Name: row.Name, Path: row.Path, Kind: row.Kind, Reads: row.Reads, Handler: handler}
+		if row.Calls != nil {
+			one.Calls = &webhookserver.Calls{FailurePolicy: row.Calls.FailurePolicy}
+		}
+		rows = append(rows, one)
+	}
+	return webhookserver.Register(facts.Context, server, facts.Informers, rows, metrics)
 }

@@ -24,6 +24,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	"github.com/trellis-k8s/trellis/pkg/rbac"
@@ -217,9 +218,9 @@ func TestWebhooksAreThoseOfTheTable(t *testing.T) {
 		settings[row.Setting] = map[string]any{"enabled": true}
 	}
 	for mode, placement := range map[string]webhooks.Placement{"seed": {NamePrefix: "my-"}, "shoot-target": {Shoot: true, NamePrefix: "my-"}} {
-		reach := webhooks.AtService("garden", "my-gardener-resource-manager", nil)
+		reach := webhookserver.AtService("garden", "my-gardener-resource-manager", 443, nil)
 		if placement.Shoot {
-			reach = webhooks.AtURL("https://my.example.org:443", nil)
+			reach = webhookserver.AtURL("https://my.example.org:443", nil)
 		}
 		objects := render(t, loaded, map[string]any{
 			"mode": mode, "namePrefix": "my-", "config": map[string]any{"webhooks": settings},

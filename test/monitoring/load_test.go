@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/nodeagentauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/seccompprofile"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -143,7 +144,7 @@ func (l *load) register() {
 	config := &configv1alpha1.WebhooksConfiguration{}
 	config.SeccompProfile.Enabled, config.PodTopologySpreadConstraints.Enabled = true, true
 	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{},
-		webhooks.AtURL(fmt.Sprintf("https://127.0.0.1:%d", l.process.WebhookPort), l.process.Authority.Bundle()))
+		webhookserver.AtURL(fmt.Sprintf("https://127.0.0.1:%d", l.process.WebhookPort), l.process.Authority.Bundle()))
 	configuration.Name = "monitoring"
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: l.namespace}}

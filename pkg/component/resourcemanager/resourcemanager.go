@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/seccompprofile"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/tokenmount"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // Image is the name of the image.
@@ -108,7 +109,7 @@ func Objects(values Values) ([]client.Object, error) {
 // registrations returns the webhook configurations for the enabled webhooks.
 func registrations(values Values, config *configv1alpha1.ResourceManagerConfiguration, labels map[string]string) []client.Object {
 	enabled := webhooks.Enabled(webhooks.Table(), &config.Webhooks)
-	reach := webhooks.AtService(values.Namespace, Name, values.CABundle)
+	reach := webhookserver.AtService(values.Namespace, Name, 443, values.CABundle)
 	var objects []client.Object
 	if mutating := webhooks.MutatingConfiguration(enabled, webhooks.Placement{}, reach); mutating != nil {
 		mutating.Labels = parts.Merge(mutating.Labels, labels)

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/trellis-k8s/trellis/pkg/extension/webhook"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // Names of the webhooks, which are Gardener's.

@@ -6,10 +6,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // check returns an error if webhooks are invalid.
@@ -29,66 +29,51 @@ func check(webhooks []Webhook) error {
 	return nil
 }
 
-// configurations returns the configurations of a target, of both kinds. Configurations without webhooks must be deleted.
+// configurations returns the configurations of a target, of both kinds. A configuration without webhooks is nil.
 func configurations(
 	webhooks []Webhook, options Options, target Target, bundle []byte,
 ) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
-	meta := metav1.ObjectMeta{Name: options.configurationName(target)}
+	configuration := webhookserver.Configuration{
+		Meta: metav1.ObjectMeta{Name: options.configurationName(target)}, NameSuffix: options.nameSuffix(),
+		Reach: options.clientConfig(target, bundle), ReviewVersions: []string{"v1"},
+	}
 	if target == TargetShoot {
-		meta.Labels = map[string]string{constants.LabelWebhookRemediationExclude: "true"}
+		configuration.Meta.Labels = map[string]string{constants.LabelWebhookRemediationExclude: "true"}
 	}
-	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration",
-		},
-		ObjectMeta: meta,
-	}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
-		},
-		ObjectMeta: *meta.DeepCopy(),
-	}
+	var rows []webhookserver.Webhook
 	for _, one := range webhooks {
-		if cmp.Or(one.Target, TargetSeed) != target {
-			continue
+		if cmp.Or(one.Target, TargetSeed) == target {
+			rows = append(rows, one.row(target))
 		}
-		fails := admissionregistrationv1.Fail
-		if target == TargetShoot {
-			fails = admissionregistrationv1.Ignore
-		}
-		fails = cmp.Or(one.FailurePolicy, fails)
-		timeout := cmp.Or(one.TimeoutSeconds, defaultTimeout)
-		name, reach := options.webhookName(one.Name), options.clientConfig(target, one.Name, bundle)
-		if one.Validating {
-			validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
-				Name: name, ClientConfig: reach, Rules: one.Rules, NamespaceSelector: one.NamespaceSelector, ObjectSelector: one.ObjectSelector,
-				MatchConditions: one.MatchConditions,
-				FailurePolicy:   &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-				SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-			})
-			continue
-		}
-		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: name, ClientConfig: reach, Rules: one.Rules, NamespaceSelector: one.NamespaceSelector, ObjectSelector: one.ObjectSelector,
-			MatchConditions: one.MatchConditions,
-			FailurePolicy:   &fails, TimeoutSeconds: &timeout, MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			ReinvocationPolicy: ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
-			SideEffects:        ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		})
 	}
-	return mutating, validating
+	return configuration.Mutating(rows), configuration.Validating(rows)
 }
 
-// objectsOf returns the configurations with webhooks.
+// row returns a webhook with its defaults for a target.
+func (w Webhook) row(target Target) webhookserver.Webhook {
+	fails, kind := admissionregistrationv1.Fail, webhookserver.Mutating
+	if target == TargetShoot {
+		fails = admissionregistrationv1.Ignore
+	}
+	if w.Validating {
+		kind = webhookserver.Validating
+	}
+	return webhookserver.Webhook{Name: w.Name, Path: w.path(), Kind: kind, Handler: w.Handler, Calls: &webhookserver.Calls{
+		Rules: w.Rules, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions,
+		MatchPolicy: admissionregistrationv1.Exact, FailurePolicy: cmp.Or(w.FailurePolicy, fails),
+		TimeoutSeconds: cmp.Or(w.TimeoutSeconds, defaultTimeout),
+	}}
+}
+
+// objectsOf returns the configurations that are not nil.
 func objectsOf(
 	mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) []client.Object {
 	var objects []client.Object
-	if len(mutating.Webhooks) > 0 {
+	if mutating != nil {
 		objects = append(objects, mutating)
 	}
-	if len(validating.Webhooks) > 0 {
+	if validating != nil {
 		objects = append(objects, validating)
 	}
 	return objects

@@ -70,19 +70,30 @@ func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reco
 	// The webhooks must not reject objects after the extension is uninstalled.
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.GetName(), UID: namespace.GetUID()}
 	mutating, validating := configurations(r.webhooks, r.options, TargetSeed, nil)
-	return reconcile.Result{}, errors.Join(
-		r.write(ctx, mutating, len(mutating.Webhooks) > 0, owner), r.write(ctx, validating, len(validating.Webhooks) > 0, owner),
-	)
+	var errs []error
+	for _, configuration := range objectsOf(mutating, validating) {
+		errs = append(errs, r.write(ctx, configuration, owner))
+	}
+	meta := metav1.ObjectMeta{Name: r.options.configurationName(TargetSeed)}
+	if mutating == nil {
+		errs = append(errs, r.remove(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}))
+	}
+	if validating == nil {
+		errs = append(errs, r.remove(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}))
+	}
+	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// write applies a configuration, or deletes it if it is not wanted.
-func (r *registration) write(ctx context.Context, configuration client.Object, wanted bool, owner metav1.OwnerReference) error {
-	if !wanted {
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, configuration)); err != nil {
-			return fmt.Errorf("delete the webhook configuration %s: %w", configuration.GetName(), err)
-		}
-		return nil
+// remove deletes a configuration that has no webhooks any more.
+func (r *registration) remove(ctx context.Context, configuration client.Object) error {
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, configuration)); err != nil {
+		return fmt.Errorf("delete the webhook configuration %s: %w", configuration.GetName(), err)
 	}
+	return nil
+}
+
+// write applies a configuration.
+func (r *registration) write(ctx context.Context, configuration client.Object, owner metav1.OwnerReference) error {
 	configuration.SetOwnerReferences([]metav1.OwnerReference{owner})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/certificates"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/certificates"
 )
 
 // Server serves webhooks in every replica. The leader maintains certificates and configurations.

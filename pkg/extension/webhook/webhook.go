@@ -11,6 +11,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 )
 
 // Target is the API server that calls a webhook.
@@ -104,10 +106,13 @@ func (o Options) configurationName(target Target) string {
 	return namePrefix + o.Name
 }
 
-// webhookName returns the full name of a webhook.
-func (o Options) webhookName(name string) string {
-	return strings.Join([]string{name, strings.TrimPrefix(o.Name, "provider-"), nameDomain}, ".")
+// nameSuffix returns the suffix that makes the name of a webhook a domain.
+func (o Options) nameSuffix() string {
+	return "." + strings.TrimPrefix(o.Name, "provider-") + "." + nameDomain
 }
+
+// path returns the path at which the webhook is served.
+func (w Webhook) path() string { return "/" + w.Name }
 
 // dnsNames returns the DNS names of the server for API servers. Those of Shoots use the full name of the Service.
 func (o Options) dnsNames() []string {
@@ -118,18 +123,13 @@ func (o Options) dnsNames() []string {
 	return names
 }
 
-// clientConfig returns the configuration with which the API server of a target calls a webhook.
-func (o Options) clientConfig(target Target, name string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
-	config, path := admissionregistrationv1.WebhookClientConfig{CABundle: bundle}, "/"+name
+// clientConfig returns how the API server of a target reaches the webhooks.
+func (o Options) clientConfig(target Target, bundle []byte) webhookserver.ClientConfig {
 	switch {
 	case o.URL != "":
-		at := o.URL + path
-		config.URL = &at
+		return webhookserver.AtURL(o.URL, bundle)
 	case target == TargetShoot:
-		at := fmt.Sprintf("https://%s.%s:%d%s", o.Service, o.Namespace, o.ServicePort, path)
-		config.URL = &at
-	default:
-		config.Service = &admissionregistrationv1.ServiceReference{Namespace: o.Namespace, Name: o.Service, Port: &o.ServicePort, Path: &path}
+		return webhookserver.AtURL(fmt.Sprintf("https://%s.%s:%d", o.Service, o.Namespace, o.ServicePort), bundle)
 	}
-	return config
+	return webhookserver.AtService(o.Namespace, o.Service, o.ServicePort, bundle)
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit/admittest"
 )
 
 func slices() admittest.Handler[*discoveryv1.EndpointSlice] {

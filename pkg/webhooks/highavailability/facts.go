@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // surroundings are the facts outside of an object that determine its changes.

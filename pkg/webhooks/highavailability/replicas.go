@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // wantedReplicas returns how many replicas an object should have, or nil if the webhook does not set them.

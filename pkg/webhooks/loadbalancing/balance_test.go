@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit/admittest"
 )
 
 // facts is a fake reader. The ConfigMap does not exist if data is nil, the Service does not exist if addresses is nil.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/deletionprotection"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // The labels of ManagedResources that flows emit. The package flow sets them. It is not imported here, to keep it out of

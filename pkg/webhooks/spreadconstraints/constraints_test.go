@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit/admittest"
 )
 
 func erase(pod *corev1.Pod) {

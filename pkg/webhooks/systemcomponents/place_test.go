@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit/admittest"
 )
 
 // known is a fake source with fixed tolerations.

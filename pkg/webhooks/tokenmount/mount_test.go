@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit/admittest"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit/admittest"
 )
 
 // accounts are ServiceAccounts by name. The value is whether Kubernetes mounts their tokens.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // Path is the path of the webhook.

@@ -26,6 +26,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -104,7 +105,7 @@ func (f *fixture) register() {
 	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
 	config.ManualDeletionProtection.Enabled = true
-	reach := webhooks.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
+	reach := webhookserver.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
 	configuration := webhooks.ValidatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, reach)
 	kit.Must(f, f.jane.Create(f.Context(), configuration))
 	f.Cleanup(func() { kit.Must(f, f.jane.Delete(context.WithoutCancel(f.Context()), configuration)) })

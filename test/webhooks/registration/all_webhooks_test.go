@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -59,7 +60,7 @@ func newFixtureOfAll(t *testing.T) *fixture {
 // of the test.
 func (f *fixture) registerAll() {
 	f.Helper()
-	reach := webhooks.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
+	reach := webhookserver.AtURL(fmt.Sprintf("https://127.0.0.1:%d", f.process.WebhookPort), f.process.Authority.Bundle())
 	mutating := webhooks.MutatingConfiguration(webhooks.Table(), webhooks.Placement{}, reach)
 	validating := webhooks.ValidatingConfiguration(webhooks.Table(), webhooks.Placement{}, reach)
 	mark := map[string]string{labelTest: f.Name()}
@@ -113,8 +114,8 @@ func TestEveryWebhookOfTheTable(t *testing.T) {
 	f.registerAll()
 	for _, placement := range []webhooks.Placement{{Shoot: true}, {NamePrefix: "prefix-"}} {
 		for _, configuration := range []client.Object{
-			webhooks.MutatingConfiguration(webhooks.Table(), placement, webhooks.AtService("a", "b", nil)),
-			webhooks.ValidatingConfiguration(webhooks.Table(), placement, webhooks.AtService("a", "b", nil)),
+			webhooks.MutatingConfiguration(webhooks.Table(), placement, webhookserver.AtService("a", "b", 443, nil)),
+			webhooks.ValidatingConfiguration(webhooks.Table(), placement, webhookserver.AtService("a", "b", 443, nil)),
 		} {
 			if validating, is := configuration.(*admissionregistrationv1.ValidatingWebhookConfiguration); is && validating == nil {
 				continue // a shoot has none

@@ -20,6 +20,7 @@ import (
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -84,7 +85,7 @@ func (f *fixture) registerAt(url string, bundle []byte) {
 	f.Helper()
 	config := &configv1alpha1.WebhooksConfiguration{}
 	config.HighAvailabilityConfig.Enabled, config.PodTopologySpreadConstraints.Enabled = true, true
-	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, webhooks.AtURL(url, bundle))
+	configuration := webhooks.MutatingConfiguration(webhooks.Enabled(webhooks.Table(), config), webhooks.Placement{}, webhookserver.AtURL(url, bundle))
 	configuration.Name = strings.ToLower(f.Name())
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].NamespaceSelector.MatchLabels = map[string]string{labelTest: f.Name()}

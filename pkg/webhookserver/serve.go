@@ -1,4 +1,4 @@
-package webhooks
+package webhookserver
 
 import (
 	"context"
@@ -12,33 +12,26 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
-// Register registers the handlers of webhooks with a server and starts the caches that they read. The returned check
-// fails until the caches are filled. The error names the webhook that cannot be served.
-func Register(server webhook.Server, webhooks []Webhook, facts Facts, metrics Metrics) (ready func() error, err error) {
+// Register registers the handlers of webhooks with a server and starts the caches that they read, until the context ends.
+// The returned check fails until the caches are filled. The error names the webhook that cannot be served.
+func Register(
+	ctx context.Context, server webhook.Server, informers cache.Informers, webhooks []Webhook, metrics Metrics,
+) (ready func() error, err error) {
 	var all []waiting
-	served := map[string]bool{}
 	for _, row := range webhooks {
-		if served[row.Path] {
-			continue // another row has the same handler
-		}
-		served[row.Path] = true
-		handler, err := row.New(facts)
-		if err != nil {
-			return nil, fmt.Errorf("webhook %s: %w", row.Name, err)
-		}
 		caches := waiting{webhook: row.Name}
 		for _, object := range row.Reads {
-			informer, err := facts.Informers.GetInformer(facts.Context, object, cache.BlockUntilSynced(false))
+			informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 			if err != nil {
 				return nil, fmt.Errorf("webhook %s: cache of %T: %w", row.Name, object, err)
 			}
 			caches.synced = append(caches.synced, informer.HasSynced)
 		}
 		all = append(all, caches)
-		server.Register(row.Path, inTime(caches.before(row, metrics.observe(row, handler))))
+		server.Register(row.Path, inTime(caches.before(row, metrics.observe(row, row.Handler))))
 	}
 	return func() error {
 		for _, caches := range all {

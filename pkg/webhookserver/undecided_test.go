@@ -1,4 +1,4 @@
-package webhooks
+package webhookserver
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/trellis-k8s/trellis/pkg/webhooks/admit"
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
 // TestUndecidedRequestsAreLogged checks that the log names the reason for each request that a webhook could not decide, and is
