@@ -8,6 +8,11 @@ SOAK     ?= 2h
 # RACE=-race makes tests use the race detector. It needs a C compiler, and the tests take about half as long again.
 RACE ?=
 
+# All Go commands use the same flags, so that each dependency is compiled once for tests, programs and the landscape. Only the programs of
+# `make build` record the commit: others would be linked again for each commit.
+export GOFLAGS     := -trimpath -buildvcs=false $(filter-out -trimpath -buildvcs=%,$(GOFLAGS))
+export CGO_ENABLED := 0
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -19,7 +24,7 @@ help: ## List the targets.
 
 .PHONY: build
 build: ## Build all programs: bin/resource-manager, bin/apiserver, bin/controller-manager, bin/gardenlet, bin/etcd-operator, bin/etcd-member, bin/kubectl-mr.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/controller-manager ./cmd/gardenlet \
+	$(GO) build -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/resource-manager ./cmd/apiserver ./cmd/controller-manager ./cmd/gardenlet \
 		./cmd/etcd-operator ./cmd/etcd-member ./cmd/kubectl-mr
 	@ln -sf kubectl-mr bin/kubectl_complete-mr
 
@@ -85,7 +90,7 @@ test-landscape: controlplane build bin/landscape/landscape ## Test with real con
 
 .PHONY: bin/landscape/landscape
 bin/landscape/landscape:
-	@mkdir -p bin/landscape && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/landscape/.own/ ./hack/landscape && \
+	@mkdir -p bin/landscape && $(GO) build -ldflags '-s -w' -o bin/landscape/.own/ ./hack/landscape && \
 		rm -f $@ && ln bin/landscape/.own/landscape $@
 
 ##@ Check
@@ -96,12 +101,12 @@ TESTED_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 .PHONY: test
 test: controlplane ## Run all tests, with a real control plane.
 	@echo "Running all tests. This takes about 20 minutes on two processors."
-	$(GO) test -vet off $(RACE) -p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m \
-		./test/integration ./test/shoot ./test/seed ./test/health ./... # the longest packages first; make lint runs go vet
+	$(if $(RACE),CGO_ENABLED=1 )$(GO) test -vet off $(RACE) -p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m \
+		./test/integration ./test/shoot ./test/seed ./test/health ./... # the longest packages first; make lint has the checks of go vet
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane (RACE=-race uses the race detector, also with make test).
-	$(GO) test -short $(RACE) -timeout 10m ./...
+	$(if $(RACE),CGO_ENABLED=1 )$(GO) test -short $(RACE) -timeout 10m ./...
 
 .PHONY: test-ui
 test-ui: controlplane ## Test the page in a real Chromium: screenshots in bin/ui, axe-core if npm can download it (UI selects tests, UIFLAGS, see docs/ui.md).
@@ -156,7 +161,7 @@ bin/bench-fleet:
 
 .PHONY: bin/sites
 bin/sites:
-	@CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/flow/sites
+	@$(GO) build -o $@ ./examples/flow/sites
 
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
@@ -183,8 +188,7 @@ coverage: controlplane ## Show the statement coverage of the tests, by package (
 	@$(GO) run ./hack/coverage -uncovered '$(UNCOVERED)' $(COVERDIR)/profile
 
 .PHONY: lint
-lint: bin/golangci-lint prose ## Vet, lint and check the language.
-	$(GO) vet ./...
+lint: bin/golangci-lint prose ## Lint, with the checks of go vet, and check the language.
 	bin/golangci-lint run ./...
 
 .PHONY: prose
@@ -197,7 +201,7 @@ vuln: bin/govulncheck ## Look for known vulnerabilities (needs the network).
 
 .PHONY: sbom
 sbom: build ## Write the SBOM of bin/resource-manager to bin/resource-manager.cdx.json (CycloneDX).
-	@CGO_ENABLED=0 $(GO) build -C hack/tools -o $(CURDIR)/bin/sbom ./sbom
+	@$(GO) build -C hack/tools -o $(CURDIR)/bin/sbom ./sbom
 	bin/sbom bin/resource-manager '$(VERSION)' > bin/resource-manager.cdx.json
 
 # The directory of the image's files, and the creation time of the image: the time of the commit.
@@ -207,8 +211,8 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 .PHONY: image-root
 image-root: ## Write the files of the image to IMAGE_ROOT (bin/image) and to an archive next to it, reproducibly.
 	@rm -rf '$(IMAGE_ROOT)' && mkdir -p '$(IMAGE_ROOT)'
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o '$(IMAGE_ROOT)/resource-manager' ./cmd/resource-manager
-	@CGO_ENABLED=0 $(GO) build -C hack/tools -o '$(abspath $(IMAGE_ROOT)).sbom' ./sbom
+	$(GO) build -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o '$(IMAGE_ROOT)/resource-manager' ./cmd/resource-manager
+	@$(GO) build -C hack/tools -o '$(abspath $(IMAGE_ROOT)).sbom' ./sbom
 	'$(abspath $(IMAGE_ROOT)).sbom' '$(IMAGE_ROOT)/resource-manager' '$(VERSION)' > '$(IMAGE_ROOT)/resource-manager.cdx.json'
 	@cp LICENSE '$(IMAGE_ROOT)/' && rm '$(abspath $(IMAGE_ROOT)).sbom' && chmod 0755 '$(IMAGE_ROOT)' '$(IMAGE_ROOT)/resource-manager' && \
 		chmod 0644 '$(IMAGE_ROOT)/resource-manager.cdx.json' '$(IMAGE_ROOT)/LICENSE'
@@ -248,4 +252,4 @@ bin/openapi-gen: tool = k8s.io/kube-openapi/cmd/openapi-gen
 
 bin/golangci-lint bin/govulncheck bin/controller-gen bin/openapi-gen: hack/tools/go.mod hack/tools/go.sum
 	@echo "Building $@ (golangci-lint takes a few minutes the first time)"
-	@CGO_ENABLED=0 $(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)
+	@$(GO) build -modfile=hack/tools/go.mod -o $@ $(tool)
