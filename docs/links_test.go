@@ -26,7 +26,7 @@ var (
 
 // programs of the repository, in commands, with the directories of their flags.
 var programs = map[string]string{
-	"bin/bench ": "../test/bench", "BENCHFLAGS=": "../test/bench", "bin/bench-api ": "../test/bench-api", "BENCHAPIFLAGS=": "../test/bench-api", "bin/resource-manager ": "../cmd/resource-manager",
+	"bin/bench ": "../test/bench", "BENCHFLAGS=": "../test/bench", "bin/bench-api ": "../test/bench-api", "BENCHAPIFLAGS=": "../test/bench-api", "bin/resource-manager ": "../cmd/resource-manager/app",
 	"go run ./hack/roundtrip ": "../hack/roundtrip", "bin/demo ": "../hack/demo",
 }
 

@@ -1,48 +1,9 @@
 // Command controller-manager runs the controllers of a garden that need no access to seeds.
 package main
 
-import (
-	"os"
-
-	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
-
-	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/config"
-	"github.com/trellis-k8s/trellis/pkg/program"
-)
+import "github.com/trellis-k8s/trellis/cmd/controller-manager/app"
 
 // version is set by the linker.
 var version = "dev"
 
-func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
-
-func newCommand() *cobra.Command {
-	return program.Program[*controllermanagerv1alpha1.ControllerManagerConfiguration]{
-		Name:  "controller-manager",
-		Short: "Run the controllers of a garden",
-		Long: `controller-manager runs next to the garden's API server. It decides which extensions are installed in which Seeds,
-protects objects in use from deletion, and grants gardenlets access to the Secrets that Shoots of their Seeds reference.
-
-Environment:
-  KUBECONFIG  overrides gardenClientConnection.kubeconfig`,
-		Example: `  # run with a configuration file (see docs/controller-manager.md)
-  controller-manager --config controller-manager.yaml
-
-  # run outside of the garden
-  KUBECONFIG=garden.kubeconfig controller-manager --config controller-manager.yaml`,
-		Version: version, Load: load, Run: run,
-	}.Command()
-}
-
-// load reads the configuration file. Environment variables override the kubeconfigs.
-func load(path string) (*controllermanagerv1alpha1.ControllerManagerConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.GardenClientConnection.Kubeconfig = path
-	}
-	return c, nil
-}
+func main() { app.Main(version) }

@@ -1,92 +1,9 @@
 // Command etcd-member runs one member of an etcd cluster.
 package main
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
-
-	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-
-	"github.com/trellis-k8s/trellis/pkg/etcd/config"
-	"github.com/trellis-k8s/trellis/pkg/etcd/member"
-	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
-	"github.com/trellis-k8s/trellis/pkg/program"
-)
+import "github.com/trellis-k8s/trellis/cmd/etcd-member/app"
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	program.Execute(ctx, newCommand())
-}
-
-func newCommand() *cobra.Command {
-	var name string
-	command := program.Program[*config.Member]{
-		Name:  "etcd-member",
-		Short: "Run one member of an etcd cluster",
-		Long: `etcd-member decides how etcd starts, starts it, and reports its state in the Lease of the member, which etcd-operator reads.
-
-If the member has data, etcd starts with it. Without data, the member joins the cluster if the Leases record that one was formed, after it
-removed its previous membership. If no cluster was formed, the first member forms one. If the data of a formed cluster is lost, the member
-does not replace the cluster with an empty one. It waits, and reports this in its Lease.
-
-Environment:
-  POD_NAME  the name of the member, unless --name is set`,
-		Example: `  # in a Pod of the StatefulSet
-  POD_NAME=etcd-main-0 etcd-member --config /var/etcd/config/member.yaml`,
-		Version: version, Load: config.LoadMember,
-		Run: func(ctx context.Context, settings *config.Member) error { return run(ctx, settings, name) },
-	}.Command()
-	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member and of its Lease")
-	return command
-}
-
-// run runs the member and serves its status until the context ends or etcd exits.
-func run(ctx context.Context, settings *config.Member, name string) error {
-	if name == "" {
-		return errors.New("the name of the member is not known: set --name or the environment variable POD_NAME")
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	access, err := restConfig(settings.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("member", name)
-	m, err := member.New(settings, name, access, log, time.Now)
-	if err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() {
-		err := m.Serve(ctx)
-		served <- err
-		cancel(err)
-	}()
-	err = m.Run(ctx)
-	cancel(nil)
-	return errors.Join(err, <-served)
-}
-
-// restConfig returns the connection to the API server that has the Leases.
-func restConfig(path string) (*rest.Config, error) {
-	access, err := rest.InClusterConfig()
-	if path != "" {
-		access, err = kubeconfig.Read(path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the connection to the API server: %w", err)
-	}
-	access.UserAgent = "etcd-member/" + version
-	return access, nil
-}
+func main() { app.Main(version) }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	providerlocal "github.com/trellis-k8s/trellis/cmd/provider-local/app"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -135,7 +136,8 @@ func startAdmission(t *testing.T, c client.Client) (stop func()) {
 	charts.Apply(t, c, "admission-local/application", map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{
 		"enabled": true, "serviceAccount": map[string]any{"name": admissionAccount, "namespace": metav1.NamespaceSystem},
 	}}}, charts.IsRight)
-	program := buildProviderLocal(t)
+	program, err := controlplane.BuildProgram[providerlocal.Program]()
+	kit.Must(t, err)
 	port := kit.FreePort(t)
 	command, log := exec.CommandContext(t.Context(), program, "admission", "--namespace", constants.GardenNamespace, "--health-bind-address=0", "--metrics-bind-address=0",
 		fmt.Sprintf("--webhook-config-server-port=%d", port), fmt.Sprintf("--webhook-config-url=https://localhost:%d", port), "--log-format=text"), &kit.Output{}
@@ -162,17 +164,6 @@ func startAdmission(t *testing.T, c client.Client) (stop func()) {
 		}
 	})
 	return stop
-}
-
-func buildProviderLocal(t *testing.T) string {
-	t.Helper()
-	root, err := controlplane.RepositoryRoot()
-	kit.Must(t, err)
-	program := filepath.Join(t.TempDir(), "provider-local")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", program, "./cmd/provider-local").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	return program
 }
 
 // admissionKubeconfig returns the path of a kubeconfig with a token of the ServiceAccount that has the permissions of the

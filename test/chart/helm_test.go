@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 	"github.com/trellis-k8s/trellis/test/pages"
 )
 

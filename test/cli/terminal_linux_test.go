@@ -18,13 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trellis-k8s/trellis/cmd/kubectl-mr/app"
 	"github.com/trellis-k8s/trellis/pkg/cli/state"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // program builds kubectl-mr once, for tests that need a process: signals and a terminal.
-var program = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/kubectl-mr") })
+var program = sync.OnceValues(controlplane.BuildProgram[app.Program])
 
 func kubectlMR(t *testing.T) string {
 	t.Helper()

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trellis-k8s/trellis/cmd/controller-manager/app"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 // binary builds the program once and returns its path.
-var binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/controller-manager") })
+var binary = sync.OnceValues(controlplane.BuildProgram[app.Program])
 
 // fixture is a garden. The controller-manager has only the permissions that its chart grants.
 type fixture struct {

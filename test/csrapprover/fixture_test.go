@@ -31,6 +31,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 const (

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	etcdoperator "github.com/trellis-k8s/trellis/cmd/etcd-operator/app"
 	"github.com/trellis-k8s/trellis/pkg/etcd"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -23,7 +24,7 @@ import (
 // configuration.
 func TestBinary(t *testing.T) {
 	w := newWorld(t)
-	program, err := controlplane.BuildProgram("./cmd/etcd-operator")
+	program, err := controlplane.BuildProgram[etcdoperator.Program]()
 	kit.Must(t, err)
 	kubeconfig, file := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "config.yaml")
 	kit.Must(t, os.WriteFile(kubeconfig, w.cp.Kubeconfig(), 0o600))

@@ -28,13 +28,14 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/yaml"
 
+	etcdmember "github.com/trellis-k8s/trellis/cmd/etcd-member/app"
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
 // memberBinary builds the program of members once.
-var memberBinary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/etcd-member") })
+var memberBinary = sync.OnceValues(controlplane.BuildProgram[etcdmember.Program])
 
 // site runs members as processes instead of Pods.
 type site struct {

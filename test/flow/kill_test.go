@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	sites "github.com/trellis-k8s/trellis/examples/flow/sites/app"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -28,7 +29,7 @@ var everyKill = flag.Bool("flow.kills", false, "kill the flow at each of its wri
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	kit.StartManager(t, w.cp.Kubeconfig(), nil, "")
-	program := build(t, "./examples/flow/sites")
+	program := build[sites.Program](t)
 	undisturbed := newLife(t, w, program, 0, false)
 	undisturbed.lead()
 	count := undisturbed.writes
@@ -53,9 +54,9 @@ func TestKilled(t *testing.T) {
 }
 
 // build builds a program of this repository, and returns its path.
-func build(t *testing.T, source string) string {
+func build[App any](t *testing.T) string {
 	t.Helper()
-	path, err := controlplane.BuildProgram(source)
+	path, err := controlplane.BuildProgram[App]()
 	kit.Must(t, err)
 	return path
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	kubectlmr "github.com/trellis-k8s/trellis/cmd/kubectl-mr/app"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -115,7 +116,7 @@ func (w *world) shell(command string) string {
 	kit.Must(w, os.WriteFile(kubeconfig, w.cp.Kubeconfig(), 0o600))
 	command = strings.NewReplacer("kubectl get", "kubectl -n "+w.namespace+" get", "kubectl-mr render", "kubectl-mr render -n "+w.namespace, "$NAMESPACE", w.namespace).Replace(command)
 	shell := exec.CommandContext(w.Context(), "sh", "-c", command)
-	shell.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(build(w.T, "./cmd/kubectl-mr"))+":"+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	shell.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(build[kubectlmr.Program](w.T))+":"+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	var out, problems bytes.Buffer
 	shell.Stdout, shell.Stderr = &out, &problems
 	if err := shell.Run(); err != nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/target"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 var (

@@ -7,11 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/trellis-k8s/trellis/cmd/apiserver/app"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 )
 
 // Binary builds the API server once for the tests of a package and returns its path.
-var Binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/apiserver") })
+var Binary = sync.OnceValues(controlplane.BuildProgram[app.Program])
 
 // Shared is one garden for all tests of a package, like [controlplane.Shared].
 type Shared struct {

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/trellis-k8s/trellis/cmd/gardenlet/app"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 // binary builds gardenlet once and returns its path.
-var binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/gardenlet") })
+var binary = sync.OnceValues(controlplane.BuildProgram[app.Program])
 
 // fixture is a garden and a seed. gardenlet has only the permissions that its chart grants.
 type fixture struct {

@@ -3,6 +3,7 @@ package kit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -22,8 +23,12 @@ import (
 // stopPatience is how long a resource-manager may take to stop.
 const stopPatience = time.Minute
 
-// Binary builds the resource-manager once for the tests of a package and returns its path.
-var Binary = sync.OnceValues(func() (string, error) { return controlplane.BuildProgram("./cmd/resource-manager") })
+// Binary builds the resource-manager once for the tests of a package and returns its path. Package test/kit/resourcemanager
+// sets it, and only test packages that run the resource-manager import that: not all that use this package depend on it.
+var Binary = func() (string, error) {
+	return "", errors.New("this test package runs the resource-manager, but does not import test/kit/resourcemanager: add the import, " +
+		"so that go test does not answer from its cache when the resource-manager has changed")
+}
 
 // Process is a running resource-manager.
 type Process struct {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trellis-k8s/trellis/cmd/provider-local/app"
 	"github.com/trellis-k8s/trellis/hack/chart/generate"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -40,7 +41,7 @@ func TestProgram(t *testing.T) {
 	w.stop()
 	namespace := kit.NewNamespace(t, w.Client, "extension-", nil)
 	kubeconfig := w.rights(namespace)
-	program, err := controlplane.BuildProgram("./cmd/provider-local")
+	program, err := controlplane.BuildProgram[app.Program]()
 	kit.Must(t, err)
 	if output, err := exec.CommandContext(t.Context(), program, "controllers", "--log-level=x").CombinedOutput(); err == nil ||
 		!strings.Contains(string(output), "--namespace is not set") || !strings.Contains(string(output), "--log-level") {

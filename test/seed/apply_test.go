@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	kubectlmr "github.com/trellis-k8s/trellis/cmd/kubectl-mr/app"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -189,7 +190,7 @@ func (w *world) shell(cluster, command string) string {
 	kit.Must(w, err)
 	if w.dir == "" {
 		w.dir = w.TempDir()
-		w.commands = filepath.Dir(build(w.T, "./cmd/kubectl-mr"))
+		w.commands = filepath.Dir(build[kubectlmr.Program](w.T))
 		kit.Must(w, os.WriteFile(filepath.Join(w.dir, "seed.kubeconfig"), w.seeds.Kubeconfig(), 0o600))
 		kit.Must(w, os.WriteFile(filepath.Join(w.dir, "garden.kubeconfig"), w.gardens.Kubeconfig(), 0o600))
 	}

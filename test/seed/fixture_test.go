@@ -37,6 +37,7 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
 	"github.com/trellis-k8s/trellis/test/kit/fleet"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 var gardens garden.Shared

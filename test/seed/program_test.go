@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardenlet "github.com/trellis-k8s/trellis/cmd/gardenlet/app"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/test/controlplane"
@@ -65,7 +66,7 @@ const (
 
 func newProgram(t *testing.T, name string) *program {
 	t.Helper()
-	p := &program{world: newWorld(t), name: name, path: build(t, "./cmd/gardenlet"), toGarden: &kit.Requests{}, toSeed: &kit.Requests{}}
+	p := &program{world: newWorld(t), name: name, path: build[gardenlet.Program](t), toGarden: &kit.Requests{}, toSeed: &kit.Requests{}}
 	for _, namespace := range []string{"gardener-system-public", "gardener-system-seed-lease", "seed-" + name} {
 		p.create(p.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
@@ -83,9 +84,9 @@ func newProgram(t *testing.T, name string) *program {
 func (p *program) gardenUser() string { return "gardener.cloud:system:seed:" + p.name }
 
 // build builds a program of this repository, and returns its path.
-func build(t *testing.T, source string) string {
+func build[App any](t *testing.T) string {
 	t.Helper()
-	path, err := controlplane.BuildProgram(source)
+	path, err := controlplane.BuildProgram[App]()
 	kit.Must(t, err)
 	return path
 }

@@ -36,6 +36,7 @@ import (
 	tokenwebhook "github.com/trellis-k8s/trellis/pkg/webhooks/tokeninvalidator"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 const (

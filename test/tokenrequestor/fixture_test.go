@@ -33,6 +33,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/tokenrequestor"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 // shared accepts the audience of the tokens like the API servers of Gardener's clusters, so that the tokens can be used.

@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
+	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
 // The users of the test. All have the rights of administrators.
