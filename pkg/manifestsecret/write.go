@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
@@ -108,9 +109,25 @@ func join(documents []Document) []byte {
 	return all.Bytes()
 }
 
+// reusedBelow is the size in bytes of the texts whose writers are reused. Brotli chooses other tables for larger texts, and
+// a writer keeps the tables of its first text: the result would depend on what was compressed before.
+const reusedBelow = 1 << 20
+
+// writers are the writers for texts that are smaller than reusedBelow. Each has tables of 32 MiB, and to allocate them
+// takes longer than to compress the manifests of most bundles.
+var writers sync.Pool
+
+// compress returns the compressed text. Equal texts have equal results, because Secrets are named after their content.
 func compress(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
-	writer := brotli.NewWriterLevel(&packed, compressionLevel)
+	writer := brotli.NewWriterLevel(&packed, compressionLevel) // it allocates its tables when it writes
+	if len(text) < reusedBelow {
+		if used, found := writers.Get().(*brotli.Writer); found {
+			writer = used
+			writer.Reset(&packed)
+		}
+		defer writers.Put(writer)
+	}
 	if _, err := writer.Write(text); err != nil {
 		return nil, fmt.Errorf("compress the manifests: %w", err)
 	}

@@ -1,12 +1,14 @@
 package manifestsecret
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -83,5 +85,38 @@ func TestReadBounds(t *testing.T) {
 	}
 	if _, err := Read(&corev1.Secret{Data: map[string][]byte{PlainKey: []byte("s3cret: [")}}, 5_000); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("error %v, which must not quote the content", err)
+	}
+}
+
+// TestReusedWritersCompressAsNewOnes checks that the result does not depend on what a writer has compressed before. The
+// names of Secrets are digests of their contents: other bytes for the same manifests would be written again.
+func TestReusedWritersCompressAsNewOnes(t *testing.T) {
+	line := []byte("- name: value\n")
+	for round, size := range []int{4096, 600, 70_000, 10, 1<<20 + 100, 5000, 512, 1<<20 - 100, 0, 300_000, 1<<20 + 100, 4096} {
+		text := append(document(string(rune('a'+round)), min(size, 20_000)).Text, bytes.Repeat(line, size/len(line))...)
+		var want bytes.Buffer
+		writer := brotli.NewWriterLevel(&want, compressionLevel)
+		if _, err := writer.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := compress(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want.Bytes()) {
+			t.Fatalf("round %d: %d bytes are compressed to other bytes than by a new writer", round, len(text))
+		}
+	}
+}
+
+func BenchmarkCompress(b *testing.B) {
+	text := bytes.Repeat([]byte("  - name: value of a manifest\n"), 1000)
+	for b.Loop() {
+		if _, err := compress(text); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
