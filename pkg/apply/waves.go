@@ -18,6 +18,10 @@ const (
 	WaveNamespaces Wave = iota
 	// WaveDefinitions contains CustomResourceDefinitions.
 	WaveDefinitions
+	// WaveRoles contains Roles and ClusterRoles. A client that may bind only roles that it holds is denied a binding of a
+	// role that does not exist. They are deleted with WaveConfiguration, which is what WaveOf returns: nothing waits for a
+	// role to be deleted.
+	WaveRoles
 	// WaveConfiguration contains identities, permissions, quotas, policies, configuration and storage.
 	WaveConfiguration
 	// WaveWorkloads contains workloads and the objects that scale and expose them.

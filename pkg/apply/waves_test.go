@@ -44,7 +44,7 @@ func TestWaveOf(t *testing.T) {
 }
 
 func TestWavesAreInTheOrderOfApplying(t *testing.T) {
-	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveAdmission}
+	waves := []Wave{WaveNamespaces, WaveDefinitions, WaveRoles, WaveConfiguration, WaveWorkloads, WaveCustomResources, WaveAdmission}
 	if !slices.IsSorted(waves) {
 		t.Errorf("the waves %v are not in order", waves)
 	}

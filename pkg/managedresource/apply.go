@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -48,12 +49,17 @@ func (s step) awaitsEndOf(earlier step) bool {
 	return s.annotated != earlier.annotated || earlier.kind != apply.WaveNamespaces
 }
 
-// stepOf returns the step of a manifest. A static token comes after its ServiceAccount, because kube-controller-manager
-// deletes a token without one.
+// stepOf returns the step of a manifest in the order of applying. A static token comes after its ServiceAccount, because
+// kube-controller-manager deletes a token without one. Roles come before their bindings.
 func stepOf(manifest *object.Manifest) step {
 	wave := apply.WaveOf(manifest.GroupKind())
-	if manifest.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && manifest.Annotations[corev1.ServiceAccountNameKey] != "" {
-		wave = apply.WaveWorkloads
+	switch manifest.GroupKind() {
+	case schema.GroupKind{Group: rbacv1.GroupName, Kind: "Role"}, schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}:
+		wave = apply.WaveRoles
+	case schema.GroupKind{Kind: "Secret"}:
+		if manifest.Annotations[corev1.ServiceAccountNameKey] != "" {
+			wave = apply.WaveWorkloads
+		}
 	}
 	return step{manifest.Directive.Wave, wave}
 }

@@ -17,6 +17,11 @@ func TestStepOf(t *testing.T) {
 			Ref: object.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}}, Directive: applyoptions.Options{Wave: wave}, Annotations: annotations,
 		}
 	}
+	rbac := func(kind string, wave int) *object.Manifest {
+		role := manifest(kind, wave, nil)
+		role.Group = "rbac.authorization.k8s.io"
+		return role
+	}
 	account := map[string]string{"kubernetes.io/service-account.name": "a"}
 	for _, c := range []struct {
 		name     string
@@ -27,6 +32,10 @@ func TestStepOf(t *testing.T) {
 		{"as asked for", manifest("Secret", -3, nil), step{-3, apply.WaveConfiguration}},
 		{"a static token", manifest("Secret", 2, account), step{2, apply.WaveWorkloads}},
 		{"a ServiceAccount", manifest("ServiceAccount", 0, nil), step{0, apply.WaveConfiguration}},
+		{"a Role", rbac("Role", 0), step{0, apply.WaveRoles}},
+		{"a ClusterRole as asked for", rbac("ClusterRole", 7), step{7, apply.WaveRoles}},
+		{"a RoleBinding", rbac("RoleBinding", 0), step{0, apply.WaveConfiguration}},
+		{"a Role of another group", manifest("Role", 0, nil), step{0, apply.WaveConfiguration}},
 		{"another kind with the annotation", manifest("ConfigMap", 0, account), step{0, apply.WaveConfiguration}},
 	} {
 		if got := stepOf(c.manifest); got != c.want {
