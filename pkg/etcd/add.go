@@ -81,7 +81,7 @@ func New(ctx context.Context, mgr ctrl.Manager, recorder events.EventRecorder, o
 		Rules:  flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: options.Version},
 		Schema: func(ctx context.Context) (*flow.Schema, error) { return flow.ServedSchema(ctx, reader) },
 	}
-	r.Ledgers = &flow.Ledgers{Cached: r.Client, Uncached: r.Uncached}
+	r.Ledgers = &flow.Ledgers{Cached: r.Client, Uncached: r.Uncached, Local: true}
 	r.Runner = &flow.Runner{Writer: r.Client, Clock: options.Clock, Acts: map[string]flow.Act{
 		TaskDefragment: {Ready: r.mayDefragment, Run: r.defragment},
 	}}

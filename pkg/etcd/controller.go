@@ -60,6 +60,9 @@ func retryConflict(err error) (reconcile.Result, error) {
 // record writes facts that must persist to the ledger, and then to the Leases of members.
 func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 	owner := OwnerOf(in.Etcd)
+	if err := in.Ledger.Label(ctx, r.Client); err != nil {
+		return err
+	}
 	for _, fact := range in.facts() {
 		if err := in.Ledger.Write(ctx, r.Client, owner, fact.name, flow.Entry{Value: fact.value, Time: in.Now.UTC()}); err != nil {
 			return err

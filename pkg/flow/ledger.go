@@ -17,7 +17,7 @@ import (
 const (
 	// ledgerKey is the data key in the Secret of a ledger.
 	ledgerKey = "ledger.json"
-	// labelPersist marks a Secret that is saved in the state of a Shoot.
+	// labelPersist marks a Secret that is saved in the state of a Shoot, and so moves with it to another seed.
 	labelPersist = "persist"
 )
 
@@ -36,6 +36,8 @@ type Ledger struct {
 	// secret is the Secret that was read, nil if there is none.
 	secret *corev1.Secret
 	key    Key
+	// local is [Ledgers.Local].
+	local bool
 }
 
 // ReadLedger reads a ledger from the API server. It returns an empty ledger if the Secret does not exist. It returns an
@@ -64,6 +66,9 @@ type Ledgers struct {
 	Cached client.Reader
 	// Uncached reads from the API server.
 	Uncached client.Reader
+	// Local is set if the events concern objects that stay in the seed when a Shoot moves, such as volumes. The ledgers are
+	// then not saved in the state of the Shoot: at the destination, they would report events that did not happen there.
+	Local bool
 
 	mu    sync.Mutex
 	known map[Key]*Ledger
@@ -88,6 +93,7 @@ func (l *Ledgers) Read(ctx context.Context, key Key) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
+	ledger.local = l.Local
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
@@ -129,6 +135,28 @@ func (l *Ledger) version() string {
 	return l.secret.ResourceVersion
 }
 
+// Label corrects the label of a ledger that a version of the program wrote before [Ledgers.Local] was set.
+func (l *Ledger) Label(ctx context.Context, writer client.Writer) error {
+	if l.secret == nil || (l.secret.Labels[labelPersist] == "true") != l.local {
+		return nil
+	}
+	secret := l.secret.DeepCopy()
+	l.label(secret)
+	if err := writer.Update(ctx, secret); err != nil {
+		return fmt.Errorf("write the label %s of the ledger in Secret %s: %w", labelPersist, l.key, err)
+	}
+	l.secret = secret
+	return nil
+}
+
+func (l *Ledger) label(secret *corev1.Secret) {
+	if l.local {
+		delete(secret.Labels, labelPersist)
+		return
+	}
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, labelPersist, "true")
+}
+
 // Write adds an entry. It fails if another writer has changed the ledger since it was read, so that no entry is lost.
 func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, name string, entry Entry) error {
 	entries := maps.Clone(l.entries)
@@ -143,8 +171,9 @@ func (l *Ledger) Write(ctx context.Context, writer client.Writer, owner Owner, n
 	secret := l.secret.DeepCopy()
 	if secret == nil {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}, Type: corev1.SecretTypeOpaque}
-		secret.Labels = map[string]string{labelPersist: "true", LabelFlow: owner.Flow}
+		secret.Labels = map[string]string{LabelFlow: owner.Flow}
 	}
+	l.label(secret)
 	secret.Data = map[string][]byte{ledgerKey: text}
 	if l.secret == nil {
 		err = writer.Create(ctx, secret)
