@@ -82,7 +82,7 @@ func (in Inputs) container() corev1.Container {
 	container := corev1.Container{
 		Name: containerName, Image: in.image(), ImagePullPolicy: corev1.PullIfNotPresent,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		Args: []string{"--config=" + configDirectory + "/" + keyMember},
+		Args:                     []string{"--config=" + configDirectory + "/" + keyMember},
 		Env: []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"},
 		}}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestReadBounds(t *testing.T) {
 func TestReusedWritersCompressAsNewOnes(t *testing.T) {
 	line := []byte("- name: value\n")
 	for round, size := range []int{4096, 600, 70_000, 10, 1<<20 + 100, 5000, 512, 1<<20 - 100, 0, 300_000, 1<<20 + 100, 4096} {
-		text := append(document(string(rune('a'+round)), min(size, 20_000)).Text, bytes.Repeat(line, size/len(line))...)
+		text := slices.Concat(document(string(rune('a'+round)), min(size, 20_000)).Text, bytes.Repeat(line, size/len(line)))
 		var want bytes.Buffer
 		writer := brotli.NewWriterLevel(&want, compressionLevel)
 		if _, err := writer.Write(text); err != nil {
