@@ -32,10 +32,10 @@ var patterns = []struct {
 	{corev1beta1.ErrorConfigurationProblem, invalid},
 }
 
-// final are the codes of errors that a retry does not fix.
+// final are the codes of errors that a retry does not fix. Rate limits are not among them: they pass.
 var final = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraQuotaExceeded,
-	corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorInfraDependencies, corev1beta1.ErrorConfigurationProblem,
+	corev1beta1.ErrorInfraDependencies, corev1beta1.ErrorConfigurationProblem,
 	corev1beta1.ErrorProblematicWebhook,
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,9 @@ type Emitter struct {
 	recent recent
 }
 
+// waitHold is the name of the wait that [Plan.Hold] adds.
+const waitHold = "hold"
+
 // Result is the outcome of an emission.
 type Result struct {
 	// Plan is the emitted plan, including the waits that the emission added.
@@ -46,6 +50,12 @@ type Result struct {
 	Live Live
 	// Written are the bundles that were written or deleted.
 	Written []Key
+}
+
+// Settled reports whether an emission had nothing to do, or only what waits for its place in a rollout.
+func (r Result) Settled() bool {
+	waits := slices.ContainsFunc(r.Plan.Waits, func(wait Wait) bool { return wait.Name != WaitRollout })
+	return len(r.Steps) == 0 && len(r.Problems) == 0 && len(r.Pending) == 0 && !waits
 }
 
 // Emit brings the live objects to the state that a plan wants. It sends no write requests if they match. It can be
@@ -73,6 +83,12 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 	decision, err := Decide(owner, plan, live, e.Rules)
 	if err != nil {
 		return Result{}, err
+	}
+	if plan.Hold != "" {
+		plan.Waits = append(plan.Waits, Wait{Name: waitHold, Reason: plan.Hold, HoldsAll: true, Repairs: repairs(owner, live, decision)})
+		if decision, err = Decide(owner, plan, live, e.Rules); err != nil {
+			return Result{}, err
+		}
 	}
 	if e.Pacer != nil {
 		wait, next, err := e.Pacer.hold(ctx, e.Reader, owner, plan, live, decision, e.Rules.Version)

@@ -31,6 +31,8 @@ type Plan struct {
 	Program string
 	// Window is the maintenance window in which code changes may be emitted; nil for always.
 	Window *Window
+	// Hold is the reason why nothing but the repair of deleted bundles is emitted; empty for none.
+	Hold string
 	// AtOnce emits code changes without pacing, because nothing runs or an operation is in progress.
 	AtOnce bool
 	// Deleting prevents the creation of bundles that do not exist, except for those in Recreated: bundles that existed, and

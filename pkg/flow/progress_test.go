@@ -46,6 +46,8 @@ func TestProgress(t *testing.T) {
 			percent: 50, state: "Error", description: "Probe failed with status 403. Operation will be retried.", codes: "[]"},
 		"an unhealthy extension that names a code": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "InfrastructureUnhealthy", "[ERR_INFRA_UNAUTHORIZED] no")},
 			percent: 50, state: "Failed", description: "[ERR_INFRA_UNAUTHORIZED] no.", codes: "[ERR_INFRA_UNAUTHORIZED]"},
+		"a rate limit of a cloud, which passes": {live: emitted(t, plan), disturb: []func(Live){set("b", healthy, "False", "InfrastructureUnhealthy", "[ERR_INFRA_RATE_LIMITS_EXCEEDED] slow down")},
+			percent: 50, state: "Error", description: "[ERR_INFRA_RATE_LIMITS_EXCEEDED] slow down. Operation will be retried.", codes: "[ERR_INFRA_RATE_LIMITS_EXCEEDED]"},
 		"a resource-manager that may not write": {live: emitted(t, plan), disturb: []func(Live){set("b", applied, "False", "ApplyFailed", "Unauthorized")},
 			percent: 50, state: "Error", description: "Unauthorized. Operation will be retried.", codes: "[]"},
 		"held":                      {live: emitted(t, plan), waits: []Wait{{Name: "w", Holds: []Key{named("b")}}}, percent: 50, state: "Processing", description: "b"},

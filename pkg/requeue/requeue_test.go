@@ -32,3 +32,22 @@ func TestEarlier(t *testing.T) {
 		}
 	}
 }
+
+func TestWake(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		collect func(*Wake)
+		want    time.Duration
+	}{
+		"never":       {func(w *Wake) { w.At(time.Time{}); w.In(0) }, 0},
+		"the sooner":  {func(w *Wake) { w.In(time.Minute); w.At(now.Add(time.Second)); w.In(time.Hour) }, time.Second},
+		"never later": {func(w *Wake) { w.In(time.Minute); w.At(time.Time{}) }, time.Minute},
+		"past":        {func(w *Wake) { w.In(time.Minute); w.At(now.Add(-time.Minute)) }, time.Millisecond},
+	} {
+		wake := Wake{Now: now}
+		test.collect(&wake)
+		if got := wake.Result().RequeueAfter; got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}

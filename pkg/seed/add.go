@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
@@ -274,4 +275,12 @@ func createdOrDeleted(always string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return always != "" && e.ObjectNew.GetName() == always && e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}
+}
+
+// breakGlass returns the options with which gardenlet applies the resource-manager of the seed if it is down.
+func breakGlass(namespace string) breakglass.Options {
+	return breakglass.Options{
+		Namespace: namespace, Lease: resourcemanager.Name, Deployment: resourcemanager.Name, ManagedResource: bundleResourceManager,
+		Flow: FlowName, FieldManager: fieldManager, StaleAfter: breakglass.DefaultStaleAfter,
+	}
 }

@@ -35,33 +35,34 @@ const autoscalerKind = "verticalpodautoscalers.autoscaling.k8s.io"
 
 // observe reads the inputs of the plan. Objects in the seed are read from caches. If nothing has changed, no request is
 // sent, except that the facts are read again from time to time.
-func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (Inputs, error) {
+func (p *pass) observe(ctx context.Context) error {
+	r, seed := p.reconciler, p.seed
 	facts, err := r.facts.Get(ctx)
 	if err != nil {
-		return Inputs{}, err
+		return err
 	}
-	in := Inputs{
+	p.in = Inputs{
 		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
 		Images: r.images, KubernetesVersion: facts.Version, IsGarden: facts.IsGarden,
 		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
-		Deleting: seed.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
+		Deleting: seed.DeletionTimestamp != nil, Now: p.wake.Now,
 	}
 	readAll := r.objects.Begin(r.user())
 	steps := []func(context.Context, *Inputs) error{
 		r.observeEmitted, r.observeIdentity, r.observeCluster, r.observeExtensions, r.observeBucket,
 	}
-	if in.Deleting {
+	if p.in.Deleting {
 		steps = append(steps, r.observeUsers, r.observeInstances)
 	} else {
 		steps = append(steps, r.observeReferences, r.observeSecrets)
 	}
 	for _, step := range steps {
-		if err := step(ctx, &in); err != nil {
-			return in, err
+		if err := step(ctx, &p.in); err != nil {
+			return err
 		}
 	}
 	readAll()
-	return in, nil
+	return nil
 }
 
 // user returns the Seed as the user of the objects of the garden that are read for it.

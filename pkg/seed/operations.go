@@ -8,13 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // operate executes the operation that the Seed's annotation requests and removes the annotation. It is idempotent.
-func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed) error {
+func (p *pass) operate(ctx context.Context) error {
+	r, seed := p.reconciler, p.seed
+	if seed.DeletionTimestamp != nil {
+		return nil
+	}
 	operation := seed.Annotations[constants.AnnotationGardenerOperation]
 	var err error
 	switch operation {

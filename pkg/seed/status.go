@@ -100,7 +100,7 @@ func (r *reconciler) failed(seed *corev1beta1.Seed, err error) corev1beta1.SeedS
 func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.SeedStatus, time.Duration) {
 	status := *in.Seed.Status.DeepCopy()
 	before := status.LastOperation
-	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && settled(result) {
+	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && result.Settled() {
 		return status, 0 // a condition reports the health of the components
 	}
 	next := operation(before, describe(in, result), in.Now)
@@ -115,12 +115,6 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.SeedSt
 		status.Conditions = unchecked(status.Conditions, in.Now)
 	}
 	return status, 0
-}
-
-// settled reports whether an emission was a no-op.
-func settled(result flow.Result) bool {
-	return len(result.Written) == 0 && len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 &&
-		len(result.Plan.Waits) == 0
 }
 
 // describe returns the last operation that describes the progress of an emission.

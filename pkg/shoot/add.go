@@ -64,8 +64,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	r := &reconciler{
 		seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), garden: garden.GetClient(), projects: garden.GetCache(),
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
-		events:  eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
-		written: map[types.UID]*corev1beta1.Shoot{}, copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
+		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
+		copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
 		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 		asked: map[types.UID]asked{},
 	}

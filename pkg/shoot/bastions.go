@@ -97,7 +97,8 @@ func (in Inputs) bastionNames() string {
 }
 
 // deleteBastions deletes the Bastions of a Shoot that is being deleted. If the deletion is forced, it annotates them for their extension.
-func (r *reconciler) deleteBastions(ctx context.Context, in Inputs) error {
+func (p *pass) deleteBastions(ctx context.Context) error {
+	r, in := p.reconciler, p.in
 	for _, bastion := range in.Bastions {
 		object := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: bastion.Name}}
 		if in.forced() && !bastion.Forced {

@@ -53,6 +53,14 @@ func (in Inputs) cleanUpSince() time.Time {
 	return since
 }
 
+// cleanUp executes the next step of the deletion of users' objects in the cluster.
+func (p *pass) cleanUp(ctx context.Context) error {
+	again, err := p.reconciler.cleanUp(ctx, p.in, &p.result)
+	p.busy = p.busy || again > 0
+	p.wake.In(again)
+	return err
+}
+
 // cleanUp runs one step of the deletion of users' objects in the cluster, if one is due. It returns the time until the
 // next step, or 0 if there is none. While objects are left, it adds a wait to the result, which becomes an error after
 // cleanUpTimeout.

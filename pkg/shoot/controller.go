@@ -3,22 +3,15 @@ package shoot
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -26,6 +19,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
@@ -75,9 +70,10 @@ type reconciler struct {
 	options    Options
 	images     images.Vector
 
+	// written are the Shoots as the API server of the garden returned them after the last write. The cache may be older.
+	written latest.Store[*corev1beta1.Shoot]
+
 	mu sync.Mutex
-	// written are the Shoots as the API server of the garden returned them after the last write, by UID. The cache may be older.
-	written map[types.UID]*corev1beta1.Shoot
 	// copied are the last copies in the garden, by the UIDs of Shoots.
 	copied map[types.UID]copied
 	// owners are the Shoots, by the namespaces of their control planes.
@@ -97,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	shoot = r.newest(shoot)
+	shoot = r.written.Newest(shoot)
 	if !r.isOurs(shoot) {
 		r.release(request.NamespacedName)
 		return reconcile.Result{}, nil
@@ -109,15 +105,79 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The watch shows the change and triggers the next reconcile.
 		return reconcile.Result{}, r.patch(ctx, shoot, func() { controllerutil.AddFinalizer(shoot, constants.GardenerName) })
 	}
-	result, err := r.run(ctx, shoot)
-	if reported := (reportedError{}); err != nil && !errors.As(err, &reported) {
-		reason := flow.ReasonOf(err)
-		if !isKept(shoot, err) {
-			err = errors.Join(err, r.write(ctx, shoot, r.failed(shoot, reason)))
-		}
-		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
+	p := r.newPass(shoot)
+	return p.run(ctx, p.steps())
+}
+
+// pass is one reconciliation of a Shoot. Its steps share what they find out.
+type pass struct {
+	*reconciler
+	// shoot is the Shoot as last read. Each write of its status replaces it.
+	shoot *corev1beta1.Shoot
+	// wake collects when the next pass is due, if no watch triggers one before. Each step may add a time.
+	wake requeue.Wake
+	// seed and decision are set by decide.
+	seed     *corev1beta1.Seed
+	decision decision
+	// in is set by observe. Only rotate changes it.
+	in Inputs
+	// plan is set by compute.
+	plan flow.Plan
+	// result is set by emit. Later steps add waits to its plan.
+	result flow.Result
+
+	// over skips the remaining steps except the report. failed are the errors of the steps.
+	over   bool
+	failed []error
+	// busy is set if the clean-up or a rotation has a next step, which also retries what has failed.
+	busy bool
+}
+
+func (r *reconciler) newPass(shoot *corev1beta1.Shoot) *pass {
+	return &pass{reconciler: r, shoot: shoot, wake: requeue.Wake{Now: r.options.Clock.Now()}}
+}
+
+// step is a part of a pass. If a step that others need fails, these are skipped. The failure of any other step does not
+// end the pass.
+type step struct {
+	run    func(context.Context) error
+	needed bool
+}
+
+// steps returns the steps of a pass in their order.
+func (p *pass) steps() []step {
+	return []step{
+		// 1 What the user asks.
+		{p.decide, true},
+		{p.operate, true},
+		// 2 What is.
+		{p.observe, true},
+		{p.begin, true},
+		// 3 What shall be.
+		{p.compute, true},
+		// 4 Do.
+		{p.emit, false},
+		{p.deleteBastions, false},
+		{p.cleanUp, false},
+		{p.rotate, false},
+		{p.ensureToken, false},
+		{p.copyAuthorities, false},
+		// 5 Report: see run.
 	}
-	return result, err
+}
+
+// run executes the steps of a pass. Whatever fails, it then reports the outcome.
+func (p *pass) run(ctx context.Context, steps []step) (reconcile.Result, error) {
+	for _, step := range steps {
+		if p.over {
+			break
+		}
+		if err := step.run(ctx); err != nil {
+			p.failed = append(p.failed, err)
+			p.over = p.over || step.needed
+		}
+	}
+	return p.report(ctx, errors.Join(p.failed...))
 }
 
 // isOurs reports whether the control plane of a Shoot runs on this Seed. During a migration, the Seed that has the
@@ -129,264 +189,4 @@ func (r *reconciler) isOurs(shoot *corev1beta1.Shoot) bool {
 		}
 	}
 	return false
-}
-
-// run reconciles a Shoot once.
-func (r *reconciler) run(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.garden.Get(ctx, client.ObjectKey{Name: r.options.SeedName}, seed); err != nil {
-		return reconcile.Result{}, fmt.Errorf("read Seed %s: %w", r.options.SeedName, err)
-	}
-	settings := r.options.controller()
-	decisionInput := decisionInput{shoot: shoot, seed: seed, gardenlet: r.options.Identity, config: &settings, now: r.options.Clock.Now()}
-	if decision := decisionInput.decide(); !decision.run {
-		if decision.failed && isUnfinished(shoot) {
-			r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventSeedNotReady, actionReconcile, "%s", decision.why)
-			if err := r.write(ctx, shoot, r.waitsForSeed(shoot, decision.why)); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
-		if decision.shown {
-			return r.tellExtensions(ctx, shoot, seed), nil
-		}
-		return reconcile.Result{RequeueAfter: decision.again}, nil
-	}
-	if err := r.operate(ctx, shoot); err != nil {
-		return reconcile.Result{}, err
-	}
-	in, err := r.observe(ctx, shoot, seed)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	begins := shoot.Status.LastOperation == nil || shoot.Status.ObservedGeneration != shoot.Generation
-	if err := r.write(ctx, shoot, r.started(in)); err != nil {
-		return reconcile.Result{}, err
-	}
-	if begins {
-		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciling, actionReconcile, "%s begins", nameOf(operationType(shoot)))
-	}
-	return r.emit(ctx, shoot, in)
-}
-
-// emit makes the plan, emits it, acts, and reports the progress in the status. The failure of a step does not end the pass:
-// the other steps are executed, and the status reports the failure together with the progress.
-func (r *reconciler) emit(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs) (reconcile.Result, error) {
-	plan, err := Plan(in)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	result, failure := r.emitter.Emit(ctx, in.Owner, plan)
-	if failure != nil && result.Live.ManagedResources == nil {
-		return reconcile.Result{}, failure // nothing is known about the control plane
-	}
-	soon, err := r.act(ctx, &in, &result)
-	failure = errors.Join(failure, err)
-	later, err := r.report(ctx, shoot, in, result, failure)
-	if err != nil {
-		return reconcile.Result{}, errors.Join(failure, err)
-	}
-	next := plan.NextAt(in.Now)
-	if at := result.Plan.NextAt(in.Now); next.IsZero() || !at.IsZero() && at.Before(next) {
-		next = at
-	}
-	wake := r.after(in, next, sooner(later, soon))
-	if in.Deleting {
-		err = r.finish(ctx, shoot, in, failure == nil)
-	} else if failure == nil {
-		// This happens after the operation. Its failure concerns nothing that the status reports.
-		failure = r.deleteUnused(ctx, in, result)
-	}
-	switch {
-	case err != nil:
-		return reconcile.Result{}, errors.Join(failure, err)
-	case failure != nil && soon > 0:
-		// The next step of the clean-up or of a rotation is due, which also retries what has failed.
-		log.FromContext(ctx).Error(failure, "A step failed; the others go on", "again", wake.RequeueAfter.String())
-		return wake, nil
-	}
-	return wake, reported(failure)
-}
-
-// act executes what a plan cannot express. It returns the time until its next step, or 0 if there is none, and the errors of
-// all steps. All of it runs before the status is written, so that errors do not alternate with reports of progress, and so
-// that the certificate authorities are in the garden when a Shoot has succeeded.
-func (r *reconciler) act(ctx context.Context, in *Inputs, result *flow.Result) (time.Duration, error) {
-	bastions := r.deleteBastions(ctx, *in)
-	cleaned, cleanUp := r.cleanUp(ctx, *in, result)
-	rotated, rotation := r.rotate(ctx, in, result)
-	return sooner(cleaned, rotated), errors.Join(
-		bastions, cleanUp, rotation, r.ensureToken(ctx, *in, *result), r.copyToGarden(ctx, *in),
-	)
-}
-
-// report writes the status after an emission, and returns after how long to write it again. 0 means never.
-func (r *reconciler) report(
-	ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, result flow.Result, failure error,
-) (later time.Duration, err error) {
-	before := shoot.Status.LastOperation
-	status, later := r.progress(in, result)
-	if failure != nil {
-		status, later = r.failedStep(in, status, failure), 0
-		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
-	}
-	if err := r.write(ctx, shoot, status); err != nil {
-		return later, err
-	}
-	if now := shoot.Status.LastOperation; now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
-		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
-		later = time.Millisecond // reconcile again, so that the Cluster contains the new status
-	} else if now.State == corev1beta1.LastOperationStateFailed {
-		later = time.Millisecond // likewise
-	}
-	if now := shoot.Status.LastOperation; now.Description != before.Description &&
-		(now.State == corev1beta1.LastOperationStateError || now.State == corev1beta1.LastOperationStateFailed) {
-		r.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", now.Description)
-	}
-	if held := r.held(result); held != "" && before.Description != shoot.Status.LastOperation.Description {
-		r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
-	}
-	return later, nil
-}
-
-// after returns when the next reconcile is due if no watch triggers one before.
-func (r *reconciler) after(in Inputs, next time.Time, later time.Duration) reconcile.Result {
-	wait := syncPeriod(in.Shoot, r.options.controller())
-	if !next.IsZero() {
-		wait = min(wait, max(next.Sub(in.Now), time.Millisecond))
-	}
-	if later > 0 {
-		wait = min(wait, later)
-	}
-	return reconcile.Result{RequeueAfter: wait}
-}
-
-// sooner returns the shorter of two durations. 0 means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// finish removes the finalizer of the Shoot once nothing of its control plane is left and no step has failed.
-func (r *reconciler) finish(ctx context.Context, shoot *corev1beta1.Shoot, in Inputs, succeeded bool) error {
-	if in.forced() {
-		if err := r.finalizeContents(ctx, in); err != nil {
-			return err
-		}
-	}
-	if len(in.Emitted) > 0 || !succeeded {
-		return nil // watches report when they are deleted
-	}
-	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.GardenNamespace, in.Namespace)
-	if err != nil || len(left) > 0 {
-		return err
-	}
-	// The Secrets with manifests in the namespace of the control plane were deleted with the namespace.
-	manifests := flow.DeleteManifests(ctx, r.uncached, r.seed, in.GardenNamespace, in.Owner.Labels())
-	if err := errors.Join(manifests, r.states.Delete(ctx, shoot)); err != nil {
-		return err
-	}
-	status := *shoot.Status.DeepCopy()
-	status.LastErrors, status.RetryCycleStartTime = nil, nil
-	status.LastOperation.State, status.LastOperation.Progress = corev1beta1.LastOperationStateSucceeded, 100
-	status.LastOperation.Description = nameOf(corev1beta1.LastOperationTypeDelete) + " finished"
-	if err := r.write(ctx, shoot, status); err != nil {
-		return err
-	}
-	r.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventDeleted, actionDelete, "The control plane is deleted")
-	if err := r.removeFinalizer(ctx, shoot); err != nil {
-		return err
-	}
-	r.forget(in)
-	return nil
-}
-
-// removeFinalizer removes gardenlet's finalizer. It retries conflicts: the care controller writes conditions as soon as
-// the state of the operation changes. Reporting such a conflict would change the state, and with it the conditions,
-// again.
-func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	uid := shoot.UID
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		err := r.patch(ctx, shoot, func() { controllerutil.RemoveFinalizer(shoot, constants.GardenerName) })
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		if read := r.states.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); read != nil {
-			return client.IgnoreNotFound(read)
-		}
-		if shoot.UID != uid {
-			return nil // the Shoot was deleted, and another one has its name
-		}
-		return err
-	})
-}
-
-// newest returns the Shoot that was last written if it is newer than the cached one.
-func (r *reconciler) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	written := r.written[cached.UID]
-	if written == nil {
-		return cached
-	}
-	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err != nil || order >= 0 {
-		delete(r.written, cached.UID)
-		return cached
-	}
-	return written.DeepCopy()
-}
-
-// remember stores the Shoot that was last written.
-func (r *reconciler) remember(shoot *corev1beta1.Shoot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.written[shoot.UID] = shoot.DeepCopy()
-}
-
-// release ends the watches of objects of the garden for a Shoot.
-func (r *reconciler) release(shoot client.ObjectKey) {
-	r.objects.Release(userOf(shoot))
-	r.objects.Release(copiesOf(shoot))
-}
-
-// forget removes a deleted Shoot from memory.
-func (r *reconciler) forget(in Inputs) {
-	r.ledgers.Forget(in.ledgerKey())
-	r.release(client.ObjectKeyFromObject(in.Shoot))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.written, in.Owner.UID)
-	delete(r.copied, in.Owner.UID)
-	delete(r.asked, in.Owner.UID)
-	delete(r.owners, in.Namespace)
-	delete(r.rewrites, in.Owner.UID)
-}
-
-// patch changes the Shoot. It fails with a conflict if the Shoot has changed since it was read.
-func (r *reconciler) patch(ctx context.Context, shoot *corev1beta1.Shoot, change func()) error {
-	before := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	change()
-	if err := r.garden.Patch(ctx, shoot, before, client.FieldOwner(fieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
-	}
-	r.remember(shoot)
-	return nil
-}
-
-// write writes the status if it has changed. It sends only the changed conditions, which the API server merges by type,
-// so that other writers keep theirs. If the write fails, shoot retains its previous status, so that the next write
-// compares with what is stored.
-func (r *reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, status corev1beta1.ShootStatus) error {
-	if equality.Semantic.DeepEqual(status, shoot.Status) {
-		return nil
-	}
-	next := shoot.DeepCopy()
-	next.Status = status
-	if err := r.garden.Status().Patch(ctx, next, client.StrategicMergeFrom(shoot.DeepCopy()), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("write the status of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
-	}
-	*shoot = *next
-	r.remember(shoot)
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -45,9 +46,18 @@ func failing(t *testing.T, in *Inputs, refused string) (*reconciler, client.Clie
 	r.options.Clock = clocktesting.NewFakePassiveClock(in.Now)
 	r.seed, r.uncached, r.garden, r.copies = seed, seed, garden, shownBy{client: garden}
 	r.events, r.ledgers = events.NewFakeRecorder(100), &flow.Ledgers{Cached: seed, Uncached: seed}
-	r.copied, r.written = map[types.UID]copied{}, map[types.UID]*corev1beta1.Shoot{}
+	r.copied = map[types.UID]copied{}
 	r.emitter = &flow.Emitter{Reader: seed, Uncached: seed, Writer: seed, FieldManager: fieldManager, Rules: flow.Rules{Scheme: scheme, Version: "v1"}}
 	return r, garden
+}
+
+// emitOnce executes the steps of a pass that follow the observation.
+func emitOnce(t *testing.T, r *reconciler, in Inputs) (reconcile.Result, error) {
+	t.Helper()
+	p := r.newPass(in.Shoot)
+	p.in = in
+	steps := p.steps()
+	return p.run(t.Context(), steps[len(steps)-7:])
 }
 
 // TestAFailedBundleDoesNotEndThePass makes the seed refuse one bundle. The other steps of the pass are executed, and the status
@@ -55,7 +65,7 @@ func failing(t *testing.T, in *Inputs, refused string) (*reconciler, client.Clie
 func TestAFailedBundleDoesNotEndThePass(t *testing.T) {
 	in := known(t, func(in *Inputs) { in.Bastions = []Bastion{{Name: "host"}} })
 	r, garden := failing(t, &in, bundleAccess)
-	_, err := r.emit(t.Context(), in.Shoot, in)
+	_, err := emitOnce(t, r, in)
 	if err == nil || !errors.As(err, &reportedError{}) {
 		t.Errorf("the error is %v", err)
 	}
@@ -73,7 +83,7 @@ func TestAFailedBundleDoesNotEndThePass(t *testing.T) {
 	}
 	// The same failure again changes nothing in the status.
 	before := in.Shoot.ResourceVersion
-	if _, err := r.emit(t.Context(), in.Shoot, in); err == nil || in.Shoot.ResourceVersion != before {
+	if _, err := emitOnce(t, r, in); err == nil || in.Shoot.ResourceVersion != before {
 		t.Errorf("the status was written again: %+v, %v", in.Shoot.Status.LastOperation, err)
 	}
 }
@@ -87,7 +97,7 @@ func TestSeveralStepsFail(t *testing.T) {
 			return errors.New("exceeded quota")
 		},
 	})
-	_, err := r.emit(t.Context(), in.Shoot, in)
+	_, err := emitOnce(t, r, in)
 	for _, want := range []string{"denied the request", "exceeded quota"} {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(in.Shoot.Status.LastOperation.Description, want) {
 			t.Errorf("%q is missing: %v; %+v", want, err, in.Shoot.Status.LastOperation)

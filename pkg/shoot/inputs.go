@@ -105,6 +105,8 @@ type Inputs struct {
 	Emitted []flow.Key
 	// Unread is why inputs that a forced deletion does not need could not be read, or empty.
 	Unread string
+	// Stopped is set while no operation runs, but the control plane is maintained: see withoutOperations.
+	Stopped bool
 	// Deleting is set once the Shoot is being deleted.
 	Deleting bool
 

@@ -22,11 +22,16 @@ import (
 )
 
 // observe reads the inputs of the plan from caches. It sends no requests if nothing has to be done.
-func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (Inputs, error) {
-	return r.observeWith(ctx, shoot, seed, r.observeSecrets, r.keepState)
+func (p *pass) observe(ctx context.Context) (err error) {
+	ofSecrets := []func(context.Context, *Inputs) error{p.observeSecrets, p.keepState}
+	if p.decision.stopped && !p.maintains() {
+		ofSecrets = []func(context.Context, *Inputs) error{p.existingSecrets}
+	}
+	p.in, err = p.observeWith(ctx, p.shoot, p.seed, ofSecrets...)
+	return err
 }
 
-// observeWith is observe with steps that observe the Secrets of the control plane.
+// observeWith reads the inputs with the given steps for the Secrets of the control plane.
 func (r *reconciler) observeWith(
 	ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, ofSecrets ...func(context.Context, *Inputs) error,
 ) (Inputs, error) {

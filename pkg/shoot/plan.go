@@ -229,7 +229,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "extensions-known", Reason: "the ControllerRegistrations of the garden are not known", Holds: in.Emitted,
 		})
-	case len(in.refusedExtensions()) > 0:
+	case len(in.refusedExtensions()) > 0 && !in.Stopped:
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "extensions-valid", Reason: strings.Join(in.refusedExtensions(), "; ") + ": remove it", Holds: in.Emitted,
 			Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -17,25 +15,15 @@ import (
 // waitRotation is the wait of an operation for a rotation that has not reached its next phase.
 const waitRotation = "credentials-rotation"
 
-// operate starts and completes the rotations for which the Shoot is annotated. It removes the annotation once the status
-// contains the request.
-func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	if shoot.DeletionTimestamp != nil || shoot.Status.LastOperation == nil {
+// rotate executes the next step of the rotations and changes of encryption that are under way.
+func (p *pass) rotate(ctx context.Context) error {
+	if p.decision.stopped {
 		return nil
 	}
-	status := *shoot.Status.DeepCopy()
-	var left []string
-	status.Credentials, left = operated(shoot, r.options.Clock.Now())
-	if err := r.write(ctx, shoot, status); err != nil {
-		return err
-	}
-	value, asked := shoot.Annotations[constants.AnnotationGardenerOperation]
-	if rest := strings.Join(left, ";"); !asked || rest == value {
-		return nil
-	} else if rest != "" {
-		return r.patch(ctx, shoot, func() { shoot.Annotations[constants.AnnotationGardenerOperation] = rest })
-	}
-	return r.patch(ctx, shoot, func() { delete(shoot.Annotations, constants.AnnotationGardenerOperation) })
+	again, err := p.reconciler.rotate(ctx, &p.in, &p.result)
+	p.busy = p.busy || again > 0
+	p.wake.In(again)
+	return err
 }
 
 // rotate runs the due tasks. If none is left and the plan is rolled out, it advances the phases in in.Shoot. It returns

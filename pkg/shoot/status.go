@@ -74,7 +74,7 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 		}, RetryUntil: r.retryUntil(status),
 	}
 	report := flow.Progress(operation, in.Owner, result, in.Now)
-	if before.State == corev1beta1.LastOperationStateSucceeded && (len(report.LastErrors) == 0 || settled(result)) {
+	if before.State == corev1beta1.LastOperationStateSucceeded && (len(report.LastErrors) == 0 || result.Settled()) {
 		// Later problems of components are reported by conditions.
 		finished, _, _ := strings.Cut(before.Description, heldBack)
 		status.LastOperation.Description = finished + r.held(result)
@@ -110,12 +110,6 @@ func (r *reconciler) held(result flow.Result) string {
 		}
 	}
 	return ""
-}
-
-// settled reports whether an emission had nothing to do, or only what waits for its place in a rollout.
-func settled(result flow.Result) bool {
-	waits := slices.ContainsFunc(result.Plan.Waits, func(wait flow.Wait) bool { return wait.Name != flow.WaitRollout })
-	return len(result.Steps) == 0 && len(result.Problems) == 0 && len(result.Pending) == 0 && !waits
 }
 
 // explain adds the reasons of pending waits to the description of an operation in progress.

@@ -147,7 +147,7 @@ func TestExtensionsLearnOfFailures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(reduced.Bundles) != 1 || len(reduced.Tombstones)+len(reduced.Tasks)+len(reduced.Waits) > 0 {
+		if len(reduced.Bundles) != 1 || len(reduced.Tombstones)+len(reduced.Tasks) > 0 {
 			t.Fatalf("the plan has %d bundles, %d tombstones, %d tasks", len(reduced.Bundles), len(reduced.Tombstones), len(reduced.Tasks))
 		}
 		for _, object := range reduced.Bundles[0].Objects {

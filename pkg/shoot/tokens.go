@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,62 @@ const (
 	// tokensShown limits the number of Secrets that a message names.
 	tokensShown = 5
 )
+
+// ensureToken requests a token for the shoot's resource-manager: its first one, or a new one if it was stopped for too
+// long to renew its own, or if the API server rejects it. The resource-manager requests the tokens of all other components.
+// The API server must be available. The client certificate for the request is not stored.
+func (p *pass) ensureToken(ctx context.Context) error {
+	r, in, result := p.reconciler, p.in, p.result
+	hasToken := in.hasToken(accessSecret(resourcemanager.Account))
+	if in.hibernated() || in.unknownSecrets() != "" || hasToken && !in.lockedOut(result) || !serves(result, in.key(bundleAPIServer)) {
+		return nil
+	}
+	if err := r.recordServed(ctx, in); err != nil {
+		return err
+	}
+	shoot, err := r.connect(in)
+	if err != nil {
+		return err
+	}
+	var account *corev1.ServiceAccount
+	for _, object := range resourcemanager.ShootRights() {
+		if found, isAccount := object.(*corev1.ServiceAccount); isAccount {
+			account = found
+		}
+		if err := shoot.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create the RBAC objects of the resource-manager in shoot %s: %w", in.Namespace, err)
+		}
+	}
+	if hasToken {
+		if accepted, err := r.acceptsToken(ctx, in, shoot); err != nil || accepted {
+			return err // the resource-manager has not read its new token yet
+		}
+	}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenValidity.Seconds()))},
+	}
+	if err := shoot.SubResource("token").Create(ctx, account, request); err != nil {
+		return fmt.Errorf("request a token for the resource-manager of shoot %s: %w", in.Namespace, err)
+	}
+	return r.writeToken(ctx, in, request)
+}
+
+// writeToken stores the token in the access Secret of the resource-manager.
+func (r *reconciler) writeToken(ctx context.Context, in Inputs, request *authenticationv1.TokenRequest) error {
+	secret := resourcemanager.ShootAccessSecret(in.Namespace)
+	validity := request.Status.ExpirationTimestamp.Sub(in.Now)
+	secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = in.Now.Add(validity * renewAfter / 100).UTC().Format(time.RFC3339)
+	secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyToken: []byte(request.Status.Token)}
+	err := r.seed.Create(ctx, secret.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		present := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
+		err = r.seed.Patch(ctx, secret, client.StrategicMergeFrom(present), client.FieldOwner(fieldManager))
+	}
+	if err != nil {
+		return fmt.Errorf("write the token of the resource-manager into Secret %s/%s: %w", in.Namespace, secret.Name, err)
+	}
+	return nil
+}
 
 // renewTokens makes the shoot's resource-manager request all tokens again, because tokens of the old key become invalid
 // when it is withdrawn. It is done when all tokens are new.

@@ -180,6 +180,7 @@ func TestExtensions(t *testing.T) {
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateFailed, "more networks in this project")
 	w.checkError(shoot, "shoot-extension-failing", corev1beta1.ErrorInfraQuotaExceeded)
 	w.clusterHasFailed(true)
+	w.maintainedWhileFailed(answers)
 	w.change(func(shoot *corev1beta1.Shoot) { shoot.Spec.Extensions[2].Type = "silent" })
 	shoot = w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateError, "Not in time: the extension silent has not finished its operation, which may take 2s")
 	w.checkError(shoot, "shoot-extension-silent")

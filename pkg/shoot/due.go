@@ -1,12 +1,15 @@
 package shoot
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -27,8 +30,9 @@ type decision struct {
 	// why is the reason if run is not set. If failed is set, the Shoot waits for its Seed, which is not ready.
 	why    string
 	failed bool
-	// shown is set if extensions must learn from the Cluster that the Shoot is not reconciled.
-	shown bool
+	// stopped is set if operations are stopped until a user or operator intervenes. shown is set if extensions must learn this
+	// from the Cluster.
+	stopped, shown bool
 	// again is the time until the next decision. 0 means that only a watch triggers it.
 	again time.Duration
 }
@@ -55,17 +59,38 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	return corev1beta1.LastOperationTypeReconcile
 }
 
+// decide decides whether the Shoot is reconciled now. If it is not, the pass is over, unless operations are stopped: see
+// [pass.compute].
+func (p *pass) decide(ctx context.Context) error {
+	p.seed = &corev1beta1.Seed{}
+	if err := p.garden.Get(ctx, client.ObjectKey{Name: p.options.SeedName}, p.seed); err != nil {
+		return fmt.Errorf("read Seed %s: %w", p.options.SeedName, err)
+	}
+	settings := p.options.controller()
+	p.decision = decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity, config: &settings, now: p.wake.Now}.decide()
+	if p.decision.run {
+		return nil
+	}
+	p.wake.In(p.decision.again)
+	p.over = !p.decision.stopped || !p.decision.shown && !p.maintains()
+	if !p.decision.failed || !isUnfinished(p.shoot) {
+		return nil
+	}
+	p.events.Eventf(p.shoot, nil, corev1.EventTypeWarning, eventSeedNotReady, actionReconcile, "%s", p.decision.why)
+	return p.write(ctx, p.shoot, p.waitsForSeed(p.shoot, p.decision.why))
+}
+
 // decide returns whether gardenlet reconciles a Shoot now. The first matching rule applies, as in Gardener.
 func (l decisionInput) decide() decision {
 	last, status := l.shoot.Status.LastOperation, l.shoot.Status
 	observed := status.ObservedGeneration == l.shoot.Generation
 	switch {
 	case isTrue(l.seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations]) && l.shoot.DeletionTimestamp == nil:
-		return decision{why: "the Seed stops the reconciliation of all Shoots"}
+		return decision{stopped: true, why: "the Seed stops the reconciliation of all Shoots"}
 	case last != nil && last.State == corev1beta1.LastOperationStateFailed && observed:
-		return decision{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry", shown: true}
+		return decision{why: "the last operation failed: change the Shoot, or annotate it with gardener.cloud/operation=retry", stopped: true, shown: true}
 	case l.ignored():
-		return decision{why: "the Shoot is annotated to be ignored", shown: true}
+		return decision{why: "the Shoot is annotated to be ignored", stopped: true, shown: true}
 	}
 	if why := l.seedNotReady(); why != "" {
 		return decision{why: why, failed: true, again: seedAgain}

@@ -27,6 +27,10 @@ import (
 // labelShootUID is the label of a copy with the UID of its Shoot.
 const labelShootUID = constants.AnnotationShootUID
 
+// copyAuthorities brings the copies of certificate authorities in the garden up to date. It precedes the report of the
+// status, so that they are in the garden when a Shoot has succeeded.
+func (p *pass) copyAuthorities(ctx context.Context) error { return p.copyToGarden(ctx, p.in) }
+
 // copyToGarden copies certificate authorities into the project's namespace, for users and the API server of the garden:
 // the bundle of the server's authority, and the authority that signs client certificates. A new client authority is
 // copied once all API servers trust it. No request is sent if neither the authorities nor the copies have changed.

@@ -1,11 +1,13 @@
 package seed
 
 import (
+	"context"
 	"time"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
+	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -32,4 +34,26 @@ func (in Inputs) secretConfigs() []secrets.Config {
 		configs = append(configs, vpa.Secrets(vpa.Values{Namespace: in.Namespace}, constants.SecretNameCASeed)...)
 	}
 	return configs
+}
+
+// cleanUp deletes Secrets that no component uses any more.
+func (p *pass) cleanUp(ctx context.Context) error {
+	r, in, result := p.reconciler, p.in, p.result
+	if in.Deleting || r.unused == 0 || len(result.Written) > 0 {
+		return nil
+	}
+	rules := r.emitter.Rules
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, result.Plan, in.Namespace)
+	if err != nil {
+		return err
+	}
+	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, rules)
+	if err != nil || len(unsettled) > 0 {
+		return err
+	}
+	referred, err := secrets.ReferredIn(ctx, r.uncached, in.Namespace, result.Plan.Objects())
+	if err != nil {
+		return err
+	}
+	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
 }
