@@ -152,7 +152,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
 			&corev1.Pod{}: {Transform: stalepods.Reduce},
-			&apiextensionsv1.CustomResourceDefinition{}: {Transform: reduceDefinition},
+			&apiextensionsv1.CustomResourceDefinition{}: {Transform: dropSchemas},
 		},
 	}
 	c := &caches{}
@@ -173,9 +173,9 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	return c, nil
 }
 
-// reduceDefinition drops all schemas except the one of ManagedResources. The flow reads only the names of the other
+// dropSchemas drops all schemas except the one of ManagedResources. The flow reads only the names of the other
 // definitions.
-func reduceDefinition(object any) (any, error) {
+func dropSchemas(object any) (any, error) {
 	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
 		return object, nil

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/latest"
 )
 
 const fieldManager = "gardenlet"
@@ -58,8 +57,8 @@ type reconciler struct {
 	registries *registries
 	extensions *extensionObjects
 
-	// written are the installations as the API server of the garden returned them after the last write, by name. The cache may be older.
-	written sync.Map
+	// written are the installations as the API server of the garden returned them after the last write. The cache may be older.
+	written latest.Store[*corev1beta1.ControllerInstallation]
 }
 
 // Reconcile reconciles one extension. It sends no requests if nothing has to be done.
@@ -67,7 +66,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.garden.Get(ctx, request.NamespacedName, installation); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.written.Delete(request.Name)
+			r.written.Forget(request.NamespacedName)
 			r.objects.Release(userOf(request.Name))
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -75,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if installation.Spec.SeedRef == nil || installation.Spec.SeedRef.Name != r.SeedName {
 		return reconcile.Result{}, nil
 	}
-	installation = r.newest(installation)
+	installation = r.written.Newest(installation)
 	if installation.DeletionTimestamp != nil {
 		return reconcile.Result{}, r.uninstall(ctx, installation)
 	}
@@ -85,20 +84,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		findings = append(findings, required)
 	}
 	return reconcile.Result{RequeueAfter: result.again}, errors.Join(err, r.report(ctx, installation, findings))
-}
-
-// newest returns the installation that was last written if it is newer than the cached one.
-func (r *reconciler) newest(cached *corev1beta1.ControllerInstallation) *corev1beta1.ControllerInstallation {
-	value, _ := r.written.Load(cached.Name)
-	written, ok := value.(*corev1beta1.ControllerInstallation)
-	if !ok || written.UID != cached.UID {
-		return cached
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if err != nil || order >= 0 {
-		return cached
-	}
-	return written.DeepCopy()
 }
 
 // installed is the result of an attempt to install an extension.
@@ -229,7 +214,7 @@ func (r *reconciler) report(ctx context.Context, installation *corev1beta1.Contr
 	if err := client.IgnoreNotFound(r.garden.Status().Patch(ctx, installation, before, client.FieldOwner(fieldManager))); err != nil {
 		return fmt.Errorf("write the status of ControllerInstallation %s: %w", installation.Name, err)
 	}
-	r.written.Store(installation.Name, installation.DeepCopy())
+	r.written.Remember(installation)
 	return nil
 }
 
@@ -240,7 +225,7 @@ func (r *reconciler) patch(ctx context.Context, installation *corev1beta1.Contro
 	if err := client.IgnoreNotFound(r.garden.Patch(ctx, installation, before, client.FieldOwner(fieldManager))); err != nil {
 		return fmt.Errorf("write ControllerInstallation %s: %w", installation.Name, err)
 	}
-	r.written.Store(installation.Name, installation.DeepCopy())
+	r.written.Remember(installation)
 	return nil
 }
 

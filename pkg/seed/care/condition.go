@@ -47,36 +47,9 @@ func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes,
 	}
-	status, next := o.statusOfFailure(before, condition.Reason)
+	status, next := corev1beta1.StatusOfFailure(before, condition.Reason, o.seed.Status.LastOperation, o.threshold, o.now)
 	condition.Status = status
 	return corev1beta1.KeepTimes(before, condition, o.now), next
-}
-
-// statusOfFailure returns Progressing while a failure is younger than the threshold, and when this time ends.
-func (o observation) statusOfFailure(before *corev1beta1.Condition, reason string) (corev1beta1.ConditionStatus, time.Time) {
-	if o.threshold <= 0 || before == nil {
-		return corev1beta1.ConditionFalse, time.Time{}
-	}
-	var until time.Time
-	if last := o.seed.Status.LastOperation; last != nil && last.State == corev1beta1.LastOperationStateSucceeded {
-		until = last.LastUpdateTime.Add(o.threshold)
-	}
-	switch before.Status {
-	case corev1beta1.ConditionTrue:
-		return corev1beta1.ConditionProgressing, o.now.Add(o.threshold)
-	case corev1beta1.ConditionProgressing:
-		if since := before.LastTransitionTime.Add(o.threshold); since.After(until) {
-			until = since
-		}
-	case corev1beta1.ConditionFalse:
-		if before.Reason != reason {
-			return corev1beta1.ConditionProgressing, o.now.Add(o.threshold)
-		}
-	}
-	if o.now.Before(until) {
-		return corev1beta1.ConditionProgressing, until
-	}
-	return corev1beta1.ConditionFalse, time.Time{}
 }
 
 // emergencyStop returns the condition EmergencyStopShootReconciliations if the Seed requests the stop, nil otherwise.

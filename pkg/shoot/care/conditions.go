@@ -176,7 +176,7 @@ func (o Observation) condition(kind corev1beta1.ConditionType, found finding) (c
 	before := corev1beta1.FindCondition(o.Shoot.Status.Conditions, kind)
 	status, next := found.status, time.Time{}
 	if status == corev1beta1.ConditionFalse {
-		status, next = o.failing(before, kind, found.reason)
+		status, next = corev1beta1.StatusOfFailure(before, found.reason, o.Shoot.Status.LastOperation, o.Limits.Thresholds[kind], o.Now)
 	}
 	if status == corev1beta1.ConditionFalse && o.failuresExpected() {
 		status = corev1beta1.ConditionProgressing
@@ -197,32 +197,6 @@ func (o Observation) timed(before *corev1beta1.Condition, kind corev1beta1.Condi
 		Type: kind, Status: found.status, Reason: found.reason, Message: found.message, Codes: found.codes,
 	}
 	return corev1beta1.KeepTimes(before, condition, o.Now)
-}
-
-// failing returns Progressing and the end of the threshold while a failure is recent, otherwise False.
-func (o Observation) failing(
-	before *corev1beta1.Condition, kind corev1beta1.ConditionType, reason string,
-) (corev1beta1.ConditionStatus, time.Time) {
-	threshold := o.Limits.Thresholds[kind]
-	if threshold <= 0 || before == nil {
-		return corev1beta1.ConditionFalse, time.Time{}
-	}
-	var until time.Time
-	if last := o.Shoot.Status.LastOperation; last != nil && last.State == corev1beta1.LastOperationStateSucceeded {
-		until = last.LastUpdateTime.Add(threshold)
-	}
-	switch {
-	case before.Status == corev1beta1.ConditionTrue, before.Status == corev1beta1.ConditionFalse && before.Reason != reason:
-		until = o.Now.Add(threshold)
-	case before.Status == corev1beta1.ConditionProgressing:
-		if since := before.LastTransitionTime.Add(threshold); since.After(until) {
-			until = since
-		}
-	}
-	if o.Now.Before(until) {
-		return corev1beta1.ConditionProgressing, until
-	}
-	return corev1beta1.ConditionFalse, time.Time{}
 }
 
 // failuresExpected reports whether failures are expected because of the current operation.

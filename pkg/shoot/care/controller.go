@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -28,6 +27,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/latest"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 )
@@ -73,7 +73,7 @@ type care struct {
 
 	mu sync.Mutex
 	// written are the Shoots as the API server of the garden returned them after the last write. The cache may be older.
-	written map[types.NamespacedName]*corev1beta1.Shoot
+	written latest.Store[*corev1beta1.Shoot]
 	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 }
@@ -84,7 +84,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, e
 	c := &care{
 		extensions: &extensions{objects: options.Objects, garden: garden.GetCache(), seedName: options.SeedName},
 		garden:     garden.GetClient(), emitted: emitted, clusters: newClusters(), options: options,
-		written: map[types.NamespacedName]*corev1beta1.Shoot{}, owners: map[string]types.NamespacedName{},
+		owners: map[string]types.NamespacedName{},
 	}
 	if err := mgr.Add(c.clusters); err != nil {
 		return fmt.Errorf("add the watches of shoot clusters: %w", err)
@@ -190,7 +190,7 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	shoot = c.newest(shoot)
+	shoot = c.written.Newest(shoot)
 	if ptr.Deref(shoot.Status.SeedName, "") != c.options.SeedName || shoot.Status.TechnicalID == "" {
 		c.forget(request.NamespacedName)
 		return reconcile.Result{}, nil // the watch reports when the flow has set both
@@ -245,27 +245,8 @@ func (c *care) write(ctx context.Context, shoot *corev1beta1.Shoot, conditions, 
 	if err := c.garden.Status().Patch(ctx, shoot, before, client.FieldOwner(fieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.written[client.ObjectKeyFromObject(shoot)] = shoot.DeepCopy()
+	c.written.Remember(shoot)
 	return nil
-}
-
-// newest returns the Shoot that was last written if it is newer than the cached one.
-func (c *care) newest(cached *corev1beta1.Shoot) *corev1beta1.Shoot {
-	name := client.ObjectKeyFromObject(cached)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	written := c.written[name]
-	if written == nil {
-		return cached
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if err != nil || order >= 0 || written.UID != cached.UID {
-		delete(c.written, name)
-		return cached
-	}
-	return written.DeepCopy()
 }
 
 // remember records which Shoot a control plane belongs to.
@@ -278,8 +259,8 @@ func (c *care) remember(shoot *corev1beta1.Shoot) {
 // forget stops the watches of a Shoot that was deleted or has left the Seed, and removes it from memory.
 func (c *care) forget(name types.NamespacedName) {
 	c.clusters.close(name)
+	c.written.Forget(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.written, name)
 	maps.DeleteFunc(c.owners, func(_ string, owner types.NamespacedName) bool { return owner == name })
 }

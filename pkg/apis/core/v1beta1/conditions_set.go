@@ -45,3 +45,30 @@ func KeepTimes(before *Condition, condition Condition, now time.Time) Condition 
 	}
 	return condition
 }
+
+// StatusOfFailure returns Progressing while the failure of a check is younger than a threshold, and the end of this time.
+// Otherwise it returns False and the zero time. before is the condition that reports the failure, or nil if it is new. A
+// failure with another reason is a new one. After the success of an operation, components may need this time again.
+func StatusOfFailure(
+	before *Condition, reason string, last *LastOperation, threshold time.Duration, now time.Time,
+) (ConditionStatus, time.Time) {
+	if threshold <= 0 || before == nil {
+		return ConditionFalse, time.Time{}
+	}
+	var until time.Time
+	if last != nil && last.State == LastOperationStateSucceeded {
+		until = last.LastUpdateTime.Add(threshold)
+	}
+	switch {
+	case before.Status == ConditionTrue, before.Status == ConditionFalse && before.Reason != reason:
+		until = now.Add(threshold)
+	case before.Status == ConditionProgressing:
+		if since := before.LastTransitionTime.Add(threshold); since.After(until) {
+			until = since
+		}
+	}
+	if now.Before(until) {
+		return ConditionProgressing, until
+	}
+	return ConditionFalse, time.Time{}
+}
