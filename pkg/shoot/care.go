@@ -46,11 +46,11 @@ func (r *reconciler) careOptions() care.Options {
 // distributed.
 func (r *reconciler) watchAccess(ctx context.Context, shoot *corev1beta1.Shoot) (*care.Access, error) {
 	namespace := shoot.Status.TechnicalID
-	clients, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: constants.SecretNameCAClient})
+	clients, err := r.generatedSecrets(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: constants.SecretNameCAClient})
 	if err != nil || len(clients) == 0 {
 		return nil, err
 	}
-	bundles, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerBundleFor: constants.SecretNameCACluster})
+	bundles, err := r.generatedSecrets(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerBundleFor: constants.SecretNameCACluster})
 	if err != nil || len(bundles) == 0 {
 		return nil, err
 	}

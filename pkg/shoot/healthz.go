@@ -23,11 +23,11 @@ import (
 // are used.
 func (r *reconciler) healthz(ctx context.Context, shoot *corev1beta1.Shoot) (asked bool, err error) {
 	namespace := shoot.Status.TechnicalID
-	tokens, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretStaticTokens})
+	tokens, err := r.generatedSecrets(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerName: kubeapiserver.SecretStaticTokens})
 	if err != nil || len(tokens) == 0 {
 		return err != nil, err
 	}
-	bundles, err := r.kept(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerBundleFor: constants.SecretNameCACluster})
+	bundles, err := r.generatedSecrets(ctx, namespace, client.MatchingLabels{constants.LabelSecretsManagerBundleFor: constants.SecretNameCACluster})
 	if err != nil || len(bundles) == 0 {
 		return err != nil, err
 	}
@@ -66,8 +66,8 @@ func (r *reconciler) askHealth(ctx context.Context, namespace, token string, tru
 	return server.Get().AbsPath("/healthz").Do(ctx).Error()
 }
 
-// kept returns the generated Secrets of a control plane with the given labels, newest first.
-func (r *reconciler) kept(ctx context.Context, namespace string, labels client.MatchingLabels) ([]corev1.Secret, error) {
+// generatedSecrets returns the generated Secrets of a control plane with the given labels, newest first.
+func (r *reconciler) generatedSecrets(ctx context.Context, namespace string, labels client.MatchingLabels) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := r.caches.material.List(ctx, &list, client.InNamespace(namespace), labels); err != nil {
 		return nil, fmt.Errorf("list the Secrets of the control plane in namespace %s: %w", namespace, err)
