@@ -98,11 +98,25 @@ bin/landscape/landscape:
 # The number of packages that are tested in parallel. Many tests wait for programs, so it exceeds the number of processors.
 TESTED_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
+# The command of the tests of packages. It prints the slowest packages, and writes the times of all to bin/test-times.txt. With NIGHTLY=true, no
+# result is taken from the cache.
+TEST_PACKAGES = $(if $(RACE),CGO_ENABLED=1 )$(GO) run ./hack/testtimes $(GO) test -json -vet off $(RACE) $(if $(NIGHTLY),-count 1) \
+	-p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m
+
 .PHONY: test
-test: controlplane ## Run all tests, with a real control plane.
-	@echo "Running all tests. This takes about 20 minutes on two processors."
-	$(if $(RACE),CGO_ENABLED=1 )$(GO) test -vet off $(RACE) -p $(TESTED_AT_ONCE) -parallel 6 -timeout 45m \
-		./test/integration ./test/shoot ./test/seed ./test/health ./... # the longest packages first; make lint has the checks of go vet
+test: controlplane ## Run all tests, with a real control plane (NIGHTLY=true takes no result from the cache).
+	@echo "Running all tests. This takes about 20 minutes on two processors, less if results are in the cache."
+	$(TEST_PACKAGES) ./test/shoot ./test/seed ./test/integration ./test/health ./... # the longest packages first; make lint has the checks of go vet
+
+.PHONY: test-quick
+test-quick: ## Run all tests of the packages that start no control plane. make test takes their results from the cache.
+	@mkdir -p bin
+	$(TEST_PACKAGES) $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... | \
+		awk '{all[$$1]} / github.com\/trellis-k8s\/trellis\/test\/controlplane/ {slow[$$1]} END {for (p in all) if (!(p in slow)) print p}' | sort)
+
+.PHONY: test-again
+test-again: controlplane ## Run all tests of PACKAGES once more, one package at a time.
+	$(if $(RACE),CGO_ENABLED=1 )$(GO) run ./hack/testtimes $(GO) test -json -vet off $(RACE) -count 1 -p 1 -timeout 30m $(PACKAGES)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane (RACE=-race uses the race detector, also with make test).

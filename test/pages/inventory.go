@@ -32,7 +32,7 @@ type exception struct {
 
 // exceptions are checked in this order.
 var exceptions = []exception{
-	{regexp.MustCompile(`^(sudo )?(make|go test|\.ci/run)\b`),
+	{regexp.MustCompile(`^(sudo |NIGHTLY=true )?(make|go test|\.ci/run)\b`),
 		"tests and builds themselves; TestCommandsExist checks targets, packages and flags"},
 	{regexp.MustCompile(`^bin/bench\b`), "takes minutes: make bench"},
 	{regexp.MustCompile(`^bin/resource-manager\b`), "runs until it is stopped; every test on a control plane starts it this way"},
