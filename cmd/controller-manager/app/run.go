@@ -27,6 +27,7 @@ import (
 	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
@@ -71,13 +72,18 @@ func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConf
 
 // addControllers adds all controllers.
 func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanagerv1alpha1.ControllerManagerConfiguration) error {
+	recorder := eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{})
 	return errors.Join(
 		controllerregistration.AddToManager(ctx, mgr, controllerregistration.Options{
-			Recorder:          eventlimit.New(mgr.GetEventRecorder(component), mgr.GetScheme(), clock.RealClock{}),
+			Recorder:          recorder,
 			RegistrationSyncs: *c.Controllers.ControllerRegistration.ConcurrentSyncs,
 			DeploymentSyncs:   *c.Controllers.ControllerDeployment.ConcurrentSyncs,
 			ReadySyncs:        *c.Controllers.SeedExtensionsCheck.ConcurrentSyncs,
 			ReadyThreshold:    c.Controllers.SeedExtensionsCheck.Threshold(corev1beta1.SeedExtensionsReady),
+		}),
+		shoothibernation.AddToManager(mgr, shoothibernation.Options{
+			Recorder: recorder, Syncs: *c.Controllers.ShootHibernation.ConcurrentSyncs,
+			Deadline: c.Controllers.ShootHibernation.TriggerDeadlineDuration.Duration,
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
 		gardenletrights.AddToManager(mgr),

@@ -38,6 +38,7 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 	for name, controller := range map[string]*v1alpha1.Concurrency{
 		"controllerDeployment": c.Controllers.ControllerDeployment, "controllerRegistration": c.Controllers.ControllerRegistration,
 		"seedExtensionsCheck": &c.Controllers.SeedExtensionsCheck.Concurrency, "shootStatusLabel": c.Controllers.ShootStatusLabel,
+		"shootHibernation": &c.Controllers.ShootHibernation.Concurrency,
 	} {
 		if *controller.ConcurrentSyncs < 1 {
 			errs = append(errs, field.Invalid(field.NewPath("controllers", name, "concurrentSyncs"), *controller.ConcurrentSyncs, "must be at least 1"))
@@ -51,6 +52,9 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 		if threshold.Duration.Duration < 0 {
 			errs = append(errs, field.Invalid(path.Child("duration"), threshold.Duration.Duration.String(), "must not be negative"))
 		}
+	}
+	if deadline := c.Controllers.ShootHibernation.TriggerDeadlineDuration.Duration; deadline < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("controllers", "shootHibernation", "triggerDeadlineDuration"), deadline.String(), "must not be negative"))
 	}
 	if c.Controllers.CacheSyncTimeout.Duration <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("controllers", "cacheSyncTimeout"), c.Controllers.CacheSyncTimeout.Duration.String(), "must be more than 0"))

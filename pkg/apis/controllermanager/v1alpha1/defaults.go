@@ -29,5 +29,8 @@ func SetDefaults(c *ControllerManagerConfiguration) {
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerDeployment).ConcurrentSyncs, syncs)
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerRegistration).ConcurrentSyncs, syncs)
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.SeedExtensionsCheck).ConcurrentSyncs, syncs)
+	hibernation := defaulting.Object(&c.Controllers.ShootHibernation)
+	defaulting.Pointer(&hibernation.ConcurrentSyncs, syncs)
+	defaulting.Pointer(&hibernation.TriggerDeadlineDuration, metav1.Duration{Duration: 2 * time.Hour})
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ShootStatusLabel).ConcurrentSyncs, syncs)
 }

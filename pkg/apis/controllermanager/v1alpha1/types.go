@@ -50,6 +50,9 @@ type ControllersConfiguration struct {
 	// SeedExtensionsCheck configures the controller of the condition ExtensionsReady of Seeds.
 	// +optional
 	SeedExtensionsCheck *SeedExtensionsCheck `json:"seedExtensionsCheck,omitempty"`
+	// ShootHibernation configures the controller that executes hibernation schedules.
+	// +optional
+	ShootHibernation *ShootHibernation `json:"shootHibernation,omitempty"`
 	// ShootStatusLabel configures the controller of the label with the health of Shoots.
 	// +optional
 	ShootStatusLabel *Concurrency `json:"shootStatusLabel,omitempty"`
@@ -73,6 +76,16 @@ type SeedExtensionsCheck struct {
 	// means immediately. Rule: type is ExtensionsReady, and the duration is not negative.
 	// +optional
 	ConditionThresholds []ConditionThreshold `json:"conditionThresholds,omitempty"`
+}
+
+// ShootHibernation configures the controller that executes hibernation schedules.
+type ShootHibernation struct {
+	Concurrency `json:",inline"`
+
+	// TriggerDeadlineDuration is how long after its time a schedule is still executed, for example after an outage. Default:
+	// 2h. Rule: not negative.
+	// +optional
+	TriggerDeadlineDuration *metav1.Duration `json:"triggerDeadlineDuration,omitempty"`
 }
 
 // ConditionThreshold is how long a condition that fails is Progressing.
