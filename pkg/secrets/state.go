@@ -1,6 +1,9 @@
 package secrets
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // State is the input of a decision.
 type State struct {
@@ -28,6 +31,20 @@ type Item struct {
 	Active Secret
 	// Bundle contains the certificates or keys of both Secrets for verification; nil for kinds without a bundle.
 	Bundle *Secret
+}
+
+// Missing names the configs without a Secret in a sentence for users, such as for a wait; empty if all have one.
+func Missing(configs []Config, generated map[string]Item) string {
+	var missing []string
+	for _, config := range configs {
+		if _, found := generated[config.Name]; !found {
+			missing = append(missing, config.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "secrets have not been generated: " + strings.Join(missing, ", ")
 }
 
 // Request is a Secret to generate.

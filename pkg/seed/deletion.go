@@ -105,7 +105,10 @@ func isRemoved(key flow.Key) bool {
 
 // declareRemoval returns a revision of a bundle that is deleted together with its objects.
 func (in Inputs) declareRemoval(key flow.Key) (flow.Bundle, error) {
-	bundle, err := in.bundle(part{name: key.Name, objects: in.definitions(key.Name), deletedAfter: after(key.Name)})
+	contents := in.contents()
+	part, _ := contents.Part(key.Name)
+	part.Adjust = nil
+	bundle, err := contents.Bundle(part)
 	if err != nil {
 		return bundle, err
 	}

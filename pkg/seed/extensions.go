@@ -14,24 +14,21 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
 // extensionParts returns a part for each extension of the Seed. An extension is deleted before the parts that it needs,
 // and immediately.
-func (in Inputs) extensionParts(references string) []part {
+func (in Inputs) extensionParts(references string) []table.Part {
 	if in.Extensions == nil {
 		return nil
 	}
-	needs := in.on(resourcesv1alpha1.UntilApplied, bundleSystem)
-	if len(in.Seed.Spec.Resources) > 0 {
-		needs = append(needs, in.on(resourcesv1alpha1.UntilApplied, references)...)
-	}
-	var parts []part
+	var parts []table.Part
 	for _, extension := range in.extensions() {
-		parts = append(parts, part{
-			name: prefixExtension + extension.Type, needs: needs, deletedAfter: []string{},
-			objects: func() ([]client.Object, error) { return []client.Object{in.extension(extension)}, nil },
-			adjust: func(bundle *flow.Bundle) {
+		parts = append(parts, table.Part{
+			Name: prefixExtension + extension.Type, Needs: []table.Need{table.Applied(bundleSystem, references)}, DeletedAfter: []string{},
+			Objects: func() ([]client.Object, error) { return []client.Object{in.extension(extension)}, nil },
+			Adjust: func(bundle *flow.Bundle) {
 				bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{flow.ExtensionHealth("Extension")}
 				bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 			},

@@ -3,15 +3,14 @@ package seed
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // The names of the bundles and their ManagedResources. Names of components are the same as in Gardener.
@@ -38,68 +37,50 @@ const (
 	definitionsAutoscaling      = prefixDefinitions + "vpa"
 )
 
-// part is a row in the table of contents.
-type part struct {
-	name string
-	// absent is why the Seed does not have the part; empty if it does. An existing part that is absent is kept unchanged,
-	// unless removed is set.
-	absent string
-	// removed deletes the part if it is absent.
-	removed bool
-	// objects returns the objects of the part.
-	objects func() ([]client.Object, error)
-	// unknown names the inputs of the part that are not known yet; empty if all are known.
-	unknown string
-	// needs are the dependencies of the part.
-	needs []resourcesv1alpha1.Dependency
-	// deletedAfter are the parts that must be deleted first; nil for the parts that depend on it.
-	deletedAfter []string
-	// adjust changes the bundle.
-	adjust func(*flow.Bundle)
-}
-
-// contents returns all parts of a Seed in the order in which they start.
-func (in Inputs) contents() []part {
+// contents returns the table of contents of a Seed: all its parts in the order in which they start.
+func (in Inputs) contents() table.Table {
 	operator := "" // why the components that exist once per cluster are absent
 	if in.operatorRuns() {
 		operator = "the garden operator or gardenadm deploys it"
 	}
-	references := in.referencesBundle()
-	parts := []part{
-		{name: bundleNamespaces, objects: in.namespaces, adjust: keepObjects},
+	secrets, references := in.unknownSecrets(), in.referencesBundle()
+	afterBase := []table.Need{table.Applied(bundleSystem)}
+	parts := []table.Part{
+		{Name: bundleNamespaces, Objects: in.namespaces, Adjust: keepObjects},
 
-		{name: definitionsManagedResources, absent: operator, objects: in.definitions(definitionsManagedResources),
-			adjust: keepObjects, deletedAfter: []string{}},
-		{name: definitionsExtensions, absent: in.exceptSelfHosted(), objects: in.definitions(definitionsExtensions),
-			adjust: keepObjects, deletedAfter: afterSystem},
-		{name: definitionsEtcd, absent: operator, objects: in.definitions(definitionsEtcd),
-			adjust: keepObjects, deletedAfter: afterSystem},
-		{name: definitionsAutoscaling, absent: in.withoutAutoscalingKinds(operator), objects: in.definitions(definitionsAutoscaling),
-			adjust: keepObjects},
+		{Name: definitionsManagedResources, Absent: operator, Objects: in.definitions(definitionsManagedResources),
+			Adjust: keepObjects, DeletedAfter: []string{}},
+		{Name: definitionsExtensions, Absent: in.exceptSelfHosted(), Objects: in.definitions(definitionsExtensions),
+			Adjust: keepObjects, DeletedAfter: afterSystem},
+		{Name: definitionsEtcd, Absent: operator, Objects: in.definitions(definitionsEtcd),
+			Adjust: keepObjects, DeletedAfter: afterSystem},
+		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator), Objects: in.definitions(definitionsAutoscaling),
+			Adjust: keepObjects},
 
-		{name: bundleResourceManager, absent: operator, objects: in.resourceManager, unknown: in.unknownSecrets(), adjust: appliesItself,
-			needs: in.on(resourcesv1alpha1.UntilHealthy,
-				bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling),
-			deletedAfter: afterDefinitions},
-		{name: bundleGardenletScaler, absent: in.withoutAutoscalingKinds(operator), objects: in.gardenletScaler,
-			needs: in.on(resourcesv1alpha1.UntilHealthy, definitionsAutoscaling)},
+		{Name: bundleResourceManager, Absent: operator, Objects: in.resourceManager, Unknown: secrets, Adjust: appliesItself,
+			Needs: []table.Need{table.Healthy(
+				bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling)},
+			DeletedAfter: afterDefinitions},
+		{Name: bundleGardenletScaler, Absent: in.withoutAutoscalingKinds(operator), Objects: in.gardenletScaler,
+			Needs: []table.Need{table.Healthy(definitionsAutoscaling)}},
 
-		{name: bundleSystem, objects: in.system, needs: in.on(resourcesv1alpha1.UntilRolledOut, bundleResourceManager)},
-		{name: bundleNetworkPolicies, objects: in.networkPolicies, unknown: in.unknownAPIServers(),
-			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem)},
-		{name: references, absent: in.withoutReferences(), removed: true, objects: in.referenced, unknown: in.unknownReferences(),
-			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem)},
+		{Name: bundleSystem, Objects: in.system, Needs: []table.Need{table.RolledOut(bundleResourceManager)}},
+		{Name: bundleNetworkPolicies, Objects: in.networkPolicies, Unknown: in.unknownAPIServers(), Needs: afterBase},
+		{Name: references, Absent: in.withoutReferences(), Removed: true, Objects: in.referenced, Unknown: in.unknownReferences(),
+			Needs: afterBase},
 
-		{name: bundleIdentity, absent: in.identityOfOthers(), objects: in.clusterIdentity, unknown: in.unknownIdentity(),
-			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem), deletedAfter: []string{}},
+		{Name: bundleIdentity, Absent: in.identityOfOthers(), Objects: in.clusterIdentity, Unknown: in.unknownIdentity(),
+			Needs: afterBase, DeletedAfter: []string{}},
 	}
-	parts = append(parts, in.extensionParts(references)...)
-	return append(parts,
-		part{name: bundleAutoscaler, absent: in.withoutAutoscaler(), removed: true, objects: in.autoscaler, unknown: in.unknownSecrets(),
-			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem, definitionsAutoscaling)},
-		part{name: bundleEtcdOperator, absent: operator, objects: in.etcdOperator, unknown: in.unknownSecrets(),
-			needs: in.on(resourcesv1alpha1.UntilApplied, bundleSystem, definitionsEtcd)},
+	parts = append(append(parts, in.extensionParts(references)...),
+		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Removed: true, Objects: in.autoscaler, Unknown: secrets,
+			Needs: []table.Need{table.Applied(bundleSystem, definitionsAutoscaling)}},
+		table.Part{Name: bundleEtcdOperator, Absent: operator, Objects: in.etcdOperator, Unknown: secrets,
+			Needs: []table.Need{table.Applied(bundleSystem, definitionsEtcd)}},
 	)
+	return table.Table{
+		Parts: parts, Key: in.key, Prepare: in.prepare, Emitted: in.Emitted, Now: in.Now, Deadline: in.deadline(),
+	}
 }
 
 // Parts of a Gardener seed that the table does not contain yet are listed in [Inactive].
@@ -110,14 +91,6 @@ var (
 	afterDefinitions = []string{definitionsExtensions, definitionsEtcd, bundleSystem}
 )
 
-// after returns the bundles that must be deleted before a bundle of definitions.
-func after(definitions string) []string {
-	if definitions == definitionsAutoscaling {
-		return nil // the bundles that depend on them, including the resource-manager
-	}
-	return afterSystem
-}
-
 // Plan is the flow of a Seed. It is a pure function of its inputs.
 func Plan(in Inputs) (flow.Plan, error) {
 	var err error
@@ -125,87 +98,17 @@ func Plan(in Inputs) (flow.Plan, error) {
 	if in.Deleting {
 		plan = deletion(in)
 	} else {
-		for _, part := range in.contents() {
-			in.add(&plan, part)
-		}
+		in.contents().AddAll(&plan)
 		in.addWaits(&plan)
 	}
 	plan.Inputs, err = in.digest()
 	return plan, err
 }
 
-// add adds a part to a plan.
-func (in Inputs) add(plan *flow.Plan, part part) {
-	key := in.key(part.name)
-	switch {
-	case part.absent != "" && !in.emitted(part.name):
-	case part.absent != "" && part.removed:
-		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key})
-	case part.absent != "":
-		// The Seed had this part before. Other objects might rely on it, so it is kept.
-		plan.Waits = append(plan.Waits, flow.Wait{Name: part.name + "-kept", Reason: part.absent, Holds: []flow.Key{key}})
-	case part.unknown != "":
-		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: part.name + "-known", Reason: part.unknown, Holds: []flow.Key{key}, Deadline: in.deadline(),
-		})
-	default:
-		bundle, err := in.bundle(part)
-		if err != nil {
-			// The declaration is invalid for this part. The other parts do not depend on it.
-			plan.Waits = append(plan.Waits, flow.Wait{
-				Name: part.name + "-valid", Reason: err.Error(), Holds: []flow.Key{key},
-				Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
-			})
-			return
-		}
-		plan.Bundles = append(plan.Bundles, bundle)
-	}
-}
-
-func (in Inputs) bundle(part part) (flow.Bundle, error) {
-	objects, err := part.objects()
-	if err != nil {
-		return flow.Bundle{}, err
-	}
-	bundle := flow.Bundle{
-		Key: in.key(part.name), Objects: objects, Labels: map[string]string{constants.LabelGardenRole: constants.RoleSeedSystemComponent},
-		Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(in.Class), DependsOn: part.needs},
-	}
-	if part.deletedAfter != nil {
-		bundle.DeleteAfter = []flow.Key{}
-		for _, name := range part.deletedAfter {
-			bundle.DeleteAfter = append(bundle.DeleteAfter, in.key(name))
-		}
-	}
-	if part.adjust != nil {
-		part.adjust(&bundle)
-	}
-	return bundle, nil
-}
-
-// on returns dependencies on those of the named parts that the Seed has.
-func (in Inputs) on(until resourcesv1alpha1.DependencyUntil, names ...string) []resourcesv1alpha1.Dependency {
-	var needs []resourcesv1alpha1.Dependency
-	for _, name := range names {
-		if in.lacks(name) {
-			continue
-		}
-		needs = append(needs, resourcesv1alpha1.Dependency{Namespace: in.Namespace, Name: name, Until: until})
-	}
-	return needs
-}
-
-// lacks reports whether the flow of the Seed does not emit a part that others need.
-func (in Inputs) lacks(name string) bool {
-	switch name {
-	case bundleResourceManager, definitionsEtcd, definitionsManagedResources:
-		return in.operatorRuns()
-	case definitionsAutoscaling:
-		return in.operatorRuns() || !in.autoscaling() && !in.emitted(name)
-	case definitionsExtensions:
-		return in.IsShoot
-	}
-	return false
+// prepare sets what all bundles of the Seed have.
+func (in Inputs) prepare(_ table.Target, bundle *flow.Bundle) {
+	bundle.Spec.Class = ptr.To(in.Class)
+	bundle.Labels = map[string]string{constants.LabelGardenRole: constants.RoleSeedSystemComponent}
 }
 
 // keepObjects keeps the objects of a bundle if its ManagedResource is deleted manually.
@@ -235,13 +138,10 @@ func (in Inputs) withoutAutoscaler() string {
 // withoutAutoscalingKinds returns why the flow does not define the kinds of the Vertical Pod Autoscaler, empty if it
 // does. Once defined they are kept, because other objects of these kinds exist.
 func (in Inputs) withoutAutoscalingKinds(operator string) string {
-	switch {
-	case operator != "":
-		return operator
-	case in.lacks(definitionsAutoscaling):
+	if operator == "" && !in.autoscaling() && !in.emitted(definitionsAutoscaling) {
 		return "settings.verticalPodAutoscaler.enabled is false"
 	}
-	return ""
+	return operator
 }
 
 func (in Inputs) identityOfOthers() string {
@@ -265,19 +165,8 @@ func (in Inputs) unknownAPIServers() string {
 	return ""
 }
 
-// unknownSecrets names the Secrets that have not been generated yet, empty if all exist.
-func (in Inputs) unknownSecrets() string {
-	var missing []string
-	for _, config := range in.secretConfigs() {
-		if _, found := in.Secrets[config.Name]; !found {
-			missing = append(missing, config.Name)
-		}
-	}
-	if len(missing) == 0 {
-		return ""
-	}
-	return "secrets have not been generated: " + strings.Join(missing, ", ")
-}
+// unknownSecrets names the Secrets that have not been generated yet, empty if all are.
+func (in Inputs) unknownSecrets() string { return secrets.Missing(in.secretConfigs(), in.Secrets) }
 
 // addWaits adds the waits that concern all or several bundles.
 func (in Inputs) addWaits(plan *flow.Plan) {
