@@ -32,7 +32,7 @@ var yamlBlock = regexp.MustCompile("(?s)(?:^|\n)```yaml\n(.*?\n)```")
 
 // fragments are pages with blocks that are not whole objects or settings of the resource-manager. Values for the chart are checked by
 // test/chart.
-var fragments = []string{"gardenlet.md", "gitops.md", "installation.md", "landscape.md", "pod-webhooks.md", "writing-extensions.md"}
+var fragments = []string{"admission-controller.md", "gardenlet.md", "gitops.md", "installation.md", "landscape.md", "pod-webhooks.md", "writing-extensions.md"}
 
 // TestYAMLOfTheDocs: the API server accepts every object of every page, and the resource-manager every setting.
 func TestYAMLOfTheDocs(t *testing.T) {

@@ -54,6 +54,8 @@ var exceptions = []exception{
 		"needs a garden: TestSeed in test/landscape/e2e"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/controller-manager --namespace garden\b`),
 		"needs a garden: TestInstallations in test/controllermanager applies the chart"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-controller --namespace garden\b`),
+		"needs a garden: TestRules in test/admissioncontroller applies the chart"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-local/\S+ --namespace garden\b`),
 		"needs a garden: TestAdmission in test/apiserver applies the rights of the chart"},
 	{regexp.MustCompile(`^kubectl (get|describe) controllerinstallations?\b`),

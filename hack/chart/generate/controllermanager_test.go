@@ -30,13 +30,20 @@ func TestControllerManagerChart(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			values["mode"] = mode
 			checkGolden(t, loaded, "controller-manager-"+mode, values)
-			checkConfiguration(t, loaded, values)
+			checkConfiguration(t, loaded, values, func(text []byte) (string, error) {
+				c, err := config.Parse(text)
+				if err != nil {
+					return "", err
+				}
+				return c.GardenClientConnection.Kubeconfig, nil
+			})
 		})
 	}
 }
 
-// checkConfiguration checks that the process accepts the configuration in the ConfigMap, if the chart has one.
-func checkConfiguration(t *testing.T, loaded *chart.Chart, values map[string]any) {
+// checkConfiguration checks that the process accepts the configuration in the ConfigMap, if the chart has one. parse returns its
+// kubeconfig for the garden.
+func checkConfiguration(t *testing.T, loaded *chart.Chart, values map[string]any, parse func([]byte) (kubeconfig string, err error)) {
 	t.Helper()
 	files, err := Render(loaded, "garden", values)
 	if err != nil {
@@ -51,11 +58,11 @@ func checkConfiguration(t *testing.T, loaded *chart.Chart, values map[string]any
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Parse([]byte(text))
+	kubeconfig, err := parse([]byte(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if (c.GardenClientConnection.Kubeconfig != "") != (values["kubeconfigSecretName"] != nil) {
-		t.Errorf("the kubeconfig is %q", c.GardenClientConnection.Kubeconfig)
+	if (kubeconfig != "") != (values["kubeconfigSecretName"] != nil) {
+		t.Errorf("the kubeconfig is %q", kubeconfig)
 	}
 }

@@ -39,6 +39,10 @@ func ChartFiles(root string) (map[string][]byte, error) {
 		Chart + "/files/managedresources.yaml": crd,
 		Chart + "/files/rights.yaml":           rbac.Table(),
 	}
+	files[admissionChart+"/files/webhooks.yaml"], err = admissionWebhooks()
+	if err != nil {
+		return nil, err
+	}
 	for name, placement := range map[string]webhooks.Placement{
 		"seed": {NamePrefix: prefix}, "shoot": {NamePrefix: prefix, Shoot: true},
 	} {
@@ -53,7 +57,7 @@ func ChartFiles(root string) (map[string][]byte, error) {
 // called is a webhook that an API server calls, for the chart's templates.
 type called struct {
 	// Setting is the field of the configuration that enables the webhook.
-	Setting string `json:"setting"`
+	Setting string `json:"setting,omitempty"`
 	Path    string `json:"path"`
 	// Webhook is the entry of a webhook configuration without its clientConfig.
 	Webhook map[string]any `json:"webhook"`

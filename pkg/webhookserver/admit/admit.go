@@ -104,3 +104,14 @@ func malformed(request *admission.Request, _ error) admission.Response {
 		"the object is not a valid %s of version %s: its fields do not have the types of the API",
 		request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}))
 }
+
+// Decode returns the object of a request, decoded from its JSON form, such as request.Object.Raw. The error rejects the
+// request, and does not quote the object.
+func Decode[T any](request *admission.Request, raw []byte) (*T, error) {
+	object := new(T)
+	if err := json.Unmarshal(raw, object); err != nil {
+		return nil, Refuse(http.StatusBadRequest, "the object is not a valid %s of version %s: its fields do not have the types of the API",
+			request.Kind.Kind, schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version})
+	}
+	return object, nil
+}

@@ -37,6 +37,12 @@ func GrantRights(tb testing.TB, garden *rest.Config, of client.Client) {
 // request used, unless unused has a reason for it.
 func CheckRights(tb testing.TB, garden client.Client, requests []auditv1.Event, seed string, unused map[string]string) {
 	tb.Helper()
+	CheckRightsOf(tb, garden, requests, unused, constants.PrefixSeedUser+seed, constants.SeedsGroup)
+}
+
+// CheckRightsOf is CheckRights for the program that has the rights of the named subjects.
+func CheckRightsOf(tb testing.TB, garden client.Client, requests []auditv1.Event, unused map[string]string, subjects ...string) {
+	tb.Helper()
 	used, refused := map[string]bool{}, map[string]string{}
 	for _, event := range requests {
 		if event.ObjectRef == nil {
@@ -51,18 +57,18 @@ func CheckRights(tb testing.TB, garden client.Client, requests []auditv1.Event, 
 		delete(refused, to)
 	}
 	for to, why := range refused {
-		tb.Errorf("the gardenlet lacks a right: %s: %s", to, why)
+		tb.Errorf("the program lacks a right: %s: %s", to, why)
 	}
 	if len(used) == 0 {
-		tb.Fatal("the audit log has no request of the gardenlet")
+		tb.Fatal("the audit log has no request of the program")
 	}
-	granted := rightsOf(tb, garden, seed)
+	granted := rightsOf(tb, garden, subjects)
 	for _, right := range slices.Sorted(maps.Keys(granted)) {
 		// Streamed watches need no list.
 		verb, what, _ := strings.Cut(right, " ")
 		is := used[right] || verb == "list" && used["watch "+what]
 		if !is && unused[right] == "" {
-			tb.Errorf("the gardenlet has a right that it does not use: %s", right)
+			tb.Errorf("the program has a right that it does not use: %s", right)
 		}
 	}
 	for right := range unused {
@@ -72,13 +78,13 @@ func CheckRights(tb testing.TB, garden client.Client, requests []auditv1.Event, 
 	}
 }
 
-// rightsOf returns the rights of the gardenlet of a Seed in the garden, as audit.Describe describes requests.
-func rightsOf(tb testing.TB, garden client.Client, seed string) map[string]bool {
+// rightsOf returns the rights of the named subjects in the garden, as audit.Describe describes requests.
+func rightsOf(tb testing.TB, garden client.Client, names []string) map[string]bool {
 	tb.Helper()
 	found := map[string]bool{}
 	add := func(subjects []rbacv1.Subject, rules []rbacv1.PolicyRule) {
 		if !slices.ContainsFunc(subjects, func(subject rbacv1.Subject) bool {
-			return subject.Name == constants.PrefixSeedUser+seed || subject.Name == constants.SeedsGroup
+			return slices.Contains(names, subject.Name)
 		}) {
 			return
 		}

@@ -1,0 +1,183 @@
+// Package admissioncontroller tests the program of the admission controller with a garden that has a real API server.
+package admissioncontroller
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/test/controlplane"
+	"github.com/trellis-k8s/trellis/test/garden"
+	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/charts"
+)
+
+var shared garden.Shared
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	directory, err := os.MkdirTemp("", "admission-controller-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(directory) }()
+	shared.Options.ControlPlane.AuditLog = filepath.Join(directory, "audit.log")
+	return shared.Run(m)
+}
+
+// fixture is a garden with an admission controller, which has only the permissions that its chart grants.
+type fixture struct {
+	*testing.T
+	garden *garden.Garden
+	client client.Client
+}
+
+const limits = `
+  resourceAdmissionConfiguration:
+    limits:
+    - {apiGroups: [""], apiVersions: [v1], resources: [configmaps], size: 2k}
+    - {apiGroups: [core.gardener.cloud], apiVersions: ["*"], resources: [exposureclasses], count: 1}
+    unrestrictedSubjects: [{kind: Group, name: "gardener.cloud:system:seeds"}]
+`
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, garden: shared.Get(t)}
+	scheme := runtime.NewScheme()
+	kit.Must(t, clientgoscheme.AddToScheme(scheme))
+	kit.Must(t, served.AddToScheme(scheme))
+	var err error
+	f.client, err = client.New(f.garden.Config(), client.Options{Scheme: scheme})
+	kit.Must(t, err)
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
+	port := kit.FreePort(t)
+	values := map[string]any{
+		"webhooks": map[string]any{"url": fmt.Sprintf("https://localhost:%d", port)},
+		"config": map[string]any{"server": map[string]any{"resourceAdmissionConfiguration": map[string]any{"limits": []any{
+			map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "size": "2k"},
+			map[string]any{"apiGroups": []any{"core.gardener.cloud"}, "apiVersions": []any{"*"}, "resources": []any{"exposureclasses"}, "count": 1},
+		}}}},
+	}
+	charts.Apply(t, f.client, "admission-controller", values, charts.IsRight)
+	f.start(port)
+	charts.Apply(t, f.client, "admission-controller", values, isWebhookConfiguration)
+	f.trusted()
+	return f
+}
+
+func isWebhookConfiguration(object *unstructured.Unstructured) bool {
+	return strings.HasSuffix(object.GetKind(), "WebhookConfiguration")
+}
+
+// start starts the program with the token of its ServiceAccount, and waits until it is ready.
+func (f *fixture) start(port int) {
+	f.Helper()
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-admission-controller"}}
+	kit.Must(f, f.client.SubResource("token").Create(f.Context(), account, token))
+	config := f.garden.Config()
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.CurrentContext = "test"
+	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	if !strings.Contains(config.Host, "://") {
+		kubeconfig.Clusters["test"].Server = "https://" + config.Host
+	}
+	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	directory := f.TempDir()
+	file, path := filepath.Join(directory, "kubeconfig"), filepath.Join(directory, "config.yaml")
+	kit.Must(f, clientcmd.WriteToFile(*kubeconfig, file))
+	health := kit.FreePort(f)
+	kit.Must(f, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
+kind: AdmissionControllerConfiguration
+gardenClientConnection: {kubeconfig: %s}
+logFormat: text
+server:
+  webhooks: {bindAddress: 127.0.0.1, port: %d, tls: {selfManaged: {dnsNames: [localhost]}}}
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}%s`, file, port, health, kit.FreePort(f), limits), 0o600))
+	program, err := controlplane.BuildProgram("./cmd/admission-controller")
+	kit.Must(f, err)
+	_, err = f.garden.StartProcess("admission-controller", program, "--config", path)
+	kit.Must(f, err)
+	f.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(f.garden.Dir(), "admission-controller.log")); err == nil && f.Failed() {
+			f.Logf("log of the admission controller:\n%s", log)
+		}
+	})
+	kit.EventuallyTrue(f, "the admission controller is ready", func() bool {
+		request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", health), http.NoBody)
+		kit.Must(f, err)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		kit.Must(f, response.Body.Close())
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+// trusted waits until the API server calls the webhooks and trusts their certificate.
+func (f *fixture) trusted() {
+	f.Helper()
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-probe", Labels: project("probe")}})
+	kit.Eventually(f, "the API server trusts the webhooks", func() string {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-probe", Name: "probe"}, Data: map[string][]byte{"kubeconfig": []byte("{")}}
+		err := f.client.Create(f.Context(), secret, client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "data.kubeconfig") {
+			return ""
+		}
+		return fmt.Sprint(err)
+	})
+}
+
+func project(name string) map[string]string {
+	return map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": name}
+}
+
+func (f *fixture) create(object client.Object) {
+	f.Helper()
+	kit.Must(f, f.client.Create(f.Context(), object))
+}
+
+// as returns a client of a user.
+func (f *fixture) as(user string, groups ...string) client.Client {
+	f.Helper()
+	config := f.garden.Config()
+	config.Impersonate.UserName, config.Impersonate.Groups = user, slices.Concat(groups, []string{"system:masters"})
+	impersonating, err := client.New(config, client.Options{Scheme: f.client.Scheme()})
+	kit.Must(f, err)
+	return impersonating
+}
+
+// refused checks that a request is refused with a message that contains a text; an empty text means that it is admitted.
+func (f *fixture) refused(request, text string, err error) {
+	f.Helper()
+	switch {
+	case text == "" && err != nil:
+		f.Errorf("%s is refused: %v", request, err)
+	case text != "" && (err == nil || !strings.Contains(err.Error(), text)):
+		f.Errorf("%s: got %v, want an error with %q", request, err, text)
+	}
+}
