@@ -1,48 +1,9 @@
 // Command admission-controller serves the admission webhooks of a garden.
 package main
 
-import (
-	"os"
-
-	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
-
-	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/config"
-	"github.com/trellis-k8s/trellis/pkg/apis/admissioncontroller/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/program"
-)
+import "github.com/trellis-k8s/trellis/cmd/admission-controller/app"
 
 // version is set by the linker.
 var version = "dev"
 
-func main() { program.Execute(signals.SetupSignalHandler(), newCommand()) }
-
-func newCommand() *cobra.Command {
-	return program.Program[*v1alpha1.AdmissionControllerConfiguration]{
-		Name:  "admission-controller",
-		Short: "Serve the admission webhooks of a garden",
-		Long: `admission-controller runs next to the garden's API server. It checks objects that users write and the API server of Kubernetes
-serves: Secrets with kubeconfigs, the configuration files of kube-apiservers, the deletion of namespaces, and the size of objects.
-
-Environment:
-  KUBECONFIG  overrides gardenClientConnection.kubeconfig`,
-		Example: `  # run with a configuration file (see docs/admission-controller.md)
-  admission-controller --config admission-controller.yaml
-
-  # run outside of the garden
-  KUBECONFIG=garden.kubeconfig admission-controller --config admission-controller.yaml`,
-		Version: version, Load: load, Run: run,
-	}.Command()
-}
-
-// load reads the configuration file. Environment variables override the kubeconfig.
-func load(path string) (*v1alpha1.AdmissionControllerConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.GardenClientConnection.Kubeconfig = path
-	}
-	return c, nil
-}
+func main() { app.Main(version) }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/trellis-k8s/trellis/cmd/admission-controller/app"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
@@ -117,7 +118,7 @@ server:
   webhooks: {bindAddress: 127.0.0.1, port: %d, tls: {selfManaged: {dnsNames: [localhost]}}}
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}%s`, file, port, health, kit.FreePort(f), limits), 0o600))
-	program, err := controlplane.BuildProgram("./cmd/admission-controller")
+	program, err := controlplane.BuildProgram[app.Program]()
 	kit.Must(f, err)
 	_, err = f.garden.StartProcess("admission-controller", program, "--config", path)
 	kit.Must(f, err)
