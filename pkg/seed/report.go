@@ -53,11 +53,12 @@ func (r *reconciler) write(ctx context.Context, seed *corev1beta1.Seed, status c
 	if equality.Semantic.DeepEqual(status, seed.Status) {
 		return nil
 	}
-	before := client.StrategicMergeFrom(seed.DeepCopy())
+	last, before := seed.Status.LastOperation, client.StrategicMergeFrom(seed.DeepCopy())
 	seed.Status = status
 	if err := r.garden.Status().Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Seed %s: %w", seed.Name, err)
 	}
+	flow.LogTransition(ctx, last, status.LastOperation)
 	r.written.Remember(seed)
 	return nil
 }

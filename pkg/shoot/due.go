@@ -167,3 +167,30 @@ func isTrue(text string) bool {
 	value, err := strconv.ParseBool(strings.TrimSpace(text))
 	return err == nil && value
 }
+
+// controller returns the configuration of the controller of Shoots.
+func (o Options) controller() gardenletv1alpha1.ShootController {
+	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
+	return ptr.Deref(controllers.Shoot, gardenletv1alpha1.ShootController{})
+}
+
+// overwritable reports whether annotations of a Shoot may change when it is reconciled: only in namespace garden, unless
+// gardenlet's configuration allows it everywhere.
+func overwritable(shoot *corev1beta1.Shoot, config *gardenletv1alpha1.ShootController) bool {
+	return shoot.Namespace == constants.GardenNamespace || config != nil && ptr.Deref(config.RespectSyncPeriodOverwrite, false)
+}
+
+// syncPeriod returns how long after a reconcile a Shoot is reconciled again without a change. An annotation can make the
+// configured period longer, but not shorter.
+func syncPeriod(shoot *corev1beta1.Shoot, config gardenletv1alpha1.ShootController) time.Duration {
+	period := defaultSyncAfter
+	if config.SyncPeriod != nil {
+		period = config.SyncPeriod.Duration
+	}
+	if overwritable(shoot, &config) {
+		if wanted, err := time.ParseDuration(shoot.Annotations[constants.AnnotationShootSyncPeriod]); err == nil {
+			return max(period, wanted)
+		}
+	}
+	return period
+}

@@ -11,19 +11,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
 // forcedFinalizeAfter is the time after which finalizers of remaining objects in the namespace of a control plane are removed.
 const forcedFinalizeAfter = "5m"
-
-// forced reports whether the user forces the deletion, even if the cluster or the infrastructure prevents it. The API
-// server of the garden allows this only after the deletion has failed.
-func (in Inputs) forced() bool {
-	return in.Deleting && isTrue(in.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
-}
 
 // forcedDeletion returns the plan of a forced deletion, which does not use the shoot's API server. The Cluster contains
 // the annotation, so extensions do not call the infrastructure. The namespace with the Cluster is therefore deleted last.

@@ -135,6 +135,12 @@ func (in Inputs) hasWorkers() bool { return len(in.Shoot.Spec.Provider.Workers) 
 // hibernated reports whether the control plane should hibernate. A deletion wakes it up.
 func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
 
+// forced reports whether the user forces the deletion, even if the cluster or the infrastructure prevents it. The API
+// server of the garden allows this only after the deletion has failed.
+func (in Inputs) forced() bool {
+	return in.Deleting && isTrue(in.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
+}
+
 // highlyAvailable reports whether the control plane must tolerate the failure of a node or zone.
 func (in Inputs) highlyAvailable() bool {
 	plane := in.Shoot.Spec.ControlPlane

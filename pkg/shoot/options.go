@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
@@ -34,12 +33,6 @@ func (o Options) validate() error {
 		return errors.New("the flow of Shoots needs SeedName, Namespace, Config, Identity and Clock")
 	}
 	return nil
-}
-
-// controller returns the configuration of the controller of Shoots.
-func (o Options) controller() gardenletv1alpha1.ShootController {
-	controllers := ptr.Deref(o.Config.Controllers, gardenletv1alpha1.ControllersConfiguration{})
-	return ptr.Deref(controllers.Shoot, gardenletv1alpha1.ShootController{})
 }
 
 // statePeriod returns how often ShootStates are compared with the objects that they store: controllers.shootState.syncPeriod.

@@ -127,18 +127,6 @@ func (in Inputs) withoutStopped(live flow.Live) flow.Live {
 	return live
 }
 
-// secretsManager returns the manager of the generated Secrets of a control plane.
-func (r *reconciler) secretsManager(in Inputs) *secrets.Manager {
-	return &secrets.Manager{
-		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
-	}
-}
-
-// wantedSecrets returns the Secrets that the secrets manager generates and rotates.
-func (in Inputs) wantedSecrets() secrets.Wanted {
-	return secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations()}
-}
-
 // deleteUnused deletes generated Secrets that are no longer used, such as the old ones after a rotation.
 func (r *reconciler) deleteUnused(ctx context.Context, in Inputs, result flow.Result) error {
 	if !in.SecretsUnused || in.Deleting || in.moves() || len(result.Plan.Tasks) > 0 {

@@ -84,3 +84,15 @@ func (in Inputs) unknownSecrets() string {
 	}
 	return "secrets have not been generated: " + strings.Join(missing, ", ")
 }
+
+// secretsManager returns the manager of the generated Secrets of a control plane.
+func (r *reconciler) secretsManager(in Inputs) *secrets.Manager {
+	return &secrets.Manager{
+		Reader: r.caches.material, Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, Identity: identity, Clock: r.options.Clock,
+	}
+}
+
+// wantedSecrets returns the Secrets that the secrets manager generates and rotates.
+func (in Inputs) wantedSecrets() secrets.Wanted {
+	return secrets.Wanted{Configs: in.secretConfigs(), Rotations: in.rotations()}
+}

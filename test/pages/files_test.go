@@ -58,7 +58,7 @@ func TestWalkOfSecret(t *testing.T) {
 		}
 	}
 	var others []string
-	for _, row := range rowsOf(t, "\nThe other files", "\n## ", 2) {
+	for _, row := range rowsOf(t, "\nThe other files", "\n### ", 2) {
 		others = append(others, quoted(row[0])[0])
 	}
 	both := slices.Sorted(slices.Values(slices.Concat(files, others)))
