@@ -56,6 +56,8 @@ var exceptions = []exception{
 		"needs a garden: TestInstallations in test/controllermanager applies the chart"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-controller --namespace garden\b`),
 		"needs a garden: TestRules in test/admissioncontroller applies the chart"},
+	{regexp.MustCompile(`^helm upgrade --install \S+ charts/scheduler --namespace garden\b`),
+		"needs a garden: TestScheduler in test/scheduler applies the rights of the chart"},
 	{regexp.MustCompile(`^helm upgrade --install \S+ charts/admission-local/\S+ --namespace garden\b`),
 		"needs a garden: TestAdmission in test/apiserver applies the rights of the chart"},
 	{regexp.MustCompile(`^kubectl (get|describe) controllerinstallations?\b`),

@@ -30,7 +30,7 @@ func charts(t *testing.T) []rendered {
 			"clusterIdentity": "garden", "tls": map[string]any{"secretName": "tls", "caBundle": "ca"}, "insecure": true,
 			"etcd": map[string]any{"servers": []any{"http://etcd:2379"}},
 		},
-		"controller-manager": {}, "gardenlet": gardenletValues(t), "provider-local": {}, "admission-local/runtime": {},
+		"controller-manager": {}, "scheduler": {}, "gardenlet": gardenletValues(t), "provider-local": {}, "admission-local/runtime": {},
 	} {
 		loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", filepath.FromSlash(path)))
 		if err != nil {
