@@ -7,6 +7,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/shoot/cleanup"
 )
 
@@ -124,7 +125,7 @@ func (r *reconciler) cleanUpStage(ctx context.Context, in Inputs, stage cleanup.
 	began, _ := in.Ledger.Entry(taskCleanUpBegins)
 	left, err := cleanup.Cleaner{Client: shoot, Began: began.Time, Now: in.Now}.Run(ctx, stage)
 	if err != nil {
-		return flow.Outcome{Progress: join(left, "users' objects in the cluster cannot be deleted: "+flow.ReasonOf(err)), Again: again}
+		return flow.Outcome{Progress: table.Join(left, "users' objects in the cluster cannot be deleted: "+flow.ReasonOf(err)), Again: again}
 	}
 	return flow.Outcome{Done: left == "", Progress: left, Again: again}
 }

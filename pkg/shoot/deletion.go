@@ -3,10 +3,10 @@ package shoot
 import (
 	"slices"
 
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
 // deletion returns the plan for a Shoot that is being deleted. It first deletes users' objects in the shoot cluster, then
@@ -19,42 +19,42 @@ func deletion(in Inputs) flow.Plan {
 	if len(in.Bastions) > 0 {
 		return in.awaitBastions()
 	}
-	plan, parts := flow.Plan{Deleting: true, Tasks: in.cleanUpTasks()}, in.contents()
+	plan, contents := flow.Plan{Deleting: true, Tasks: in.cleanUpTasks()}, in.contents()
 	cleans := len(plan.Tasks) > 0
 	inside := func(key flow.Key) bool { return key.Namespace == in.Namespace && isOfShoot(key.Name) }
-	contents := slices.ContainsFunc(in.Emitted, inside)
+	inShoot := slices.ContainsFunc(in.Emitted, inside)
 	var kept []flow.Key
 	for _, key := range in.Emitted {
 		switch {
 		case cleans && inside(key):
 			kept = append(kept, key)
-		case !cleans && (!contents || inside(key)):
-			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, key))
+		case !cleans && (!inShoot || inside(key)):
+			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, key))
 		}
 	}
 	if len(kept) > 0 {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: waitOrder, Reason: "users' objects in the cluster are deleted first", Holds: kept})
 	}
-	if !cleans && !contents {
-		in.addLost(&plan, parts)
+	if !cleans && !inShoot {
+		in.addLost(&plan, contents)
 		return plan
 	}
-	for _, part := range parts {
-		if in.worked(part.name) && in.starts(part.name, cleans) {
-			plan.Recreated = append(plan.Recreated, in.key(part.name))
+	for _, part := range contents.Parts {
+		if in.worked(part.Name) && in.starts(part.Name, cleans) {
+			plan.Recreated = append(plan.Recreated, in.key(part.Name))
 		}
 		switch {
-		case isOfShoot(part.name), !in.emitted(part.name) && !slices.Contains(plan.Recreated, in.key(part.name)):
-		case in.Unapplied[part.name]:
+		case part.Target == table.Shoot, !in.emitted(part.Name) && !slices.Contains(plan.Recreated, in.key(part.Name)):
+		case in.Unapplied[part.Name]:
 			// Otherwise its dependencies could become ready, and its objects would be created only to be deleted.
-			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, in.key(part.name)))
-		case part.unknown != "" && !in.starts(part.name, cleans):
+			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, in.key(part.Name)))
+		case contents.Unknown(part) != "" && !in.starts(part.Name, cleans):
 			// Retain its revision, because it is deleted later anyway.
 			plan.Waits = append(plan.Waits, flow.Wait{
-				Name: waitOrder, Reason: "objects in the cluster are deleted first", Holds: []flow.Key{in.key(part.name)},
+				Name: waitOrder, Reason: "objects in the cluster are deleted first", Holds: []flow.Key{in.key(part.Name)},
 			})
 		default:
-			in.add(&plan, part)
+			contents.Add(&plan, part)
 		}
 	}
 	return plan
@@ -72,12 +72,12 @@ func (in Inputs) starts(name string, cleans bool) bool {
 
 // addLost adds the bundles of etcd that were deleted by hand and kept their objects. Only their ManagedResources can confirm
 // the deletion of these objects. The deletion itself does not delete them as long as the API server exists.
-func (in Inputs) addLost(plan *flow.Plan, parts []part) {
-	for _, part := range parts {
-		isEtcd := part.name == bundleEtcdMain || part.name == bundleEtcdEvents
-		if isEtcd && !in.emitted(part.name) && in.emitted(bundleAPIServer) && in.worked(part.name) {
-			plan.Recreated = append(plan.Recreated, in.key(part.name))
-			in.add(plan, part)
+func (in Inputs) addLost(plan *flow.Plan, contents table.Table) {
+	for _, part := range contents.Parts {
+		isEtcd := part.Name == bundleEtcdMain || part.Name == bundleEtcdEvents
+		if isEtcd && !in.emitted(part.Name) && in.emitted(bundleAPIServer) && in.worked(part.Name) {
+			plan.Recreated = append(plan.Recreated, in.key(part.Name))
+			contents.Add(plan, part)
 		}
 	}
 }
@@ -93,31 +93,9 @@ func (in Inputs) worked(name string) bool {
 	return found
 }
 
-// tombstone returns the tombstone of an existing bundle in the deletion of the whole Shoot. Its order is that of the
-// table of contents. It does not depend on what the bundle recorded, for example while the Shoot hibernated. The namespace
-// is deleted last, after bundles that the table does not have, too.
-func (in Inputs) tombstone(parts []part, key flow.Key) flow.Tombstone {
-	tombstone := flow.Tombstone{Key: key, Force: in.forced()}
-	for _, part := range parts {
-		if in.key(part.name) == key {
-			tombstone.Confirm, tombstone.After = part.confirmed, in.deletedBefore(parts, part)
-		}
-	}
-	if key == in.key(bundleNamespace) {
-		tombstone.After = slices.DeleteFunc(slices.Clone(in.Emitted), func(other flow.Key) bool { return other == key })
-	}
+// tombstone returns the tombstone of an existing bundle in the deletion of the whole Shoot.
+func (in Inputs) tombstone(contents table.Table, key flow.Key) flow.Tombstone {
+	tombstone := contents.Tombstone(key)
+	tombstone.Force = in.forced()
 	return tombstone
-}
-
-// deletedBefore returns the bundles that must be deleted before a part, if the whole Shoot is deleted.
-func (in Inputs) deletedBefore(parts []part, of part) []flow.Key {
-	before := of.deletedAfter
-	if before == nil {
-		for _, part := range parts {
-			if slices.ContainsFunc(part.needs, func(need resourcesv1alpha1.Dependency) bool { return need.Name == of.name }) {
-				before = append(before, part.name)
-			}
-		}
-	}
-	return in.keys(slices.Concat(before, of.outlives)...)
 }

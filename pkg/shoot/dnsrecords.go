@@ -19,6 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
 // Names of the bundles with one DNSRecord and its credentials each.
@@ -146,20 +147,21 @@ func (in Inputs) defaultDomain(domain string) *record {
 }
 
 // recordParts returns the parts with the DNS records. When a Shoot hibernates, its records are deleted after all programs have stopped.
-func (in Inputs) recordParts() []part {
-	parts := []part{{name: bundleInternalRecord, removed: true}, {name: bundleExternalRecord, removed: true}}
-	for i := range parts {
-		parts[i].absent = in.hibernated() && !in.Shoot.Status.IsHibernated
+func (in Inputs) recordParts() []table.Part {
+	var parts []table.Part
+	for _, purpose := range []string{constants.AdvertisedAddressInternal, constants.AdvertisedAddressExternal} {
+		part := table.Part{
+			Name: prefixRecord + purpose, Absent: "the Shoot has no such record", Removed: true,
+			Unchanged: in.hibernated() && !in.Shoot.Status.IsHibernated, Needs: []table.Need{table.Applied(bundleAPIServerService)},
+			DeletedAfter: []string{}, Outlives: []string{bundleAPIServer}, Confirmed: true,
+		}
 		for _, wanted := range in.records() {
-			if parts[i].name != prefixRecord+wanted.Purpose || in.hibernated() || in.isReplaced(wanted) {
-				continue
-			}
-			parts[i] = part{
-				name: parts[i].name, objects: in.record(wanted), unknown: join(in.heldForDeletion(), in.unknownRecord(wanted)),
-				needs: in.on(resourcesv1alpha1.UntilApplied, bundleAPIServerService), adjust: in.adjustRecord(wanted),
+			if wanted.Purpose == purpose && !in.hibernated() && !in.isReplaced(wanted) {
+				part.Absent, part.Objects, part.Adjust = "", in.record(wanted), in.adjustRecord(wanted)
+				part.Unknown = table.Join(in.heldForDeletion(), in.unknownRecord(wanted))
 			}
 		}
-		parts[i].confirmed, parts[i].deletedAfter, parts[i].outlives = true, []string{}, []string{bundleAPIServer}
+		parts = append(parts, part)
 	}
 	return parts
 }

@@ -19,6 +19,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
 const (
@@ -165,29 +166,25 @@ func (in Inputs) extensionNames(before bool) []string {
 // extensionParts returns a part for each extension of the Shoot, and one for each extension that it no longer has. While
 // the Shoot hibernates, the order is reversed: extensions that are usually reconciled before the API server are
 // reconciled after it has stopped, and the others before.
-func (in Inputs) extensionParts() []part {
-	var parts []part
-	var known []resourcesv1alpha1.Dependency
-	if len(in.Shoot.Spec.Resources) > 0 {
-		known = in.on(resourcesv1alpha1.UntilApplied, bundleReferenced)
-	}
+func (in Inputs) extensionParts() []table.Part {
+	var parts []table.Part
 	for _, each := range in.wantedExtensions() {
-		needs := known
-		switch asleep := in.hibernated(); {
-		case each.before() && asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilRolledOut, bundleAPIServer))
-		case !each.before() && !asleep:
-			needs = slices.Concat(known, in.on(resourcesv1alpha1.UntilApplied, bundleAccess),
-				in.on(resourcesv1alpha1.UntilHealthy, bundleResourceManager))
+		first := table.Applied(bundleReferenced)
+		part := table.Part{
+			Name: prefixExtension + each.Type, Objects: in.extension(each), Unknown: in.heldForDeletion(), ReadsCluster: true,
+			Needs: []table.Need{first, table.Applied(bundleAccess), table.Healthy(bundleResourceManager)}, NeedsAsleep: []table.Need{first},
+			DeletedAfter: []string{}, Outlives: each.outlives(), Confirmed: true, Adjust: in.adjustExtension,
 		}
-		parts = append(parts, part{
-			name: prefixExtension + each.Type, objects: in.extension(each), unknown: join(in.heldForDeletion(), in.unknownCluster()),
-			needs: needs, deletedAfter: []string{}, outlives: each.outlives(), confirmed: true, adjust: in.adjustExtension,
-		})
+		if each.before() {
+			part.Needs, part.NeedsAsleep = []table.Need{first}, []table.Need{first, table.RolledOut(bundleAPIServer)}
+		}
+		parts = append(parts, part)
 	}
 	for _, name := range in.removedExtensions() {
 		// While the shoot hibernates, the extension cannot delete its objects in the cluster.
-		parts = append(parts, part{name: name, removed: true, absent: in.hibernated(), deletedAfter: []string{}, confirmed: true})
+		parts = append(parts, table.Part{
+			Name: name, Absent: "the Shoot no longer has it", Removed: true, Unchanged: in.hibernated(), DeletedAfter: []string{}, Confirmed: true,
+		})
 	}
 	return parts
 }
@@ -218,6 +215,11 @@ func (in Inputs) extensionBundles(late bool) []string {
 		return names
 	}
 	return append(names, in.removedExtensions()...)
+}
+
+// allExtensionBundles returns the bundles of all extensions: those that are deleted before the API server, and the others.
+func (in Inputs) allExtensionBundles() []string {
+	return slices.Concat(in.extensionBundles(false), in.extensionBundles(true))
 }
 
 // unknownCluster reports that the Cluster does not contain this generation of the Shoot yet. Extensions read the Shoot

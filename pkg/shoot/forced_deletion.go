@@ -21,10 +21,10 @@ const forcedFinalizeAfter = "5m"
 // forcedDeletion returns the plan of a forced deletion, which does not use the shoot's API server. The Cluster contains
 // the annotation, so extensions do not call the infrastructure. The namespace with the Cluster is therefore deleted last.
 func forcedDeletion(in Inputs) flow.Plan {
-	plan, parts, namespace := flow.Plan{Deleting: true}, in.contents(), in.key(bundleNamespace)
+	plan, contents, namespace := flow.Plan{Deleting: true}, in.contents(), in.key(bundleNamespace)
 	for _, key := range in.Emitted {
 		if key != namespace {
-			plan.Tombstones = append(plan.Tombstones, in.tombstone(parts, key))
+			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, key))
 		}
 	}
 	held, until := in.heldByBastions()
@@ -36,10 +36,10 @@ func forcedDeletion(in Inputs) flow.Plan {
 	case len(plan.Tombstones) == 0:
 		plan.Tombstones = []flow.Tombstone{{Key: namespace}}
 	default:
-		part := parts[0]
-		objects := part.objects
-		part.objects = func() ([]client.Object, error) { return finalized(objects()) }
-		in.add(&plan, part)
+		part, _ := contents.Part(bundleNamespace)
+		objects := part.Objects
+		part.Objects = func() ([]client.Object, error) { return finalized(objects()) }
+		contents.Add(&plan, part)
 	}
 	return plan
 }

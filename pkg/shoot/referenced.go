@@ -16,6 +16,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/credentials"
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
@@ -54,12 +55,19 @@ func (in Inputs) references() []reference {
 }
 
 // referencedParts returns the part with copies of the objects in spec.resources.
-func (in Inputs) referencedParts() []part {
-	return []part{{
-		name: bundleReferenced, removed: len(in.Shoot.Spec.Resources) == 0, objects: in.referenced,
-		unknown:      in.unknownReferences("of spec.resources", in.references()...),
-		deletedAfter: slices.Concat(in.extensionBundles(false), in.extensionBundles(true)),
+func (in Inputs) referencedParts() []table.Part {
+	return []table.Part{{
+		Name: bundleReferenced, Objects: in.referenced, Absent: in.withoutResources(), Removed: true,
+		Unknown: in.unknownReferences("of spec.resources", in.references()...), DeletedAfter: in.allExtensionBundles(),
 	}}
+}
+
+// withoutResources returns why the Shoot has no copies of referenced objects, empty if it has.
+func (in Inputs) withoutResources() string {
+	if len(in.Shoot.Spec.Resources) == 0 {
+		return "spec.resources is empty"
+	}
+	return ""
 }
 
 // unknownReferences names the objects of the garden that are missing or cannot be read.

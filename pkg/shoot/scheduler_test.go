@@ -11,7 +11,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
-	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
 // withWorkers adds workers to the Shoot, and a token for the scheduler.
@@ -21,10 +21,10 @@ func withWorkers(in *Inputs) {
 }
 
 // contentsOf returns the table of contents by name. Plan refuses Shoots with workers.
-func contentsOf(in Inputs) map[string]part {
-	parts := map[string]part{}
-	for _, each := range in.contents() {
-		parts[each.name] = each
+func contentsOf(in Inputs) map[string]table.Part {
+	parts := map[string]table.Part{}
+	for _, each := range in.contents().Parts {
+		parts[each.Name] = each
 	}
 	return parts
 }
@@ -33,24 +33,24 @@ func contentsOf(in Inputs) map[string]part {
 // before the API server.
 func TestScheduler(t *testing.T) {
 	for _, name := range []string{bundleScheduler, bundleSchedulerRBAC} {
-		if _, found := contentsOf(known(t))[name]; found {
+		if contentsOf(known(t))[name].Absent == "" {
 			t.Errorf("a Shoot without workers has %s", name)
 		}
 	}
 	in := known(t, withWorkers)
 	parts := contentsOf(in)
 	scheduler := parts[bundleScheduler]
-	if scheduler.unknown != "" || !waitsFor(in, scheduler, bundleAPIServer, resourcesv1alpha1.UntilRolledOut) {
-		t.Errorf("the scheduler waits for %v: %s", scheduler.needs, scheduler.unknown)
+	if scheduler.Unknown != "" || !waitsFor(in, scheduler, bundleAPIServer, resourcesv1alpha1.UntilRolledOut) {
+		t.Errorf("the scheduler waits for %v: %s", scheduler.Needs, scheduler.Unknown)
 	}
-	objects, err := scheduler.objects()
+	objects, err := scheduler.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rights := parts[bundleSchedulerRBAC]; rights.absent || rights.name == "" {
+	if rights := parts[bundleSchedulerRBAC]; rights.Absent != "" || rights.Unchanged || rights.Name == "" {
 		t.Error("the scheduler has no permissions in the cluster")
 	}
-	access, err := parts[bundleAccess].objects()
+	access, err := parts[bundleAccess].Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,27 +58,29 @@ func TestScheduler(t *testing.T) {
 		t.Errorf("the last access Secret is %s", last.GetName())
 	}
 	waiting := known(t, withWorkers, func(in *Inputs) { delete(in.Tokens, accessSecret(kubescheduler.Name)) })
-	if contentsOf(waiting)[bundleScheduler].unknown == "" {
+	if contentsOf(waiting)[bundleScheduler].Unknown == "" {
 		t.Error("the scheduler starts without a token")
 	}
 
 	in = known(t, withWorkers, hibernate)
 	parts = contentsOf(in)
-	if objects, err = parts[bundleScheduler].objects(); err != nil || replicasOf(schedulerIn(t, objects)) != 0 {
+	if objects, err = parts[bundleScheduler].Objects(); err != nil || replicasOf(schedulerIn(t, objects)) != 0 {
 		t.Errorf("the scheduler runs while the Shoot hibernates: %v", err)
 	}
-	if !waitsFor(in, parts[bundleAPIServer], bundleScheduler, resourcesv1alpha1.UntilRolledOut) || !parts[bundleSchedulerRBAC].absent {
-		t.Errorf("the API server stops after %v", parts[bundleAPIServer].needs)
+	if !waitsFor(in, parts[bundleAPIServer], bundleScheduler, resourcesv1alpha1.UntilRolledOut) || !parts[bundleSchedulerRBAC].Unchanged {
+		t.Errorf("the API server stops after %v", parts[bundleAPIServer].NeedsAsleep)
 	}
 }
 
 func replicasOf(deployment *appsv1.Deployment) int32 { return *deployment.Spec.Replicas }
 
 // waitsFor reports whether a part depends on another one.
-func waitsFor(in Inputs, of part, on string, until resourcesv1alpha1.DependencyUntil) bool {
-	return slices.ContainsFunc(of.needs, func(need resourcesv1alpha1.Dependency) bool {
-		return flow.Key{Namespace: need.Namespace, Name: need.Name} == in.key(on) && need.Until == until
-	})
+func waitsFor(in Inputs, part table.Part, on string, until resourcesv1alpha1.DependencyUntil) bool {
+	needs := part.Needs
+	if in.hibernated() {
+		needs = part.NeedsAsleep
+	}
+	return slices.ContainsFunc(needs, func(need table.Need) bool { return slices.Contains(need.Parts, on) && need.Until == until })
 }
 
 // schedulerIn returns the Deployment among the objects of the scheduler's bundle.

@@ -1,8 +1,6 @@
 package shoot
 
 import (
-	"strings"
-
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
@@ -70,19 +68,11 @@ func (in Inputs) unknownSecrets() string {
 	if why := in.unknownNamespace(); why != "" {
 		return why
 	}
-	var missing []string
-	for _, config := range in.secretConfigs() {
-		if _, found := in.Secrets[config.Name]; !found {
-			missing = append(missing, config.Name)
-		}
-	}
-	switch {
-	case len(missing) == 0:
-		return ""
-	case in.SecretsUnusable != "":
+	missing := secrets.Missing(in.secretConfigs(), in.Secrets)
+	if missing != "" && in.SecretsUnusable != "" {
 		return "secrets of the control plane cannot be used: " + in.SecretsUnusable
 	}
-	return "secrets have not been generated: " + strings.Join(missing, ", ")
+	return missing
 }
 
 // secretsManager returns the manager of the generated Secrets of a control plane.

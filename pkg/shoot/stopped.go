@@ -88,11 +88,12 @@ func withoutOperation(in Inputs) (flow.Plan, error) {
 		return flow.Plan{}, err // a part of the Cluster is not known
 	}
 	reduced := flow.Plan{Inputs: plan.Inputs, Program: plan.Program, AtOnce: true, Deleting: true, Waits: []flow.Wait{
-		{Name: waitOperations, Reason: "operations are stopped", HoldsAll: true, Repairs: in.keys(bundleNamespace)},
+		{Name: waitOperations, Reason: "operations are stopped", HoldsAll: true, Repairs: []flow.Key{in.key(bundleNamespace)}},
 	}}
 	if !in.Deleting {
 		plan = flow.Plan{}
-		in.add(&plan, in.contents()[0])
+		contents := in.contents()
+		contents.Add(&plan, contents.Parts[0])
 	}
 	for _, bundle := range plan.Bundles {
 		if bundle.Key == in.key(bundleNamespace) {

@@ -46,14 +46,16 @@ func (t Table) before(part Part) []flow.Key {
 	return t.keys(slices.Concat(names, part.Outlives)...)
 }
 
-// deletedAfter returns the parts that must be deleted before one, or nil for those that need it.
+// deletedAfter returns the parts that must be deleted before one, or nil for those that need it. The part that contains the
+// others is deleted after all that the owner may have.
 func (t Table) deletedAfter(part Part) []string {
 	if !part.Contains {
 		return part.DeletedAfter
 	}
 	names := make([]string, 0, len(t.Parts))
 	for _, other := range t.Parts {
-		if other.Name != part.Name {
+		never := other.Absent != "" && !other.Removed && !t.Emits(other.Name)
+		if other.Name != part.Name && !never {
 			names = append(names, other.Name)
 		}
 	}
