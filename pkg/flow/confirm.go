@@ -3,17 +3,14 @@ package flow
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
 	"github.com/trellis-k8s/trellis/pkg/object"
-	"github.com/trellis-k8s/trellis/pkg/references"
 )
 
 // confirm writes a revision of a bundle in which all objects have the deletion confirmation annotation. It is built
@@ -22,13 +19,9 @@ import (
 // The revision depends on nothing: its dependencies might be unhealthy, or already deleted. Neither does it create
 // anything: it contains only objects that were applied.
 func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
-	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := e.Uncached.Get(ctx, client.ObjectKey{Namespace: step.Key.Namespace, Name: step.Key.Name}, mr); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if mr.UID != step.uid || !owner.owns(mr.Labels) {
-		return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), mr.Name,
-			fmt.Errorf("it has been created again"))
+	mr, err := e.readOwn(ctx, owner, step)
+	if err != nil || mr == nil {
+		return err
 	}
 	if step.inPlace {
 		return e.confirmInPlace(ctx, mr, step)
@@ -62,13 +55,8 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	next := &resourcesv1alpha1.ManagedResource{Spec: *mr.Spec.DeepCopy()}
 	next.Namespace, next.Name, next.UID, next.Labels = mr.Namespace, mr.Name, mr.UID, mr.Labels
 	next.Spec.SecretRefs, next.Spec.DependsOn = refs(secrets), nil
-	if err := references.InjectAnnotations(next); err != nil {
+	if err := annotate(next, mr.Annotations); err != nil {
 		return err
-	}
-	for key, value := range mr.Annotations {
-		if strings.HasPrefix(key, keyPrefix) {
-			next.Annotations[key] = value
-		}
 	}
 	next.Annotations[AnnotationConfirmed] = digestOfNames(next.Spec.SecretRefs)
 	needed, err := neededBy(mr)

@@ -27,7 +27,8 @@ func (e *Emitter) createSecrets(ctx context.Context, secrets []*corev1.Secret) e
 	return nil
 }
 
-// takeOver adopts an existing Secret of the same name for the owner. It requires the same content and the same flow.
+// takeOver adopts an existing Secret of the same name for the owner. It requires the same content and the same flow, or one
+// that has released it.
 // Such a Secret was left behind by a previous owner of the same name whose bundle had the same name and content. The
 // error describes the difference.
 func (e *Emitter) takeOver(ctx context.Context, wanted *corev1.Secret) error {
@@ -40,7 +41,7 @@ func (e *Emitter) takeOver(ctx context.Context, wanted *corev1.Secret) error {
 		return errors.New("a Secret with this name is being deleted")
 	case !reflect.DeepEqual(found.Data, wanted.Data):
 		return errors.New("a Secret with this name and different content exists: delete it if it is unused")
-	case found.Labels[LabelFlow] != wanted.Labels[LabelFlow]:
+	case found.Labels[LabelFlow] != wanted.Labels[LabelFlow] && found.Labels[LabelFlow] != FlowReleased:
 		return errors.New("a Secret with this name exists without the labels of the flow: delete it if it is unused")
 	case mapContains(found.Labels, wanted.Labels):
 		return nil

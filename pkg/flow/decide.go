@@ -36,6 +36,12 @@ const (
 	ActionDelete Action = "Delete"
 	// ActionRelease ends the deletion of a ManagedResource that would wait for others that are not deleted.
 	ActionRelease Action = "Release"
+	// ActionKeepObjects writes a revision of a ManagedResource that keeps its objects when it is deleted.
+	ActionKeepObjects Action = "KeepObjects"
+	// ActionHandOver removes the labels of the flow from a ManagedResource.
+	ActionHandOver Action = "HandOver"
+	// ActionAdopt writes the Secrets and the ManagedResource of a bundle that another flow has released.
+	ActionAdopt Action = "Adopt"
 )
 
 // Step is one operation on one bundle.
@@ -121,6 +127,9 @@ func Decide(owner Owner, plan Plan, live Live, rules Rules) (Decision, error) {
 	for _, tombstone := range plan.Tombstones {
 		d.tombstone(tombstone)
 	}
+	for _, key := range plan.Keeps {
+		d.keep(key)
+	}
 	d.findUnmentioned()
 	return d.Decision, nil
 }
@@ -146,8 +155,9 @@ func (d *decider) bundle(bundle Bundle) {
 	d.compiled[key] = r
 	mr := d.live.ManagedResources[key]
 	_, held := d.Held[key]
+	released := isReleased(mr)
 	switch {
-	case mr != nil && !d.owner.owns(mr.Labels):
+	case mr != nil && !d.owner.owns(mr.Labels) && !released:
 		d.Problems[key] = foreign(mr)
 	case mr != nil && mr.DeletionTimestamp != nil:
 		d.Pending[key] = "it is being deleted and will be created again afterwards"
@@ -155,15 +165,15 @@ func (d *decider) bundle(bundle Bundle) {
 			// It was deleted by hand. Its dependents stay, so that the resource-manager would wait for them forever.
 			d.step(ActionRelease, r, mr, "it is being deleted, but the plan has it")
 		}
-	case mr != nil && d.settled(r, mr):
+	case mr != nil && !released && d.settled(r, mr):
 		if missing := d.live.missing(mr); len(missing) > 0 {
 			d.step(ActionRestore, r, mr, "the Secrets "+strings.Join(missing, ", ")+" do not exist")
 		}
-	case held && mr != nil && len(d.live.missing(mr)) > 0:
+	case held && mr != nil && !released && len(d.live.missing(mr)) > 0:
 		d.Problems[key] = fmt.Sprintf("the Secrets %s of the current revision do not exist, and the plan holds the bundle in this revision: %s",
 			strings.Join(d.live.missing(mr), ", "), d.Held[key])
 	case held:
-	case mr == nil && d.plan.Deleting && !slices.Contains(d.plan.Recreated, key):
+	case (mr == nil || released) && d.plan.Deleting && !slices.Contains(d.plan.Recreated, key):
 		d.Held[key] = "no bundle is created while the owner is being deleted"
 	case d.blockedBy(bundle) != "":
 		d.Pending[key] = d.blockedBy(bundle)
@@ -171,8 +181,24 @@ func (d *decider) bundle(bundle Bundle) {
 		d.step(ActionCreate, r, mr, "it does not exist")
 	case d.unprotected(r, mr) != "":
 		d.Problems[key] = d.unprotected(r, mr)
+	case released:
+		d.step(ActionAdopt, r, mr, "another flow has released it")
 	default:
 		d.step(ActionUpdate, r, mr, "the plan has changed")
+	}
+}
+
+// keep decides on a bundle that stays as it is.
+func (d *decider) keep(key Key) {
+	mr := d.live.ManagedResources[key]
+	if mr == nil || !d.owner.owns(mr.Labels) {
+		return
+	}
+	if missing := d.live.missing(mr); len(missing) > 0 {
+		d.Problems[key] = fmt.Sprintf("the Secrets %s of its revision do not exist, and the plan keeps the bundle in this revision", strings.Join(missing, ", "))
+	}
+	if mr.DeletionTimestamp != nil {
+		d.Pending[key] = "it is being deleted, although the plan keeps it"
 	}
 }
 
@@ -245,7 +271,7 @@ func (d *decider) recordInputs(ordered []Bundle) {
 	if d.plan.Inputs == "" || d.heldAll() != "" || lastEmission(d.live.owned(d.owner)).digest == d.plan.Inputs {
 		return
 	}
-	if slices.ContainsFunc(d.Steps, func(step Step) bool { return step.Action == ActionCreate || step.Action == ActionUpdate }) {
+	if slices.ContainsFunc(d.Steps, func(step Step) bool { return slices.Contains([]Action{ActionCreate, ActionUpdate, ActionAdopt}, step.Action) }) {
 		return
 	}
 	for _, bundle := range ordered {
@@ -264,6 +290,9 @@ func (d *decider) findUnmentioned() {
 	}
 	for _, tombstone := range d.plan.Tombstones {
 		mentioned[tombstone.Key] = "deleted"
+	}
+	for _, key := range d.plan.Keeps {
+		mentioned[key] = "kept"
 	}
 	for _, mr := range d.live.owned(d.owner) {
 		if mentioned[keyOf(mr)] == "" {

@@ -147,6 +147,14 @@ func (e *Emitter) execute(ctx context.Context, owner Owner, step Step) error {
 		return e.confirm(ctx, owner, step)
 	case ActionRelease:
 		return e.release(ctx, step)
+	case ActionKeepObjects:
+		return e.keepObjects(ctx, owner, step)
+	case ActionHandOver:
+		return e.handOver(ctx, owner, step)
+	case ActionAdopt:
+		if err := e.adopt(ctx, step); err != nil {
+			return err
+		}
 	}
 	secrets, mr, err := step.revision.render(owner, step.emission)
 	if err != nil {

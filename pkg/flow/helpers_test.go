@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -92,7 +93,7 @@ func steps(decision Decision) string {
 
 func nothingLive() Live {
 	return Live{
-		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{}, Foreign: map[Key]*resourcesv1alpha1.ManagedResource{}, Uncached: true,
+		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{}, Uncached: true,
 	}
 }
 
@@ -100,11 +101,22 @@ func nothingLive() Live {
 // deleted bundle no longer exists.
 func carriedOut(t *testing.T, live Live, decision Decision) Live {
 	t.Helper()
-	next := Live{ManagedResources: maps.Clone(live.ManagedResources), Secrets: maps.Clone(live.Secrets), Foreign: live.Foreign, Uncached: true}
+	next := Live{ManagedResources: maps.Clone(live.ManagedResources), Secrets: maps.Clone(live.Secrets), Uncached: true}
 	for _, step := range decision.Steps {
 		switch step.Action {
 		case ActionDelete:
 			delete(next.ManagedResources, step.Key)
+			continue
+		case ActionKeepObjects:
+			mr := next.ManagedResources[step.Key].DeepCopy()
+			mr.Spec.KeepObjects, mr.Generation = ptr.To(true), mr.Generation+1
+			next.ManagedResources[step.Key] = mr
+			continue
+		case ActionHandOver:
+			mr := next.ManagedResources[step.Key].DeepCopy()
+			mr.Labels[LabelFlow] = FlowReleased
+			delete(mr.Labels, LabelOwner)
+			next.ManagedResources[step.Key] = mr
 			continue
 		case ActionConfirm:
 			mr := next.ManagedResources[step.Key].DeepCopy()
@@ -177,4 +189,10 @@ func incompressible(seed string, size int) string {
 		text[i] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+-"[random.IntN(64)]
 	}
 	return string(text)
+}
+
+// deleteAt marks a ManagedResource as deleted by hand.
+func deleteAt(mr *resourcesv1alpha1.ManagedResource) {
+	at := metav1.NewTime(start)
+	mr.DeletionTimestamp = &at
 }

@@ -111,7 +111,7 @@ func (c bundleCodes) parse(text string) {
 	}
 }
 
-// codes returns the codes of all bundles that a plan wants, holds or deletes.
+// codes returns the codes of all bundles that a plan wants, holds, keeps or deletes.
 func (p Plan) codes() bundleCodes {
 	codes := bundleCodes{}
 	for _, bundle := range p.Bundles {
@@ -122,6 +122,9 @@ func (p Plan) codes() bundleCodes {
 	}
 	for _, tombstone := range p.Tombstones {
 		codes.add(tombstone.Key)
+	}
+	for _, key := range p.Keeps {
+		codes.add(key)
 	}
 	return codes
 }

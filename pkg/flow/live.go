@@ -22,8 +22,6 @@ type Live struct {
 	ManagedResources map[Key]*resourcesv1alpha1.ManagedResource
 	// Secrets are those that the flow has emitted for the owner and that are not being deleted.
 	Secrets map[Key]bool
-	// Foreign are the existing ManagedResources of other flows that take over objects.
-	Foreign map[Key]*resourcesv1alpha1.ManagedResource
 	// Uncached is set if everything was read from the API server.
 	Uncached bool
 }
@@ -45,7 +43,6 @@ func ObserveUncached(ctx context.Context, uncached client.Reader, owner Owner, p
 func observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan, namespaces []string) (Live, error) {
 	live := Live{
 		ManagedResources: map[Key]*resourcesv1alpha1.ManagedResource{}, Secrets: map[Key]bool{},
-		Foreign: map[Key]*resourcesv1alpha1.ManagedResource{},
 	}
 	for _, namespace := range namespaces {
 		var list resourcesv1alpha1.ManagedResourceList
@@ -65,11 +62,6 @@ func observe(ctx context.Context, reader client.Reader, owner Owner, plan Plan, 
 	for _, tombstone := range plan.Tombstones {
 		if err := readInto(ctx, reader, live.ManagedResources, tombstone.Key); err != nil {
 			return Live{}, err
-		}
-		if tombstone.TakenOverBy != nil {
-			if err := readInto(ctx, reader, live.Foreign, *tombstone.TakenOverBy); err != nil {
-				return Live{}, err
-			}
 		}
 	}
 	for _, namespace := range namespaces {

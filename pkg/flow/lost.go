@@ -26,6 +26,7 @@ func repairs(owner Owner, live Live, decision Decision) []Key {
 	}
 	for _, step := range decision.Steps {
 		switch {
+		case step.revision == nil: // of a bundle that the plan does not have
 		case step.Action == ActionRelease:
 			add(step)
 		case step.Action == ActionCreate && last.bundles.has(step.Key):

@@ -17,6 +17,9 @@ type Plan struct {
 	Bundles []Bundle
 	// Waits are the parts that cannot be computed or must not be changed yet.
 	Waits []Wait
+	// Keeps are bundles that are not wanted any more, but must stay as they are, for example because something still uses
+	// them. The plan is settled without them. Nothing happens if one does not exist.
+	Keeps []Key
 	// Tombstones are the bundles to delete. Nothing is deleted without one.
 	Tombstones []Tombstone
 	// Tasks are the pending tasks, in order.
@@ -70,9 +73,9 @@ type Tombstone struct {
 	// After are the bundles that must be deleted first. Nil stands for the order that the revision of the bundle records:
 	// see [Bundle.DeleteAfter].
 	After []Key
-	// TakenOverBy names the ManagedResource of another flow that takes over the objects. The bundle is deleted once the
-	// inventory of that ManagedResource contains all of them.
-	TakenOverBy *Key
+	// Release gives up the bundle without deleting its objects. Confirm and Force have no effect, and there is no order except
+	// that of After. A bundle of which nothing was ever applied is deleted.
+	Release Release
 }
 
 // Window is a maintenance window for code changes.
@@ -157,6 +160,9 @@ func (p Plan) Validate() error {
 	}
 	for _, tombstone := range p.Tombstones {
 		note(tombstone.Key, "a tombstone")
+	}
+	for _, key := range p.Keeps {
+		note(key, "a bundle to keep")
 	}
 	for _, wait := range p.Waits {
 		for _, key := range wait.Holds {

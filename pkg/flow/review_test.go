@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -208,25 +207,6 @@ func TestReview07TwoFlowsDoNotTouchEachOther(t *testing.T) {
 	mr.Labels[LabelOwner] = "another seed"
 	if decision := decide(t, Plan{Tombstones: tombstones("crds")}, live); len(decision.Steps) > 0 {
 		t.Errorf("another owner's: steps %q", steps(decision))
-	}
-}
-
-func TestReview07SharedObjectsAreHandedOver(t *testing.T) {
-	theirs := Key{Namespace: "garden", Name: "crds"}
-	plan := Plan{Tombstones: []Tombstone{{Key: named("crds"), TakenOverBy: &theirs}}}
-	live := emitted(t, Plan{Bundles: []Bundle{bundle("crds", "1")}})
-	if decision := decide(t, plan, live); len(decision.Steps) > 0 || !strings.Contains(decision.Pending[named("crds")], "does not exist") {
-		t.Errorf("steps %q, pending %v", steps(decision), decision.Pending)
-	}
-	other := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: theirs.Namespace, Name: theirs.Name, Generation: 1}}
-	ready(other)
-	live.Foreign[theirs] = other
-	if decision := decide(t, plan, live); len(decision.Steps) > 0 || !strings.Contains(decision.Pending[named("crds")], "has not taken over ConfigMap") {
-		t.Errorf("steps %q, pending %v", steps(decision), decision.Pending)
-	}
-	other.Status.Resources = live.ManagedResources[named("crds")].Status.Resources
-	if decision := decide(t, plan, live); steps(decision) != "Delete crds" {
-		t.Errorf("steps %q", steps(decision))
 	}
 }
 

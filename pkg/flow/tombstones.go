@@ -22,8 +22,12 @@ func (d *decider) tombstone(tombstone Tombstone) {
 	case mr == nil:
 	case hold != "":
 		d.Held[key] = hold
+	case !d.owner.owns(mr.Labels) && tombstone.Release != "":
+		// It is released.
 	case !d.owner.owns(mr.Labels):
 		d.Problems[key] = foreign(mr)
+	case tombstone.Release != "" && !NeverApplied(mr):
+		d.release(tombstone, mr)
 	default:
 		d.deletion(tombstone, mr)
 	}
@@ -62,14 +66,12 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 			step.Action, step.Reason = ActionRelease, "it recorded another order of deletion than the plan has"
 			d.Steps = append(d.Steps, step)
 		}
-	case tombstone.TakenOverBy == nil && NeverApplied(mr):
+	case NeverApplied(mr):
 		// There is nothing to confirm, and no order. Its dependencies must not become ready in the meantime.
 		step.Action, step.Reason, step.resourceVersion = ActionDelete, "the plan deletes it, and nothing of it was ever applied", mr.ResourceVersion
 		d.Steps = append(d.Steps, step)
 	case len(before) > 0:
 		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
-	case tombstone.TakenOverBy != nil && d.notTakenOver(*tombstone.TakenOverBy, mr) != "":
-		d.Pending[key] = d.notTakenOver(*tombstone.TakenOverBy, mr)
 	case !tombstone.Confirm:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
 		d.Steps = append(d.Steps, step)
@@ -144,32 +146,6 @@ func neededBy(mr *resourcesv1alpha1.ManagedResource) ([]Key, error) {
 		keys = append(keys, former...)
 	}
 	return keys, nil
-}
-
-// notTakenOver returns an error text that names the objects missing in the inventory of the ManagedResource that takes
-// them over, empty if there are none.
-func (d *decider) notTakenOver(by Key, mr *resourcesv1alpha1.ManagedResource) string {
-	other := d.live.Foreign[by]
-	if other == nil || other.DeletionTimestamp != nil {
-		return fmt.Sprintf("ManagedResource %s, which takes over its objects, does not exist or is being deleted", by)
-	}
-	if why := notApplied(other); why != "" {
-		return fmt.Sprintf("ManagedResource %s, which takes over its objects, %s", by, why)
-	}
-	theirs := map[object.Key]bool{}
-	for _, entry := range other.Status.Resources {
-		theirs[inventoryKey(entry)] = true
-	}
-	var left []string
-	for _, entry := range mr.Status.Resources {
-		if !theirs[inventoryKey(entry)] {
-			left = append(left, inventoryKey(entry).String())
-		}
-	}
-	if len(left) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("ManagedResource %s has not taken over %s", by, strings.Join(left, ", "))
 }
 
 func inventoryKey(entry resourcesv1alpha1.ObjectReference) object.Key {

@@ -48,16 +48,16 @@ func (in Inputs) contents() table.Table {
 	parts := []table.Part{
 		{Name: bundleNamespaces, Objects: in.namespaces, Adjust: keepObjects},
 
-		{Name: definitionsManagedResources, Absent: operator, Objects: in.definitions(definitionsManagedResources),
+		{Name: definitionsManagedResources, Absent: operator, Released: in.IsGarden, Objects: in.definitions(definitionsManagedResources),
 			Adjust: keepObjects, DeletedAfter: []string{}},
 		{Name: definitionsExtensions, Absent: in.exceptSelfHosted(), Objects: in.definitions(definitionsExtensions),
 			Adjust: keepObjects, DeletedAfter: afterSystem},
-		{Name: definitionsEtcd, Absent: operator, Objects: in.definitions(definitionsEtcd),
+		{Name: definitionsEtcd, Absent: operator, Released: in.IsGarden, Objects: in.definitions(definitionsEtcd),
 			Adjust: keepObjects, DeletedAfter: afterSystem},
-		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator), Objects: in.definitions(definitionsAutoscaling),
-			Adjust: keepObjects},
+		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator), Released: in.IsGarden,
+			Objects: in.definitions(definitionsAutoscaling), Adjust: keepObjects},
 
-		{Name: bundleResourceManager, Absent: operator, Objects: in.resourceManager, Unknown: secrets, Adjust: appliesItself,
+		{Name: bundleResourceManager, Absent: operator, Released: in.IsGarden, Objects: in.resourceManager, Unknown: secrets, Adjust: appliesItself,
 			Needs: []table.Need{table.Healthy(
 				bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling)},
 			DeletedAfter: afterDefinitions},
@@ -73,9 +73,10 @@ func (in Inputs) contents() table.Table {
 			Needs: afterBase, DeletedAfter: []string{}},
 	}
 	parts = append(append(parts, in.extensionParts(references)...),
-		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Removed: true, Objects: in.autoscaler, Unknown: secrets,
+		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Released: in.IsGarden, Removed: true,
+			Objects: in.autoscaler, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsAutoscaling)}},
-		table.Part{Name: bundleEtcdOperator, Absent: operator, Objects: in.etcdOperator, Unknown: secrets,
+		table.Part{Name: bundleEtcdOperator, Absent: operator, Released: in.IsGarden, Objects: in.etcdOperator, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsEtcd)}},
 	)
 	return table.Table{

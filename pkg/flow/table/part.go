@@ -48,10 +48,10 @@ type Part struct {
 	Unknown string
 	// ReadsCluster makes the part wait for [Table.OldCluster].
 	ReadsCluster bool
-	// Absent is why the owner does not have the part; empty if it has. An existing bundle is deleted if Removed is set.
-	// Otherwise it is kept, because others may rely on it, and the plan waits.
-	Absent  string
-	Removed bool
+	// Absent is why the owner does not have the part; empty if it has. An existing bundle is released for another flow if
+	// Released is set, and deleted if Removed is set. Otherwise it is kept, because others may rely on it.
+	Absent            string
+	Released, Removed bool
 	// Unchanged leaves the part out of the plan: an existing bundle keeps its revision, and nothing waits.
 	Unchanged bool
 

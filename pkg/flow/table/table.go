@@ -53,10 +53,12 @@ func (t Table) Add(plan *flow.Plan, part Part) {
 	key, emitted, unknown := t.Key(part.Name), t.Emits(part.Name), t.Unknown(part)
 	switch {
 	case part.Unchanged, part.Absent != "" && !emitted:
+	case part.Absent != "" && part.Released:
+		plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Release: flow.ReleaseBundle})
 	case part.Absent != "" && part.Removed:
 		plan.Tombstones = append(plan.Tombstones, t.removal(part))
 	case part.Absent != "":
-		plan.Waits = append(plan.Waits, flow.Wait{Name: part.Name + "-kept", Reason: part.Absent, Holds: []flow.Key{key}})
+		plan.Keeps = append(plan.Keeps, key)
 	case unknown != "":
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: part.Name + "-known", Reason: unknown, Holds: []flow.Key{key}, Deadline: t.Deadline,
