@@ -271,7 +271,9 @@ func (d *decider) recordInputs(ordered []Bundle) {
 	if d.plan.Inputs == "" || d.heldAll() != "" || lastEmission(d.live.owned(d.owner)).digest == d.plan.Inputs {
 		return
 	}
-	if slices.ContainsFunc(d.Steps, func(step Step) bool { return slices.Contains([]Action{ActionCreate, ActionUpdate, ActionAdopt}, step.Action) }) {
+	if slices.ContainsFunc(d.Steps, func(step Step) bool {
+		return slices.Contains([]Action{ActionCreate, ActionUpdate, ActionAdopt}, step.Action)
+	}) {
 		return
 	}
 	for _, bundle := range ordered {

@@ -172,7 +172,8 @@ func inherited(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.Ma
 	if err != nil {
 		return nil, err
 	}
-	own.FieldsV1 = &metav1.FieldsV1{Raw: text}
+	own.FieldsV1 = &metav1.FieldsV1{}
+	own.FieldsV1.SetRawBytes(text)
 	return append(left, own), nil
 }
 

@@ -86,7 +86,7 @@ func TestReleasedBundleDeletedByHandKeepsItsObjects(t *testing.T) {
 }
 
 // TestReleasedBundlesAreAdopted checks that a bundle moves from one flow to another and back, without a deletion, and that
-// nobody else touches it.
+// no other flow touches it.
 func TestReleasedBundlesAreAdopted(t *testing.T) {
 	key := named("vpa")
 	release := Plan{Tombstones: []Tombstone{{Key: key, Release: ReleaseBundle}}}

@@ -74,7 +74,7 @@ type Tombstone struct {
 	// see [Bundle.DeleteAfter].
 	After []Key
 	// Release gives up the bundle without deleting its objects. Confirm and Force have no effect, and there is no order except
-	// that of After. A bundle of which nothing was ever applied is deleted.
+	// that of After. A bundle that was never applied is deleted.
 	Release Release
 }
 
