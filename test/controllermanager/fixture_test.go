@@ -118,7 +118,7 @@ func (f *fixture) configure() {
 kind: ControllerManagerConfiguration
 gardenClientConnection: {kubeconfig: %s}
 logFormat: text
-controllers: {seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
+controllers: {shootRetry: {retryPeriod: 1s, retryJitterPeriod: 0s}, seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}

@@ -28,7 +28,7 @@ func TestInstallations(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"hibernation", f.hibernatesShoot}, {"condition", f.sumsUpExtensions}, {"references", f.keepsReferences}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
+		{"registered", f.registers}, {"Shoot", f.servesShoot}, {"label", f.labelsShoot}, {"hibernation", f.hibernatesShoot}, {"retry", f.retriesShoot}, {"condition", f.sumsUpExtensions}, {"references", f.keepsReferences}, {"changes", f.followsChanges}, {"policies", f.keepsPolicies}, {"rest", f.rests},
 		{"restart", f.restarts}, {"no longer needed", f.uninstalls}, {"registration deleted", f.deletesRegistration}, {"Seed deleted", f.deletesSeed},
 		{"requests", f.sendsWhatItMay},
 	} {

@@ -46,6 +46,30 @@ func (f *fixture) hibernatesShoot() {
 	}
 }
 
+// retriesShoot checks that an operation that failed because of a rate limit is retried once: the API server raises the
+// generation then.
+func (f *fixture) retriesShoot() {
+	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
+	kit.Must(f, f.client.Get(f.Context(), client.ObjectKeyFromObject(shoot), shoot))
+	before, failed := shoot.Status, shoot.Generation
+	shoot.Status.ObservedGeneration = failed
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateFailed, Description: "too many requests", LastUpdateTime: metav1.Now(),
+	}
+	shoot.Status.LastErrors = []corev1beta1.LastError{{
+		Description: "too many requests", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraRateLimitsExceeded},
+	}}
+	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+	kit.EventuallyTrue(f, "the operation is retried", func() bool { return f.exists(shoot) && shoot.Generation > failed })
+	f.quiet()
+	kit.Must(f, f.client.Get(f.Context(), client.ObjectKeyFromObject(shoot), shoot))
+	if shoot.Generation != failed+1 {
+		f.Errorf("the generation was raised from %d to %d", failed, shoot.Generation)
+	}
+	shoot.Status = before
+	kit.Must(f, f.client.Status().Update(f.Context(), shoot))
+}
+
 // eventuallyTold waits for an Event about a Shoot.
 func (f *fixture) eventuallyTold(shoot *corev1beta1.Shoot, reason string) {
 	f.Helper()

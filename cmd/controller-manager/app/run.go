@@ -28,6 +28,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
 	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
@@ -84,6 +85,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		shoothibernation.AddToManager(mgr, shoothibernation.Options{
 			Recorder: recorder, Syncs: *c.Controllers.ShootHibernation.ConcurrentSyncs,
 			Deadline: c.Controllers.ShootHibernation.TriggerDeadlineDuration.Duration,
+		}),
+		shootretry.AddToManager(mgr, *c.Controllers.ShootRetry.ConcurrentSyncs, shootretry.Periods{
+			Retry: c.Controllers.ShootRetry.RetryPeriod.Duration, Jitter: c.Controllers.ShootRetry.RetryJitterPeriod.Duration,
 		}),
 		shootstatuslabel.AddToManager(mgr, *c.Controllers.ShootStatusLabel.ConcurrentSyncs),
 		gardenletrights.AddToManager(mgr),

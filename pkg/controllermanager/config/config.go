@@ -3,6 +3,7 @@ package config
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -38,6 +39,7 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 	for name, controller := range map[string]*v1alpha1.Concurrency{
 		"controllerDeployment": c.Controllers.ControllerDeployment, "controllerRegistration": c.Controllers.ControllerRegistration,
 		"seedExtensionsCheck": &c.Controllers.SeedExtensionsCheck.Concurrency, "shootStatusLabel": c.Controllers.ShootStatusLabel,
+		"shootRetry":       &c.Controllers.ShootRetry.Concurrency,
 		"shootHibernation": &c.Controllers.ShootHibernation.Concurrency,
 	} {
 		if *controller.ConcurrentSyncs < 1 {
@@ -53,8 +55,17 @@ func validate(c *v1alpha1.ControllerManagerConfiguration) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("duration"), threshold.Duration.Duration.String(), "must not be negative"))
 		}
 	}
-	if deadline := c.Controllers.ShootHibernation.TriggerDeadlineDuration.Duration; deadline < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("controllers", "shootHibernation", "triggerDeadlineDuration"), deadline.String(), "must not be negative"))
+	for _, duration := range []struct {
+		controller, field string
+		value             time.Duration
+	}{
+		{"shootHibernation", "triggerDeadlineDuration", c.Controllers.ShootHibernation.TriggerDeadlineDuration.Duration},
+		{"shootRetry", "retryPeriod", c.Controllers.ShootRetry.RetryPeriod.Duration},
+		{"shootRetry", "retryJitterPeriod", c.Controllers.ShootRetry.RetryJitterPeriod.Duration},
+	} {
+		if duration.value < 0 {
+			errs = append(errs, field.Invalid(field.NewPath("controllers", duration.controller, duration.field), duration.value.String(), "must not be negative"))
+		}
 	}
 	if c.Controllers.CacheSyncTimeout.Duration <= 0 {
 		errs = append(errs, field.Invalid(field.NewPath("controllers", "cacheSyncTimeout"), c.Controllers.CacheSyncTimeout.Duration.String(), "must be more than 0"))

@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
 	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllers/references"
 	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
@@ -63,7 +64,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 // reduceShoot returns the fields of a Shoot that the controllers of this package, of the status label, of hibernation
-// schedules and of gardenlets' rights read, because a process has one cache of Shoots.
+// schedules, of retries and of gardenlets' rights read, because a process has one cache of Shoots.
 func reduceShoot(object any) (any, error) {
 	shoot, ok := object.(*corev1beta1.Shoot)
 	if !ok {
@@ -74,6 +75,7 @@ func reduceShoot(object any) (any, error) {
 	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
 	shootstatuslabel.Keep(&kept.Status, shoot.Status)
 	shoothibernation.Keep(kept, shoot)
+	shootretry.Keep(kept, shoot)
 	kept.Spec.Provider.Type = cachetransform.Intern(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil {
 		kept.Spec.Networking = &corev1beta1.Networking{Type: networking.Type}

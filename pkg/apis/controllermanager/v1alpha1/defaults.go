@@ -32,5 +32,9 @@ func SetDefaults(c *ControllerManagerConfiguration) {
 	hibernation := defaulting.Object(&c.Controllers.ShootHibernation)
 	defaulting.Pointer(&hibernation.ConcurrentSyncs, syncs)
 	defaulting.Pointer(&hibernation.TriggerDeadlineDuration, metav1.Duration{Duration: 2 * time.Hour})
+	retry := defaulting.Object(&c.Controllers.ShootRetry)
+	defaulting.Pointer(&retry.ConcurrentSyncs, syncs)
+	defaulting.Pointer(&retry.RetryPeriod, metav1.Duration{Duration: 10 * time.Minute})
+	defaulting.Pointer(&retry.RetryJitterPeriod, metav1.Duration{Duration: 5 * time.Minute})
 	defaulting.Pointer(&defaulting.Object(&c.Controllers.ShootStatusLabel).ConcurrentSyncs, syncs)
 }

@@ -53,6 +53,9 @@ type ControllersConfiguration struct {
 	// ShootHibernation configures the controller that executes hibernation schedules.
 	// +optional
 	ShootHibernation *ShootHibernation `json:"shootHibernation,omitempty"`
+	// ShootRetry configures the controller that retries operations which failed because of a rate limit.
+	// +optional
+	ShootRetry *ShootRetry `json:"shootRetry,omitempty"`
 	// ShootStatusLabel configures the controller of the label with the health of Shoots.
 	// +optional
 	ShootStatusLabel *Concurrency `json:"shootStatusLabel,omitempty"`
@@ -86,6 +89,18 @@ type ShootHibernation struct {
 	// 2h. Rule: not negative.
 	// +optional
 	TriggerDeadlineDuration *metav1.Duration `json:"triggerDeadlineDuration,omitempty"`
+}
+
+// ShootRetry configures the controller that retries operations which failed because of a rate limit.
+type ShootRetry struct {
+	Concurrency `json:",inline"`
+
+	// RetryPeriod is how long after its failure an operation is retried. Default: 10m. Rule: not negative.
+	// +optional
+	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
+	// RetryJitterPeriod is how much later at most. Default: 5m. Rule: not negative.
+	// +optional
+	RetryJitterPeriod *metav1.Duration `json:"retryJitterPeriod,omitempty"`
 }
 
 // ConditionThreshold is how long a condition that fails is Progressing.
