@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apiserver/pkg/admission"
@@ -12,39 +13,72 @@ import (
 	"k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	gardenadmission "github.com/trellis-k8s/trellis/pkg/admission"
+	"github.com/trellis-k8s/trellis/pkg/admission/backupbucketvalidator"
+	"github.com/trellis-k8s/trellis/pkg/admission/controllerregistrationresources"
+	"github.com/trellis-k8s/trellis/pkg/admission/customverbauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/admission/deletionconfirmation"
+	"github.com/trellis-k8s/trellis/pkg/admission/managedseedshoot"
+	"github.com/trellis-k8s/trellis/pkg/admission/projectmutator"
+	"github.com/trellis-k8s/trellis/pkg/admission/seedmutator"
+	"github.com/trellis-k8s/trellis/pkg/admission/seedvalidator"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootdnsrewriting"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootexposureclass"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootnodelocaldnsenabledbydefault"
+	"github.com/trellis-k8s/trellis/pkg/admission/shoottolerationrestriction"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootvpaenabledbydefault"
 )
 
-// plugin is an admission plugin of the garden's API.
-type plugin struct {
-	name     string
-	register func(*admission.Plugins)
-	// off is set for plugins that run only if --enable-admission-plugins names them.
-	off bool
+// row is an admission plugin of the garden's API, and why it exists.
+type row struct {
+	gardenadmission.Plugin
+	why string
 }
 
-// plugins are the admission plugins of the garden's API, in the order in which they run.
-var plugins = []plugin{
-	{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
+// plugins are the admission plugins of the garden's API, in the order in which they run. All of them change objects before
+// the first one validates.
+var plugins = []row{
+	{shoottolerationrestriction.Plugin, "Shoots accept only the taints of Seeds that their Project may use"},
+	{shootexposureclass.Plugin, "a Shoot runs on Seeds that can expose it as its class says"},
+	{shootnodelocaldnsenabledbydefault.Plugin, "operators can give each new cluster the DNS cache of nodes"},
+	{shootdnsrewriting.Plugin, "operators can save new clusters useless look-ups of names"},
+	{seedvalidator.Plugin, "a Seed keeps what its Shoots use"},
+	{seedmutator.Plugin, "gardenlets select their Seed by a label that no one can set wrongly"},
+	{controllerregistrationresources.Plugin, "two extensions must not handle the same object"},
+	{projectmutator.Plugin, "each Project has an owner among its members"},
+	{deletionconfirmation.Plugin, "no one deletes a cluster, a project or a state by accident, and some only with a second person"},
+	{customverbauthorizer.Plugin, "some fields need a right of their own"},
+	{shootvpaenabledbydefault.Plugin, "operators can give each new cluster the vertical pod autoscaler"},
+	{managedseedshoot.Plugin, "a cluster with control planes of others is not deleted"},
+	{backupbucketvalidator.Plugin, "credentials of one infrastructure are useless in another"},
 }
 
 // registerAdmission adds the admission plugins of the garden to the options. They run after the plugin that checks
 // namespaces and before policies and webhooks. The quota plugin runs last, because it must count only admitted objects.
 func registerAdmission(options *genericoptions.RecommendedOptions) {
 	order := []string{}
-	for _, plugin := range plugins {
-		plugin.register(options.Admission.Plugins)
-		order = append(order, plugin.name)
-		if plugin.off {
-			options.Admission.DefaultOffPlugins.Insert(plugin.name)
+	for _, row := range plugins {
+		gardenadmission.Register(options.Admission.Plugins, row.Plugin)
+		order = append(order, row.Name)
+		if row.Off {
+			options.Admission.DefaultOffPlugins.Insert(row.Name)
 		}
 	}
 	resourcequota.Register(options.Admission.Plugins)
 	options.Admission.DefaultOffPlugins.Insert(mutatingpolicy.PluginName) // as in Gardener
 	order = append(slices.Insert(options.Admission.RecommendedPluginOrder, 1, order...), resourcequota.PluginName)
 	options.Admission.RecommendedPluginOrder = order
-	options.ExtraAdmissionInitializers = func(*server.RecommendedConfig) ([]admission.PluginInitializer, error) {
-		return []admission.PluginInitializer{quotaInitializer{quotageneric.NewConfiguration(nil, nil)}}, nil
+	options.ExtraAdmissionInitializers = func(config *server.RecommendedConfig) ([]admission.PluginInitializer, error) {
+		garden, fill, err := newGarden(config)
+		if err != nil {
+			return nil, err
+		}
+		if err := config.AddPostStartHook("gardener-admission-facts", fill); err != nil {
+			return nil, fmt.Errorf("set up the facts of admission plugins: %w", err)
+		}
+		return []admission.PluginInitializer{
+			quotaInitializer{quotageneric.NewConfiguration(nil, nil)}, gardenadmission.Initializer{Garden: garden},
+		}, nil
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 )
 
-// newLoopbackReader returns a client that reads objects that this server serves. It does not use discovery, because the
-// server does not serve yet.
-func newLoopbackReader(config *rest.Config) (client.Reader, error) {
+// newLoopbackClient returns a client for objects that this server serves. It does not use discovery, because the server
+// does not serve yet.
+func newLoopbackClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := served.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("set up the API types: %w", err)
@@ -27,9 +27,9 @@ func newLoopbackReader(config *rest.Config) (client.Reader, error) {
 		name := resource.GroupVersion().WithResource(resource.Name)
 		mapper.AddSpecific(resource.GroupVersionKind, name, name, scope)
 	}
-	reader, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	loopback, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server itself: %w", err)
 	}
-	return reader, nil
+	return loopback, nil
 }

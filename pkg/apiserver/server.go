@@ -108,7 +108,7 @@ type group struct {
 }
 
 func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interface) ([]group, error) {
-	garden, err := newLoopbackReader(config.LoopbackClientConfig)
+	garden, err := newLoopbackClient(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -1,70 +1,65 @@
 // Package deletionconfirmation is an admission plugin of the garden's API. Shoots, Projects and ShootStates can be deleted
-// only if an annotation confirms that.
+// only if an annotation confirms that. A Project can demand that a second person confirms the deletion of its Shoots.
 package deletionconfirmation
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 
+	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// Name is the name of the plugin.
-const Name = "DeletionConfirmation"
-
-// Register adds the plugin to a set of plugins.
-func Register(plugins *admission.Plugins) {
-	plugins.Register(Name, func(io.Reader) (admission.Interface, error) {
-		return plugin{admission.NewHandler(admission.Create, admission.Update, admission.Delete)}, nil
-	})
+// Plugin is the plugin.
+var Plugin = admission.Plugin{
+	Name: "DeletionConfirmation",
+	Rules: []admission.Rule{
+		{
+			Resource: gardencorev1beta1.Resource("shoots"), Operations: []admission.Operation{apiadmission.Create, apiadmission.Update},
+			Admit: admission.On(recordUser),
+		},
+		deletionOf("shoots", admission.On(validateShoot)),
+		deletionOf("projects", confirmedOnly),
+		deletionOf("shootstates", confirmedOnly),
+	},
 }
 
-type plugin struct{ *admission.Handler }
+func deletionOf(resource string, validate admission.Handler) admission.Rule {
+	return admission.Rule{Resource: gardencorev1beta1.Resource(resource), Operations: []admission.Operation{apiadmission.Delete}, Validate: validate}
+}
 
-var (
-	_ admission.MutationInterface   = plugin{}
-	_ admission.ValidationInterface = plugin{}
-)
-
-// Admit implements admission.MutationInterface. It stores who confirmed the deletion of a Shoot.
-func (plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetOperation() == admission.Delete || a.GetSubresource() != "" || a.GetResource().GroupResource() != gardencorev1beta1.Resource("shoots") {
-		return nil
+// recordUser stores who confirmed the deletion of a Shoot.
+func recordUser(_ context.Context, request *admission.Request, _ *admission.Garden, shoot, old *gardencorev1beta1.Shoot) error {
+	var before metav1.Object
+	if old != nil {
+		before = old
 	}
-	object, err := meta.Accessor(a.GetObject())
-	if err != nil {
-		return fmt.Errorf("read the metadata of a Shoot: %w", err)
-	}
-	var old metav1.Object
-	if a.GetOperation() == admission.Update {
-		if old, err = meta.Accessor(a.GetOldObject()); err != nil {
-			return fmt.Errorf("read the metadata of a stored Shoot: %w", err)
-		}
-	}
-	recordConfirmer(object, old, a.GetUserInfo().GetName())
+	recordConfirmer(shoot, before, request.User.GetName())
 	return nil
 }
 
-// Validate implements admission.ValidationInterface. The store calls it with each object that it is about to delete, also
-// for the deletion of a collection.
-func (plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	guarded := []string{"projects", "shoots", "shootstates"}
-	if a.GetOperation() != admission.Delete || a.GetSubresource() != "" || a.GetResource().Group != gardencorev1beta1.GroupName ||
-		!slices.Contains(guarded, a.GetResource().Resource) || a.GetOldObject() == nil {
-		return nil
+func confirmedOnly(_ context.Context, request *admission.Request, _ *admission.Garden) error {
+	object, ok := request.Old.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("the object to delete is a %T", request.Old)
 	}
-	object, err := meta.Accessor(a.GetOldObject())
+	return confirmed(object)
+}
+
+// validateShoot demands the confirmation, and that of a second person if the Project of the Shoot says so.
+func validateShoot(ctx context.Context, request *admission.Request, garden *admission.Garden, _, shoot *gardencorev1beta1.Shoot) error {
+	if err := confirmed(shoot); err != nil {
+		return err
+	}
+	project, err := garden.ProjectOf(ctx, shoot.Namespace)
 	if err != nil {
-		return fmt.Errorf("read the metadata of an object to delete: %w", err)
+		return err
 	}
-	if err := confirmed(object); err != nil {
-		return admission.NewForbidden(a, err)
+	if project == nil {
+		return nil // No one demands a second person. What is left after a Project must stay deletable.
 	}
-	return nil
+	return approved(shoot, project, request.Resource.Resource, request.User.GetName())
 }

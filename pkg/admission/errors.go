@@ -1,0 +1,44 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// retrySeconds is the time after which clients retry a request that was refused because the facts are not known yet.
+const retrySeconds = 1
+
+// Invalid returns the error 422 with errors of fields; nil if there are none.
+func (r *Request) Invalid(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(r.Kind, r.Name, errs)
+}
+
+// Forbidden returns errors of fields as one error, which refuses a request with 403; nil if there are none.
+func Forbidden(errs field.ErrorList) error {
+	return errs.ToAggregate()
+}
+
+// Unavailable returns the error 503: the facts that a decision needs are not known yet.
+func Unavailable(format string, values ...any) error {
+	failure := apierrors.NewServiceUnavailable(fmt.Sprintf(format, values...))
+	failure.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retrySeconds}
+	return failure
+}
+
+// refusal returns the error that a client gets: API errors as they are, any other error as 403.
+func (r *Request) refusal(plugin string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return apierrors.NewForbidden(r.Resource, r.Name, fmt.Errorf("admission plugin %s: %w", plugin, err))
+}

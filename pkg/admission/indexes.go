@@ -1,0 +1,51 @@
+package admission
+
+import (
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// Index gives keys to objects, by which they are found without a walk over all objects.
+type Index[T client.Object] struct {
+	// Name is unique among the indexes of a kind.
+	Name string
+	// Keys returns the keys of an object.
+	Keys func(T) []string
+}
+
+// Key returns the key of an object with a namespace.
+func Key(namespace, name string) string { return namespace + "/" + name }
+
+// The indexes of the kinds.
+var (
+	// ControllerRegistrationsByResource have the keys <kind>/<type> of their resources.
+	ControllerRegistrationsByResource = Index[*gardencorev1beta1.ControllerRegistration]{"resource", func(r *gardencorev1beta1.ControllerRegistration) []string {
+		var keys []string
+		for _, resource := range r.Spec.Resources {
+			keys = append(keys, Key(resource.Kind, resource.Type))
+		}
+		return keys
+	}}
+	ProjectsByNamespace = Index[*gardencorev1beta1.Project]{"namespace", func(p *gardencorev1beta1.Project) []string {
+		if p.Spec.Namespace == nil {
+			return nil
+		}
+		return []string{*p.Spec.Namespace}
+	}}
+	// ShootsBySeed have the names of the Seeds of their spec and their status.
+	ShootsBySeed = Index[*gardencorev1beta1.Shoot]{"seed", func(s *gardencorev1beta1.Shoot) []string {
+		return distinct(ptr.Deref(s.Spec.SeedName, ""), ptr.Deref(s.Status.SeedName, ""))
+	}}
+)
+
+func distinct(values ...string) []string {
+	var found []string
+	for i, value := range values {
+		if value != "" && (i == 0 || value != values[0]) {
+			found = append(found, value)
+		}
+	}
+	return found
+}

@@ -1,0 +1,194 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/server"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardenadmission "github.com/trellis-k8s/trellis/pkg/admission"
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/rewatch"
+)
+
+// factsTimeout is the time that a request waits for facts that are not known yet.
+const factsTimeout = 10 * time.Second
+
+// facts are the informers behind the facts of admission plugins.
+type facts struct {
+	live      client.WithWatch
+	informers []toolscache.SharedIndexInformer
+}
+
+// newGarden returns the facts for admission plugins, and the hook that starts to fill them.
+func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, server.PostStartHookFunc, error) {
+	live, err := newLoopbackClient(config.LoopbackClientConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &facts{live: live}
+	garden := &gardenadmission.Garden{Authorizer: config.Authorization.Authorizer, Now: time.Now}
+	f.addReaders(garden)
+	for _, informer := range f.informers {
+		if informer == nil {
+			return nil, nil, fmt.Errorf("set up the indexes of admission plugins")
+		}
+	}
+	return garden, func(hook server.PostStartHookContext) error {
+		for _, informer := range f.informers {
+			go informer.RunWithContext(hook)
+		}
+		return nil
+	}, nil
+}
+
+func (f *facts) addReaders(garden *gardenadmission.Garden) {
+	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
+		gardenadmission.ControllerRegistrationsByResource)
+	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
+	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil)
+	garden.Projects = reader(f, &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
+	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot, gardenadmission.ShootsBySeed)
+	garden.WorkloadIdentities = reader(f, &securityv1alpha1.WorkloadIdentityList{}, &securityv1alpha1.WorkloadIdentity{}, nil)
+}
+
+// reduceShoot keeps the fields of Shoots that plugins read of other Shoots than that of the request.
+func reduceShoot(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
+	reduced := &gardencorev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot)}
+	reduced.Spec.SeedName, reduced.Spec.DNS, reduced.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
+	return reduced
+}
+
+// reader adds an informer for a kind, and returns what reads it. Reduce removes fields that no plugin reads; nil removes only
+// the managed fields.
+func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce func(T) T, indexes ...gardenadmission.Index[T]) gardenadmission.Reader[T] {
+	indexers := toolscache.Indexers{}
+	for _, index := range indexes {
+		indexers[index.Name] = func(object any) ([]string, error) {
+			typed, ok := object.(T)
+			if !ok {
+				return nil, fmt.Errorf("index an object of type %T", object)
+			}
+			return index.Keys(typed), nil
+		}
+	}
+	informer := rewatch.NewInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			into := list.DeepCopyObject().(client.ObjectList)
+			return into, f.live.List(ctx, into, &client.ListOptions{Raw: &options})
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return f.live.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+		},
+	}, object, 0, indexers)
+	transform := cachetransform.Of(func(object T) T {
+		object.SetManagedFields(nil)
+		if reduce != nil {
+			return reduce(object)
+		}
+		return object
+	})
+	if informer.SetTransform(transform) != nil {
+		informer = nil // unreachable: the informer has not started
+	}
+	f.informers = append(f.informers, informer)
+	return &informed[T]{name: fmt.Sprintf("%T", object), informer: informer, live: f.live, list: list, object: object}
+}
+
+// informed reads objects of one kind from an informer.
+type informed[T client.Object] struct {
+	name     string
+	informer toolscache.SharedIndexInformer
+	live     client.Reader
+	list     client.ObjectList
+	object   T
+}
+
+// Get implements admission.Reader.
+func (i *informed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
+	var none T
+	if err := synced(ctx, i.informer, i.name); err != nil {
+		return none, err
+	}
+	key := name
+	if namespace != "" {
+		key = gardenadmission.Key(namespace, name)
+	}
+	if found, exists, err := i.informer.GetStore().GetByKey(key); err == nil && exists {
+		if typed, ok := found.(T); ok {
+			return typed, nil
+		}
+	}
+	object := i.object.DeepCopyObject().(T)
+	err := i.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return none, gardenadmission.Unavailable("read %s %s: %v", i.name, key, err)
+	}
+	return object, err
+}
+
+// By implements admission.Reader.
+func (i *informed[T]) By(ctx context.Context, index gardenadmission.Index[T], key string) ([]T, error) {
+	if err := synced(ctx, i.informer, i.name); err != nil {
+		return nil, err
+	}
+	found, err := i.informer.GetIndexer().ByIndex(index.Name, key)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s by %s: %w", i.name, index.Name, err)
+	}
+	objects := make([]T, 0, len(found))
+	for _, object := range found {
+		if typed, ok := object.(T); ok {
+			objects = append(objects, typed)
+		}
+	}
+	return objects, nil
+}
+
+// LiveBy implements admission.Reader.
+func (i *informed[T]) LiveBy(ctx context.Context, index gardenadmission.Index[T], key string) ([]T, error) {
+	list := i.list.DeepCopyObject().(client.ObjectList)
+	if err := i.live.List(ctx, list); err != nil {
+		return nil, gardenadmission.Unavailable("list %s: %v", i.name, err)
+	}
+	var objects []T
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		typed, ok := object.(T)
+		if !ok {
+			return fmt.Errorf("the list of %s has a %T", i.name, object)
+		}
+		for _, found := range index.Keys(typed) {
+			if found == key {
+				objects = append(objects, typed)
+				break
+			}
+		}
+		return nil
+	})
+	return objects, err
+}
+
+// synced waits until an informer knows all objects. It returns 503 if that takes too long, so that nothing is admitted for
+// want of facts.
+func synced(ctx context.Context, informer toolscache.SharedIndexInformer, name string) error {
+	if informer.HasSynced() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return gardenadmission.Unavailable("the API server does not know all objects of type %s yet; try again", name)
+	}
+	return nil
+}
