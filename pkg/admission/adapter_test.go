@@ -58,7 +58,11 @@ func TestAdapter(t *testing.T) {
 		version := gardencorev1beta1.SchemeGroupVersion
 		attributes := apiadmission.NewAttributesRecord(shoot, shoot, version.WithKind("Shoot"), "garden-x", "one", version.WithResource(test.resource),
 			test.subresource, test.operation, nil, false, &user.DefaultInfo{Name: "alice"})
-		got := chain.(apiadmission.ValidationInterface).Validate(t.Context(), attributes, nil)
+		validator, ok := chain.(apiadmission.ValidationInterface)
+		if !ok {
+			t.Fatal("the plugin does not validate")
+		}
+		got := validator.Validate(t.Context(), attributes, nil)
 		if test.want == nil && got != nil || test.want != nil && !test.want(got) {
 			t.Errorf("%s: %v", name, got)
 		}

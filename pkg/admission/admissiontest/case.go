@@ -83,6 +83,7 @@ func Run(t *testing.T, plugin admission.Plugin, differences ...string) {
 }
 
 func (c *testCase) run(t *testing.T, plugin admission.Plugin, world []runtime.Object, different bool) {
+	t.Helper()
 	rules := plugin.Rules
 	if plugin.Configure != nil {
 		var configuration io.Reader
@@ -121,6 +122,7 @@ func (c *testCase) run(t *testing.T, plugin admission.Plugin, world []runtime.Ob
 }
 
 func (c *testCase) request(t *testing.T, world []runtime.Object) *admission.Request {
+	t.Helper()
 	request := &admission.Request{Subresource: c.Subresource, User: &user.DefaultInfo{Name: c.User, Groups: c.Groups}}
 	switch c.Verb {
 	case "create":
@@ -135,18 +137,23 @@ func (c *testCase) request(t *testing.T, world []runtime.Object) *admission.Requ
 	default:
 		request.Operation, request.Old = apiadmission.Delete, find(t, world, c.Of)
 	}
-	object := request.Object
-	if object == nil {
-		object = request.Old
+	stored := request.Object
+	if stored == nil {
+		stored = request.Old
+	}
+	object, ok := stored.(client.Object)
+	if !ok {
+		t.Fatalf("a %T has no metadata", stored)
 	}
 	kind := object.GetObjectKind().GroupVersionKind()
 	request.Kind, request.Resource = kind.GroupKind(), schema.GroupResource{Group: kind.Group, Resource: served.Of(kind).Name}
-	request.Namespace, request.Name = object.(metav1.Object).GetNamespace(), object.(metav1.Object).GetName()
+	request.Namespace, request.Name = object.GetNamespace(), object.GetName()
 	return request
 }
 
 // find returns an object of the world; the last one if there are several.
 func find(t *testing.T, world []runtime.Object, of string) runtime.Object {
+	t.Helper()
 	kind, key, _ := strings.Cut(of, " ")
 	var found runtime.Object
 	for _, object := range world {
@@ -171,6 +178,7 @@ var scheme = func() *runtime.Scheme {
 }()
 
 func decodeAll(t *testing.T, texts []json.RawMessage) []runtime.Object {
+	t.Helper()
 	objects := make([]runtime.Object, 0, len(texts))
 	for _, text := range texts {
 		objects = append(objects, decode(t, text))
@@ -180,6 +188,7 @@ func decodeAll(t *testing.T, texts []json.RawMessage) []runtime.Object {
 
 // decode returns an object with its defaults.
 func decode(t *testing.T, text []byte) runtime.Object {
+	t.Helper()
 	meta := &metav1.TypeMeta{}
 	unmarshal(t, text, meta)
 	object, err := scheme.New(meta.GroupVersionKind())
@@ -213,6 +222,7 @@ func lookUp(value any, path string) any {
 }
 
 func toMap(t *testing.T, object runtime.Object) map[string]any {
+	t.Helper()
 	if object == nil {
 		return nil
 	}
@@ -222,6 +232,7 @@ func toMap(t *testing.T, object runtime.Object) map[string]any {
 }
 
 func encode(t *testing.T, object any) []byte {
+	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
@@ -230,12 +241,14 @@ func encode(t *testing.T, object any) []byte {
 }
 
 func unmarshal(t *testing.T, text []byte, into any) {
+	t.Helper()
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func load(t *testing.T, name string, into any) {
+	t.Helper()
 	text, err := files.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
