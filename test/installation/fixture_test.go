@@ -36,7 +36,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/controllers/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/installation"
 	"github.com/trellis-k8s/trellis/pkg/kubeconfig"
 	"github.com/trellis-k8s/trellis/pkg/target"
@@ -111,15 +111,7 @@ func (w *world) controllerManager() (requests *kit.Requests) {
 	config.Wrap(requests.Wrap)
 	config.QPS = -1
 	options := kit.ManagerOptions(w.scheme)
-	var err error
-	options.Cache.ByObject, err = controllerregistration.CacheOptions()
-	kit.Must(w, err)
-	mgr, err := manager.New(config, options)
-	kit.Must(w, err)
-	kit.Must(w, controllerregistration.AddToManager(w.Context(), mgr, controllerregistration.Options{
-		Recorder: mgr.GetEventRecorder("controller-manager"), RegistrationSyncs: 5, DeploymentSyncs: 5,
-	}))
-	kit.Run(w, mgr)
+	fleet.RunControllers(w, config, options, controllerregistration.Controller())
 	return requests
 }
 

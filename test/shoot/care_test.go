@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstatuslabel"
 	"github.com/trellis-k8s/trellis/pkg/extension/heartbeat"
 	shootflow "github.com/trellis-k8s/trellis/pkg/shoot"
 	"github.com/trellis-k8s/trellis/test/kit"
+	"github.com/trellis-k8s/trellis/test/kit/fleet"
 )
 
 // Durations in the configuration of TestCare, measured with the test's clock.
@@ -94,10 +94,7 @@ func (c *caring) tune(options *shootflow.Options) {
 // runLabels runs the controller of the status label until the test ends.
 func (c *caring) runLabels() {
 	c.Helper()
-	mgr, err := manager.New(c.gardens.Config(), kit.ManagerOptions(c.scheme))
-	kit.Must(c, err)
-	kit.Must(c, shootstatuslabel.AddToManager(mgr, 1))
-	kit.Run(c, mgr)
+	fleet.RunControllers(c, c.gardens.Config(), kit.ManagerOptions(c.scheme), shootstatuslabel.Controller())
 }
 
 // eventuallyIs waits until a condition or constraint has a status, reason and text, and the Shoot has a value of the status

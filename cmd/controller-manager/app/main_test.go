@@ -23,7 +23,7 @@ func TestCommandLine(t *testing.T) {
 	invalid, unreachable := filepath.Join(directory, "invalid.yaml"), filepath.Join(directory, "unreachable.yaml")
 	const header = "apiVersion: controllermanager.config.gardener.cloud/v1alpha1\nkind: ControllerManagerConfiguration\n"
 	for file, text := range map[string]string{
-		invalid:     header + "controllers: {project: {}}\nlogLevel: loud\n",
+		invalid:     header + "controllers: {projects: {}}\nlogLevel: loud\n",
 		unreachable: header + "gardenClientConnection: {kubeconfig: " + filepath.Join(directory, "none") + "}\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestCommandLine(t *testing.T) {
 		"nothing":               {nil, []string{`"config" not set`}},
 		"an argument":           {[]string{"serve"}, []string{"unknown command"}},
 		"a file that is gone":   {[]string{"--config", filepath.Join(directory, "gone")}, []string{"read the configuration file"}},
-		"a file with mistakes":  {[]string{"--config", invalid}, []string{`unknown field "controllers.project"`, "logLevel"}},
+		"a file with mistakes":  {[]string{"--config", invalid}, []string{`unknown field "controllers.projects"`, "logLevel"}},
 		"no kubeconfig":         {[]string{"--config", unreachable}, []string{"garden: read the kubeconfig"}},
 		"a flag that is not it": {[]string{"--kubeconfig", "x"}, []string{"unknown flag"}},
 	} {

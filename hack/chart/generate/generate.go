@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trellis-k8s/trellis/pkg/controllermanager"
 	"github.com/trellis-k8s/trellis/pkg/rbac"
 	"github.com/trellis-k8s/trellis/pkg/webhooks"
 )
@@ -24,6 +25,8 @@ const (
 
 	definition = "config/crd/resources.gardener.cloud_managedresources.yaml"
 	header     = "# Made by make generate.\n"
+
+	controllerManagerRights = "charts/controller-manager/files/rights.yaml"
 )
 
 // prefix is a placeholder for the name prefix, which the chart's templates replace.
@@ -43,6 +46,11 @@ func ChartFiles(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	files[controllerManagerRights], err = controllermanager.Controllers().Rights()
+	if err != nil {
+		return nil, fmt.Errorf("the permissions of the controller-manager: %w", err)
+	}
+	files[controllerManagerRights] = append([]byte(header), files[controllerManagerRights]...)
 	for name, placement := range map[string]webhooks.Placement{
 		"seed": {NamePrefix: prefix}, "shoot": {NamePrefix: prefix, Shoot: true},
 	} {

@@ -43,7 +43,13 @@ func TestMistakes(t *testing.T) {
 		"thresholds": {header + "controllers: {seedExtensionsCheck: {conditionThresholds: [{type: Other, duration: -1s}]}}\n", []string{
 			"seedExtensionsCheck.conditionThresholds[0].type: Unsupported value", "seedExtensionsCheck.conditionThresholds[0].duration: Invalid value",
 		}},
-		"a controller of later":  {header + "controllers: {project: {concurrentSyncs: 1}}\n", []string{`unknown field "controllers.project"`}},
+		"an unknown controller": {header + "controllers: {projects: {concurrentSyncs: 1}}\n", []string{`unknown field "controllers.projects"`}},
+		"projects": {header + "controllers: {project: {staleExpirationTimeDays: 1, minimumLifetimeDays: -1, quotas: [{projectSelector: {matchExpressions: [{key: a, operator: Not}]}}]}}\n", []string{
+			"project.minimumLifetimeDays", "project.staleExpirationTimeDays", "project.quotas[0].config: Required", "project.quotas[0].projectSelector",
+		}},
+		"periods": {header + "controllers: {bastion: {maxLifetime: 0s}, event: {ttlNonShootEvents: -1s}, seed: {monitorPeriod: 0s}, shootRetry: {retryJitterPeriod: -1s}}\n", []string{
+			"bastion.maxLifetime", "event.ttlNonShootEvents", "seed.monitorPeriod", "shootRetry.retryJitterPeriod",
+		}},
 		"a field set twice":      {header + "logLevel: info\nlogLevel: debug\n", []string{"logLevel"}},
 		"no time for the caches": {header + "controllers: {cacheSyncTimeout: 0s}\n", []string{"controllers.cacheSyncTimeout"}},
 		"a list":                 {"- a\n", []string{"not a ControllerManagerConfiguration"}},

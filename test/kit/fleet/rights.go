@@ -5,16 +5,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
-	"github.com/trellis-k8s/trellis/pkg/controllers/seeddomains"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
@@ -24,11 +28,23 @@ import (
 func GrantRights(tb testing.TB, garden *rest.Config, of client.Client) {
 	tb.Helper()
 	options := kit.ManagerOptions(of.Scheme())
-	options.Cache.ByObject = gardenletrights.CacheOptions()
+	RunControllers(tb, garden, options, gardenletrights.Controller(), seeddomains.Controller())
+}
+
+// RunControllers runs controllers of the controller-manager with its default configuration until the end of the test.
+func RunControllers(tb testing.TB, garden *rest.Config, options manager.Options, controllers ...controller.Controller) {
+	tb.Helper()
+	var err error
+	options.Cache.ByObject, err = controller.Set(controllers).Cache()
+	kit.Must(tb, err)
 	mgr, err := manager.New(garden, options)
 	kit.Must(tb, err)
-	kit.Must(tb, gardenletrights.AddToManager(mgr))
-	kit.Must(tb, seeddomains.AddToManager(mgr))
+	settings := &controllermanagerv1alpha1.ControllerManagerConfiguration{}
+	controllermanagerv1alpha1.SetDefaults(settings)
+	kit.Must(tb, controller.Set(controllers).Add(tb.Context(), mgr, controller.Deps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("controller-manager"),
+		Clock: clock.RealClock{}, Started: time.Now(), Config: &settings.Controllers,
+	}))
 	kit.Run(tb, mgr)
 }
 

@@ -26,15 +26,38 @@ func SetDefaults(c *ControllerManagerConfiguration) {
 	defaulting.Value(&defaulting.Object(&c.Server.HealthProbes).Port, 2718)
 	defaulting.Value(&defaulting.Object(&c.Server.Metrics).Port, 2719)
 	defaulting.Pointer(&c.Controllers.CacheSyncTimeout, metav1.Duration{Duration: 2 * time.Minute})
-	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerDeployment).ConcurrentSyncs, syncs)
-	defaulting.Pointer(&defaulting.Object(&c.Controllers.ControllerRegistration).ConcurrentSyncs, syncs)
-	defaulting.Pointer(&defaulting.Object(&c.Controllers.SeedExtensionsCheck).ConcurrentSyncs, syncs)
-	hibernation := defaulting.Object(&c.Controllers.ShootHibernation)
-	defaulting.Pointer(&hibernation.ConcurrentSyncs, syncs)
-	defaulting.Pointer(&hibernation.TriggerDeadlineDuration, metav1.Duration{Duration: 2 * time.Hour})
-	retry := defaulting.Object(&c.Controllers.ShootRetry)
-	defaulting.Pointer(&retry.ConcurrentSyncs, syncs)
-	defaulting.Pointer(&retry.RetryPeriod, metav1.Duration{Duration: 10 * time.Minute})
-	defaulting.Pointer(&retry.RetryJitterPeriod, metav1.Duration{Duration: 5 * time.Minute})
-	defaulting.Pointer(&defaulting.Object(&c.Controllers.ShootStatusLabel).ConcurrentSyncs, syncs)
+	for _, concurrency := range c.Controllers.Concurrencies() {
+		defaulting.Pointer(&concurrency.ConcurrentSyncs, syncs)
+	}
+	setControllerDefaults(&c.Controllers)
+}
+
+// setControllerDefaults sets the defaults of settings of single controllers, which Concurrencies has allocated.
+func setControllerDefaults(c *ControllersConfiguration) {
+	period := func(field **metav1.Duration, value time.Duration) {
+		defaulting.Pointer(field, metav1.Duration{Duration: value})
+	}
+	period(&c.Bastion.MaxLifetime, 24*time.Hour)
+	if c.Event != nil {
+		period(&c.Event.TTLNonShootEvents, time.Hour)
+	}
+	defaulting.Pointer(&c.ManagedSeedSet.MaxShootRetries, 3)
+	period(&c.ManagedSeedSet.SyncPeriod, 30*time.Minute)
+	defaulting.Pointer(&c.Project.MinimumLifetimeDays, 30)
+	defaulting.Pointer(&c.Project.StaleGracePeriodDays, 14)
+	defaulting.Pointer(&c.Project.StaleExpirationTimeDays, 90)
+	period(&c.Project.StaleSyncPeriod, 12*time.Hour)
+	for i := range c.Project.Quotas {
+		defaulting.Object(&c.Project.Quotas[i].ProjectSelector)
+	}
+	period(&c.Seed.SyncPeriod, 10*time.Second)
+	period(&c.Seed.MonitorPeriod, 40*time.Second)
+	period(&c.Seed.ShootMonitorPeriod, 5*c.Seed.MonitorPeriod.Duration)
+	period(&c.SeedBackupBucketsCheck.SyncPeriod, 30*time.Second)
+	period(&c.SeedExtensionsCheck.SyncPeriod, 30*time.Second)
+	period(&c.ShootHibernation.TriggerDeadlineDuration, 2*time.Hour)
+	defaulting.Pointer(&c.ShootMaintenance.EnableShootControlPlaneRestarter, true)
+	period(&c.ShootQuota.SyncPeriod, time.Hour)
+	period(&c.ShootRetry.RetryPeriod, 10*time.Minute)
+	period(&c.ShootRetry.RetryJitterPeriod, 5*time.Minute)
 }

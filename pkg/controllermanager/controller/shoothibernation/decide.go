@@ -117,4 +117,7 @@ func Keep(into, shoot *corev1beta1.Shoot) {
 	into.Spec.Hibernation = shoot.Spec.Hibernation
 	into.Status.LastHibernationTriggerTime = shoot.Status.LastHibernationTriggerTime
 	into.Status.ObservedGeneration = shoot.Status.ObservedGeneration
+	if last := shoot.Status.LastOperation; last != nil && into.Status.LastOperation == nil {
+		into.Status.LastOperation = &corev1beta1.LastOperation{Type: last.Type, State: last.State}
+	}
 }

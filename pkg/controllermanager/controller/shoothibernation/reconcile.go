@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +73,7 @@ func (r *reconciler) execute(ctx context.Context, shoot *corev1beta1.Shoot, deci
 	if err != nil {
 		return err
 	}
-	err = r.client.Status().Patch(ctx, target, patch, client.FieldOwner(fieldManager))
+	err = r.client.Status().Patch(ctx, target, patch, controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status.lastHibernationTriggerTime of Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 	}
@@ -88,7 +90,7 @@ func (r *reconciler) hibernate(ctx context.Context, shoot *corev1beta1.Shoot, wa
 	if err != nil {
 		return err
 	}
-	err = r.client.Patch(ctx, target, patch, client.FieldOwner(fieldManager))
+	err = r.client.Patch(ctx, target, patch, controller.FieldManager)
 	if err != nil {
 		err = fmt.Errorf("set spec.hibernation.enabled of Shoot %s to %t at the time of its schedule: %w", client.ObjectKeyFromObject(shoot), wanted, err)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {

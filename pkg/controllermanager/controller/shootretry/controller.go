@@ -8,41 +8,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-const (
-	name         = "shoot-retry"
-	fieldManager = "gardener-controller-manager"
-)
-
-// AddToManager adds the controller to the manager of the garden. Its cache must contain the type and the state of the last
-// operation of Shoots, and the fields that [Keep] copies.
-func AddToManager(mgr manager.Manager, syncs int, periods Periods) error {
-	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: &reconciler{mgr.GetClient(), clock.RealClock{}, periods}, MaxConcurrentReconciles: max(syncs, 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller %s: %w", name, err)
+// Controller returns the controller that retries operations which failed because of a rate limit.
+func Controller() controller.Controller {
+	return controller.Controller{
+		Name: "shoot-retry",
+		Add: func(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
+			settings := deps.Config.ShootRetry
+			periods := Periods{Retry: settings.RetryPeriod.Duration, Jitter: settings.RetryJitterPeriod.Duration}
+			return controller.Start(mgr, "shoot-retry", &reconciler{deps.Client, deps.Clock, periods}, settings.ConcurrentSyncs,
+				controller.Watch{Object: &corev1beta1.Shoot{}, Changed: fails()})
+		},
+		Keeps: []controller.Keep{controller.Keeping(Keep)},
+		Rights: []controller.Right{
+			controller.May("retries operations of Shoots", corev1beta1.GroupName, []string{"shoots"}, "get", "list", "watch", "patch"),
+		},
 	}
-	shoots := source.Kind[client.Object](mgr.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, fails())
-	if err := built.Watch(shoots); err != nil {
-		return fmt.Errorf("add a watch of the controller %s: %w", name, err)
-	}
-	return nil
 }
 
 // fails passes Shoots whose operation has to be retried, when that or its time changes.
@@ -98,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("encode the annotation of Shoot %s: %w", request, err)
 	}
 	target := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
-	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("retry the operation of Shoot %s that failed because of a rate limit: %w", request, err)
 	}

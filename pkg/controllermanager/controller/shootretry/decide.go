@@ -40,14 +40,17 @@ func delay(uid types.UID, jitter time.Duration) time.Duration {
 	return maintenance.Spread(uid, jitter*perMinute) / perMinute
 }
 
-// Keep copies the fields on which decisions depend into a cached Shoot that contains the type and the state of the last
-// operation.
+// Keep copies the fields on which decisions depend into a cached Shoot.
 func Keep(into, shoot *corev1beta1.Shoot) {
 	into.Generation, into.Status.ObservedGeneration = shoot.Generation, shoot.Status.ObservedGeneration
-	if last := into.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateFailed {
+	last := shoot.Status.LastOperation
+	if last == nil || last.State != corev1beta1.LastOperationStateFailed {
 		return
 	}
-	into.Status.LastOperation.LastUpdateTime = shoot.Status.LastOperation.LastUpdateTime
+	if into.Status.LastOperation == nil {
+		into.Status.LastOperation = &corev1beta1.LastOperation{Type: last.Type, State: last.State}
+	}
+	into.Status.LastOperation.LastUpdateTime = last.LastUpdateTime
 	if slices.ContainsFunc(shoot.Status.LastErrors, isRateLimit) {
 		into.Status.LastErrors = []corev1beta1.LastError{{Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraRateLimitsExceeded}}}
 	}

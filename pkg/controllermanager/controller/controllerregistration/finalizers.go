@@ -8,15 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/finalizer"
 )
 
@@ -32,7 +31,7 @@ const actionDelete = "Delete"
 
 // finalizers returns the holder of the finalizers of all controllers.
 func (c controllers) finalizers() finalizer.Holder {
-	return finalizer.Holder{Client: c.cached, Uncached: c.uncached, Owner: fieldManager}
+	return finalizer.Holder{Client: c.cached, Uncached: c.uncached, Owner: controller.FieldManager}
 }
 
 // release removes a finalizer from an object that nothing uses. Otherwise an Event of the object names the users.
@@ -73,10 +72,10 @@ func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (r
 const mostUsers = 10
 
 // addRegistrations adds the controller that protects registrations with installations.
-func (c controllers) addRegistrations(mgr manager.Manager, syncs int) error {
+func (c controllers) addRegistrations(mgr manager.Manager, syncs *int) error {
 	toRegistration := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		if found, ok := object.(*corev1beta1.ControllerInstallation); ok {
-			return requests(found.Spec.RegistrationRef.Name)
+			return controller.Requests(found.Spec.RegistrationRef.Name)
 		}
 		return nil
 	})
@@ -84,41 +83,35 @@ func (c controllers) addRegistrations(mgr manager.Manager, syncs int) error {
 		controllers: c, finalizer: constants.FinalizerControllerRegistration,
 		object: func() client.Object { return &corev1beta1.ControllerRegistration{} }, users: installationsOf,
 	}
-	return add(mgr, "controllerregistration-finalizer", p, syncs,
-		watch{&corev1beta1.ControllerRegistration{}, &handler.EnqueueRequestForObject{}, ofFinalizers},
-		watch{&corev1beta1.ControllerInstallation{}, toRegistration, deletions})
+	return controller.Start(mgr, "controllerregistration-finalizer", p, syncs,
+		controller.On(&corev1beta1.ControllerRegistration{}, &handler.EnqueueRequestForObject{}, ofFinalizers),
+		controller.On(&corev1beta1.ControllerInstallation{}, toRegistration, controller.Deletions()))
 }
 
 // addDeployments adds the controller that protects deployments to which registrations refer.
-func (c controllers) addDeployments(mgr manager.Manager, syncs int) error {
+func (c controllers) addDeployments(mgr manager.Manager, syncs *int) error {
 	toDeployments := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		registration, ok := object.(*corev1beta1.ControllerRegistration)
 		if !ok {
 			return nil
 		}
-		return requests(deploymentsOf(registration)...)
+		return controller.Requests(deploymentsOf(registration)...)
 	})
 	p := &protector{
 		controllers: c, finalizer: constants.FinalizerControllerDeployment,
 		object: func() client.Object { return &gardencorev1.ControllerDeployment{} }, users: registrationsOf,
 	}
-	return add(mgr, "controllerdeployment", p, syncs,
-		watch{&gardencorev1.ControllerDeployment{}, &handler.EnqueueRequestForObject{}, ofFinalizers},
-		watch{&corev1beta1.ControllerRegistration{}, toDeployments, changes(func(before, after *corev1beta1.ControllerRegistration) bool {
+	return controller.Start(mgr, "controllerdeployment", p, syncs,
+		controller.On(&gardencorev1.ControllerDeployment{}, &handler.EnqueueRequestForObject{}, ofFinalizers),
+		controller.On(&corev1beta1.ControllerRegistration{}, toDeployments, controller.Changes(func(before, after *corev1beta1.ControllerRegistration) bool {
 			return !slices.Equal(deploymentsOf(before), deploymentsOf(after))
-		})})
+		})))
 }
 
 // ofFinalizers passes creations, starts of deletions, and changes of finalizers.
-var ofFinalizers = changes(func(before, after client.Object) bool {
+var ofFinalizers = controller.Changes(func(before, after client.Object) bool {
 	return !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 })
-
-// deletions passes deletions.
-var deletions = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-}
 
 // deploymentsOf returns the names of the deployments of a registration.
 func deploymentsOf(registration *corev1beta1.ControllerRegistration) []string {

@@ -12,79 +12,77 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-const (
-	name         = "gardenlet-rights"
-	fieldManager = "controller-manager"
-	// syncs is the number of namespaces that are reconciled concurrently.
-	syncs = 5
-)
+// syncs is the number of namespaces that are reconciled concurrently.
+const syncs = 5
 
-// CacheOptions returns the options of the controller's cache in addition to those for Shoots and ControllerDeployments: its
-// own Roles and RoleBindings.
-func CacheOptions() map[client.Object]cache.ByObject {
+// Controller returns the controller of the rights of gardenlets.
+func Controller() controller.Controller {
 	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: roleLabel})}
-	return map[client.Object]cache.ByObject{&rbacv1.Role{}: own, &rbacv1.RoleBinding{}: own}
+	return controller.Controller{
+		Name: "gardenlet-rights", Add: add,
+		Keeps:   []controller.Keep{controller.Keeping(Keep)},
+		Selects: []controller.Select{{Object: &rbacv1.Role{}, Options: own}, {Object: &rbacv1.RoleBinding{}, Options: own}},
+		Rights:  ownRights(),
+	}
 }
 
-// AddToManager adds the controller to the manager of the garden. Its cache must have CacheOptions, and contain the fields
-// of Shoots that Reduce returns.
-func AddToManager(mgr manager.Manager) error {
-	r := &reconciler{garden: mgr.GetClient()}
-	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: syncs, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller %s: %w", name, err)
+// ownRights returns the rights to write Roles, and those that the Roles contain: RBAC allows only those who have a right to grant it.
+// The alternative, the verb escalate, would allow granting any right. The policies of the chart restrict what the controller-manager
+// grants, and what it does with these rights itself.
+func ownRights() []controller.Right {
+	const grants = "granted to gardenlets by name"
+	found := []controller.Right{
+		controller.May("rights of gardenlets", rbacv1.GroupName, []string{"roles", "rolebindings"}, "create", "get", "list", "watch", "update", "delete"),
+		controller.May("references to objects that gardenlets use", corev1beta1.GroupName,
+			[]string{"shoots", "seeds", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments"}, controller.Reads()...),
 	}
+	for use := readSecret; use <= keepState; use++ {
+		granted := rights[use]
+		verbs := slices.Clone(granted.verbs)
+		if granted.create {
+			verbs = append(verbs, "create")
+		}
+		found = append(found, controller.May(grants, granted.group, []string{granted.resource}, verbs...))
+	}
+	return found
+}
+
+// add adds the controller to the manager of the garden.
+func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
+	r := &reconciler{garden: deps.Client}
 	toNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return requests(object.GetNamespace())
+		return controller.Requests(object.GetNamespace())
 	})
 	toReferences := handler.EnqueueRequestsFromMapFunc(r.namespaces)
 	generation, version := predicate.GenerationChangedPredicate{}, predicate.ResourceVersionChangedPredicate{}
-	for _, watched := range []struct {
-		object  client.Object
-		handler handler.EventHandler
-		changed predicate.Predicate
-	}{
-		{&rbacv1.Role{}, toNamespace, version}, {&rbacv1.RoleBinding{}, toNamespace, version},
-		{&corev1beta1.Shoot{}, toNamespace, concerns()},
-		{&corev1beta1.Seed{}, toReferences, generation}, {&corev1beta1.BackupBucket{}, toReferences, generation},
-		{&corev1beta1.BackupEntry{}, toReferences, movesEntry()},
-		{&corev1beta1.ControllerInstallation{}, toReferences, changesSpec()},
-		{&gardencorev1.ControllerDeployment{}, toReferences, version}, // it has no generation
-	} {
-		if err := built.Watch(source.Kind(mgr.GetCache(), watched.object, watched.handler, watched.changed)); err != nil {
-			return fmt.Errorf("add a watch of the controller %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func requests(namespaces ...string) []reconcile.Request {
-	var found []reconcile.Request
-	for _, namespace := range namespaces {
-		found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
-	}
-	return found
+	return controller.Start(mgr, "gardenlet-rights", r, ptr.To(syncs),
+		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: version},
+		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toNamespace, Changed: version},
+		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toNamespace, Changed: concerns()},
+		controller.Watch{Object: &corev1beta1.Seed{}, Handler: toReferences, Changed: generation},
+		controller.Watch{Object: &corev1beta1.BackupBucket{}, Handler: toReferences, Changed: generation},
+		controller.Watch{Object: &corev1beta1.BackupEntry{}, Handler: toReferences, Changed: movesEntry()},
+		controller.Watch{Object: &corev1beta1.ControllerInstallation{}, Handler: toReferences, Changed: changesSpec()},
+		controller.Watch{Object: &gardencorev1.ControllerDeployment{}, Handler: toReferences, Changed: version}, // it has no generation
+	)
 }
 
 // namespaces returns requests for the namespaces of the objects to which an object refers. Before a change of a reference,
@@ -110,7 +108,7 @@ func (r *reconciler) namespaces(ctx context.Context, object client.Object) []rec
 			add(bucket.Spec.CredentialsRef)
 		}
 	}
-	return requests(sets.List(found)...)
+	return controller.Requests(sets.List(found)...)
 }
 
 // concerns passes changes of Shoots that affect the rights of their Seeds.
@@ -229,9 +227,9 @@ func (r *reconciler) write(ctx context.Context, object client.Object, kind strin
 	if !ok {
 		return fmt.Errorf("copy %s %s: it has no metadata", kind, object.GetName())
 	}
-	err := r.garden.Create(ctx, object, client.FieldOwner(fieldManager))
+	err := r.garden.Create(ctx, object, controller.FieldManager)
 	if apierrors.IsAlreadyExists(err) {
-		err = r.garden.Update(ctx, wanted, client.FieldOwner(fieldManager))
+		err = r.garden.Update(ctx, wanted, controller.FieldManager)
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

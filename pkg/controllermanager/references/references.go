@@ -15,7 +15,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
 )
 
 // Kinds of referenced objects.
@@ -50,6 +50,9 @@ func Of(object client.Object) []Reference {
 	}
 	return nil
 }
+
+// Keep keeps the fields of a Shoot that refer to objects, for a cache.
+func Keep(kept, shoot *corev1beta1.Shoot) { gardenletrights.Keep(kept, shoot) }
 
 // ofDeployment returns the references of a deployment for its chart and the chart's values.
 func ofDeployment(deployment *gardencorev1.ControllerDeployment) []Reference {

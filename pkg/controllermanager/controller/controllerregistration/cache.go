@@ -1,10 +1,6 @@
 package controllerregistration
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,11 +13,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
-	"github.com/trellis-k8s/trellis/pkg/controllers/gardenletrights"
-	"github.com/trellis-k8s/trellis/pkg/controllers/references"
-	"github.com/trellis-k8s/trellis/pkg/controllers/shootstatuslabel"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
@@ -38,44 +31,29 @@ var observedRoles = []string{
 	constants.RoleDefaultDomain, constants.RoleResourceReference, constants.RoleHelmPullSecret, constants.RoleOCICABundle,
 }
 
-// CacheOptions returns the options of the controllers' cache, which only contains the fields that decisions depend on.
-func CacheOptions() (map[client.Object]cache.ByObject, error) {
-	roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, observedRoles)
-	if err != nil {
-		return nil, fmt.Errorf("select the Secrets of the garden: %w", err)
+// selects returns what is cached: of Secrets and ConfigMaps only the metadata of those with the observed roles.
+func selects() []controller.Select {
+	selector := labels.NewSelector()
+	if roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, observedRoles); err == nil {
+		selector = selector.Add(*roles)
+	} else {
+		selector = labels.Nothing() // the roles are constants, and TestSelects checks them
 	}
 	inGarden := cache.ByObject{
-		Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: labels.NewSelector().Add(*roles)}},
+		Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: selector}},
 		Transform:  reduceMetadata,
 	}
-	return map[client.Object]cache.ByObject{
-		&corev1beta1.Shoot{}:                 {Transform: reduceShoot},
-		&gardencorev1.ControllerDeployment{}: {Transform: reduceDeployment},
-		metadataOf(references.Secret):        inGarden,
-		metadataOf(references.ConfigMap):     inGarden,
-	}, nil
-}
-
-// metadataOf returns empty metadata of a kind of the core group.
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return object
-}
-
-// reduceShoot returns the fields of a Shoot that the controllers of this package, of the status label, of hibernation
-// schedules, of retries and of gardenlets' rights read, because a process has one cache of Shoots.
-func reduceShoot(object any) (any, error) {
-	shoot, ok := object.(*corev1beta1.Shoot)
-	if !ok {
-		return object, nil
+	return []controller.Select{
+		{Object: &gardencorev1.ControllerDeployment{}, Options: cache.ByObject{Transform: reduceDeployment}},
+		{Object: controller.MetadataOf(references.Secret), Options: inGarden},
+		{Object: controller.MetadataOf(references.ConfigMap), Options: inGarden},
 	}
-	kept := &corev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot), Spec: gardenletrights.Reduce(&shoot.Spec)}
-	kept.Spec.SeedName, kept.Spec.DNS, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
-	kept.Labels = cachetransform.KeepKeys(shoot.Labels, constants.LabelShootStatus)
-	shootstatuslabel.Keep(&kept.Status, shoot.Status)
-	shoothibernation.Keep(kept, shoot)
-	shootretry.Keep(kept, shoot)
+}
+
+// keepShoot keeps the fields of Shoots that need extensions.
+func keepShoot(kept, shoot *corev1beta1.Shoot) {
+	references.Keep(kept, shoot)
+	kept.Spec.SeedName, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Status.SeedName
 	kept.Spec.Provider.Type = cachetransform.Intern(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil {
 		kept.Spec.Networking = &corev1beta1.Networking{Type: networking.Type}
@@ -90,7 +68,6 @@ func reduceShoot(object any) (any, error) {
 		}
 		kept.Spec.Provider.Workers = append(kept.Spec.Provider.Workers, reduced)
 	}
-	return kept, nil
 }
 
 // reduceDeployment replaces charts, which are large, by their digests.
@@ -112,23 +89,19 @@ func reduceMetadata(object any) (any, error) {
 	return object, nil
 }
 
-// addIndexes adds the indexes to a cache.
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	err := errors.Join(
-		indexer.IndexField(ctx, &corev1beta1.Shoot{}, indexSeed, seedsOf),
-		indexer.IndexField(ctx, &corev1beta1.BackupEntry{}, indexSeed, seedsOf),
-		indexer.IndexField(ctx, &corev1beta1.ControllerInstallation{}, indexInstallationSeed, seedsOf),
-		indexer.IndexField(ctx, &corev1beta1.ControllerInstallation{}, indexRegistration, func(object client.Object) []string {
+// indexes returns the indexes of the cache.
+func indexes() []controller.Index {
+	return []controller.Index{
+		{Object: &corev1beta1.Shoot{}, Field: indexSeed, Values: seedsOf},
+		{Object: &corev1beta1.BackupEntry{}, Field: indexSeed, Values: seedsOf},
+		{Object: &corev1beta1.ControllerInstallation{}, Field: indexInstallationSeed, Values: seedsOf},
+		{Object: &corev1beta1.ControllerInstallation{}, Field: indexRegistration, Values: func(object client.Object) []string {
 			if found, ok := object.(*corev1beta1.ControllerInstallation); ok {
 				return []string{found.Spec.RegistrationRef.Name}
 			}
 			return nil
-		}),
-	)
-	if err != nil {
-		return fmt.Errorf("add the indexes of the controllers of extensions: %w", err)
+		}},
 	}
-	return nil
 }
 
 // seedsOf returns the names of the Seeds of an object. During a migration there are two.

@@ -34,14 +34,19 @@ type World struct {
 	Deployments   []gardencorev1.ControllerDeployment
 }
 
-// Reduce returns the fields of a Shoot's specification from which its rights follow, except the name of its Seed.
-func Reduce(spec *corev1beta1.ShootSpec) corev1beta1.ShootSpec {
-	kept := corev1beta1.ShootSpec{Resources: spec.Resources, DNS: spec.DNS}
-	server := spec.Kubernetes.KubeAPIServer
+// Keep keeps the fields of a Shoot from which its rights follow, for a cache.
+func Keep(kept, shoot *corev1beta1.Shoot) {
+	kept.Spec.SeedName, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Status.SeedName
+	kept.Spec.Resources, kept.Spec.DNS = shoot.Spec.Resources, shoot.Spec.DNS
+	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server == nil {
-		return kept
+		return
 	}
-	reduced := &corev1beta1.KubeAPIServerConfig{AuditConfig: server.AuditConfig}
+	if kept.Spec.Kubernetes.KubeAPIServer == nil {
+		kept.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
+	}
+	reduced := kept.Spec.Kubernetes.KubeAPIServer
+	reduced.AuditConfig, reduced.AdmissionPlugins = server.AuditConfig, nil
 	for _, plugin := range server.AdmissionPlugins {
 		if plugin.KubeconfigSecretName != nil {
 			reduced.AdmissionPlugins = append(reduced.AdmissionPlugins, corev1beta1.AdmissionPlugin{
@@ -57,8 +62,6 @@ func Reduce(spec *corev1beta1.ShootSpec) corev1beta1.ShootSpec {
 			ConfigMapName: structured.ConfigMapName, Kubeconfigs: structured.Kubeconfigs,
 		}
 	}
-	kept.Kubernetes.KubeAPIServer = reduced
-	return kept
 }
 
 // Wanted returns the rights in a namespace by the names of the Seeds. It is a pure function. It relies on the policies of

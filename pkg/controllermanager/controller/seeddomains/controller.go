@@ -10,27 +10,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-const (
-	name         = "seed-default-domains"
-	fieldManager = "controller-manager"
-)
+// Controller returns the controller that copies default domains to the namespaces of Seeds.
+func Controller() controller.Controller {
+	return controller.Controller{
+		Name: "seed-default-domains", Add: add,
+		Rights: []controller.Right{
+			controller.May("copies of default domains", "", []string{"secrets"}, "create", "get", "list", "watch", "update", "delete"),
+			controller.May("namespaces of Seeds", "", []string{"namespaces"}, "list", "watch"),
+		},
+	}
+}
 
-// AddToManager adds the controller to the manager of the garden.
-func AddToManager(mgr manager.Manager) error {
+// add adds the controller to the manager of the garden.
+func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	// A separate cache, because that of the manager has only the metadata of Secrets.
 	domains, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
@@ -42,25 +48,17 @@ func AddToManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make a cache of the default domains: %w", err)
 	}
-	r := &reconciler{domains: domains, namespaces: mgr.GetCache(), garden: mgr.GetClient()}
-	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: r, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
+	r := &reconciler{domains: domains, namespaces: mgr.GetCache(), garden: deps.Client}
+	built, err := controller.Build(mgr, "seed-default-domains", r, nil)
 	if err != nil {
-		return fmt.Errorf("add the controller %s: %w", name, err)
+		return err
 	}
 	isOfSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return ofSeed(object.GetName()) })
 	return errors.Join(
 		mgr.Add(domains),
 		built.Watch(source.Kind[client.Object](domains, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.affected), predicate.ResourceVersionChangedPredicate{})),
-		built.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOfNamespace(), &handler.EnqueueRequestForObject{}, isOfSeed)),
+		built.Watch(source.Kind[client.Object](mgr.GetCache(), controller.MetadataOf("Namespace"), &handler.EnqueueRequestForObject{}, isOfSeed)),
 	)
-}
-
-func metadataOfNamespace() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return object
 }
 
 func ofSeed(namespace string) bool {
@@ -98,7 +96,7 @@ func (r *reconciler) affected(ctx context.Context, object client.Object) []recon
 
 // Reconcile writes and deletes the copies in the namespace of a Seed. It reads from caches.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	namespace := metadataOfNamespace()
+	namespace := controller.MetadataOf("Namespace")
 	if err := r.namespaces.Get(ctx, client.ObjectKey{Name: request.Name}, namespace); err != nil || namespace.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -112,10 +110,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	needed := decide(request.Name, originals.Items, copies.Items)
 	var errs []error
 	for i := range needed.create {
-		errs = append(errs, describe(&needed.create[i], r.garden.Create(ctx, &needed.create[i], client.FieldOwner(fieldManager))))
+		errs = append(errs, describe(&needed.create[i], r.garden.Create(ctx, &needed.create[i], controller.FieldManager)))
 	}
 	for i := range needed.update {
-		errs = append(errs, describe(&needed.update[i], r.garden.Update(ctx, &needed.update[i], client.FieldOwner(fieldManager))))
+		errs = append(errs, describe(&needed.update[i], r.garden.Update(ctx, &needed.update[i], controller.FieldManager)))
 	}
 	for i := range needed.remove {
 		uid := needed.remove[i].UID

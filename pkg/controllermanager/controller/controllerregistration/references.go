@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllers/references"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 )
 
 // referenceProtector protects the objects of a kind to which deployments refer, because extensions cannot be installed or
@@ -29,15 +31,15 @@ type referenceProtector struct {
 }
 
 // addReferences adds the controllers that protect Secrets and ConfigMaps.
-func (c controllers) addReferences(mgr manager.Manager, syncs int) error {
+func (c controllers) addReferences(mgr manager.Manager, syncs *int) error {
 	for _, kind := range []string{references.Secret, references.ConfigMap} {
 		p := &referenceProtector{controllers: c, kind: kind}
 		named := handler.EnqueueRequestsFromMapFunc(p.named)
-		err := add(mgr, "controllerdeployment-reference-"+strings.ToLower(kind), p, syncs,
-			watch{metadataOf(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{}},
-			watch{&gardencorev1.ControllerDeployment{}, named, changesReferences},
-			watch{&corev1beta1.Seed{}, named, changesReferences},
-			watch{&corev1beta1.Shoot{}, named, changesReferences})
+		err := controller.Start(mgr, "controllerdeployment-reference-"+strings.ToLower(kind), p, syncs,
+			controller.On(controller.MetadataOf(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{}),
+			controller.On(&gardencorev1.ControllerDeployment{}, named, changesReferences),
+			controller.On(&corev1beta1.Seed{}, named, changesReferences),
+			controller.On(&corev1beta1.Shoot{}, named, changesReferences))
 		if err != nil {
 			return err
 		}
@@ -46,7 +48,7 @@ func (c controllers) addReferences(mgr manager.Manager, syncs int) error {
 }
 
 // changesReferences passes changes of the references of an object.
-var changesReferences = changes(func(before, after client.Object) bool {
+var changesReferences = controller.Changes(func(before, after client.Object) bool {
 	return !slices.Equal(references.Of(before), references.Of(after))
 })
 
@@ -86,7 +88,7 @@ func (p *referenceProtector) Reconcile(ctx context.Context, request reconcile.Re
 // read returns the metadata of an object, or nil if it does not exist. Objects without their role are not in the cache.
 func (p *referenceProtector) read(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	for _, reader := range []client.Reader{p.cached, p.uncached} {
-		object := metadataOf(p.kind)
+		object := controller.MetadataOf(p.kind)
 		err := reader.Get(ctx, key, object)
 		if err == nil {
 			return object, nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
@@ -30,18 +31,18 @@ type readyReconciler struct {
 }
 
 // addReady adds the controller. It watches Seeds, because gardenlets request a new check of the condition after each operation.
-func (c controllers) addReady(mgr manager.Manager, syncs int, threshold time.Duration) error {
+func (c controllers) addReady(mgr manager.Manager, syncs *int, threshold time.Duration, passive clock.PassiveClock) error {
 	toSeeds := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return requests(seedsOf(object)...)
+		return controller.Requests(seedsOf(object)...)
 	})
-	return add(mgr, "seed-extensions-check", &readyReconciler{controllers: c, threshold: threshold, clock: clock.RealClock{}}, syncs,
-		watch{&corev1beta1.Seed{}, &handler.EnqueueRequestForObject{}, changes(func(before, after *corev1beta1.Seed) bool {
+	return controller.Start(mgr, "seed-extensions-check", &readyReconciler{controllers: c, threshold: threshold, clock: passive}, syncs,
+		controller.On(&corev1beta1.Seed{}, &handler.EnqueueRequestForObject{}, controller.Changes(func(before, after *corev1beta1.Seed) bool {
 			return !equality.Semantic.DeepEqual(readyOf(before), readyOf(after))
-		})},
-		watch{&corev1beta1.ControllerInstallation{}, toSeeds, changes(func(before, after *corev1beta1.ControllerInstallation) bool {
+		})),
+		controller.On(&corev1beta1.ControllerInstallation{}, toSeeds, controller.Changes(func(before, after *corev1beta1.ControllerInstallation) bool {
 			return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) ||
 				!equality.Semantic.DeepEqual(before.Spec.SeedRef, after.Spec.SeedRef)
-		})},
+		})),
 	)
 }
 
@@ -77,7 +78,7 @@ func (r *readyReconciler) write(ctx context.Context, seed *corev1beta1.Seed, con
 		return fmt.Errorf("encode the condition of Seed %s: %w", seed.Name, err)
 	}
 	target := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed.Name}}
-	err = r.cached.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(fieldManager))
+	err = r.cached.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the condition %s of Seed %s: %w", condition.Type, seed.Name, err)
 	}

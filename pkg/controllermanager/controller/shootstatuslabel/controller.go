@@ -8,48 +8,44 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-const (
-	name         = "shoot-statuslabel"
-	fieldManager = "gardener-controller-manager"
-)
-
-// AddToManager adds the controller to the manager of the garden. Its cache must contain the label of Shoots and the
-// fields of the status that [Keep] copies.
-func AddToManager(mgr manager.Manager, syncs int) error {
-	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: &reconciler{mgr.GetClient()}, MaxConcurrentReconciles: max(syncs, 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller %s: %w", name, err)
+// Controller returns the controller of the label with the health of Shoots.
+func Controller() controller.Controller {
+	return controller.Controller{
+		Name: "shoot-statuslabel",
+		Add: func(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
+			return controller.Start(mgr, "shoot-statuslabel", &reconciler{deps.Client}, deps.Config.ShootStatusLabel.ConcurrentSyncs,
+				controller.Watch{Object: &corev1beta1.Shoot{}, Changed: changed()})
+		},
+		Keeps: []controller.Keep{controller.Keeping(func(kept, shoot *corev1beta1.Shoot) {
+			if value, set := shoot.Labels[constants.LabelShootStatus]; set {
+				metav1.SetMetaDataLabel(&kept.ObjectMeta, constants.LabelShootStatus, value)
+			}
+			keep(&kept.Status, shoot.Status)
+		})},
+		Rights: []controller.Right{
+			controller.May("the label with the health of a Shoot", corev1beta1.GroupName, []string{"shoots"}, "get", "list", "watch", "patch"),
+		},
 	}
-	shoots := source.Kind[client.Object](mgr.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, changed())
-	if err := built.Watch(shoots); err != nil {
-		return fmt.Errorf("add a watch of the controller %s: %w", name, err)
-	}
-	return nil
 }
 
-// Keep copies the fields on which the label depends into the status of a cached Shoot.
-func Keep(into *corev1beta1.ShootStatus, status corev1beta1.ShootStatus) {
-	if last := status.LastOperation; last != nil {
+// keep copies the fields on which the label depends into the status of a cached Shoot.
+func keep(into *corev1beta1.ShootStatus, status corev1beta1.ShootStatus) {
+	if last := status.LastOperation; last != nil && into.LastOperation == nil {
 		into.LastOperation = &corev1beta1.LastOperation{Type: last.Type, State: last.State}
 	}
-	if len(status.LastErrors) > 0 {
+	if len(status.LastErrors) > 0 && len(into.LastErrors) == 0 {
 		into.LastErrors = make([]corev1beta1.LastError, 1)
 	}
 	for _, condition := range status.Conditions {
@@ -67,8 +63,8 @@ func changed() predicate.Predicate {
 				return true
 			}
 			var old, changed corev1beta1.ShootStatus
-			Keep(&old, before.Status)
-			Keep(&changed, after.Status)
+			keep(&old, before.Status)
+			keep(&changed, after.Status)
 			return !equality.Semantic.DeepEqual(old, changed)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -96,7 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("encode the label of Shoot %s: %w", request, err)
 	}
 	target := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
-	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), controller.FieldManager)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("write the label %s of Shoot %s: %w", constants.LabelShootStatus, request, err)
 	}

@@ -111,11 +111,11 @@ func TestRightsFollowTheSeed(t *testing.T) {
 	}, map[string][]string{"one": rightsOf("a", "b", "moves"), "two": rightsOf("moves")})
 }
 
-// TestReduce checks that the reduced Shoot in the cache gives the same rights.
-func TestReduce(t *testing.T) {
+// TestKeep checks that the reduced Shoot in the cache gives the same rights.
+func TestKeep(t *testing.T) {
 	shoot := everything()
-	reduced := corev1beta1.Shoot{ObjectMeta: shoot.ObjectMeta, Spec: Reduce(&shoot.Spec)}
-	reduced.Spec.SeedName = shoot.Spec.SeedName
+	reduced := corev1beta1.Shoot{ObjectMeta: shoot.ObjectMeta}
+	Keep(&reduced, &shoot)
 	got, want := Wanted("", World{Shoots: []corev1beta1.Shoot{reduced}}), Wanted("", World{Shoots: []corev1beta1.Shoot{shoot}})
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -18,12 +18,12 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllers/references"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 	"github.com/trellis-k8s/trellis/pkg/installation"
 )
 
 const (
-	fieldManager = "controller-manager"
 	// retryAfter is the delay of the next decision if an object changed during the last one.
 	retryAfter = time.Second
 )
@@ -193,10 +193,10 @@ func (r *seedReconciler) take(ctx context.Context, step installation.Step, befor
 	switch step.Action {
 	case installation.ActionCreate:
 		// If it already exists, it was just created and the cache does not contain it yet.
-		return client.IgnoreAlreadyExists(r.cached.Create(ctx, step.Installation.DeepCopy(), client.FieldOwner(fieldManager)))
+		return client.IgnoreAlreadyExists(r.cached.Create(ctx, step.Installation.DeepCopy(), controller.FieldManager))
 	case installation.ActionUpdate:
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		return client.IgnoreNotFound(r.cached.Patch(ctx, step.Installation.DeepCopy(), patch, client.FieldOwner(fieldManager)))
+		return client.IgnoreNotFound(r.cached.Patch(ctx, step.Installation.DeepCopy(), patch, controller.FieldManager))
 	default:
 		version := before.ResourceVersion // fail if the condition Required has become True
 		return client.IgnoreNotFound(r.cached.Delete(ctx, before.DeepCopy(), client.Preconditions{UID: &before.UID, ResourceVersion: &version}))

@@ -17,7 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
-	"github.com/trellis-k8s/trellis/pkg/controllers/references"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 )
 
 // TestReferenceProtectionIsReleased checks when the finalizer that several controllers share is removed: only from an object that

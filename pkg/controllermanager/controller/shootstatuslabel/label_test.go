@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 		"migrated, conditions still count": {status("Migrate", "Succeeded", false, "Unknown"), "unknown"},
 	} {
 		kept := corev1beta1.ShootStatus{}
-		Keep(&kept, test.status)
+		keep(&kept, test.status)
 		for what, each := range map[string]corev1beta1.ShootStatus{"the status": test.status, "what the cache keeps": kept} {
 			if got := Of(each); got != test.want {
 				t.Errorf("%s, %s: %s, want %s", name, what, got, test.want)

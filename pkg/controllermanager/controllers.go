@@ -1,0 +1,24 @@
+// Package controllermanager has the table of the controllers of a controller-manager. docs/controllers.md explains how to add one.
+package controllermanager
+
+import (
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstatuslabel"
+)
+
+// Controllers returns all controllers. The caches, the indexes and the permissions of the process follow from this table.
+func Controllers() controller.Set {
+	return controller.Set{
+		controllerregistration.Controller(),
+		gardenletrights.Controller(),
+		seeddomains.Controller(),
+		shoothibernation.Controller(),
+		shootretry.Controller(),
+		shootstatuslabel.Controller(),
+	}
+}
