@@ -32,6 +32,7 @@ func TestWalkOfSeed(t *testing.T) {
 // check checks that a function on the walk is declared in its file and that a function before it mentions it. The functions
 // on the walk may call functions of other files of the flow only conditionally.
 func (w walk) check(t *testing.T) {
+	t.Helper()
 	rows := rowsOf(t, "\n### "+w.title+"\n", "\n### ", 2)
 	var files []string
 	returns := 0
