@@ -32,20 +32,23 @@ func tableOf(rows ...Part) Table {
 	return table
 }
 
-// TestAdd checks what a row adds to a plan: a bundle, a wait, a tombstone, or nothing.
+// TestAdd checks what a row adds to a plan: a bundle, a wait, a tombstone, a key to keep, or nothing.
 func TestAdd(t *testing.T) {
 	invalid := func() ([]client.Object, error) { return nil, errors.New("invalid") }
 	for name, test := range map[string]struct {
 		part                 Part
 		change               func(*Table)
 		bundle, tombstone    bool
+		keep                 bool
+		release              flow.Release
 		wait                 string
 		deadline, anyRemoval bool
 	}{
 		"bundle":                     {part: Part{Objects: none}, bundle: true},
 		"input not known":            {part: Part{Unknown: "no address"}, wait: "row-known", deadline: true},
 		"invalid":                    {part: Part{Objects: invalid}, wait: "row-valid", deadline: true},
-		"absent, kept":               {part: Part{Absent: "others have it"}, wait: "row-kept"},
+		"absent, kept":               {part: Part{Absent: "others have it"}, keep: true},
+		"absent, released":           {part: Part{Absent: "others have it", Released: true}, tombstone: true, release: flow.ReleaseBundle, anyRemoval: true},
 		"absent, removed":            {part: Part{Absent: "disabled", Removed: true}, tombstone: true, anyRemoval: true},
 		"absent, removed at once":    {part: Part{Absent: "disabled", Removed: true, DeletedAfter: []string{"client"}}, tombstone: true},
 		"absent, never existed":      {part: Part{Absent: "disabled", Removed: true}, change: func(t *Table) { t.Emitted = nil }},
@@ -74,6 +77,12 @@ func TestAdd(t *testing.T) {
 			}
 			if (len(plan.Bundles) == 1) != test.bundle || (len(plan.Tombstones) == 1) != test.tombstone || waits != test.wait {
 				t.Errorf("bundles %v, tombstones %v, waits %v", plan.Bundles, plan.Tombstones, plan.Waits)
+			}
+			if slices.Equal(plan.Keeps, keys("row")) != test.keep {
+				t.Errorf("it keeps %v", plan.Keeps)
+			}
+			if test.tombstone && plan.Tombstones[0].Release != test.release {
+				t.Errorf("it is deleted with %+v", plan.Tombstones[0])
 			}
 			if test.tombstone && (plan.Tombstones[0].After == nil) != test.anyRemoval {
 				t.Errorf("it is deleted after %v", plan.Tombstones[0].After)
