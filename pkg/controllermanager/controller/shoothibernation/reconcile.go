@@ -21,12 +21,16 @@ import (
 )
 
 // Reasons of Events.
+//
+// +events:on=Shoot
 const (
-	reasonHibernated = "Hibernated"
-	reasonWokenUp    = "WokenUp"
-	reasonFailed     = "HibernationScheduleFailed"
-	action           = "ExecuteHibernationSchedule"
+	reasonHibernated = "Hibernated"                // Normal: a schedule switched the cluster off
+	reasonWokenUp    = "WokenUp"                   // Normal: a schedule switched the cluster on
+	reasonFailed     = "HibernationScheduleFailed" // Warning: a schedule is invalid, or could not be executed
 )
+
+// action is the action of these Events.
+const action = "ExecuteHibernationSchedule"
 
 // reconciler executes the hibernation schedules of Shoots.
 type reconciler struct {
