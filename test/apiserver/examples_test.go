@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -115,6 +117,13 @@ func ensureNamespace(t *testing.T, c client.Client, name string) {
 	if err := c.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
+	if name != constants.GardenNamespace {
+		return
+	}
+	// Shoots in this namespace tolerate protected Seeds, which only its Project allows.
+	project := &gardencorev1beta1.Project{}
+	project.Name, project.Spec.Namespace = "garden", ptr(name)
+	kit.Must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), project)))
 }
 
 // missing returns the paths of wanted values that an object lacks.

@@ -186,6 +186,7 @@ func TestDefaultsOfShoots(t *testing.T) {
 	if len(windows) < 3 {
 		t.Errorf("12 Shoots with generated names have the maintenance windows %v", windows)
 	}
+	ensureNamespace(t, c, constants.GardenNamespace)
 	body := mustKubectl(t, `{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "without"}, "spec": {"region": "local",
 		"cloudProfile": {"name": "local"}, "provider": {"type": "local"}, "kubernetes": {"version": "1.34.2"}}}`,
 		"create", "--raw", "/apis/core.gardener.cloud/v1beta1/namespaces/garden/shoots", "--filename", "-")
