@@ -49,6 +49,9 @@ func (c code) metrics() ([]metric, error) {
 			if err != nil {
 				failure = cmp.Or(failure, fmt.Errorf("a metric in %s: %w", directory, err))
 			}
+			if strings.HasPrefix(one.Name, "_") {
+				return true // without a namespace: of another program, whose page lists it
+			}
 			one.Package = directory
 			found = append(found, one)
 			return true
