@@ -25,11 +25,19 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/scheduler/decision"
 )
 
+// Reasons of Events.
+//
+// +events:on=Shoot
 const (
-	reasonScheduled = "SchedulingSuccessful"
-	reasonFailed    = "SchedulingFailed"
-	action          = "Schedule"
-	failed          = "Failed to schedule Shoot: "
+	reasonScheduled = "SchedulingSuccessful" // Normal: the Shoot has a Seed
+	reasonFailed    = "SchedulingFailed"     // Warning: no Seed is eligible; the message has the reasons
+)
+
+const (
+	// action is the action of these Events.
+	action = "Schedule"
+	// failed begins the description of the last operation.
+	failed = "Failed to schedule Shoot: "
 )
 
 // queue is the queue of the Shoots to decide on.
