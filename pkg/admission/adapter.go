@@ -82,7 +82,7 @@ func newRequest(attributes admission.Attributes) *Request {
 	request := &Request{
 		Operation: attributes.GetOperation(), Kind: attributes.GetKind().GroupKind(), Resource: attributes.GetResource().GroupResource(),
 		Subresource: attributes.GetSubresource(), Namespace: attributes.GetNamespace(), Name: attributes.GetName(),
-		User: attributes.GetUserInfo(), DryRun: attributes.IsDryRun(), Old: attributes.GetOldObject(),
+		Again: attributes.GetReinvocationContext().IsReinvoke(), User: attributes.GetUserInfo(), DryRun: attributes.IsDryRun(), Old: attributes.GetOldObject(),
 	}
 	if request.Operation != admission.Delete {
 		request.Object = attributes.GetObject()

@@ -87,6 +87,8 @@ type Request struct {
 	Namespace, Name string
 	// User is the authenticated user.
 	User user.Info
+	// Again is set if the API server runs Admit once more, because a webhook changed the object.
+	Again bool
 	// DryRun is set if the result is not stored.
 	DryRun bool
 	// Object is the object to store; nil for deletions. Old is the stored object; nil for creations.

@@ -21,8 +21,9 @@ var Plugin = admission.Plugin{
 	},
 }
 
-func admit(ctx context.Context, _ *admission.Request, garden *admission.Garden, shoot, _ *gardencorev1beta1.Shoot) error {
-	if shoot.Spec.ExposureClassName == nil {
+// admit runs once: the second time, what the class adds would contradict itself.
+func admit(ctx context.Context, request *admission.Request, garden *admission.Garden, shoot, _ *gardencorev1beta1.Shoot) error {
+	if request.Again || shoot.Spec.ExposureClassName == nil {
 		return nil
 	}
 	name := *shoot.Spec.ExposureClassName

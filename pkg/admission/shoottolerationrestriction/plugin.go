@@ -40,8 +40,12 @@ func configure(reader io.Reader) ([]admission.Rule, error) {
 	}, nil
 }
 
-// admit adds the default tolerations whose keys the Shoot does not have.
+// admit adds the default tolerations whose keys the Shoot does not have. It runs once, so that a webhook can remove one, and
+// a request in progress succeeds while the API server stops and can no longer read a Project live.
 func (c *configuration) admit(ctx context.Context, request *admission.Request, garden *admission.Garden, shoot, _ *gardencorev1beta1.Shoot) error {
+	if request.Again {
+		return nil
+	}
 	project, err := tolerationsOf(ctx, garden, request.Namespace)
 	if err != nil {
 		return err
