@@ -37,9 +37,9 @@ const (
 
 // TestAdmission runs the admission part of provider-local with the permissions of its chart. Invalid provider
 // configurations of CloudProfiles and Shoots are rejected with the path of the field. Other infrastructures are not
-// affected. During an outage of the program, only new specs are rejected.
+// affected. During an outage of the program, only new specs are rejected. It does not run in parallel with other tests, which
+// create Shoots of this infrastructure.
 func TestAdmission(t *testing.T) {
-	t.Parallel()
 	const namespace = "garden-admission"
 	c := newClient(t)
 	ensureNamespace(t, c, namespace)
@@ -79,6 +79,9 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("a Shoot is created while the program is not running: %v", err)
 	}
 	kit.Must(t, c.Create(t.Context(), other, client.DryRunAll))
+
+	kit.Must(t, c.Delete(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: admissionConfiguration}}))
+	kit.EventuallyTrue(t, "the webhooks are not called any more", func() bool { return c.Create(t.Context(), bad, client.DryRunAll) == nil })
 }
 
 // refused checks that an object was rejected as invalid, and that the error contains texts.
