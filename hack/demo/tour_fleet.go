@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -51,6 +52,14 @@ works as with all other kinds. Controllers that make clusters of them do not run
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace}}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating Namespace %s: %w", fleetNamespace, err)
+	}
+	// The Project of the namespace garden allows its Shoots to use protected Seeds.
+	own := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project",
+		"metadata": map[string]any{"name": "garden"}, "spec": map[string]any{"namespace": "garden"},
+	}}
+	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, own)); err != nil {
+		return fmt.Errorf("creating Project %s: %w", own.GetName(), err)
 	}
 	for _, name := range fleet {
 		file := "fleet/core/" + name + ".yaml"
