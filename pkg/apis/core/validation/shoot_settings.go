@@ -97,6 +97,16 @@ func validateShootDNS(dns *v1beta1.DNS, c *shootContext, path *field.Path) field
 	return errs
 }
 
+// isSchedule reports whether a text is a cron expression with five fields. The library panics on a time zone without an expression
+// ("TZ=x"), and accepts descriptors such as @every, which are not schedules of a day.
+func isSchedule(text string) bool {
+	if len(strings.Fields(text)) != 5 || strings.Contains(text, "TZ=") {
+		return false
+	}
+	_, err := cron.ParseStandard(text)
+	return err == nil
+}
+
 func validateHibernation(hibernation *v1beta1.Hibernation, c *shootContext, path *field.Path) field.ErrorList {
 	errs := forbidden(c.selfHosted, path, "a self-hosted Shoot cannot be switched off")
 	seen := map[string]bool{}
@@ -112,7 +122,7 @@ func validateHibernation(hibernation *v1beta1.Hibernation, c *shootContext, path
 			if one.value == nil {
 				continue
 			}
-			if _, err := cron.ParseStandard(*one.value); err != nil {
+			if !isSchedule(*one.value) {
 				errs = append(errs, field.Invalid(at.Child(one.name), *one.value, "must be a cron expression with five fields, such as 0 20 * * *"))
 			}
 			if seen[*one.value] {

@@ -57,6 +57,8 @@ func TestValidateShootSettings(t *testing.T) {
 		{"spec/dns/providers/1", "{type: other, primary: true, credentialsRef: {apiVersion: v1, kind: Secret, name: a}}", "spec.dns.providers[1].primary Forbidden"},
 		{"spec/dns/providers/0/credentialsRef/kind", "ConfigMap", "spec.dns.providers[0].credentialsRef NotSupported"},
 		{"spec/hibernation/schedules/0/start", "at noon", "spec.hibernation.schedules[0].start Invalid"},
+		{"spec/hibernation/schedules/0/start", "TZ=UTC", "spec.hibernation.schedules[0].start Invalid"},
+		{"spec/hibernation/schedules/0/start", "'@every 1h'", "spec.hibernation.schedules[0].start Invalid"},
 		{"spec/hibernation/schedules/0/location", "Moon/Base", "spec.hibernation.schedules[0].location Invalid"},
 		{"spec/hibernation/schedules/1", "{start: '0 20 * * 1,2,3,4,5'}", "spec.hibernation.schedules[1].start Duplicate"},
 		{"spec/hibernation/schedules/1", "{location: UTC}", "spec.hibernation.schedules[1].start Required"},

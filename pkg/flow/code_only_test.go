@@ -19,7 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
-func TestReview15OnlyTheCodeHasChanged(t *testing.T) {
+func TestOnlyTheCodeHasChanged(t *testing.T) {
 	v2 := rules()
 	v2.Version = "v2"
 	first := Plan{Bundles: []Bundle{bundle("a", "1"), bundle("b", "1")}, Inputs: "i1"}
