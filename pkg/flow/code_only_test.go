@@ -53,7 +53,7 @@ func TestOnlyTheCodeHasChanged(t *testing.T) {
 	}
 }
 
-func TestReview15RolloutsArePaced(t *testing.T) {
+func TestRolloutsArePaced(t *testing.T) {
 	pacing := Pacing{Budget: 5, MaxFailed: 2, Retry: time.Minute}
 	opens := start.Add(time.Hour)
 	for name, test := range map[string]struct {
@@ -79,7 +79,7 @@ func TestReview15RolloutsArePaced(t *testing.T) {
 	}
 }
 
-func TestReview15AStormIsAQueue(t *testing.T) {
+func TestAStormIsAQueue(t *testing.T) {
 	const owners = 200
 	v2 := rules()
 	v2.Version = "v2"
@@ -149,7 +149,7 @@ func emittedFor(t *testing.T, o Owner) Live {
 	return live
 }
 
-func TestReview18TheResourceManagerDoesNotDeleteItself(t *testing.T) {
+func TestTheResourceManagerDoesNotDeleteItself(t *testing.T) {
 	self := bundle("resource-manager", "1")
 	self.AppliesItself = true
 	live := emitted(t, Plan{Bundles: []Bundle{self}})
@@ -181,7 +181,7 @@ func TestReview18TheResourceManagerDoesNotDeleteItself(t *testing.T) {
 	}
 }
 
-func TestReview19PlansHaveAClock(t *testing.T) {
+func TestPlansHaveAClock(t *testing.T) {
 	plan := Plan{
 		Next: start.Add(time.Hour),
 		Waits: []Wait{
@@ -209,7 +209,7 @@ func TestReview19PlansHaveAClock(t *testing.T) {
 	}
 }
 
-func TestReview22ChoicesAreKept(t *testing.T) {
+func TestChoicesAreKept(t *testing.T) {
 	zones := []string{"a", "b", "c", "d", "e"}
 	chosen := Choose("uid-1", zones, 3)
 	if again := Choose("uid-1", []string{"e", "d", "c", "b", "a", "a"}, 3); fmt.Sprint(again) != fmt.Sprint(chosen) {
@@ -243,7 +243,7 @@ func TestReview22ChoicesAreKept(t *testing.T) {
 	}
 }
 
-func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
+func TestSecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	plan := Plan{Bundles: []Bundle{bundle("a", "1")}}
 	live := emitted(t, plan)
 	mr := live.ManagedResources[named("a")]
@@ -266,7 +266,7 @@ func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	}
 }
 
-func TestReview24TheFinalizerWaitsForTheAPIServersList(t *testing.T) {
+func TestTheFinalizerWaitsForTheAPIServersList(t *testing.T) {
 	mr := func(namespace, name, uid string) client.Object {
 		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{LabelFlow: owner.Flow, LabelOwner: uid},
@@ -283,7 +283,7 @@ func TestReview24TheFinalizerWaitsForTheAPIServersList(t *testing.T) {
 	}
 }
 
-func TestReview25AnOlderDefinitionHoldsTheWholePlan(t *testing.T) {
+func TestAnOlderDefinitionHoldsTheWholePlan(t *testing.T) {
 	spec := apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"secretRefs":   {},
 		"injectLabels": {AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}},

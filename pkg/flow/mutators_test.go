@@ -43,7 +43,7 @@ func markedWith(t *testing.T, mutators ...Mutator) string {
 	return labelled.Annotations[AnnotationMutators]
 }
 
-func TestReview14ObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
+func TestObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
 	before := markedWith(t, mutator("1", nil))
 	if before == "" {
 		t.Fatal("the labelled object has no mark")
@@ -84,9 +84,9 @@ func TestReview14ObjectsAreSentAgainWhenAWebhookChanges(t *testing.T) {
 	}
 }
 
-// TestReview14AMarkIsAChange checks that a bundle with another mark is emitted again, and paced like a rollout of a new
+// TestAMarkIsAChange checks that a bundle with another mark is emitted again, and paced like a rollout of a new
 // version.
-func TestReview14AMarkIsAChange(t *testing.T) {
+func TestAMarkIsAChange(t *testing.T) {
 	content := func(revision string) string {
 		labelled := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "labelled", Labels: map[string]string{mutatedLabel: "true"}}}
 		objects := []client.Object{labelled}

@@ -46,7 +46,7 @@ func samplePlan(known map[string]bool) Plan {
 	return plan
 }
 
-func TestReview01NothingIsDeletedBecauseSomethingIsUnknown(t *testing.T) {
+func TestNothingIsDeletedBecauseSomethingIsUnknown(t *testing.T) {
 	names := []string{"credentials", "certificates", "infrastructure-status"}
 	all := map[string]bool{}
 	for _, name := range names {
@@ -68,7 +68,7 @@ func TestReview01NothingIsDeletedBecauseSomethingIsUnknown(t *testing.T) {
 	}
 }
 
-func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
+func TestProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
 	live := emitted(t, samplePlan(map[string]bool{"credentials": true, "certificates": true, "infrastructure-status": true}))
 	without := bundle("worker", "x", "infrastructure")
 	decision := decide(t, Plan{Bundles: []Bundle{without}}, live)
@@ -81,7 +81,7 @@ func TestReview01ProtectedObjectsLeaveOnlyIfThatIsDeclared(t *testing.T) {
 	}
 }
 
-func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
+func TestRotationDoesNotMoveOnStaleReadiness(t *testing.T) {
 	old, plan := Plan{Bundles: []Bundle{bundle("a", "old"), bundle("b", "1", "a")}}, Plan{Bundles: []Bundle{bundle("a", "new"), bundle("b", "1", "a")}}
 	why := func(plan Plan, live Live) string {
 		t.Helper()
@@ -122,7 +122,7 @@ func TestReview03RotationDoesNotMoveOnStaleReadiness(t *testing.T) {
 	}
 }
 
-func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
+func TestOneWayFactsAreInTheLedger(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(testScheme()).Build()
 	key := named("ledger")
 	read := func() *Ledger {
@@ -191,7 +191,7 @@ func TestReview04OneWayFactsAreInTheLedger(t *testing.T) {
 	}
 }
 
-func TestReview07TwoFlowsDoNotTouchEachOther(t *testing.T) {
+func TestTwoFlowsDoNotTouchEachOther(t *testing.T) {
 	live := emitted(t, Plan{Bundles: []Bundle{bundle("crds", "1")}})
 	mr := live.ManagedResources[named("crds")]
 	mr.Labels[LabelFlow] = "garden"
@@ -210,7 +210,7 @@ func TestReview07TwoFlowsDoNotTouchEachOther(t *testing.T) {
 	}
 }
 
-func TestReview08DeletionHasEdgesOfItsOwn(t *testing.T) {
+func TestDeletionHasEdgesOfItsOwn(t *testing.T) {
 	// The extension depends on kube-apiserver, and must be deleted after it.
 	server, ext := bundle("kube-apiserver", "1"), bundle("extension", "1", "kube-apiserver")
 	server.DeleteAfter, ext.DeleteAfter = []Key{}, []Key{named("kube-apiserver")}
@@ -231,7 +231,7 @@ func TestReview08DeletionHasEdgesOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestReview08EveryAcceptedPlanCanBeDeleted(t *testing.T) {
+func TestEveryAcceptedPlanCanBeDeleted(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	for range 500 {
 		var plan Plan
@@ -261,7 +261,7 @@ func TestReview08EveryAcceptedPlanCanBeDeleted(t *testing.T) {
 	}
 }
 
-func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
+func TestDataOfTheOldSpecIsNotUsed(t *testing.T) {
 	wanted := extension("Infrastructure", "one")
 	wanted.Object["spec"] = map[string]any{"zones": []any{"a", "b"}}
 	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
@@ -300,7 +300,7 @@ func TestReview11DataOfTheOldSpecIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestReview12TheFlowReachesAFixedPoint(t *testing.T) {
+func TestTheFlowReachesAFixedPoint(t *testing.T) {
 	// A bundle contains a copy of the owner, with its progress.
 	shoot := extension("Shoot", "one")
 	shoot.Object["status"] = map[string]any{"conditions": []any{}}

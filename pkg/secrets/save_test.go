@@ -110,8 +110,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestReview05WhatIsLostIsRestored deletes each persisted Secret in each phase, with and without a saved state.
-func TestReview05WhatIsLostIsRestored(t *testing.T) {
+// TestWhatIsLostIsRestored deletes each persisted Secret in each phase, with and without a saved state.
+func TestWhatIsLostIsRestored(t *testing.T) {
 	phases := []corev1beta1.CredentialsRotationPhase{
 		"", corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted,
 	}

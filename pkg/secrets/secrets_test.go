@@ -268,7 +268,7 @@ func TestLastRenewal(t *testing.T) {
 	is(p.ensure(configs()[:1]), renewed, "the renewed configs are omitted")
 }
 
-func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
+func TestWhatIsLostIsNotReplaced(t *testing.T) {
 	p := newPlace(t)
 	asked := []Config{{Name: "etcd-encryption-key", Kind: KindEncryptionKey, KeepOld: true, Persist: true}}
 	name := p.ensure(asked).Items["etcd-encryption-key"].Current.Name
@@ -286,7 +286,7 @@ func TestReview05WhatIsLostIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestReview05WhatCannotBeResolvedYetKeepsAll(t *testing.T) {
+func TestWhatCannotBeResolvedYetKeepsAll(t *testing.T) {
 	p := newPlace(t)
 	p.ensure(configs())
 	state, err := p.manager.state(t.Context(), p.client, Wanted{

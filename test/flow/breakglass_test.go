@@ -152,8 +152,8 @@ func (b *broken) wantWritten(objects int) {
 	}
 }
 
-// TestReview18TheResourceManagerIsHealed: the flow applies the resource-manager only if it is not alive.
-func TestReview18TheResourceManagerIsHealed(t *testing.T) {
+// TestTheResourceManagerIsHealed: the flow applies the resource-manager only if it is not alive.
+func TestTheResourceManagerIsHealed(t *testing.T) {
 	b := newBroken(t)
 	b.emitVersion("v1")
 	b.pass()
@@ -219,8 +219,8 @@ func (b *broken) missingEvent(text string) string {
 	return "the Events are " + strings.Join(notes, "; ")
 }
 
-// TestReview18TheResourceManagerIsRemoved: the flow deletes its objects last and does not restore them.
-func TestReview18TheResourceManagerIsRemoved(t *testing.T) {
+// TestTheResourceManagerIsRemoved: the flow deletes its objects last and does not restore them.
+func TestTheResourceManagerIsRemoved(t *testing.T) {
 	b := newBroken(t)
 	b.emitVersion("v1")
 	b.pass()

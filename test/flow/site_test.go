@@ -133,8 +133,8 @@ func must(data []byte, err error) []byte {
 	return data
 }
 
-// TestReview23 deletes a Secret of a bundle, like a garbage collector that ran too early.
-func TestReview23SecretsThatAreGoneAreCreatedAgain(t *testing.T) {
+// Test deletes a Secret of a bundle, like a garbage collector that ran too early.
+func TestSecretsThatAreGoneAreCreatedAgain(t *testing.T) {
 	w := newWorld(t)
 	_, _ = w.startFlow("v1")
 	w.declare(map[string]string{"message": "hello"})
@@ -176,8 +176,8 @@ func TestSiteOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestReview07 has a ManagedResource of another flow in the way.
-func TestReview07ForeignManagedResourcesAreNotTouched(t *testing.T) {
+// Test has a ManagedResource of another flow in the way.
+func TestForeignManagedResourcesAreNotTouched(t *testing.T) {
 	w := newWorld(t)
 	foreign := w.mr("site-app")
 	if foreign != nil {

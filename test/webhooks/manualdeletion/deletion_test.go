@@ -15,8 +15,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// TestReview06NothingIsDeletedByHand is a single test because webhooks are registered for a whole cluster.
-func TestReview06NothingIsDeletedByHand(t *testing.T) {
+// TestNothingIsDeletedByHand is a single test because webhooks are registered for a whole cluster.
+func TestNothingIsDeletedByHand(t *testing.T) {
 	f := newFixture(t)
 	for _, part := range []struct {
 		name string
