@@ -87,14 +87,7 @@ func (in Inputs) controlPlane() []table.Part {
 		},
 
 		// etcd
-		{
-			Name: bundleEtcdMain, Objects: in.etcd(etcd.RoleMain), Unknown: secrets,
-			NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)}, DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: adjustEtcd,
-		},
-		{
-			Name: bundleEtcdEvents, Objects: in.etcd(etcd.RoleEvents), Unknown: secrets,
-			NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)}, DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: adjustEtcd,
-		},
+		in.etcdPart(bundleEtcdMain, etcd.RoleMain), in.etcdPart(bundleEtcdEvents, etcd.RoleEvents),
 
 		// The API server and its autoscaler.
 		{
@@ -126,6 +119,14 @@ func (in Inputs) controlPlane() []table.Part {
 			Unknown: table.Join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)),
 			Needs:   controls, NeedsAsleep: controlsAsleep, DeletedAfter: slices.Concat(inCluster, deletedEarly),
 		},
+	}
+}
+
+// etcdPart returns the part of an etcd. It stops after the API server.
+func (in Inputs) etcdPart(name string, role etcd.Role) table.Part {
+	return table.Part{
+		Name: name, Objects: in.etcd(role), Unknown: in.unknownSecrets(), NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)},
+		DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: adjustEtcd,
 	}
 }
 

@@ -11,14 +11,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -94,21 +91,8 @@ func isWebhookConfiguration(object *unstructured.Unstructured) bool {
 // start starts the program with the token of its ServiceAccount, and waits until it is ready.
 func (f *fixture) start(port int) {
 	f.Helper()
-	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-admission-controller"}}
-	kit.Must(f, f.client.SubResource("token").Create(f.Context(), account, token))
-	config := f.garden.Config()
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.CurrentContext = "test"
-	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	if !strings.Contains(config.Host, "://") {
-		kubeconfig.Clusters["test"].Server = "https://" + config.Host
-	}
-	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	directory := f.TempDir()
-	file, path := filepath.Join(directory, "kubeconfig"), filepath.Join(directory, "config.yaml")
-	kit.Must(f, clientcmd.WriteToFile(*kubeconfig, file))
+	file := kit.AccountKubeconfig(f, f.garden.Config(), f.client, "garden", "gardener-admission-controller")
+	path := filepath.Join(f.TempDir(), "config.yaml")
 	health := kit.FreePort(f)
 	kit.Must(f, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
 kind: AdmissionControllerConfiguration

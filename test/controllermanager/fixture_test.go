@@ -9,13 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -96,21 +92,8 @@ func newFixture(t *testing.T) *fixture {
 // configure writes the kubeconfig and the configuration file.
 func (f *fixture) configure() {
 	f.Helper()
-	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-controller-manager"}}
-	kit.Must(f, f.client.SubResource("token").Create(f.Context(), account, token))
-	config := f.plane.Config()
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.CurrentContext = "test"
-	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	if !strings.Contains(config.Host, "://") {
-		kubeconfig.Clusters["test"].Server = "https://" + config.Host
-	}
-	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	file := kit.AccountKubeconfig(f, f.plane.Config(), f.client, "garden", "gardener-controller-manager")
 	directory := f.TempDir()
-	file := filepath.Join(directory, "kubeconfig")
-	kit.Must(f, clientcmd.WriteToFile(*kubeconfig, file))
 	health, metrics := kit.FreePort(f), kit.FreePort(f)
 	f.health = fmt.Sprintf("http://127.0.0.1:%d", health)
 	f.config = filepath.Join(directory, "config.yaml")

@@ -11,15 +11,12 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -86,18 +83,8 @@ func newFixture(t *testing.T) *fixture {
 // configure writes the kubeconfig and the configuration file.
 func (f *fixture) configure() {
 	f.Helper()
-	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-scheduler"}}
-	kit.Must(f, f.client.SubResource("token").Create(f.Context(), account, token))
-	config := f.plane.Config()
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.CurrentContext = "test"
-	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	kubeconfig.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	file := kit.AccountKubeconfig(f, f.plane.Config(), f.client, "garden", "gardener-scheduler")
 	directory := f.TempDir()
-	file := filepath.Join(directory, "kubeconfig")
-	kit.Must(f, clientcmd.WriteToFile(*kubeconfig, file))
 	f.config = filepath.Join(directory, "config.yaml")
 	kit.Must(f, os.WriteFile(f.config, fmt.Appendf(nil, `apiVersion: scheduler.config.gardener.cloud/v1alpha1
 kind: SchedulerConfiguration

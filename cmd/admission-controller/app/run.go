@@ -5,72 +5,56 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
-	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller"
 	"github.com/trellis-k8s/trellis/pkg/apis/admissioncontroller/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
-	"github.com/trellis-k8s/trellis/pkg/leaderfence"
-	"github.com/trellis-k8s/trellis/pkg/process"
-	"github.com/trellis-k8s/trellis/pkg/restclient"
+	"github.com/trellis-k8s/trellis/pkg/program/manager"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/webhookserver"
 	"github.com/trellis-k8s/trellis/pkg/webhookserver/certificates"
 )
 
-const (
-	// component is the name of the process in user agents.
-	component = "admission-controller"
-	// gracefulShutdown is how long running requests may take to finish after a stop signal.
-	gracefulShutdown = 5 * time.Second
-)
+// component is the name of the process in user agents.
+const component = "admission-controller"
 
 // run starts an admission controller. It returns when the context ends or an error occurs.
 func run(ctx context.Context, c *v1alpha1.AdmissionControllerConfiguration) error {
-	log := process.NewLogger(c.LogLevel, c.LogFormat)
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
-	config, err := restConfig(c)
+	config, err := manager.Connect("garden", component+"/"+version, c.GardenClientConnection)
 	if err != nil {
 		return err
 	}
-	election, err := leaderfence.NewElection(c.LeaderElection, component, config, config)
-	if err != nil {
-		return err
-	}
-	mgr, err := newManager(c, config, election, log)
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(served.AddToScheme(scheme))
+	mgr, err := manager.New(manager.Options{
+		Name: component, Version: version, LogLevel: c.LogLevel, LogFormat: c.LogFormat,
+		Cluster: "garden", Config: config, Election: c.LeaderElection, Scheme: scheme,
+		Cache:  cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields()},
+		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics),
+	})
 	if err != nil {
 		return err
 	}
 	if err := addWebhooks(ctx, mgr, c); err != nil {
 		return err
 	}
-	log.Info("Starting admission-controller", "version", version, "cluster", config.Host)
-	return election.Start(ctx, mgr)
+	return mgr.Start(ctx)
 }
 
 // addWebhooks serves the webhooks in every replica.
-func addWebhooks(ctx context.Context, mgr manager.Manager, c *v1alpha1.AdmissionControllerConfiguration) error {
+func addWebhooks(ctx context.Context, mgr ctrl.Manager, c *v1alpha1.AdmissionControllerConfiguration) error {
 	certificate, err := addCertificate(ctx, mgr, c.Server.Webhooks.TLS)
 	if err != nil {
 		return err
@@ -85,7 +69,6 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, c *v1alpha1.Admission
 	}
 	return errors.Join(
 		mgr.Add(server),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-caches", func(*http.Request) error { return ready() }),
 		mgr.AddReadyzCheck("webhook-server", server.StartedChecker()),
 	)
@@ -93,7 +76,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, c *v1alpha1.Admission
 
 // addCertificate returns the certificate of the webhooks, from a directory or issued by the process itself.
 func addCertificate(
-	ctx context.Context, mgr manager.Manager, settings v1alpha1.TLSServer,
+	ctx context.Context, mgr ctrl.Manager, settings v1alpha1.TLSServer,
 ) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	log, served := mgr.GetLogger().WithName("webhooks"), certificates.NewMetrics(metrics.Registry)
 	if settings.ServerCertDir != "" {
@@ -114,42 +97,6 @@ func addCertificate(
 	return managed.Get, nil
 }
 
-// restConfig returns the connection to the garden, from the kubeconfig file or, without one, from the Pod's service
-// account.
-func restConfig(c *v1alpha1.AdmissionControllerConfiguration) (*rest.Config, error) {
-	connection := c.GardenClientConnection
-	config, err := process.RestConfig(connection.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("garden: %w", err)
-	}
-	config.UserAgent = component + "/" + version
-	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
-	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
-	restclient.Tune(config)
-	return config, nil
-}
-
-// newManager returns the manager of the garden.
-func newManager(
-	c *v1alpha1.AdmissionControllerConfiguration, config *rest.Config, election *leaderfence.Election, log logr.Logger,
-) (manager.Manager, error) {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(served.AddToScheme(scheme))
-	mgr, err := manager.New(config, election.Elect(manager.Options{
-		Scheme: scheme, Logger: log,
-		Cache:                   cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields()},
-		HealthProbeBindAddress:  address(c.Server.HealthProbes),
-		Metrics:                 metricsserver.Options{BindAddress: address(c.Server.Metrics)},
-		PprofBindAddress:        "0",
-		GracefulShutdownTimeout: ptr.To(gracefulShutdown),
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("set up the connection to the garden: %w", err)
-	}
-	return mgr, nil
-}
-
 func address(server *v1alpha1.Server) string {
-	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
+	return manager.Address(server.BindAddress, server.Port)
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConf
 	}
 	if err := controllers.Add(ctx, mgr, controller.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.Recorder, Config: &c.Controllers,
-		Clock: clock.RealClock{}, Started: clock.RealClock{}.Now(),
+		Clock: clock.RealClock{},
 	}); err != nil {
 		return err
 	}

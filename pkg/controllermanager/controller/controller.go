@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/tools/events"
@@ -45,8 +44,6 @@ type Deps struct {
 	// Recorder writes Events.
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
-	// Started is when the process started: ages count only while the own watches lived.
-	Started time.Time
 	// Config is the configuration with its defaults.
 	Config *v1alpha1.ControllersConfiguration
 }

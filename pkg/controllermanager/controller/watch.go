@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 )
 
 // Watch is a watch of one kind in the cache of the manager, with its handler and filter.
@@ -85,12 +83,4 @@ func Requests(names ...string) []reconcile.Request {
 		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return all
-}
-
-// Syncs returns the concurrency of a controller, or nil if it has none.
-func Syncs(of *v1alpha1.Concurrency) *int {
-	if of == nil {
-		return nil
-	}
-	return of.ConcurrentSyncs
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -43,7 +42,7 @@ func RunControllers(tb testing.TB, garden *rest.Config, options manager.Options,
 	controllermanagerv1alpha1.SetDefaults(settings)
 	kit.Must(tb, controller.Set(controllers).Add(tb.Context(), mgr, controller.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("controller-manager"),
-		Clock: clock.RealClock{}, Started: time.Now(), Config: &settings.Controllers,
+		Clock: clock.RealClock{}, Config: &settings.Controllers,
 	}))
 	kit.Run(tb, mgr)
 }

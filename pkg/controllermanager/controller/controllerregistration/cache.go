@@ -37,7 +37,7 @@ func selects() []controller.Select {
 	if roles, err := labels.NewRequirement(constants.LabelGardenRole, selection.In, observedRoles); err == nil {
 		selector = selector.Add(*roles)
 	} else {
-		selector = labels.Nothing() // the roles are constants, and TestSelects checks them
+		selector = labels.Nothing() // unreachable: the roles are constants
 	}
 	inGarden := cache.ByObject{
 		Namespaces: map[string]cache.Config{constants.GardenNamespace: {LabelSelector: selector}},
