@@ -113,13 +113,13 @@ func (w Window) Schedule() string {
 // Spread returns a duration in whole minutes, less than the given one. It depends only on the UID: it is the same each
 // time, and different for different objects.
 func Spread(uid types.UID, over time.Duration) time.Duration {
-	minutes := over / time.Minute
+	minutes := int64(over / time.Minute)
 	if minutes < 1 {
 		return 0
 	}
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(uid)) // never fails
-	return time.Duration(hash.Sum32()) % minutes * time.Minute
+	return time.Duration(int64(hash.Sum32())%minutes) * time.Minute
 }
 
 // timeOfDay returns the duration since midnight in UTC.

@@ -11,8 +11,8 @@ var tested = programtest.Program{Name: "admission-controller", New: newCommand, 
 func TestCommandLine(t *testing.T) {
 	const header = "apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1\nkind: AdmissionControllerConfiguration\n"
 	tested.Refuses(t, map[string]programtest.Case{
-		"a file with mistakes": {header + "servers: {}\nlogLevel: loud\n", []string{`unknown field "servers"`, "logLevel"}},
-		"no kubeconfig":        {header + "gardenClientConnection: {kubeconfig: /does/not/exist}\n", []string{"garden: read the kubeconfig"}},
+		"a file with mistakes": {File: header + "servers: {}\nlogLevel: loud\n", Want: []string{`unknown field "servers"`, "logLevel"}},
+		"no kubeconfig":        {File: header + "gardenClientConnection: {kubeconfig: /does/not/exist}\n", Want: []string{"garden: read the kubeconfig"}},
 	})
 }
 

@@ -10,7 +10,8 @@ var tested = programtest.Program{Name: "gardenlet", New: newCommand, Version: ve
 
 func TestCommandLine(t *testing.T) {
 	tested.Refuses(t, map[string]programtest.Case{"a file with mistakes": {
-		"kind: GardenletConfiguration\nfeatureGates: {Unheard: true}\n", []string{"apiVersion", "featureGates[Unheard]", "seedConfig: Required value"},
+		File: "kind: GardenletConfiguration\nfeatureGates: {Unheard: true}\n",
+		Want: []string{"apiVersion", "featureGates[Unheard]", "seedConfig: Required value"},
 	}})
 }
 
