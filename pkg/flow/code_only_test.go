@@ -57,22 +57,25 @@ func TestRolloutsArePaced(t *testing.T) {
 	pacing := Pacing{Budget: 5, MaxFailed: 2, Retry: time.Minute}
 	opens := start.Add(time.Hour)
 	for name, test := range map[string]struct {
-		bundles int
-		window  *Window
-		fleet   Fleet
-		want    string
-		next    time.Time
+		bundles, rolling int
+		window           *Window
+		fleet            Fleet
+		want             string
+		next             time.Time
 	}{
 		"a free slot":        {bundles: 2, fleet: Fleet{Rolling: 3}},
 		"over the budget":    {bundles: 3, fleet: Fleet{Rolling: 3}, want: "at most 5", next: start.Add(time.Minute)},
 		"more than all":      {bundles: 12},
+		"adds one":           {bundles: 3, rolling: 2, fleet: Fleet{Rolling: 3}, want: "at most 5", next: start.Add(time.Minute)},
+		"adds none":          {bundles: 3, rolling: 3, fleet: Fleet{Rolling: 30}},
+		"adds none, stopped": {bundles: 3, rolling: 3, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
 		"a closed window":    {bundles: 1, window: &Window{Opens: opens}, want: "window is closed", next: opens},
 		"an open window":     {bundles: 1, window: &Window{Open: true}},
 		"one failure":        {bundles: 1, fleet: Fleet{Failed: 1}},
 		"too many failures":  {bundles: 1, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
 		"failures in window": {bundles: 1, window: &Window{Open: true}, fleet: Fleet{Failed: 2}, want: "2 owners fail", next: start.Add(time.Minute)},
 	} {
-		why, next := pacing.Admit(test.bundles, test.window, test.fleet, start)
+		why, next := pacing.Admit(test.bundles, test.rolling, test.window, test.fleet, start)
 		if test.want == "" && why != "" || !strings.Contains(why, test.want) || !next.Equal(test.next) {
 			t.Errorf("%s: %q at %v, want %q at %v", name, why, next, test.want, test.next)
 		}

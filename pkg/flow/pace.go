@@ -30,16 +30,18 @@ type Fleet struct {
 }
 
 // Admit decides whether an owner may be changed now if only the code has changed. bundles is the number of its bundles
-// that would roll out, in addition to those of the other owners. If it may not, Admit returns a stable reason and the
-// time of the next attempt. It is pure.
-func (p Pacing) Admit(bundles int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
+// that would roll out, in addition to those of the other owners; rolling is the number of those that already do. A change
+// that adds none is admitted although the budget is used, because the version that repairs failing owners must not wait for
+// the slots that they use. If the owner may not be changed, Admit returns a stable reason and the time of the next attempt.
+// It is pure.
+func (p Pacing) Admit(bundles, rolling int, window *Window, others Fleet, now time.Time) (why string, next time.Time) {
 	switch {
 	case p.stops(others):
 		why = fmt.Sprintf("at least %d owners fail with this version of the program, which stops its rollout", max(p.MaxFailed, 1))
 		return why, now.Add(p.Retry)
 	case window != nil && !window.Open:
 		return "only the program or the declaration of operators has changed, and the maintenance window is closed", window.Opens
-	case others.Rolling > 0 && others.Rolling+bundles > p.Budget:
+	case bundles > rolling && others.Rolling > 0 && others.Rolling+bundles > p.Budget:
 		why = fmt.Sprintf("only the program or the declaration of operators has changed, and others are rolling out: at most %d ManagedResources at a time", p.Budget)
 		return why, now.Add(p.Retry)
 	}

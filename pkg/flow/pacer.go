@@ -42,10 +42,13 @@ type Pacer struct {
 // waiting is an owner that waits for a rollout slot.
 type waiting struct {
 	owner Owner
-	// bundles is the number of bundles that would roll out with the change.
-	bundles int
-	change  target
+	// bundles is the number of bundles that would roll out with the change, and rolling of those that roll out without it.
+	bundles, rolling int
+	change           target
 }
+
+// adds reports whether the change needs slots that the owner does not use yet.
+func (w waiting) adds() bool { return w.bundles > w.rolling }
 
 // Source is a source for the controller of a flow. It enqueues waiting owners as soon as a slot is free. Without it
 // they retry after Pacing.Retry.
@@ -71,7 +74,7 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 	}
 	before, after, changes := sharesAround(owner, live, decision, version)
 	last := lastEmission(live.owned(owner))
-	request := waiting{owner: owner, bundles: after.rolling, change: target{from: last.version, to: plan.version(version)}}
+	request := waiting{owner: owner, bundles: after.rolling, rolling: before.rolling, change: target{from: last.version, to: plan.version(version)}}
 	why, next := "", time.Time{}
 	if changes && !plan.Deleting && !plan.AtOnce && last.codeOnly(plan, version) {
 		why, next = p.admit(request, plan.Window, now)
@@ -91,8 +94,8 @@ func (p *Pacer) hold(ctx context.Context, reader client.Reader, owner Owner, pla
 // admit returns why an owner must wait: because of the others, or because an owner before it waits for slots.
 func (p *Pacer) admit(request waiting, window *Window, now time.Time) (why string, next time.Time) {
 	own := request.owner.UID
-	why, next = p.Pacing.Admit(request.bundles, window, p.shares.others(own, request.change, now), now)
-	if why != "" || p.shares[own].granted {
+	why, next = p.Pacing.Admit(request.bundles, request.rolling, window, p.shares.others(own, request.change, now), now)
+	if why != "" || p.shares[own].granted || !request.adds() {
 		return why, next
 	}
 	for _, other := range p.waiting {
@@ -190,11 +193,11 @@ func (p *Pacer) wake() {
 	full := false
 	for _, next := range p.waiting {
 		own := p.shares[next.owner.UID]
-		if full || p.isStopped(next) {
+		if full && next.adds() || p.isStopped(next) {
 			left = append(left, next)
 			continue
 		}
-		if why, _ := p.Pacing.Admit(next.bundles, nil, p.shares.others(next.owner.UID, next.change, p.Clock.Now()), p.Clock.Now()); why != "" {
+		if why, _ := p.Pacing.Admit(next.bundles, next.rolling, nil, p.shares.others(next.owner.UID, next.change, p.Clock.Now()), p.Clock.Now()); why != "" {
 			full = true
 			left = append(left, next)
 			continue

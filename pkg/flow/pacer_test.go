@@ -78,6 +78,26 @@ func TestChangesOfOperatorsArePaced(t *testing.T) {
 	}
 }
 
+// TestFailingOwnersDoNotWaitForTheirOwnSlots checks that failing owners, which use the whole budget, get the version that
+// repairs them although an owner that needs slots waits before them.
+func TestFailingOwnersDoNotWaitForTheirOwnSlots(t *testing.T) {
+	r := newRollout(t, 3, Pacing{Budget: 4, MaxFailed: 3, Retry: time.Hour})
+	for i := range 2 {
+		for _, mr := range r.lives[r.owner(i).Name].ManagedResources {
+			condition(mr, resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy", "no Pod is ready")
+		}
+	}
+	r.show()
+	if r.pass(2, 2) {
+		t.Fatal("an owner that needs slots is admitted although all are used")
+	}
+	for i := range 2 {
+		if !r.pass(i, 2) {
+			t.Errorf("owner %d fails, and waits for the version that repairs it", i)
+		}
+	}
+}
+
 // TestBrokenOwnersDoNotUseTheBudgetForEver checks that owners that fail for long do not keep the others from being changed.
 func TestBrokenOwnersDoNotUseTheBudgetForEver(t *testing.T) {
 	r := newRollout(t, 3, Pacing{Budget: 2, MaxFailed: 5, Retry: time.Hour})
