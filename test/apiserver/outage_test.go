@@ -116,9 +116,9 @@ func TestEtcdDown(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				err := call(c)
-				var status apierrors.APIStatus
-				if !errors.As(err, &status) || status.Status().Code < 500 {
-					t.Errorf("%v, want a status of 500 or more", err)
+				var status apierrors.APIStatus // absent if the aggregator ends the connection of a request that takes too long
+				if err == nil || errors.As(err, &status) && status.Status().Code < 500 {
+					t.Errorf("%v, want a status of 500 or more, or a broken connection", err)
 				}
 			})
 		}

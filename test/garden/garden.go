@@ -197,16 +197,24 @@ func (g *Garden) checkReady(ctx context.Context) error {
 	return direct.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// awaitGroups waits until the aggregator serves all groups of the API server.
+// awaitGroups waits until the aggregator serves all groups of the API server, also in its aggregated discovery, which it
+// updates later and from which clients read the groups.
 func (g *Garden) awaitGroups(ctx context.Context) error {
 	aggregated, err := discovery.NewDiscoveryClientForConfig(g.Config())
 	if err != nil {
 		return err
 	}
 	return g.await(ctx, "the aggregator", func(context.Context) error {
+		_, discovered, failed, err := aggregated.GroupsAndMaybeResources()
+		if err != nil {
+			return err
+		}
 		for _, version := range versions() {
 			if _, err := aggregated.ServerResourcesForGroupVersion(version.String()); err != nil {
 				return err
+			}
+			if discovered[version] == nil {
+				return errors.Join(fmt.Errorf("the aggregated discovery has no %s", version), failed[version])
 			}
 		}
 		return nil
