@@ -37,6 +37,22 @@ func Keeping[T any, P interface {
 	}}
 }
 
+// Whole returns a Keep for a kind of which a controller reads all fields, in particular finalizers. Other controllers may keep fields of
+// the same kind.
+func Whole[T any, P interface {
+	*T
+	client.Object
+}]() Keep {
+	return Keep{Object: P(new(T)), Copy: func(kept, whole client.Object) {
+		into, ok := kept.(P)
+		from, same := whole.(P)
+		if ok && same {
+			*into = *from
+			kept.SetManagedFields(nil)
+		}
+	}}
+}
+
 // Cache returns the options of the cache by kind. It fails if two controllers restrict the same kind, because a cache can have only
 // one restriction for each kind.
 func (s Set) Cache() (map[client.Object]cache.ByObject, error) {

@@ -30,8 +30,8 @@ func Controller() controller.Controller {
 			controller.May("installations of extensions", corev1beta1.GroupName, []string{"controllerinstallations"},
 				"create", "get", "list", "watch", "patch", "delete"),
 			controller.May("the condition that summarizes the extensions of a Seed", corev1beta1.GroupName, []string{"seeds/status"}, "patch"),
-			controller.May("finalizers", corev1beta1.GroupName, []string{"controllerdeployments", "controllerregistrations", "seeds"},
-				"get", "list", "watch", "patch"),
+			controller.May("finalizers", corev1beta1.GroupName, []string{"seeds"}, "get", "list", "watch", "patch"),
+			controller.May("extensions", corev1beta1.GroupName, []string{"controllerdeployments", "controllerregistrations"}, controller.Reads()...),
 			controller.May("backups that need extensions", corev1beta1.GroupName, []string{"backupbuckets", "backupentries"}, controller.Reads()...),
 			controller.May("Shoots that need extensions", corev1beta1.GroupName, []string{"shoots"}, controller.Reads()...),
 			controller.May("finalizers of objects that ControllerDeployments name", "", []string{"secrets", "configmaps"},
@@ -46,8 +46,7 @@ func addAll(_ context.Context, mgr manager.Manager, deps controller.Deps) error 
 	c := controllers{cached: deps.Client, uncached: deps.Live, recorder: deps.Recorder}
 	registrations, deployments := deps.Config.ControllerRegistration.ConcurrentSyncs, deps.Config.ControllerDeployment.ConcurrentSyncs
 	check := deps.Config.SeedExtensionsCheck
-	return errors.Join(c.addSeeds(mgr, registrations), c.addRegistrations(mgr, registrations),
-		c.addDeployments(mgr, deployments), c.addReferences(mgr, deployments),
+	return errors.Join(c.addSeeds(mgr, registrations), c.addReferences(mgr, deployments),
 		c.addReady(mgr, check.ConcurrentSyncs, check.Threshold(corev1beta1.SeedExtensionsReady), deps.Clock))
 }
 
@@ -57,6 +56,11 @@ type controllers struct {
 	cached   client.Client
 	uncached client.Reader
 	recorder events.EventRecorder
+}
+
+// protector returns what adds and releases finalizers.
+func (c controllers) protector() controller.Protector {
+	return controller.Deps{Client: c.cached, Live: c.uncached, Recorder: c.recorder}.Protector()
 }
 
 // addSeeds adds the controller of the installations in each Seed. It watches everything that the decision depends on.

@@ -23,7 +23,6 @@ import (
 const (
 	indexSeed             = "seed"
 	indexInstallationSeed = "spec.seedRef.name"
-	indexRegistration     = "spec.registrationRef.name"
 )
 
 // observedRoles are the roles of the Secrets and ConfigMaps in namespace garden that the cache contains.
@@ -95,12 +94,6 @@ func indexes() []controller.Index {
 		{Object: &corev1beta1.Shoot{}, Field: indexSeed, Values: seedsOf},
 		{Object: &corev1beta1.BackupEntry{}, Field: indexSeed, Values: seedsOf},
 		{Object: &corev1beta1.ControllerInstallation{}, Field: indexInstallationSeed, Values: seedsOf},
-		{Object: &corev1beta1.ControllerInstallation{}, Field: indexRegistration, Values: func(object client.Object) []string {
-			if found, ok := object.(*corev1beta1.ControllerInstallation); ok {
-				return []string{found.Spec.RegistrationRef.Name}
-			}
-			return nil
-		}},
 	}
 }
 

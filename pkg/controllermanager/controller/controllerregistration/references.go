@@ -77,9 +77,9 @@ func (p *referenceProtector) Reconcile(ctx context.Context, request reconcile.Re
 		if err != nil || len(users) == 0 {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{}, p.finalizers().Add(ctx, object, constants.FinalizerReferenceProtection)
+		return reconcile.Result{}, p.protector().Add(ctx, object, constants.FinalizerReferenceProtection)
 	}
-	return reconcile.Result{}, p.release(ctx, object, constants.FinalizerReferenceProtection,
+	return reconcile.Result{}, p.protector().Release(ctx, object, constants.FinalizerReferenceProtection,
 		func(ctx context.Context, reader client.Reader) ([]string, error) {
 			return references.Users(ctx, reader, p.kind, object)
 		})

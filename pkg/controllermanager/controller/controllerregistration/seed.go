@@ -54,7 +54,7 @@ func (r *seedReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if seed.DeletionTimestamp == nil {
-		if err := r.finalizers().Add(ctx, seed, constants.FinalizerControllerRegistration); err != nil {
+		if err := r.protector().Add(ctx, seed, constants.FinalizerControllerRegistration); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -89,7 +89,7 @@ func (r *seedReconciler) report(ctx context.Context, seed *corev1beta1.Seed, pro
 
 // releaseSeed removes the finalizer from a Seed without installations. The watch reports their deletion.
 func (r *seedReconciler) releaseSeed(ctx context.Context, seed *corev1beta1.Seed) error {
-	_, err := r.finalizers().Release(ctx, seed, constants.FinalizerControllerRegistration,
+	_, err := r.protector().Holder.Release(ctx, seed, constants.FinalizerControllerRegistration,
 		func(ctx context.Context, reader client.Reader) ([]string, error) {
 			var left corev1beta1.ControllerInstallationList
 			if err := reader.List(ctx, &left, client.MatchingFields{indexInstallationSeed: seed.Name}, client.Limit(1)); err != nil {

@@ -1,0 +1,24 @@
+// Package cloudprofile tells which CloudProfile or NamespacedCloudProfile a Shoot uses, and what a NamespacedCloudProfile offers:
+// the specification of its parent with its own changes.
+package cloudprofile
+
+import (
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// ReferenceOf returns the profile that a Shoot uses. Its name is empty if the Shoot names none.
+func ReferenceOf(shoot *corev1beta1.ShootSpec) corev1beta1.CloudProfileReference {
+	if shoot.CloudProfile != nil {
+		return *shoot.CloudProfile
+	}
+	return corev1beta1.CloudProfileReference{
+		Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(shoot.CloudProfileName, ""),
+	}
+}
+
+// IsComputed reports whether the status of a NamespacedCloudProfile has a specification: the controller-manager computes it.
+func IsComputed(profile *corev1beta1.NamespacedCloudProfile) bool {
+	return profile.Status.CloudProfileSpec.Type != ""
+}
