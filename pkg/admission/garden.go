@@ -17,6 +17,7 @@ import (
 
 // Garden are the facts about the garden that plugins read.
 type Garden struct {
+	CloudProfiles           Reader[*gardencorev1beta1.CloudProfile]
 	ControllerRegistrations Reader[*gardencorev1beta1.ControllerRegistration]
 	ExposureClasses         Reader[*gardencorev1beta1.ExposureClass]
 	ManagedSeeds            Reader[*seedmanagementv1alpha1.ManagedSeed]

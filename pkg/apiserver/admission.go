@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admission/customverbauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/admission/deletionconfirmation"
 	"github.com/trellis-k8s/trellis/pkg/admission/managedseedshoot"
+	"github.com/trellis-k8s/trellis/pkg/admission/namespacedcloudprofilevalidator"
 	"github.com/trellis-k8s/trellis/pkg/admission/projectmutator"
 	"github.com/trellis-k8s/trellis/pkg/admission/seedmutator"
 	"github.com/trellis-k8s/trellis/pkg/admission/seedvalidator"
@@ -45,6 +46,7 @@ var plugins = []row{
 	{seedvalidator.Plugin, "a Seed keeps what its Shoots use"},
 	{seedmutator.Plugin, "gardenlets select their Seed by a label that no one can set wrongly"},
 	{controllerregistrationresources.Plugin, "two extensions must not handle the same object"},
+	{namespacedcloudprofilevalidator.Plugin, "what a project adds to a CloudProfile fits it, and overrides only expirations"},
 	{projectmutator.Plugin, "each Project has an owner among its members"},
 	{deletionconfirmation.Plugin, "no one deletes a cluster, a project or a state by accident, and some only with a second person"},
 	{customverbauthorizer.Plugin, "some fields need a right of their own"},

@@ -54,6 +54,7 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 }
 
 func (f *facts) addReaders(garden *gardenadmission.Garden) {
+	garden.CloudProfiles = reader(f, &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
 	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
 		gardenadmission.ControllerRegistrationsByResource)
 	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)

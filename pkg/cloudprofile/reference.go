@@ -1,5 +1,4 @@
-// Package cloudprofile tells which CloudProfile or NamespacedCloudProfile a Shoot uses, and what a NamespacedCloudProfile offers:
-// the specification of its parent with its own changes.
+// Package cloudprofile finds the profile that a Shoot uses, and computes what a NamespacedCloudProfile offers: the specification of its parent with its own changes.
 package cloudprofile
 
 import (

@@ -5,6 +5,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
@@ -17,6 +18,7 @@ func Controllers() controller.Set {
 	return controller.Set{
 		controllerregistration.Controller(),
 		gardenletrights.Controller(),
+		namespacedcloudprofile.Controller(),
 		protection.Controller(),
 		seeddomains.Controller(),
 		shoothibernation.Controller(),

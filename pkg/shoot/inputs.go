@@ -44,6 +44,8 @@ type Inputs struct {
 	Project      string
 	Seed         *corev1beta1.Seed
 	CloudProfile *corev1beta1.CloudProfile
+	// ProfilePending is set if the Shoot uses a NamespacedCloudProfile whose status is not computed yet.
+	ProfilePending bool
 	// Config is gardenlet's configuration. Version is gardenlet's version.
 	Config  *gardenletv1alpha1.GardenletConfiguration
 	Version string

@@ -16,6 +16,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -179,14 +180,9 @@ func (r *reconciler) observeSeed(ctx context.Context, in *Inputs) error {
 }
 
 // observeCloudProfile reads the CloudProfile, if it exists. The status of a NamespacedCloudProfile contains the merged
-// spec of itself and its parent.
+// spec of itself and its parent; as long as the controller-manager has not computed it, the profile is not known.
 func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error {
-	reference := in.Shoot.Spec.CloudProfile
-	if reference == nil {
-		reference = &corev1beta1.CloudProfileReference{
-			Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(in.Shoot.Spec.CloudProfileName, ""),
-		}
-	}
+	reference := cloudprofile.ReferenceOf(&in.Shoot.Spec)
 	profile, namespaced := &corev1beta1.CloudProfile{}, &corev1beta1.NamespacedCloudProfile{}
 	object, key := client.Object(profile), client.ObjectKey{Name: reference.Name}
 	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
@@ -199,7 +195,8 @@ func (r *reconciler) observeCloudProfile(ctx context.Context, in *Inputs) error 
 	if object == client.Object(namespaced) {
 		profile.ObjectMeta, profile.Spec = namespaced.ObjectMeta, namespaced.Status.CloudProfileSpec
 	}
-	if err == nil {
+	in.ProfilePending = err == nil && object == client.Object(namespaced) && !cloudprofile.IsComputed(namespaced)
+	if err == nil && !in.ProfilePending {
 		in.CloudProfile = profile
 	}
 	return nil

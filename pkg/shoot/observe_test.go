@@ -59,3 +59,11 @@ func TestUnreadCloudProfile(t *testing.T) {
 		t.Errorf("%d tombstones of %d bundles, and the waits %v", len(plan.Tombstones), len(in.Emitted), plan.Waits)
 	}
 }
+
+// TestPendingCloudProfile checks that the Shoot waits for the controller-manager if the status of its profile is not computed yet.
+func TestPendingCloudProfile(t *testing.T) {
+	in := up(t, func(in *Inputs) { in.CloudProfile, in.ProfilePending = nil, true })
+	if reason := in.unknownCloudProfile(); !strings.Contains(reason, "NamespacedCloudProfile") || !strings.Contains(reason, "not yet computed") {
+		t.Errorf("the reason is %q", reason)
+	}
+}

@@ -261,6 +261,8 @@ func (in Inputs) unknownCloudProfile() string {
 	switch {
 	case in.CloudProfile == nil && in.Unread != "":
 		return in.Unread
+	case in.ProfilePending:
+		return "the controller-manager has not yet computed the status of the NamespacedCloudProfile of spec.cloudProfile"
 	case in.CloudProfile == nil:
 		return "the CloudProfile of spec.cloudProfile does not exist"
 	}

@@ -58,6 +58,7 @@ func TestExamplesLive(t *testing.T) {
 		shown[example.GroupVersionKind()] = true
 		t.Run(example.GroupVersionKind().GroupVersion().Identifier()+" "+example.GetKind()+" "+example.GetName(), func(t *testing.T) {
 			ensureNamespace(t, c, example.GetNamespace())
+			ensureParent(t, c, example, "parent-of-examples")
 			created := example.DeepCopy()
 			kit.Must(t, c.Create(t.Context(), created, client.FieldValidation("Strict")))
 			// Convert to the form of the Go type, because durations and quantities have several forms.

@@ -48,6 +48,13 @@ func TestAdmissionPlugins(t *testing.T) {
 		t.Errorf("the selector %v is not that of the ExposureClass", selector)
 	}
 
+	orphan := &gardencorev1beta1.NamespacedCloudProfile{}
+	orphan.Namespace, orphan.Name = namespace, "orphan"
+	orphan.Spec.Parent = gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "none"}
+	if err := c.Create(t.Context(), orphan); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `"none" does not exist`) {
+		t.Errorf("a profile without its parent: %v", err)
+	}
+
 	registration := &gardencorev1beta1.ControllerRegistration{}
 	registration.Name = "plugins-first"
 	registration.Spec.Resources = []gardencorev1beta1.ControllerResource{{Kind: "Worker", Type: "plugins"}}

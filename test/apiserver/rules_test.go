@@ -68,6 +68,7 @@ func TestRulesApply(t *testing.T) {
 				setField(t, object, "spec.namespace", "garden-rules")
 			}
 			ensureNamespace(t, c, object.GetNamespace())
+			ensureParent(t, c, object, "parent-of-rules")
 
 			wrong := object.DeepCopy()
 			setField(t, wrong, test.field, test.value)

@@ -35,6 +35,16 @@ func exampleOf[T client.Object](t *testing.T, kind, namespace, name string, into
 	return into
 }
 
+// ensureParent creates a CloudProfile as the parent of an object, if that is a NamespacedCloudProfile.
+func ensureParent(t *testing.T, c client.Client, object *unstructured.Unstructured, name string) {
+	t.Helper()
+	if object.GetKind() != "NamespacedCloudProfile" {
+		return
+	}
+	setField(t, object, "spec.parent.name", name)
+	kit.Must(t, c.Create(t.Context(), exampleOf(t, "CloudProfile", "", name, &gardencorev1beta1.CloudProfile{})))
+}
+
 func newShoot(t *testing.T, c client.Client, namespace, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	ensureNamespace(t, c, namespace)

@@ -23,6 +23,7 @@ import (
 // NewGarden returns the facts about a garden with objects. Their ClusterRoles and ClusterRoleBindings say what users may do.
 func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
 	return &admission.Garden{
+		CloudProfiles:           only[*gardencorev1beta1.CloudProfile](objects),
 		ControllerRegistrations: only[*gardencorev1beta1.ControllerRegistration](objects),
 		ExposureClasses:         only[*gardencorev1beta1.ExposureClass](objects),
 		ManagedSeeds:            only[*seedmanagementv1alpha1.ManagedSeed](objects),

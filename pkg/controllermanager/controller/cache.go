@@ -37,8 +37,7 @@ func Keeping[T any, P interface {
 	}}
 }
 
-// Whole returns a Keep for a kind of which a controller reads all fields, in particular finalizers. Other controllers may keep fields of
-// the same kind.
+// Whole returns a Keep for a kind that is cached whole, with its finalizers, even if other controllers keep only some of its fields.
 func Whole[T any, P interface {
 	*T
 	client.Object

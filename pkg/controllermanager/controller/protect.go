@@ -15,7 +15,7 @@ import (
 
 // Reasons of Events.
 //
-// +events:on=CloudProfile, NamespacedCloudProfile, ControllerRegistration, ControllerDeployment, CredentialsBinding, SecretBinding, ExposureClass, Quota, Secret or ConfigMap
+// +events:on=object that others refer to
 const (
 	eventReferenced = "ResourceReferenced" // Warning: it cannot be deleted yet, because others refer to it
 )

@@ -19,7 +19,7 @@ var kubernetesVersion = regexp.MustCompile(`^([0-9]+\.){2}[0-9]+$`)
 // ValidateCloudProfile checks a CloudProfile.
 func ValidateCloudProfile(profile *v1beta1.CloudProfile) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	return append(errs, validateCloudProfileSpec(&profile.Spec, field.NewPath("spec"))...)
+	return append(errs, ValidateCloudProfileSpec(&profile.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateCloudProfileUpdate checks a CloudProfile that replaces another.
@@ -41,7 +41,8 @@ func maxNodes(limits *v1beta1.Limits) *int32 {
 	return limits.MaxNodesTotal
 }
 
-func validateCloudProfileSpec(spec *v1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
+// ValidateCloudProfileSpec checks the specification of a CloudProfile.
+func ValidateCloudProfileSpec(spec *v1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
 	errs := required(spec.Type, path.Child("type"))
 	errs = append(errs, certificates(spec.CABundle, path.Child("caBundle"))...)
 	errs = append(errs, validateCapabilities(spec.MachineCapabilities, path.Child("machineCapabilities"))...)

@@ -40,8 +40,11 @@ type user struct {
 	refers func(client.Object) []types.NamespacedName
 }
 
-// table has a row for each kind.
-func table() []row {
+// table returns a row for each kind.
+func table() []row { return append(append(profiles(), credentials()...), extensions()...) }
+
+// profiles are what Shoots can choose.
+func profiles() []row {
 	return []row{
 		{
 			controller: "cloudprofile", object: &corev1beta1.CloudProfile{}, finalizer: constants.GardenerName,
@@ -70,6 +73,12 @@ func table() []row {
 			users:         []user{shoots(false, func(s *corev1beta1.Shoot) []types.NamespacedName { return optional("", s.Spec.ExposureClassName) })},
 			configuration: func(c *v1alpha1.ControllersConfiguration) *v1alpha1.Concurrency { return c.ExposureClass },
 		},
+	}
+}
+
+// credentials are the bindings of credentials, and what limits their use.
+func credentials() []row {
+	return []row{
 		{
 			controller: "secretbinding", object: &corev1beta1.SecretBinding{}, finalizer: constants.GardenerName,
 			users: []user{shoots(true, func(s *corev1beta1.Shoot) []types.NamespacedName {
@@ -100,6 +109,12 @@ func table() []row {
 			},
 			configuration: func(c *v1alpha1.ControllersConfiguration) *v1alpha1.Concurrency { return c.Quota },
 		},
+	}
+}
+
+// extensions are the registrations of extensions.
+func extensions() []row {
+	return []row{
 		{
 			controller: "controllerdeployment", object: &gardencorev1.ControllerDeployment{}, finalizer: constants.FinalizerControllerDeployment,
 			users: []user{{

@@ -170,7 +170,11 @@ func objects(t *testing.T) []client.Object {
 		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, object.(client.Object))
+		typed, ok := object.(client.Object)
+		if !ok {
+			t.Fatalf("a %T has no metadata", object)
+		}
+		found = append(found, typed)
 	}
 	return found
 }
