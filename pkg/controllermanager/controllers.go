@@ -3,6 +3,7 @@ package controllermanager
 
 import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bindingreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
@@ -16,6 +17,7 @@ import (
 // Controllers returns all controllers. The caches, the indexes and the permissions of the process follow from this table.
 func Controllers() controller.Set {
 	return controller.Set{
+		bindingreference.Controller(),
 		controllerregistration.Controller(),
 		gardenletrights.Controller(),
 		namespacedcloudprofile.Controller(),

@@ -26,6 +26,7 @@ type uses struct {
 	quota       *corev1beta1.Quota
 	secrets     *corev1beta1.SecretBinding
 	credentials *securityv1alpha1.CredentialsBinding
+	identities  *securityv1alpha1.CredentialsBinding
 	one, two    *corev1beta1.Shoot
 }
 
@@ -39,7 +40,7 @@ func TestUses(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"rest", u.rests}, {"restart", u.restarts},
+		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"marked", u.marks}, {"rest", u.rests}, {"restart", u.restarts},
 		{"kept while in use", u.keepsWhatIsUsed}, {"released", u.releases},
 	} {
 		before := u.T
@@ -72,12 +73,16 @@ func (u *uses) prepare() {
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: project, Name: "local"},
 		Quotas:         []corev1.ObjectReference{{Namespace: u.quota.Namespace, Name: u.quota.Name}},
 	}
+	u.identities = u.credentials.DeepCopy()
+	u.identities.Name, u.identities.Quotas = "identities", nil
+	u.identities.CredentialsRef.APIVersion, u.identities.CredentialsRef.Kind = securityv1alpha1.SchemeGroupVersion.String(), "WorkloadIdentity"
 	u.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: "local"}, Data: map[string][]byte{"key": []byte("value")}})
+	u.create(u.identity())
 	u.one, u.two = u.shoot("one"), u.shoot("two")
 	u.one.Spec.SecretBindingName, u.one.Spec.CredentialsBindingName, u.one.Spec.ExposureClassName = ptr.To(u.secrets.Name), nil, ptr.To(u.class.Name)
 	u.one.Spec.Kubernetes.Version = "1.33.4" // later versions have no SecretBindings
 	u.two.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, Name: u.namespaced.Name}
-	for _, object := range []client.Object{u.profile, u.namespaced, u.class, u.quota, u.secrets, u.credentials, u.one, u.two} {
+	for _, object := range []client.Object{u.profile, u.namespaced, u.class, u.quota, u.secrets, u.credentials, u.identities, u.one, u.two} {
 		u.create(object)
 	}
 }
@@ -164,4 +169,5 @@ func (u *uses) releases() {
 	}
 	u.delete(u.two)
 	gone(u.namespaced, u.credentials, u.profile, u.quota)
+	u.unmarked()
 }
