@@ -5,12 +5,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bindingreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/eventexpiry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstate"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstatuslabel"
 )
 
@@ -19,12 +21,14 @@ func Controllers() controller.Set {
 	return controller.Set{
 		bindingreference.Controller(),
 		controllerregistration.Controller(),
+		eventexpiry.Controller(),
 		gardenletrights.Controller(),
 		namespacedcloudprofile.Controller(),
 		protection.Controller(),
 		seeddomains.Controller(),
 		shoothibernation.Controller(),
 		shootretry.Controller(),
+		shootstate.Controller(),
 		shootstatuslabel.Controller(),
 	}
 }

@@ -3,6 +3,7 @@ package controllermanager
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -106,6 +107,14 @@ server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}
 `, file, health, metrics), 0o600))
+}
+
+// change replaces a text in the configuration file.
+func (f *fixture) change(old, text string) {
+	f.Helper()
+	content, err := os.ReadFile(f.config)
+	kit.Must(f, err)
+	kit.Must(f, os.WriteFile(f.config, bytes.Replace(content, []byte(old), []byte(text), 1), 0o600))
 }
 
 // start starts the program and waits until it is ready and has become the leader.

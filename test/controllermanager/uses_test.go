@@ -34,13 +34,14 @@ type uses struct {
 // other.
 func TestUses(t *testing.T) {
 	u := &uses{fixture: newFixture(t)}
+	u.change("controllers: {", "controllers: {event: {ttlNonShootEvents: 1h}, ")
 	u.prepare()
 	u.start()
 	for _, step := range []struct {
 		name string
 		run  func()
 	}{
-		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"marked", u.marks}, {"rest", u.rests}, {"restart", u.restarts},
+		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"marked", u.marks}, {"ShootState", u.keepsState}, {"Events", u.expiresEvents}, {"rest", u.rests}, {"restart", u.restarts},
 		{"kept while in use", u.keepsWhatIsUsed}, {"released", u.releases},
 	} {
 		before := u.T

@@ -169,5 +169,5 @@ func providerOf(object client.Object) string {
 }
 
 func keyOf(reference bindings.Reference) string {
-	return reference.Kind + "/" + reference.NamespacedName.String()
+	return reference.Kind + "/" + reference.String()
 }
