@@ -1,0 +1,126 @@
+package operatingsystemconfig
+
+import (
+	"k8s.io/utils/ptr"
+
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+// Paths and names of the node agent (Gardener).
+const (
+	nodeAgentDirectory = "/var/lib/gardener-node-agent"
+	nodeAgentProgram   = "/opt/bin/gardener-node-agent"
+	nodeAgentUnit      = "gardener-node-agent.service"
+	nodeInitUnit       = "gardener-node-init.service"
+	nodeInitScript     = nodeAgentDirectory + "/init.sh"
+)
+
+// Placeholders in user data, which the machine layer replaces for each machine.
+const (
+	PlaceholderToken   = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // a placeholder
+	PlaceholderMachine = "<<MACHINE_NAME>>"
+)
+
+// nodeInit installs the node agent on a new machine and lets it bootstrap itself. The program is in an image, because user data is
+// limited to 16 KiB on some infrastructures.
+func nodeInit(values Values) (content, error) {
+	// The unit is repeated until the node agent disables it.
+	unit := `[Unit]
+Description=Installs the node agent.
+Requires=containerd.service
+After=containerd.service network-online.target
+Wants=network-online.target
+
+[Service]
+Type=oneshot
+Restart=on-failure
+RestartSec=5
+StartLimitBurst=0
+EnvironmentFile=/etc/environment
+ExecStart=` + nodeInitScript + `
+
+[Install]
+WantedBy=multi-user.target
+`
+	// The directory of the image is unmounted also if the script fails. Before version 2, ctr does not know --skip-metadata.
+	script := `#!/bin/bash
+set -o errexit -o nounset -o pipefail
+
+image="` + values.Images.NodeAgent + `"
+mounted="$(mktemp -d)"
+cleanup() {
+  ctr images unmount "$mounted" || true
+  rm -rf "$mounted"
+}
+trap cleanup EXIT
+
+options=()
+if [[ "$(ctr --version | grep -oE '[0-9]+' | head -n 1)" -gt 1 ]]; then
+  options=(--skip-metadata)
+fi
+echo "pull $image"
+ctr images pull --hosts-dir /etc/containerd/certs.d "${options[@]}" "$image"
+ctr images mount "$image" "$mounted"
+
+mkdir -p /opt/bin
+program="$mounted/gardener-node-agent"
+[[ -f "$program" ]] || program="$mounted/ko-app/gardener-node-agent"
+cp -f "$program" ` + nodeAgentProgram + `.new
+chmod +x ` + nodeAgentProgram + `.new
+mv -f ` + nodeAgentProgram + `.new ` + nodeAgentProgram + `
+
+exec ` + nodeAgentProgram + ` bootstrap --config-dir=` + nodeAgentDirectory + `
+`
+	unencoded := func(file extensionsv1alpha1.File) extensionsv1alpha1.File {
+		file.Content.TransmitUnencoded = ptr.To(true)
+		return file
+	}
+	return content{
+		units: []extensionsv1alpha1.Unit{startedUnit(nodeInitUnit, unit, nodeInitScript)},
+		files: append([]extensionsv1alpha1.File{
+			unencoded(textFile(nodeAgentDirectory+"/credentials/bootstrap-token", modeShared, PlaceholderToken)),
+			unencoded(textFile(nodeAgentDirectory+"/machine-name", modeShared, PlaceholderMachine)),
+			textFile(nodeInitScript, modeProgram, script),
+		}, nodeAgentFiles(values)...),
+	}, nil
+}
+
+// nodeAgent keeps the node agent up to date.
+func nodeAgent(values Values) (content, error) {
+	unit := startedUnit(nodeAgentUnit, NodeAgentUnit(), nodeAgentConfig(values), nodeAgentProgram)
+	return content{
+		units: []extensionsv1alpha1.Unit{unit},
+		files: append(nodeAgentFiles(values), programFile(nodeAgentProgram, values.Images.NodeAgent, "/gardener-node-agent")),
+	}, nil
+}
+
+// NodeAgentUnit returns the text of the node agent's unit, which the node agent also writes when it bootstraps itself.
+func NodeAgentUnit() string {
+	return `[Unit]
+Description=Node agent: applies the configuration of this node.
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+LimitMEMLOCK=infinity
+ExecStart=` + nodeAgentProgram + ` --config-dir=` + nodeAgentDirectory + `
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+// nodeAgentConfig returns the path of the configuration. It contains the version of the program, so that a program reads only a
+// configuration that was written for it.
+func nodeAgentConfig(values Values) string {
+	return nodeAgentDirectory + "/config-" + values.NodeAgentVersion + ".yaml"
+}
+
+func nodeAgentFiles(values Values) []extensionsv1alpha1.File {
+	return []extensionsv1alpha1.File{
+		textFile(nodeAgentConfig(values), modeSecret, values.NodeAgent),
+		textFile(nodeAgentDirectory+"/cluster-ca.crt", modeShared, values.CABundle),
+	}
+}
