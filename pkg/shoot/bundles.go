@@ -163,7 +163,7 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 		Namespace: in.Namespace, Image: image, Config: ptr.Deref(
 			in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{},
 		),
-		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server()), Replicas: in.replicas(1),
+		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server(), in.hasWorkers()), Replicas: in.replicas(1),
 		VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
 		Mounted: kubecontrollermanager.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.Secrets[constants.SecretNameCAClient].Active.Name,

@@ -79,7 +79,7 @@ func configurations(values Values) (configured, error) {
 		files map[string][]byte
 	}{
 		{&c.admissionKubeconfigs, "kube-apiserver-admission-kubeconfigs", renamed(values.Given.AdmissionKubeconfigs)},
-		{&c.authorizerKubeconfigs, "kube-apiserver-authorization-webhooks-kubeconfigs", renamed(values.Given.AuthorizerKubeconfigs)},
+		{&c.authorizerKubeconfigs, "kube-apiserver-authorization-webhooks-kubeconfigs", renamed(authorizerKubeconfigs(values))},
 	} {
 		if len(each.files) == 0 {
 			continue
@@ -139,9 +139,13 @@ func authentication(values Values) (string, error) {
 	return writeTree(config)
 }
 
-// authorization returns the file that lists the authorizers: RBAC, followed by the webhooks of the user.
+// authorization returns the file that lists the authorizers: those of kubelets and node agents if there are workers, RBAC, and the
+// webhooks of the user.
 func authorization(values Values) (string, error) {
 	authorizers := []any{tree{"type": "RBAC", "name": "rbac"}}
+	if values.Mounted.hasNodes() {
+		authorizers = []any{tree{"type": "Node", "name": "node"}, authorizers[0], nodeAgentAuthorizer()}
+	}
 	if text := values.Given.Authorization; text != "" {
 		more, err := webhooksOf(text, values)
 		if err != nil {

@@ -28,6 +28,8 @@ const (
 	pathToken              = "/srv/kubernetes/token" //nolint:gosec // a path
 	pathEtcdCA             = "/srv/kubernetes/etcd/ca"
 	pathEtcdClient         = "/srv/kubernetes/etcd/client"
+	pathKubeletCA          = "/srv/kubernetes/ca-kubelet"
+	pathKubeletClient      = "/srv/kubernetes/apiserver-kubelet"
 )
 
 // readySeconds is how long a Pod must be ready before another one is stopped.
@@ -122,8 +124,12 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 		{"service-account-key-bundle", values.Mounted.ServiceAccountKeys, pathServiceAccountKeys},
 		{"static-token", values.Mounted.StaticTokens, pathToken},
 		{"etcd-encryption-secret", values.Encryption.Name, pathEncryption},
+		{"ca-kubelet", values.Mounted.KubeletCA, pathKubeletCA},
+		{"kubelet-client", values.Mounted.KubeletClient, pathKubeletClient},
 	} {
-		add(parts.SecretVolume(each.name, each.secret), each.path)
+		if each.secret != "" {
+			add(parts.SecretVolume(each.name, each.secret), each.path)
+		}
 	}
 	for _, each := range []struct {
 		name, path string

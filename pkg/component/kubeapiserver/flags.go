@@ -25,11 +25,13 @@ var withoutWorkers = []string{
 	"apps/v1", "batch/v1", "policy/v1/poddisruptionbudgets", "storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1/csinodes",
 }
 
-// RuntimeConfig returns the APIs that are enabled or disabled.
-func RuntimeConfig(config corev1beta1.KubeAPIServerConfig) map[string]bool {
+// RuntimeConfig returns the APIs that are enabled or disabled. nodes is set for a shoot with workers.
+func RuntimeConfig(config corev1beta1.KubeAPIServerConfig, nodes bool) map[string]bool {
 	apis := map[string]bool{}
 	for _, api := range withoutWorkers {
-		apis[api] = false
+		if !nodes {
+			apis[api] = false
+		}
 	}
 	maps.Copy(apis, config.RuntimeConfig)
 	return apis
@@ -38,10 +40,10 @@ func RuntimeConfig(config corev1beta1.KubeAPIServerConfig) map[string]bool {
 // flags returns the arguments of the program, by group.
 func flags(values Values) []string {
 	return slices.Concat(
-		access(values), admissionFlags(values.Config), storage(), serviceAccounts(values), frontProxy(),
+		access(values), admissionFlags(values), storage(), serviceAccounts(values), frontProxy(), kubelets(values),
 		[]string{"--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ",")},
 		[]string{"--audit-policy-file=" + pathAudit + "/" + fileAudit},
-		tuning(values.Config), apis(values.Config), tolerations(values.Config), logging(values.Config.Logging),
+		tuning(values.Config), apis(values), tolerations(values.Config), logging(values.Config.Logging),
 	)
 }
 
@@ -59,12 +61,14 @@ func access(values Values) []string {
 	return all
 }
 
-// admissionFlags enables the plugins of the Shoot in addition to the default ones. NodeRestriction is not enabled: it
-// restricts kubelets, which do not exist here, and it waits for CSIDrivers, an API that is disabled here, so it would
-// never become ready.
-func admissionFlags(config corev1beta1.KubeAPIServerConfig) []string {
+// admissionFlags enables the plugins of the Shoot in addition to the default ones. NodeRestriction is enabled only if there are
+// kubelets to restrict: without workers it would wait for CSIDrivers, an API that is disabled, and never become ready.
+func admissionFlags(values Values) []string {
 	enabled, disabled := []string{}, []string{}
-	for _, plugin := range config.AdmissionPlugins {
+	if values.Mounted.hasNodes() {
+		enabled = append(enabled, "NodeRestriction")
+	}
+	for _, plugin := range values.Config.AdmissionPlugins {
 		if ptr.Deref(plugin.Disabled, false) {
 			disabled = append(disabled, plugin.Name)
 			continue
@@ -183,10 +187,13 @@ func tuning(config corev1beta1.KubeAPIServerConfig) []string {
 	return all
 }
 
-func apis(config corev1beta1.KubeAPIServerConfig) []string {
-	all := []string{"--runtime-config=" + parts.Switches(RuntimeConfig(config))}
-	if len(config.FeatureGates) > 0 {
-		all = append(all, "--feature-gates="+parts.Switches(config.FeatureGates))
+func apis(values Values) []string {
+	var all []string
+	if switches := RuntimeConfig(values.Config, values.Mounted.hasNodes()); len(switches) > 0 {
+		all = append(all, "--runtime-config="+parts.Switches(switches))
+	}
+	if gates := values.Config.FeatureGates; len(gates) > 0 {
+		all = append(all, "--feature-gates="+parts.Switches(gates))
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-// Package kubeapiserver contains the API server of a shoot without workers: its Deployment with all flags and files,
+// Package kubeapiserver contains the API server of a shoot: its Deployment with all flags and files,
 // its Service, and its autoscalers. Names, labels, ports and flags are the same as in Gardener.
 package kubeapiserver
 
@@ -43,7 +43,13 @@ type Mounted struct {
 	ServiceAccountKey, ServiceAccountKeys string
 	// StaticTokens is the Secret of the config SecretStaticTokens.
 	StaticTokens string
+	// KubeletCA is the bundle of the CA that signs the certificates of kubelets, and KubeletClient the certificate with which the API
+	// server authenticates itself to kubelets. Both are empty for a shoot without workers.
+	KubeletCA, KubeletClient string
 }
+
+// hasNodes reports whether the shoot has workers.
+func (m Mounted) hasNodes() bool { return m.KubeletCA != "" }
 
 // Values are the inputs of the component.
 type Values struct {

@@ -73,6 +73,9 @@ func withEverything(v *Values) {
 
 func TestObjects(t *testing.T) {
 	for name, change := range map[string]func(*Values){
+		"nodes": func(v *Values) {
+			v.Mounted.KubeletCA, v.Mounted.KubeletClient = "ca-kubelet-bundle-1", "kube-apiserver-kubelet-1"
+		},
 		"minimal": func(*Values) {}, "everything": withEverything, "hibernated": func(v *Values) { v.Replicas, v.VerticalPodAutoscaler = 0, false },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +87,9 @@ func TestObjects(t *testing.T) {
 		})
 	}
 }
+
+// TestNodes compares the rights of the API server in a shoot with workers.
+func TestNodes(t *testing.T) { golden.Check(t, "rights", NodeRights()) }
 
 func TestServiceAndAutoscaler(t *testing.T) {
 	for name, objectsOf := range map[string]func() ([]client.Object, error){

@@ -38,12 +38,15 @@ const (
 	pathClientCA          = "/srv/kubernetes/ca-client"
 	pathServiceAccountKey = "/srv/kubernetes/service-account-key"
 	pathServer            = "/var/lib/kube-controller-manager-server"
+	pathKubeletCA         = "/srv/kubernetes/ca-kubelet"
 )
 
 // Mounted are the names of the Secrets that the Pods mount.
 type Mounted struct {
 	// CA is the bundle of the cluster CA, ClientCA the CA that signs client certificates.
 	CA, ClientCA string
+	// KubeletCA is the CA that signs the certificates of kubelets' servers; empty for a shoot without workers.
+	KubeletCA string
 	// ServiceAccountKey is the signing key of tokens.
 	ServiceAccountKey string
 	// Server is the certificate of the config SecretServer, Kubeconfig the Secret of the config generic-token-kubeconfig.
@@ -66,7 +69,9 @@ type Values struct {
 	VerticalPodAutoscaler bool
 	// ServiceNetworks are the Service ranges in CIDR notation.
 	ServiceNetworks []string
-	Mounted         Mounted
+	// PodNetworks are the ranges of Pods in CIDR notation; empty for a shoot without workers.
+	PodNetworks []string
+	Mounted     Mounted
 }
 
 // selector selects the Pods.
@@ -160,8 +165,11 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 		{"ca-client", values.Mounted.ClientCA, pathClientCA},
 		{"service-account-key", values.Mounted.ServiceAccountKey, pathServiceAccountKey},
 		{"server", values.Mounted.Server, pathServer},
+		{"ca-kubelet", values.Mounted.KubeletCA, pathKubeletCA},
 	} {
-		volumes, mounts = append(volumes, parts.SecretVolume(each.name, each.secret)), append(mounts, parts.Mount(each.name, each.path))
+		if each.secret != "" {
+			volumes, mounts = append(volumes, parts.SecretVolume(each.name, each.secret)), append(mounts, parts.Mount(each.name, each.path))
+		}
 	}
 	return parts.Workload{
 		Namespace: values.Namespace, Name: Name, Selector: selector,
@@ -190,9 +198,12 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 	}.Deployment()
 }
 
-// controllers returns the enabled controllers: all except those of disabled APIs and those that need nodes.
-func controllers(runtimeConfig map[string]bool) string {
-	off := slices.Clone(needNodes)
+// controllers returns the enabled controllers: all except those of disabled APIs and, without workers, those that need nodes.
+func controllers(runtimeConfig map[string]bool, nodes bool) string {
+	var off []string
+	if !nodes {
+		off = slices.Clone(needNodes)
+	}
 	for api, names := range ofAPI {
 		if enabled, known := runtimeConfig[api]; known && !enabled {
 			off = append(off, names...)
@@ -221,8 +232,9 @@ func flags(values Values) []string {
 		"--profiling=false", "--leader-elect=true",
 		"--concurrent-endpoint-syncs=15", "--concurrent-service-endpoint-syncs=15", "--concurrent-gc-syncs=30", "--concurrent-namespace-syncs=30",
 		"--concurrent-resource-quota-syncs=15", "--concurrent-serviceaccount-token-syncs=15",
-		"--controllers=" + controllers(values.RuntimeConfig),
+		"--controllers=" + controllers(values.RuntimeConfig, values.hasNodes()),
 	}
+	all = append(all, nodeFlags(values)...)
 	if len(values.Config.FeatureGates) > 0 {
 		all = append(all, "--feature-gates="+parts.Switches(values.Config.FeatureGates))
 	}
