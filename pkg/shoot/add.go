@@ -67,7 +67,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
 		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
-		asked: map[types.UID]asked{},
+		asked: map[types.UID]asked{}, reports: map[types.UID]map[string]extensionReport{},
 	}
 	if r.domains, err = newDomains(garden, o.SeedName); err != nil {
 		return err

@@ -38,7 +38,7 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace)...)
+	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace, in.hasWorkers())...)
 	return append(objects, cluster), nil
 }
 
@@ -121,6 +121,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 			Aggregator: in.secret(kubeapiserver.SecretAggregator), StaticTokens: in.secret(kubeapiserver.SecretStaticTokens),
 			ServiceAccountKey:  in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
 			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey),
+			KubeletCA:          in.trustedWithWorkers(constants.SecretNameCAKubelet), KubeletClient: in.secret(kubeapiserver.SecretKubeletClient),
 		},
 	})
 }
@@ -164,9 +165,10 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 			in.Shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{},
 		),
 		RuntimeConfig: kubeapiserver.RuntimeConfig(in.server(), in.hasWorkers()), Replicas: in.replicas(1),
-		VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(),
+		VerticalPodAutoscaler: in.autoscaling(), ServiceNetworks: in.serviceNetworks(), PodNetworks: in.podNetworks(),
 		Mounted: kubecontrollermanager.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.Secrets[constants.SecretNameCAClient].Active.Name,
+			KubeletCA:         in.Secrets[constants.SecretNameCAKubelet].Active.Name,
 			ServiceAccountKey: in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
 			Server:            in.secret(kubecontrollermanager.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
 		},

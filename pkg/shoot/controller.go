@@ -83,6 +83,8 @@ type reconciler struct {
 	rewrites map[types.UID]cursor
 	// asked are the times of requests to extensions, by the UIDs of Shoots. The bundles in the cache may not have them yet.
 	asked map[types.UID]asked
+	// reports are what extensions reported about nodes, by the UIDs of Shoots and the names of bundles.
+	reports map[types.UID]map[string]extensionReport
 }
 
 // Reconcile makes a plan of a Shoot and emits it. It sends no requests if nothing has to be done.

@@ -10,7 +10,7 @@ import (
 )
 
 // deletion returns the plan for a Shoot that is being deleted. It first deletes users' objects in the shoot cluster, then
-// the flow's objects there. Both require the API server and the resource-manager, which are started if the shoot
+// the machines and the flow's objects there. Both require the API server and the resource-manager, which are started if the shoot
 // hibernates. Last, it deletes the control plane, in the order of the table of contents.
 func deletion(in Inputs) flow.Plan {
 	if in.forced() {
@@ -28,7 +28,7 @@ func deletion(in Inputs) flow.Plan {
 		switch {
 		case cleans && inside(key):
 			kept = append(kept, key)
-		case !cleans && (!inShoot || inside(key)):
+		case !cleans && (!inShoot || inside(key) || isMachine(key.Name)):
 			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, key))
 		}
 	}
@@ -44,7 +44,7 @@ func deletion(in Inputs) flow.Plan {
 			plan.Recreated = append(plan.Recreated, in.key(part.Name))
 		}
 		switch {
-		case part.Target == table.Shoot, !in.emitted(part.Name) && !slices.Contains(plan.Recreated, in.key(part.Name)):
+		case part.Target == table.Shoot, !cleans && isMachine(part.Name), !in.emitted(part.Name) && !slices.Contains(plan.Recreated, in.key(part.Name)):
 		case in.Unapplied[part.Name]:
 			// Otherwise its dependencies could become ready, and its objects would be created only to be deleted.
 			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, in.key(part.Name)))

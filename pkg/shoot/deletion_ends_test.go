@@ -62,7 +62,7 @@ func (s *simulation) precedes(name string) []string {
 		}
 	}
 	if !s.in.forced() {
-		content = slices.DeleteFunc(slices.Clone(inCluster), func(name string) bool {
+		content = slices.DeleteFunc(slices.Clone(inEachCluster), func(name string) bool {
 			return name == bundleResourceManagerRBAC || name == bundleNamespaces // kept
 		})
 	}

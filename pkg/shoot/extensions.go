@@ -226,18 +226,21 @@ func (in Inputs) allExtensionBundles() []string {
 // from the Cluster, so they and the programs that are ordered relative to them retain their revisions until then.
 // ManagedResources cannot depend on the Cluster, as on the namespace.
 func (in Inputs) unknownCluster() string {
-	if in.Deleting || in.ClusterOf == in.generation() || len(in.wantedExtensions()) == 0 {
+	if in.Deleting || in.ClusterOf == in.generation() || !in.clusterIsRead() {
 		return ""
 	}
 	return "the Cluster of this generation of the Shoot has not been applied yet"
 }
+
+// clusterIsRead reports whether extensions read the Cluster.
+func (in Inputs) clusterIsRead() bool { return in.hasWorkers() || len(in.wantedExtensions()) > 0 }
 
 // generation returns the generation of the Shoot as a string.
 func (in Inputs) generation() string { return strconv.FormatInt(in.Shoot.Generation, 10) }
 
 // adjustNamespace records the generation of the Shoot that the Cluster contains, if extensions read it.
 func (in Inputs) adjustNamespace(bundle *flow.Bundle) {
-	if len(in.wantedExtensions()) > 0 {
+	if in.clusterIsRead() {
 		bundle.Choices = map[string]string{choiceGeneration: in.generation()}
 	}
 }
@@ -288,6 +291,7 @@ func (in Inputs) addLimits(plan *flow.Plan) {
 		return // conditions report operations that extensions start themselves
 	}
 	limits := map[string]time.Duration{bundleInternalRecord: recordTimeout, bundleExternalRecord: recordTimeout}
+	maps.Copy(limits, nodeLimits())
 	for _, each := range in.wantedExtensions() {
 		limits[prefixExtension+each.Type] = each.Limit
 	}
@@ -295,6 +299,9 @@ func (in Inputs) addLimits(plan *flow.Plan) {
 		what, act := strings.TrimPrefix(name, prefixRecord)+" DNSRecord", "operation"
 		if kind, is := strings.CutPrefix(name, prefixExtension); is {
 			what = "extension " + kind
+		}
+		if of, is := strings.CutPrefix(name, prefixNodes); is {
+			what = "extension for " + of
 		}
 		unfinished, limit := in.Unfinished[name], cmp.Or(limits[name], extensionTimeout)
 		switch {

@@ -3,7 +3,6 @@ package shoot
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +70,7 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	}
 	in.Unfinished, in.RecordsMade, in.Unapplied = map[string]Unfinished{}, map[string]string{}, map[string]bool{}
 	for _, key := range in.Emitted {
-		if key.Namespace != in.Namespace || !strings.HasPrefix(key.Name, prefixExtension) && !strings.HasPrefix(key.Name, prefixRecord) {
+		if key.Namespace != in.Namespace || !isOperation(key.Name) {
 			continue
 		}
 		mr := &resourcesv1alpha1.ManagedResource{}
@@ -191,7 +190,7 @@ func (r *reconciler) observeDomains(ctx context.Context, in *Inputs) error {
 // exist, or that gardenlet is not permitted to read, holds only the bundles that need it.
 func (r *reconciler) observeReferences(ctx context.Context, in *Inputs) error {
 	in.References = map[string]Referenced{}
-	named := in.references()
+	named := append(in.references(), in.Credentials...)
 	for _, record := range in.records() {
 		if record.Problem == "" {
 			named = append(named, record.Credentials)

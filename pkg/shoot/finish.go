@@ -85,6 +85,7 @@ func (r *reconciler) forget(in Inputs) {
 	defer r.mu.Unlock()
 	delete(r.copied, in.Owner.UID)
 	delete(r.asked, in.Owner.UID)
+	delete(r.reports, in.Owner.UID)
 	delete(r.owners, in.Namespace)
 	delete(r.rewrites, in.Owner.UID)
 }

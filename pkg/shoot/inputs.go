@@ -85,6 +85,13 @@ type Inputs struct {
 	Unapplied map[string]bool
 	// RecordsMade are the type and name of each existing DNS record, by the names of their bundles.
 	RecordsMade map[string]string
+	// Credentials is the object of the garden with the credentials for the infrastructure; empty if the Shoot has none.
+	Credentials []reference
+	// Machines is what extensions have reported about nodes. ConfigsStamp identifies the OperatingSystemConfigs, and ConfigsKnown is set
+	// if node agents have their contents.
+	Machines     Machines
+	ConfigsStamp string
+	ConfigsKnown bool
 	// Bastions are the Bastions in the namespace of the control plane.
 	Bastions []Bastion
 	// Addresses are the addresses of the API server's Service for DNS records. They are empty if it has none yet.
@@ -217,9 +224,6 @@ func (in Inputs) hasToken(secret string) bool {
 func (in Inputs) refused() []string {
 	var fields []string
 	spec := in.Shoot.Spec
-	if in.hasWorkers() {
-		fields = append(fields, "spec.provider.workers")
-	}
 	if ptr.Deref(spec.ExposureClassName, "") != "" {
 		fields = append(fields, "spec.exposureClassName")
 	}

@@ -46,11 +46,12 @@ func (r *reconciler) observeWith(
 	}
 	readAll := r.objects.Begin(in.user())
 	steps := []func(context.Context, *Inputs) error{
-		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeBastions,
+		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeMachines,
+		r.observeBastions,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)
-		steps = append(append(steps, ofSecrets...), r.observeUserFiles, r.observeReferences)
+		steps = append(append(steps, ofSecrets...), r.observeUserFiles, r.observeCredentials, r.observeReferences)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {

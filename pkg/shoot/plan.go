@@ -43,8 +43,8 @@ const (
 	bundleClusterIdentity       = prefixShoot + "cluster-identity"
 )
 
-// inCluster are the bundles with objects of the shoot cluster.
-var inCluster = []string{
+// inEachCluster are the bundles with objects of the shoot cluster that each Shoot has.
+var inEachCluster = []string{
 	bundleResourceManagerRBAC, bundleNamespaces, bundleGardenerAccess, bundleControllerManagerRBAC, bundleSchedulerRBAC, bundleSystem,
 	bundleClusterIdentity,
 }
@@ -57,7 +57,7 @@ var required = []string{
 // contents returns the table of contents of a control plane: all its parts, in the order of their creation.
 func (in Inputs) contents() table.Table {
 	return table.Table{
-		Parts: slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts(), in.extensionParts()),
+		Parts: slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts(), in.nodeParts(), in.extensionParts()),
 		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Asleep: in.hibernated(),
 		Uncontained: in.unknownNamespace(), OldCluster: in.unknownCluster(), Now: in.Now,
 	}
@@ -70,10 +70,14 @@ func (in Inputs) controlPlane() []table.Part {
 		secrets = in.unknownSecrets()
 		// Extensions: by the time of their reconcile relative to the API server, and by that of their deletion.
 		before, after, deletedEarly = in.extensionNames(true), in.extensionNames(false), in.extensionBundles(false)
+		// What extensions do for nodes, except the infrastructure: it needs the API server.
+		ofNodes = in.nodeBundles()
 		// Programs that stop before the API server.
 		controllers, clients = in.controllers(), append(in.controllers(), bundleResourceManager)
+		inCluster            = in.inCluster()
 		// Controllers must not be newer than the API server (Kubernetes, "Version Skew Policy"), so they wait until it is rolled out.
-		controls, controlsAsleep = []table.Need{in.ready(bundleResourceManager), table.RolledOut(bundleAPIServer)}, []table.Need{table.Healthy(after...)}
+		controls, controlsAsleep = []table.Need{in.ready(bundleResourceManager), table.RolledOut(bundleAPIServer)},
+			[]table.Need{table.Healthy(append(after, ofNodes...)...)}
 	)
 	return []table.Part{
 		// The namespace with the Cluster, and the Service of the API server.
@@ -94,7 +98,7 @@ func (in Inputs) controlPlane() []table.Part {
 			Name: bundleAPIServer, Objects: in.apiServer, Unknown: table.Join(secrets, in.unknownUserFiles()), ReadsCluster: true,
 			Needs:        []table.Need{table.Healthy(before...), in.ready(bundleEtcdMain, bundleEtcdEvents), table.Applied(bundleAPIServerService)},
 			NeedsAsleep:  []table.Need{table.RolledOut(clients...), table.Applied(bundleAPIServerService)},
-			DeletedAfter: slices.Concat([]string{bundleAPIServerAutoscaler, bundleResourceManager}, controllers, deletedEarly), Adjust: adjustAPIServer,
+			DeletedAfter: slices.Concat([]string{bundleAPIServerAutoscaler, bundleResourceManager}, controllers, deletedEarly, ofNodes), Adjust: adjustAPIServer,
 		},
 		{
 			Name: bundleAPIServerAutoscaler, Objects: in.apiServerAutoscaler, Absent: in.asleep(), Removed: true,
@@ -106,18 +110,18 @@ func (in Inputs) controlPlane() []table.Part {
 			Name: bundleResourceManager, Objects: in.resourceManager, ReadsCluster: true,
 			Unknown: table.Join(secrets, in.unknownToken(bundleResourceManager, resourcemanager.Account)),
 			Needs:   []table.Need{in.ready(bundleAPIServer)}, NeedsAsleep: controlsAsleep,
-			DeletedAfter: slices.Concat(controllers, inCluster, deletedEarly),
+			DeletedAfter: slices.Concat(controllers, inCluster, deletedEarly, ofNodes),
 		},
 		{Name: bundleAccess, Objects: in.accessSecrets, DeletedAfter: slices.Concat(controllers, in.allExtensionBundles())},
 		{
 			Name: bundleControllerManager, Objects: in.controllerManager, ReadsCluster: true,
 			Unknown: table.Join(secrets, in.unknownToken(bundleControllerManager, kubecontrollermanager.Name)),
-			Needs:   controls, NeedsAsleep: controlsAsleep, DeletedAfter: slices.Concat(inCluster, deletedEarly),
+			Needs:   controls, NeedsAsleep: controlsAsleep, DeletedAfter: slices.Concat(inCluster, deletedEarly, ofNodes),
 		},
 		{
 			Name: bundleScheduler, Objects: in.scheduler, Absent: in.workerless(), ReadsCluster: true,
 			Unknown: table.Join(secrets, in.unknownToken(bundleScheduler, kubescheduler.Name)),
-			Needs:   controls, NeedsAsleep: controlsAsleep, DeletedAfter: slices.Concat(inCluster, deletedEarly),
+			Needs:   controls, NeedsAsleep: controlsAsleep, DeletedAfter: slices.Concat(inCluster, deletedEarly, ofNodes),
 		},
 	}
 }
@@ -199,6 +203,14 @@ func (in Inputs) ready(names ...string) table.Need {
 		return table.RolledOut(names...)
 	}
 	return table.Healthy(names...)
+}
+
+// inCluster returns the bundles with objects of the shoot cluster.
+func (in Inputs) inCluster() []string {
+	if in.hasWorkers() {
+		return slices.Concat(inEachCluster, []string{bundleAPIServerRights, bundleNodeAgent})
+	}
+	return inEachCluster
 }
 
 // controllers are the bundles of the programs that need the resource-manager.

@@ -57,7 +57,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	}
 	corev1beta1.SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
 	vector := images.Vector{}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager", "kubelet", "gardener-node-agent", "pause"} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
@@ -207,7 +207,6 @@ func TestPlans(t *testing.T) {
 		"07-hibernating":       up(t, hibernate),
 		"08-waking":            up(t, noTokens, func(in *Inputs) { in.Shoot.Status.IsHibernated = true }),
 		"09-refused": up(t, func(in *Inputs) {
-			in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
 			in.Shoot.Spec.ExposureClassName = ptr.To("internet")
 		}),
 		"10-audit-policy-missing": up(t, func(in *Inputs) {

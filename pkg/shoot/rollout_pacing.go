@@ -71,6 +71,9 @@ func (in Inputs) digest() (string, error) {
 		referenced := in.References[name]
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
 	}
+	if in.hasWorkers() {
+		inputs = append(inputs, in.Machines.Infrastructure, in.Machines.UserData, in.Machines.Stamps)
+	}
 	if !in.LastRenewal.IsZero() {
 		inputs = append(inputs, in.LastRenewal.UTC().Format(time.RFC3339)) // a string, so that the form of the inputs does not change
 	}

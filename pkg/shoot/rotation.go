@@ -284,7 +284,7 @@ func (in Inputs) withdraws() bool {
 func (in Inputs) rotations() map[string]secrets.Rotation {
 	all := map[string]secrets.Rotation{}
 	configs := map[credential][]string{
-		authoritiesRotated:   append([]string{kubeapiserver.SecretStaticTokens}, authorities...),
+		authoritiesRotated:   append([]string{kubeapiserver.SecretStaticTokens}, in.authorities()...),
 		accountKeyRotated:    {constants.SecretNameServiceAccountKey},
 		encryptionKeyRotated: {constants.SecretNameETCDEncryptionKey},
 	}

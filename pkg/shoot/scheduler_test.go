@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -16,11 +17,14 @@ import (
 
 // withWorkers adds workers to the Shoot, and a token for the scheduler.
 func withWorkers(in *Inputs) {
-	in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+	in.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
+		Name: "a", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "linux", Version: ptr.To("1.0.0")}},
+	}}
+	in.Shoot.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("local")}
 	in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
 }
 
-// contentsOf returns the table of contents by name. Plan refuses Shoots with workers.
+// contentsOf returns the table of contents by name.
 func contentsOf(in Inputs) map[string]table.Part {
 	parts := map[string]table.Part{}
 	for _, each := range in.contents().Parts {

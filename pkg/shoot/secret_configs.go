@@ -9,10 +9,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// authorities are the certificate authorities of a Shoot without workers.
-var authorities = []string{
-	constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD,
-	constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
+// authorities returns the certificate authorities of a Shoot.
+func (in Inputs) authorities() []string {
+	all := []string{
+		constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD,
+		constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
+	}
+	if in.hasWorkers() {
+		all = append(all, constants.SecretNameCAKubelet)
+	}
+	return all
 }
 
 // secretConfigs returns the configs of all Secrets that the control plane needs. Once etcd exists, authorities and keys
@@ -20,7 +26,7 @@ var authorities = []string{
 func (in Inputs) secretConfigs() []secrets.Config {
 	exists := in.emitted(bundleEtcdMain)
 	var configs []secrets.Config
-	for _, name := range authorities {
+	for _, name := range in.authorities() {
 		configs = append(configs, secrets.Config{
 			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true, RestoreOnly: exists,
 			AlwaysChecksum: name == constants.SecretNameCAClient,
@@ -47,6 +53,8 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	configs = append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
 	if in.hasWorkers() {
 		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
+		configs = append(configs, kubeapiserver.NodeSecrets()...)
+		configs = append(configs, secrets.Config{Name: constants.SecretNameSSHKeyPair, Kind: secrets.KindSSHKeypair, KeepOld: true, Persist: true})
 	}
 	return configs
 }
@@ -54,6 +62,14 @@ func (in Inputs) secretConfigs() []secrets.Config {
 // secret returns the name of the Secret of a config. trusted returns the name of the Secret that its clients trust.
 func (in Inputs) secret(config string) string  { return in.Secrets[config].Current.Name }
 func (in Inputs) trusted(config string) string { return in.Secrets[config].Trusted() }
+
+// trustedWithWorkers is trusted for a config that only a Shoot with workers has. It is empty without.
+func (in Inputs) trustedWithWorkers(config string) string {
+	if !in.hasWorkers() {
+		return ""
+	}
+	return in.trusted(config)
+}
 
 // unknownNamespace reports that the namespace of the control plane does not exist.
 func (in Inputs) unknownNamespace() string {

@@ -65,7 +65,7 @@ func (in Inputs) withoutOperations(plan flow.Plan, live flow.Live) flow.Plan {
 
 // isOperation reports whether a change of a bundle is an operation of an extension.
 func isOperation(name string) bool {
-	return strings.HasPrefix(name, prefixExtension) || strings.HasPrefix(name, prefixRecord)
+	return strings.HasPrefix(name, prefixExtension) || strings.HasPrefix(name, prefixRecord) || isNodeOperation(name)
 }
 
 // dropDependencies removes dependencies on held bundles that are not healthy. Otherwise the resource-manager would not apply

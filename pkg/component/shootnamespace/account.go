@@ -12,16 +12,20 @@ import (
 // Account is the ServiceAccount of the namespace as which the seed's resource-manager applies the ManagedResources in it.
 const Account = "managedresource-reconciler"
 
-// Access returns the account of the namespace with its permissions.
-func Access(namespace string) []client.Object {
+// Access returns the account of the namespace with its permissions. workers is set if the Shoot has workers.
+func Access(namespace string, workers bool) []client.Object {
 	account := parts.Account{Namespace: namespace, Name: Account}
-	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, rules(), account)...)
+	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, rules(workers), account)...)
 }
 
 // rules are the permissions of the account: to manage the objects that the flow, the etcd operator and extensions deploy
 // in the namespace, and what their Roles grant. No rule allows binding or escalation, so Roles cannot grant more. The
 // policies in the package seedsystem restrict what the account may do with Pods and Services.
-func rules() []rbacv1.PolicyRule {
+func rules(workers bool) []rbacv1.PolicyRule {
+	kinds := []string{"dnsrecords", "extensions"}
+	if workers {
+		kinds = append(kinds, "containerruntimes", "controlplanes", "infrastructures", "networks", "operatingsystemconfigs", "workers")
+	}
 	manage, read := rbac.ForObjects(), []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
 		parts.Rule("", []string{"configmaps", "secrets", "serviceaccounts", "services"}, manage...),
@@ -32,7 +36,7 @@ func rules() []rbacv1.PolicyRule {
 		parts.Rule("policy", []string{"poddisruptionbudgets"}, manage...),
 		parts.Rule("rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, manage...),
 		parts.Rule("monitoring.coreos.com", []string{"podmonitors", "prometheusrules", "scrapeconfigs", "servicemonitors"}, manage...),
-		parts.Rule("extensions.gardener.cloud", []string{"dnsrecords", "extensions"}, manage...),
+		parts.Rule("extensions.gardener.cloud", kinds, manage...),
 		parts.Rule("druid.gardener.cloud", []string{"etcds"}, manage...),
 		// Objects of an Etcd have an owner reference that blocks its deletion.
 		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),

@@ -41,7 +41,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "namespace", append([]client.Object{Namespace(values()), cluster}, Access("shoot--dev--one")...))
+	golden.Check(t, "namespace", append([]client.Object{Namespace(values()), cluster}, Access("shoot--dev--one", false)...))
 }
 
 // TestReportsDoNotChangeTheCluster checks that the status and other fields outside the specification of a Shoot do not change
