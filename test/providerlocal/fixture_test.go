@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 		kit.StartManager(t, w.cp.Kubeconfig(), nil, "controllers: {resourceClass: "+class+"}")
 	}
 	w.settings = local.Settings{
-		Machines: local.Machines{Simulated: true}, DNSZones: []string{"local.gardener.cloud"}, BackupDirectory: t.TempDir(), BackupHostPath: "/etc/buckets",
+		Machines: local.Machines{Simulated: true, Namespace: constants.GardenNamespace}, DNSZones: []string{"local.gardener.cloud"}, BackupDirectory: t.TempDir(), BackupHostPath: "/etc/buckets",
 		DNSConfigMap: client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: w.shoot + "-zones"},
 	}
 	w.start()

@@ -106,6 +106,7 @@ func (o *controllersOptions) addFlags(flags *pflag.FlagSet) {
 }
 
 func (o *controllersOptions) complete() error {
+	o.settings.Machines.Namespace = o.namespace
 	errs := []error{o.validate(), o.settings.Complete()}
 	known := sets.New(extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed, extensionsv1alpha1.ExtensionClassGarden)
 	for _, class := range o.classes {

@@ -94,6 +94,10 @@ func (a *Actuator[T]) remove(
 	}
 	// The cache may not contain objects that were just emitted.
 	left, err := flow.Remaining(ctx, a.deployer.uncached, owner)
+	if err == nil && len(left) == 0 && a.deployer.options.Namespace != "" {
+		// They may contain credentials of machines, and no namespace is deleted with them.
+		err = flow.DeleteManifests(ctx, a.deployer.uncached, a.deployer.client, a.deployer.options.Namespace, owner.Labels())
+	}
 	if err != nil || len(left) == 0 {
 		return extension.Result{}, err
 	}

@@ -53,6 +53,12 @@ func Seed(namespace, name string) flow.Bundle {
 	return bundle
 }
 
+// Outside returns an empty bundle in the namespace of the extension, for objects in the seed that are outside the namespace of a
+// control plane: the account that applies the ManagedResources in a control plane's namespace may not deploy them.
+func Outside(extension, controlPlane, name string) flow.Bundle {
+	return Seed(extension, controlPlane+"-"+name)
+}
+
 // Shoot returns an empty bundle in the namespace of a Shoot, for objects in the Shoot. The deletion of users' objects does not affect them.
 func Shoot(namespace, name string) flow.Bundle {
 	bundle := flow.Bundle{Key: flow.Key{Namespace: namespace, Name: name}}

@@ -33,6 +33,8 @@ type Options struct {
 	Version string
 	// Clock defaults to the real clock if it is nil.
 	Clock clock.PassiveClock
+	// Namespace is that of the extension, if it has ManagedResources there: see [Outside]. Their manifests are deleted with an object.
+	Namespace string
 }
 
 // Deployer emits the plans of all actuators of a manager.

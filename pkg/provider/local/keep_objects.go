@@ -15,7 +15,7 @@ import (
 func KeepObjects(ctx context.Context, writer client.Writer, uncached client.Reader, owner client.Object) error {
 	var emitted resourcesv1alpha1.ManagedResourceList
 	ofOwner := client.MatchingLabels{flow.LabelOwner: string(owner.GetUID())}
-	if err := uncached.List(ctx, &emitted, client.InNamespace(owner.GetNamespace()), ofOwner); err != nil {
+	if err := uncached.List(ctx, &emitted, ofOwner); err != nil {
 		return fmt.Errorf("list the ManagedResources of %s/%s: %w", owner.GetNamespace(), owner.GetName(), err)
 	}
 	for i := range emitted.Items {

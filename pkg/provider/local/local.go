@@ -23,6 +23,8 @@ const (
 	AppBastion = "bastion"
 	// LabelProvider is a label with the value Type on all machines.
 	LabelProvider = "machine-provider"
+	// LabelShoot is a label of a machine's ManagedResource with the technical ID of its Shoot.
+	LabelShoot = "machine-shoot"
 	// LabelMachine is a label with the name of a machine.
 	LabelMachine = "machine"
 )
@@ -34,6 +36,8 @@ func InfrastructureNamespace(technicalID string) string {
 
 // Machines are the settings for machines.
 type Machines struct {
+	// Namespace is that of the extension. It contains the ManagedResources with objects outside the namespaces of control planes.
+	Namespace string
 	// Simulated creates Nodes that KWOK simulates instead of Pods.
 	Simulated bool
 	// Environment contains environment variables that all machines have in common.

@@ -47,11 +47,11 @@ type Actuator struct {
 }
 
 // New returns the actuator. image is the image of this program. If machines are simulated, no load balancer assigns an address.
-func New(deployer *bundles.Deployer, uncached client.Reader, image string, simulated bool) *Actuator {
+func New(deployer *bundles.Deployer, uncached client.Reader, image string, machines local.Machines) *Actuator {
 	plan := func(_ context.Context, object *extensionsv1alpha1.Bastion, _ *extension.Cluster) (flow.Plan, error) {
-		return Plan(object, image, simulated)
+		return Plan(object, image, machines)
 	}
-	return &Actuator{Actuator: bundles.NewActuator(deployer, FlowName, plan), uncached: uncached, simulated: simulated}
+	return &Actuator{Actuator: bundles.NewActuator(deployer, FlowName, plan), uncached: uncached, simulated: machines.Simulated}
 }
 
 // Reconcile deploys a bastion and reports its address.
@@ -84,7 +84,7 @@ func (a *Actuator) Restore(ctx context.Context, object *extensionsv1alpha1.Basti
 }
 
 // Plan returns the bundle of a Bastion.
-func Plan(object *extensionsv1alpha1.Bastion, image string, simulated bool) (flow.Plan, error) {
+func Plan(object *extensionsv1alpha1.Bastion, image string, machines local.Machines) (flow.Plan, error) {
 	keys, err := authorizedKeys(object.Spec.UserData)
 	if err != nil {
 		return flow.Plan{}, extension.ConfigurationProblem(err)
@@ -98,10 +98,10 @@ func Plan(object *extensionsv1alpha1.Bastion, image string, simulated bool) (flo
 		Type: corev1.ServiceTypeLoadBalancer, Selector: labels,
 		Ports: []corev1.ServicePort{{Name: "ssh", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt32(port)}},
 	}}
-	if simulated {
+	if machines.Simulated {
 		service.Spec.Type = corev1.ServiceTypeClusterIP
 	}
-	bundle := bundles.Seed(object.Namespace, prefix+object.Name)
+	bundle := bundles.Outside(machines.Namespace, object.Namespace, prefix+object.Name)
 	bundle.Objects = []client.Object{
 		&corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{keysFile: keys}},
 		pod(meta, image), service, policy(meta, object.Spec.Ingress),

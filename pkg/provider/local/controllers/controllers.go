@@ -83,7 +83,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 	if err != nil {
 		return err
 	}
-	deployer, err := bundles.NewDeployer(ctx, mgr, bundles.Options{Name: local.Name, Version: options.Version, Clock: options.Clock})
+	deployer, err := bundles.NewDeployer(ctx, mgr, bundles.Options{
+		Name: local.Name, Version: options.Version, Clock: options.Clock, Namespace: options.Settings.Machines.Namespace,
+	})
 	if err != nil {
 		return err
 	}
@@ -117,12 +119,12 @@ func add[T extensionsv1alpha1.Object](a *adder, name, ofType string, actuator em
 
 // addCluster adds the controllers of the kinds that a Shoot has once.
 func (a *adder) addCluster() error {
-	reader, simulated := a.mgr.GetAPIReader(), a.Settings.Machines.Simulated
+	reader := a.mgr.GetAPIReader()
 	errs := []error{
 		add(a, "infrastructure", local.Type, infrastructure.New(a.deployer, a.mgr.GetClient(), reader, a.Settings.Machines)),
 		add(a, "controlplane", local.Type, controlplane.New(a.deployer)),
 		add(a, "network", local.Type, network.New(a.deployer, a.agents)),
-		add(a, "bastion", local.Type, bastion.New(a.deployer, reader, a.self, simulated)),
+		add(a, "bastion", local.Type, bastion.New(a.deployer, reader, a.self, a.Settings.Machines)),
 	}
 	for _, one := range example.Types() {
 		errs = append(errs, add(a, "extension", one, example.New(a.deployer, one)))

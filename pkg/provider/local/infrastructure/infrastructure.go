@@ -47,7 +47,7 @@ var _ extension.ConfigValidator[*extensionsv1alpha1.Infrastructure] = &Actuator{
 // New returns the actuator.
 func New(deployer *bundles.Deployer, c client.Client, uncached client.Reader, machines local.Machines) *Actuator {
 	plan := func(_ context.Context, object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) (flow.Plan, error) {
-		return Plan(object, cluster, machines.Simulated)
+		return Plan(object, cluster, machines)
 	}
 	return &Actuator{Actuator: bundles.NewActuator(deployer, FlowName, plan), Client: c, Uncached: uncached}
 }
@@ -80,7 +80,7 @@ func (a *Actuator) Validate(_ context.Context, object *extensionsv1alpha1.Infras
 }
 
 // Plan returns the bundle of an Infrastructure, and sets its networks in the status.
-func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster, simulated bool) (flow.Plan, error) {
+func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster, machines local.Machines) (flow.Plan, error) {
 	if cluster == nil {
 		return flow.Plan{}, fmt.Errorf("the Cluster %s with the networks does not exist", object.Namespace)
 	}
@@ -91,12 +91,12 @@ func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
 	report(object, config, cluster)
 	namespace := local.InfrastructureNamespace(object.Namespace)
 	err = extension.SetProviderStatus(object, &providerlocalv1alpha1.InfrastructureStatus{
-		TypeMeta: providerlocalv1alpha1.TypeMeta("InfrastructureStatus"), Namespace: namespace, Simulated: simulated,
+		TypeMeta: providerlocalv1alpha1.TypeMeta("InfrastructureStatus"), Namespace: namespace, Simulated: machines.Simulated,
 	})
 	if err != nil {
 		return flow.Plan{}, err
 	}
-	bundle := bundles.Seed(object.Namespace, bundleName)
+	bundle := bundles.Outside(machines.Namespace, object.Namespace, bundleName)
 	bundle.Objects = Objects(namespace, object.Namespace)
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/provider/local"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
@@ -26,14 +27,17 @@ func config(text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"InfrastructureConfig"` + text + `}`)}
 }
 
+// machines are the settings of the extension.
+var machines = local.Machines{Namespace: "extension-provider-local", Simulated: true}
+
 func TestPlan(t *testing.T) {
 	object := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--blue", Name: "blue"}}
-	plan, err := Plan(object, newCluster(), true)
+	plan, err := Plan(object, newCluster(), machines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.CheckPlan(t, "infrastructure", plan, object.Status)
-	if _, err := Plan(object, nil, true); err == nil || !strings.Contains(err.Error(), "the Cluster shoot--dev--blue with the networks does not exist") {
+	if _, err := Plan(object, nil, machines); err == nil || !strings.Contains(err.Error(), "the Cluster shoot--dev--blue with the networks does not exist") {
 		t.Errorf("without a Cluster: %v", err)
 	}
 }
@@ -56,7 +60,7 @@ func TestNodes(t *testing.T) {
 	} {
 		object := &extensionsv1alpha1.Infrastructure{}
 		object.Spec.ProviderConfig = test.config
-		if _, err := Plan(object, test.cluster, false); err != nil {
+		if _, err := Plan(object, test.cluster, machines); err != nil {
 			t.Fatal(err)
 		}
 		if got := ptr.Deref(object.Status.NodesCIDR, ""); got != test.want {

@@ -161,7 +161,7 @@ func ofMachines() client.MatchingLabels {
 // Shoot. It reads ManagedResources without a cache, which may not contain those of new machines yet.
 func (a *Actuator) observe(ctx context.Context, namespace string) ([]Machine, error) {
 	var brought resourcesv1alpha1.ManagedResourceList
-	if err := a.Uncached.List(ctx, &brought, client.InNamespace(namespace), ofMachines()); err != nil {
+	if err := a.Uncached.List(ctx, &brought, client.InNamespace(a.Machines.Namespace), ofMachines(), client.MatchingLabels{local.LabelShoot: namespace}); err != nil {
 		return nil, fmt.Errorf("list the ManagedResources of machines: %w", err)
 	}
 	seen, err := a.seen(ctx, namespace)

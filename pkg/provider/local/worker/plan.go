@@ -121,14 +121,15 @@ func (in inputs) deploymentsOfMachines() []string {
 
 // key returns the key of the bundle of a machine.
 func (in inputs) key(machine string) flow.Key {
-	return flow.Key{Namespace: in.namespace, Name: prefixBundle + machine}
+	return bundles.Outside(in.options.Namespace, in.namespace, prefixBundle+machine).Key
 }
 
 // bundle returns the bundle of a new machine.
 func (in inputs) bundle(deployment Deployment, machine string) flow.Bundle {
-	bundle := bundles.Seed(in.namespace, prefixBundle+machine)
+	bundle := bundles.Outside(in.options.Namespace, in.namespace, prefixBundle+machine)
 	bundle.Objects = deployment.objects(machine, local.InfrastructureNamespace(in.namespace), in.options)
 	bundle.Labels = deployment.labels(machine)
+	bundle.Labels[local.LabelShoot] = in.namespace
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{machineHealth("Pod"), machineHealth("Node")}
 	if in.options.Simulated {
 		// The node controllers of Kubernetes taint Nodes.

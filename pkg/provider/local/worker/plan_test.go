@@ -39,7 +39,7 @@ func newInputs(t *testing.T, simulated bool) inputs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := local.Machines{Simulated: simulated, Environment: []corev1.EnvVar{{Name: "REGISTRY", Value: "registry.example.org"}}}
+	options := local.Machines{Simulated: simulated, Namespace: "extension-provider-local", Environment: []corev1.EnvVar{{Name: "REGISTRY", Value: "registry.example.org"}}}
 	return inputs{namespace: "shoot--dev--blue", options: options, deployments: all, now: now}
 }
 
