@@ -28,6 +28,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 )
 
 // syncs is the number of namespaces that are reconciled concurrently.
@@ -52,9 +53,10 @@ func ownRights() []controller.Right {
 	found := []controller.Right{
 		controller.May("rights of gardenlets", rbacv1.GroupName, []string{"roles", "rolebindings"}, "create", "get", "list", "watch", "update", "delete"),
 		controller.May("references to objects that gardenlets use", corev1beta1.GroupName,
-			[]string{"shoots", "seeds", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments"}, controller.Reads()...),
+			[]string{"shoots", "seeds", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments", "secretbindings"}, controller.Reads()...),
+		controller.May("references to credentials", securityv1alpha1.GroupName, []string{"credentialsbindings"}, controller.Reads()...),
 	}
-	for use := readSecret; use <= keepState; use++ {
+	for _, use := range uses {
 		granted := rights[use]
 		verbs := slices.Clone(granted.verbs)
 		if granted.create {
@@ -76,7 +78,9 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	return controller.Start(mgr, "gardenlet-rights", r, ptr.To(syncs),
 		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: version},
 		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toNamespace, Changed: version},
-		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toNamespace, Changed: concerns()},
+		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toReferences, Changed: concerns()},
+		controller.Watch{Object: &corev1beta1.SecretBinding{}, Handler: toReferences, Changed: version},
+		controller.Watch{Object: &securityv1alpha1.CredentialsBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: &corev1beta1.Seed{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupBucket{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupEntry{}, Handler: toReferences, Changed: movesEntry()},
@@ -95,6 +99,18 @@ func (r *reconciler) namespaces(ctx context.Context, object client.Object) []rec
 		}
 	}
 	switch object := object.(type) {
+	case *corev1beta1.Shoot:
+		found = sets.New(object.Namespace)
+		bindings, _ := r.bindings(ctx) // without the binding there are no credentials, and its watch reports it later
+		for _, one := range bindings {
+			if one.bindsShoot(object) {
+				add(&one.Ref)
+			}
+		}
+	case *corev1beta1.SecretBinding:
+		found = sets.New(object.Namespace, bindingOfSecret(object).Ref.Namespace)
+	case *securityv1alpha1.CredentialsBinding:
+		found = sets.New(object.Namespace, object.CredentialsRef.Namespace)
 	case *corev1beta1.Seed:
 		for _, ref := range credentialsOf(&object.Spec) {
 			add(ref)
@@ -196,7 +212,53 @@ func (r *reconciler) world(ctx context.Context, namespace string) (World, error)
 	if err != nil {
 		return World{}, fmt.Errorf("read the objects that gardenlets use in namespace %s: %w", namespace, err)
 	}
-	return World{shoots.Items, seeds.Items, buckets.Items, entries.Items, installations.Items, deployments.Items}, nil
+	world := World{
+		Shoots: shoots.Items, Seeds: seeds.Items, Buckets: buckets.Items, Entries: entries.Items,
+		Installations: installations.Items, Deployments: deployments.Items,
+	}
+	if world.Bindings, err = r.bindings(ctx); err != nil {
+		return World{}, err
+	}
+	world.Others, err = r.others(ctx, namespace, world.Bindings)
+	return world, err
+}
+
+// bindings reads all bindings to credentials.
+func (r *reconciler) bindings(ctx context.Context) ([]Bound, error) {
+	var ofSecrets corev1beta1.SecretBindingList
+	var ofCredentials securityv1alpha1.CredentialsBindingList
+	for _, list := range []client.ObjectList{&ofSecrets, &ofCredentials} {
+		if err := r.garden.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("read the bindings to credentials: %w", err)
+		}
+	}
+	var found []Bound
+	for i := range ofSecrets.Items {
+		found = append(found, bindingOfSecret(&ofSecrets.Items[i]))
+	}
+	for _, one := range ofCredentials.Items {
+		found = append(found, Bound{Namespace: one.Namespace, CredentialsBinding: one.Name, Ref: one.CredentialsRef})
+	}
+	return found, nil
+}
+
+// others reads the Shoots of other namespaces whose credentials are in a namespace.
+func (r *reconciler) others(ctx context.Context, namespace string, bindings []Bound) ([]corev1beta1.Shoot, error) {
+	from := sets.New[string]()
+	for _, one := range bindings {
+		if one.Ref.Namespace == namespace && one.Namespace != namespace {
+			from.Insert(one.Namespace)
+		}
+	}
+	var found []corev1beta1.Shoot
+	for _, other := range sets.List(from) {
+		var shoots corev1beta1.ShootList
+		if err := r.garden.List(ctx, &shoots, client.InNamespace(other), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("read the Shoots of namespace %s: %w", other, err)
+		}
+		found = append(found, shoots.Items...)
+	}
+	return found, nil
 }
 
 // ensureRole writes a Role if it differs from the existing one.

@@ -26,6 +26,9 @@ const (
 type World struct {
 	// Shoots of the namespace.
 	Shoots []corev1beta1.Shoot
+	// Others are Shoots of other namespaces whose credentials may be in the namespace. Bindings are all bindings to credentials.
+	Others   []corev1beta1.Shoot
+	Bindings []Bound
 	// Seeds, Buckets, Entries, Installations and Deployments are all objects of the garden.
 	Seeds         []corev1beta1.Seed
 	Buckets       []corev1beta1.BackupBucket
@@ -38,6 +41,7 @@ type World struct {
 func Keep(kept, shoot *corev1beta1.Shoot) {
 	kept.Spec.SeedName, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Status.SeedName
 	kept.Spec.Resources, kept.Spec.DNS = shoot.Spec.Resources, shoot.Spec.DNS
+	kept.Spec.SecretBindingName, kept.Spec.CredentialsBindingName = shoot.Spec.SecretBindingName, shoot.Spec.CredentialsBindingName
 	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server == nil {
 		return
@@ -72,6 +76,13 @@ func Wanted(namespace string, world World) map[string]Grants {
 		shoot := &world.Shoots[i]
 		for _, seed := range seedsOf(shoot.Spec.SeedName, shoot.Status.SeedName) {
 			ofShoot(all.of(seed), shoot)
+		}
+	}
+	for _, shoots := range [][]corev1beta1.Shoot{world.Shoots, world.Others} {
+		for i := range shoots {
+			for _, seed := range seedsOf(shoots[i].Spec.SeedName, shoots[i].Status.SeedName) {
+				ofBindings(all.of(seed), namespace, &shoots[i], world.Bindings)
+			}
 		}
 	}
 	for i := range world.Seeds {
@@ -110,12 +121,43 @@ func seedsOf(names ...*string) []string {
 	return found
 }
 
-// ofShoot adds the objects of a Shoot, and those in its namespace to which it refers. Bindings refer to the credentials of
-// its infrastructure, which can be in other namespaces: gardenlet does not read them yet.
+// Bound is a binding to credentials for an infrastructure.
+type Bound struct {
+	// Namespace of the binding. One of the names is set, by its kind.
+	Namespace, SecretBinding, CredentialsBinding string
+	// Ref refers to the credentials.
+	Ref corev1.ObjectReference
+}
+
+// bindingOfSecret returns a SecretBinding as Bound.
+func bindingOfSecret(of *corev1beta1.SecretBinding) Bound {
+	return Bound{Namespace: of.Namespace, SecretBinding: of.Name, Ref: corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Secret", Namespace: cmp.Or(of.SecretRef.Namespace, of.Namespace), Name: of.SecretRef.Name,
+	}}
+}
+
+// bindsShoot reports whether a Shoot uses the binding.
+func (b Bound) bindsShoot(shoot *corev1beta1.Shoot) bool {
+	secret, credentials := ptr.Deref(shoot.Spec.SecretBindingName, ""), ptr.Deref(shoot.Spec.CredentialsBindingName, "")
+	return b.Namespace == shoot.Namespace && (secret != "" && b.SecretBinding == secret || credentials != "" && b.CredentialsBinding == credentials)
+}
+
+// ofBindings adds the credentials of a Shoot that are in a namespace.
+func ofBindings(g Grants, namespace string, shoot *corev1beta1.Shoot, bindings []Bound) {
+	for _, one := range bindings {
+		if one.bindsShoot(shoot) && one.Ref.Namespace == namespace {
+			g.refer(one.Ref.APIVersion, one.Ref.Kind, one.Ref.Name)
+		}
+	}
+}
+
+// ofShoot adds the objects of a Shoot, and those in its namespace to which it refers.
 func ofShoot(g Grants, shoot *corev1beta1.Shoot) {
 	g.add(publishCA, shoot.Name+constants.SuffixCACluster)
 	g.add(shareClientCA, shoot.Name+constants.SuffixCAClient)
 	g.add(keepState, shoot.Name)
+	g.add(readSecretBinding, ptr.Deref(shoot.Spec.SecretBindingName, ""))
+	g.add(readCredentialsBinding, ptr.Deref(shoot.Spec.CredentialsBindingName, ""))
 	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil {
 		ofServer(g, server)
 	}

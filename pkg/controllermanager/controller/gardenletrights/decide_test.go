@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
@@ -26,7 +27,7 @@ func everything() corev1beta1.Shoot {
 	shoot := corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	spec := &shoot.Spec
 	spec.SeedName = ptr.To("one")
-	spec.SecretBindingName, spec.CredentialsBindingName = ptr.To("binding"), ptr.To("binding")
+	spec.SecretBindingName, spec.CredentialsBindingName, spec.CloudProfileName = ptr.To("binding"), ptr.To("binding"), ptr.To("profile")
 	spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
 		AdmissionPlugins: []corev1beta1.AdmissionPlugin{{Name: "A", KubeconfigSecretName: ptr.To("webhooks")}, {Name: "B"}},
 		StructuredAuthorization: &corev1beta1.StructuredAuthorization{ConfigMapName: "authorization", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{
@@ -120,8 +121,37 @@ func TestKeep(t *testing.T) {
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if reduced.Spec.SecretBindingName != nil {
+	if reduced.Spec.CloudProfileName != nil {
 		t.Errorf("the cache keeps %+v", reduced.Spec)
+	}
+}
+
+// TestRightsToCredentials checks that a gardenlet reads the credentials of its Shoots, also from other namespaces, and no others.
+func TestRightsToCredentials(t *testing.T) {
+	bound := func(namespace, secret, credentials, of string) Bound {
+		ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: of, Name: namespace + secret + credentials}
+		return Bound{Namespace: namespace, SecretBinding: secret, CredentialsBinding: credentials, Ref: ref}
+	}
+	shoot := func(namespace, seed string, change func(*corev1beta1.ShootSpec)) corev1beta1.Shoot {
+		shoot := corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}
+		shoot.Spec.SeedName = &seed
+		change(&shoot.Spec)
+		return shoot
+	}
+	world := World{
+		Shoots: []corev1beta1.Shoot{shoot("a", "one", func(spec *corev1beta1.ShootSpec) { spec.SecretBindingName = ptr.To("x") })},
+		Others: []corev1beta1.Shoot{shoot("b", "two", func(spec *corev1beta1.ShootSpec) { spec.CredentialsBindingName = ptr.To("y") })},
+		Bindings: []Bound{
+			bound("a", "x", "", "a"), bound("a", "", "x", "a"), bound("a", "other", "", "a"),
+			bound("b", "", "y", "a"), bound("b", "y", "", "a"), bound("b", "", "z", "a"), bound("a", "x", "", "elsewhere"),
+		},
+	}
+	wanted := Wanted("a", world)
+	if got := wanted["one"][readSecret]; !got.Equal(sets.New("ax")) || !wanted["one"][readSecretBinding].Equal(sets.New("x")) {
+		t.Errorf("the gardenlet of the Shoot in the namespace may read %v", wanted["one"])
+	}
+	if got := wanted["two"][readSecret]; !got.Equal(sets.New("by")) || len(wanted["two"]) != 1 {
+		t.Errorf("the gardenlet of the Shoot in another namespace may read %v", wanted["two"])
 	}
 }
 

@@ -1,6 +1,7 @@
 package gardenletrights
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,13 @@ const (
 	publishCA
 	shareClientCA
 	keepState
+	// readSecretBinding and readCredentialsBinding read which credentials for the infrastructure a Shoot has.
+	readSecretBinding
+	readCredentialsBinding
 )
+
+// uses are all uses.
+var uses = slices.Sorted(maps.Keys(rights))
 
 // right is the right for a use. The right to create an object has no names in RBAC: gardenlet's chart has a policy that
 // restricts it to the names that the gardenlet may also patch.
@@ -60,6 +67,8 @@ var rights = map[use]right{
 	keepState: {
 		group: corev1beta1.GroupName, resource: "shootstates", verbs: slices.Concat([]string{"get"}, watching, []string{"patch", "delete"}), create: true,
 	},
+	readSecretBinding:      {group: corev1beta1.GroupName, resource: "secretbindings", verbs: watching},
+	readCredentialsBinding: {group: securityv1alpha1.GroupName, resource: "credentialsbindings", verbs: watching},
 }
 
 // Grants are the names of the objects in one namespace that a gardenlet uses.
