@@ -15,7 +15,7 @@ import (
 )
 
 // Names of the bundles that only a Shoot with workers has. Those with the prefix prefixNodes contain one object of an extension each,
-// except the OperatingSystemConfigs of a pool, of which there are two.
+// except that a pool has two OperatingSystemConfigs.
 const (
 	bundleCloudProvider = "cloudprovider"
 
@@ -70,9 +70,6 @@ type kindRow struct {
 // nodeParts returns the parts of a Shoot with workers, in the order of their creation: what machines need from the infrastructure,
 // what they run, and the machines. They are deleted in the reverse order, the infrastructure after the API server.
 func (in Inputs) nodeParts() []table.Part {
-	if !in.hasWorkers() {
-		return nil
-	}
 	configs, runtimes := in.operatingSystemRows(), in.runtimeRows()
 	ofConfigs, ofRuntimes := namesOf(configs), namesOf(runtimes)
 	running := []string{bundleInfrastructure, bundleResourceManager}

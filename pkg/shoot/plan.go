@@ -56,8 +56,12 @@ var required = []string{
 
 // contents returns the table of contents of a control plane: all its parts, in the order of their creation.
 func (in Inputs) contents() table.Table {
+	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
+	if in.hasWorkers() {
+		parts = append(parts, in.nodeParts()...)
+	}
 	return table.Table{
-		Parts: slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts(), in.nodeParts(), in.extensionParts()),
+		Parts: append(parts, in.extensionParts()...),
 		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Asleep: in.hibernated(),
 		Uncontained: in.unknownNamespace(), OldCluster: in.unknownCluster(), Now: in.Now,
 	}

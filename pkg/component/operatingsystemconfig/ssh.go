@@ -5,7 +5,7 @@ import (
 )
 
 // sshd starts the SSH server of a node, or stops and masks it if the Shoot does not accept SSH connections. The operating system
-// may change its state, so the unit checks it again and again.
+// may change its state, so the unit checks it repeatedly.
 func sshd(values Values) (content, error) {
 	const script = "/var/lib/sshd-ensurer/run.sh"
 	do := `  if systemctl is-enabled --quiet sshd.service 2>/dev/null || systemctl is-active --quiet sshd.service; then
