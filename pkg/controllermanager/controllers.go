@@ -7,6 +7,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/eventexpiry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/managedseedset"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
@@ -23,6 +24,7 @@ func Controllers() controller.Set {
 		controllerregistration.Controller(),
 		eventexpiry.Controller(),
 		gardenletrights.Controller(),
+		managedseedset.Controller(),
 		namespacedcloudprofile.Controller(),
 		protection.Controller(),
 		seeddomains.Controller(),

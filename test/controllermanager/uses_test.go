@@ -41,7 +41,7 @@ func TestUses(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"marked", u.marks}, {"ShootState", u.keepsState}, {"Events", u.expiresEvents}, {"rest", u.rests}, {"restart", u.restarts},
+		{"merged profile", u.mergesProfile}, {"protected", u.protects}, {"marked", u.marks}, {"ShootState", u.keepsState}, {"Events", u.expiresEvents}, {"rest", u.rests}, {"restart", u.restarts}, {"ManagedSeedSet", u.managesSeeds},
 		{"kept while in use", u.keepsWhatIsUsed}, {"released", u.releases},
 	} {
 		before := u.T
