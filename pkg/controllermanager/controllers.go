@@ -4,6 +4,7 @@ package controllermanager
 import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bindingreference"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/cloudprofilestatus"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/eventexpiry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
@@ -21,6 +22,7 @@ import (
 func Controllers() controller.Set {
 	return controller.Set{
 		bindingreference.Controller(),
+		cloudprofilestatus.Controller(),
 		controllerregistration.Controller(),
 		eventexpiry.Controller(),
 		gardenletrights.Controller(),

@@ -103,6 +103,11 @@ func (u *uses) used() []client.Object {
 
 // mergesProfile checks that the status of a NamespacedCloudProfile follows the profile and its parent.
 func (u *uses) mergesProfile() {
+	kit.EventuallyTrue(u, "the versions of the CloudProfile are classified", func() bool {
+		return u.exists(u.profile) && u.profile.Status.Kubernetes != nil && len(u.profile.Status.Kubernetes.Versions) == 4 &&
+			u.profile.Status.Kubernetes.Versions[0].Classification == corev1beta1.ClassificationSupported &&
+			len(u.profile.Status.MachineImages) == 1 && len(u.profile.Status.MachineImages[0].Versions) == 1
+	})
 	spec := &u.namespaced.Status.CloudProfileSpec
 	kit.EventuallyTrue(u, "the profile is merged with its parent", func() bool {
 		return u.exists(u.namespaced) && spec.Type == "local" && len(spec.MachineTypes) == 2 && spec.MachineTypes[1].Name == "huge" &&
@@ -162,6 +167,10 @@ func (u *uses) releases() {
 	}
 	u.delete(u.one)
 	gone(u.class, u.secrets)
+	secret := u.secret()
+	kit.EventuallyTrue(u, "the Secret has the marks of the other binding only", func() bool {
+		return u.has(secret, []string{labelProvider, constants.LabelReferenceCredentialsBinding}, []string{constants.FinalizerCredentialsBinding})
+	})
 	u.quiet()
 	for _, object := range []client.Object{u.profile, u.namespaced, u.credentials, u.quota} {
 		if !u.exists(object) {
