@@ -189,7 +189,7 @@ func (r *reconciler) carryOut(ctx context.Context, set *v1alpha1.ManagedSeedSet,
 		}
 		return r.Client.Create(ctx, managed, controller.FieldManager)
 	case RetryShoot:
-		return r.annotate(ctx, key, constants.AnnotationGardenerOperation, constants.OperationRetry)
+		return r.retry(ctx, key)
 	case DeleteManagedSeed:
 		managed, err := ifExists(ctx, r.Uncached, key, &v1alpha1.ManagedSeed{})
 		if err != nil || managed == nil {
@@ -219,7 +219,7 @@ func (r *reconciler) deleteShoot(ctx context.Context, key client.ObjectKey, set 
 	if shoot.Annotations[constants.AnnotationProtectFromDeletion] == "true" {
 		return errStale
 	}
-	if err := r.annotate(ctx, key, constants.AnnotationConfirmationDeletion, "true"); err != nil {
+	if err := r.annotate(ctx, shoot, constants.AnnotationConfirmationDeletion, "true"); err != nil {
 		return err
 	}
 	return r.delete(ctx, shoot, set)
@@ -236,13 +236,27 @@ func (r *reconciler) delete(ctx context.Context, object client.Object, set *v1al
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}))
 }
 
-// annotate sets an annotation of a Shoot.
-func (r *reconciler) annotate(ctx context.Context, key client.ObjectKey, annotation, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation: value}}})
+// retry retries the failed operation of a Shoot.
+func (r *reconciler) retry(ctx context.Context, key client.ObjectKey) error {
+	shoot, err := ifExists(ctx, r.Client, key, &gardencorev1beta1.Shoot{})
+	if err != nil {
+		return err
+	}
+	if shoot == nil || stateOfShoot(shoot) != ShootReconcileFailed && stateOfShoot(shoot) != ShootDeleteFailed {
+		return errStale
+	}
+	return r.annotate(ctx, shoot, constants.AnnotationGardenerOperation, constants.OperationRetry)
+}
+
+// annotate sets an annotation of a Shoot, unless it has changed since it was read.
+func (r *reconciler) annotate(ctx context.Context, read *gardencorev1beta1.Shoot, annotation, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": read.UID, "resourceVersion": read.ResourceVersion, "annotations": map[string]string{annotation: value},
+	}})
 	if err != nil {
 		return fmt.Errorf("encode an annotation: %w", err)
 	}
-	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name}}
 	return client.IgnoreNotFound(r.Client.Patch(ctx, shoot, client.RawPatch(types.MergePatchType, patch), controller.FieldManager))
 }
 
