@@ -55,6 +55,11 @@ func (s *simulation) precedes(name string) []string {
 	if !s.in.Deleting {
 		return nil
 	}
+	if s.in.hasWorkers() {
+		if before := s.precedesOfNodes(name); before != nil {
+			return before
+		}
+	}
 	early, all, content := []string{prefixExtension + other}, []string{prefixExtension + other}, []string(nil)
 	for _, kind := range lifecycles {
 		if all = append(all, prefixExtension+kind); strings.HasSuffix(kind, "-before") {

@@ -13,9 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
@@ -95,7 +96,7 @@ func (s *simulation) observe() {
 	s.in.Emitted, s.in.RecordsMade, s.in.Unapplied, s.in.NamespaceExists = nil, map[string]string{}, map[string]bool{}, false
 	for _, mr := range s.store.all() {
 		s.in.Emitted = append(s.in.Emitted, flow.Key{Namespace: mr.Namespace, Name: mr.Name})
-		if strings.HasPrefix(mr.Name, prefixExtension) || strings.HasPrefix(mr.Name, prefixRecord) {
+		if isOperation(mr.Name) {
 			s.in.Unapplied[mr.Name] = flow.NeverApplied(mr)
 		}
 		choices := map[string]string{}
@@ -109,12 +110,16 @@ func (s *simulation) observe() {
 	if s.in.NamespaceExists {
 		placed(&s.in)
 	}
+	s.observeMachines()
 	serves := s.works(bundleAPIServer) && s.works(bundleEtcdMain)
 	if serves && s.in.NamespaceExists {
 		s.in.Tokens[accessSecret(resourcemanager.Account)] = now.Add(time.Hour)
 	}
 	if serves && s.works(bundleResourceManager) {
 		s.in.Tokens[accessSecret(kubecontrollermanager.Name)] = now.Add(time.Hour)
+		if s.in.hasWorkers() {
+			s.in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
+		}
 	}
 	stops := s.stopped[bundleAPIServer] && s.stopped[bundleResourceManager] && s.stopped[bundleControllerManager]
 	s.in.Shoot.Status.IsHibernated = s.in.hibernated() && stops
@@ -251,7 +256,7 @@ func (s *simulation) send(mr *resourcesv1alpha1.ManagedResource) {
 
 // guarded reports whether a webhook denies the deletion of an object without a confirmation.
 func guarded(key object.Key) bool {
-	return slices.Contains([]string{"Etcd", corev1beta1.KindExtension, corev1beta1.KindDNSRecord}, key.Kind)
+	return key.Kind == "Etcd" || key.Group == extensionsv1alpha1.GroupName && key.Kind != "Cluster"
 }
 
 // cleanUp deletes the objects of a ManagedResource that is being deleted, after the ManagedResources that must be deleted
