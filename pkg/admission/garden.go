@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -19,12 +20,18 @@ import (
 type Garden struct {
 	CloudProfiles           Reader[*gardencorev1beta1.CloudProfile]
 	ControllerRegistrations Reader[*gardencorev1beta1.ControllerRegistration]
+	CredentialsBindings     Reader[*securityv1alpha1.CredentialsBinding]
 	ExposureClasses         Reader[*gardencorev1beta1.ExposureClass]
 	ManagedSeeds            Reader[*seedmanagementv1alpha1.ManagedSeed]
+	NamespacedCloudProfiles Reader[*gardencorev1beta1.NamespacedCloudProfile]
 	Projects                Reader[*gardencorev1beta1.Project]
+	SecretBindings          Reader[*gardencorev1beta1.SecretBinding]
+	Seeds                   Reader[*gardencorev1beta1.Seed]
 	// Shoots have only the fields that the function reduceShoot lists.
 	Shoots             Reader[*gardencorev1beta1.Shoot]
 	WorkloadIdentities Reader[*securityv1alpha1.WorkloadIdentity]
+	// Secret reads a Secret live. The error is NotFound only if it does not exist.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Authorizer decides what the users of requests may do in addition.
 	Authorizer authorizer.Authorizer
 	// Now is the current time.

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"strings"
+
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,11 +36,45 @@ var (
 		}
 		return []string{*p.Spec.Namespace}
 	}}
+	// ShootsByDomain have the keys of their domain and of each domain above it, see RelatedDomains.
+	ShootsByDomain = Index[*gardencorev1beta1.Shoot]{"domain", func(s *gardencorev1beta1.Shoot) []string {
+		if s.Spec.DNS == nil || ptr.Deref(s.Spec.DNS.Domain, "") == "" {
+			return nil
+		}
+		keys := []string{domainIs + *s.Spec.DNS.Domain}
+		for _, parent := range parentsOf(*s.Spec.DNS.Domain) {
+			keys = append(keys, domainBelow+parent)
+		}
+		return keys
+	}}
 	// ShootsBySeed have the names of the Seeds of their spec and their status.
 	ShootsBySeed = Index[*gardencorev1beta1.Shoot]{"seed", func(s *gardencorev1beta1.Shoot) []string {
 		return distinct(ptr.Deref(s.Spec.SeedName, ""), ptr.Deref(s.Status.SeedName, ""))
 	}}
 )
+
+const (
+	domainIs    = "is "
+	domainBelow = "below "
+)
+
+// parentsOf returns the domains above a domain, the nearest one first.
+func parentsOf(domain string) []string {
+	var parents []string
+	for _, parent, found := strings.Cut(domain, "."); found; _, parent, found = strings.Cut(parent, ".") {
+		parents = append(parents, parent)
+	}
+	return parents
+}
+
+// RelatedDomains returns the keys of the index ShootsByDomain for Shoots whose domain is a domain, above it or below it.
+func RelatedDomains(domain string) []string {
+	keys := []string{domainIs + domain, domainBelow + domain}
+	for _, parent := range parentsOf(domain) {
+		keys = append(keys, domainIs+parent)
+	}
+	return keys
+}
 
 func distinct(values ...string) []string {
 	var found []string

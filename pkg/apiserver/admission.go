@@ -25,8 +25,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admission/seedvalidator"
 	"github.com/trellis-k8s/trellis/pkg/admission/shootdnsrewriting"
 	"github.com/trellis-k8s/trellis/pkg/admission/shootexposureclass"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootmutator"
 	"github.com/trellis-k8s/trellis/pkg/admission/shootnodelocaldnsenabledbydefault"
 	"github.com/trellis-k8s/trellis/pkg/admission/shoottolerationrestriction"
+	"github.com/trellis-k8s/trellis/pkg/admission/shootvalidator"
 	"github.com/trellis-k8s/trellis/pkg/admission/shootvpaenabledbydefault"
 )
 
@@ -43,6 +45,8 @@ var plugins = []row{
 	{shootexposureclass.Plugin, "a Shoot runs on Seeds that can expose it as its class says"},
 	{shootnodelocaldnsenabledbydefault.Plugin, "operators can give each new cluster the DNS cache of nodes"},
 	{shootdnsrewriting.Plugin, "operators can save new clusters useless look-ups of names"},
+	{shootmutator.Plugin, "users may leave versions, images and networks to the garden"},
+	{shootvalidator.Plugin, "a Shoot uses only what its CloudProfile, its Seed and its Project allow"},
 	{seedvalidator.Plugin, "a Seed keeps what its Shoots use"},
 	{seedmutator.Plugin, "gardenlets select their Seed by a label that no one can set wrongly"},
 	{controllerregistrationresources.Plugin, "two extensions must not handle the same object"},

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +43,9 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 	f := &facts{live: live}
 	garden := &gardenadmission.Garden{Authorizer: config.Authorization.Authorizer, Now: time.Now}
 	f.addReaders(garden)
+	if garden.Secret, err = secretReader(config.ClientConfig); err != nil {
+		return nil, nil, err
+	}
 	for _, informer := range f.informers {
 		if informer == nil {
 			return nil, nil, fmt.Errorf("set up the indexes of admission plugins")
@@ -53,14 +59,35 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 	}, nil
 }
 
+// secretReader returns a function that reads a Secret of the garden's kube-apiserver.
+func secretReader(config *rest.Config) (func(context.Context, string, string) (*corev1.Secret, error), error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the garden: %w", err)
+	}
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+		defer cancel()
+		secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, gardenadmission.Unavailable("read the Secret %s/%s: %v", namespace, name, err)
+		}
+		return secret, err
+	}, nil
+}
+
 func (f *facts) addReaders(garden *gardenadmission.Garden) {
 	garden.CloudProfiles = reader(f, &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
 	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
 		gardenadmission.ControllerRegistrationsByResource)
+	garden.CredentialsBindings = reader(f, &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil)
 	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
 	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil)
+	garden.NamespacedCloudProfiles = reader(f, &gardencorev1beta1.NamespacedCloudProfileList{}, &gardencorev1beta1.NamespacedCloudProfile{}, nil)
 	garden.Projects = reader(f, &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
-	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot, gardenadmission.ShootsBySeed)
+	garden.SecretBindings = reader(f, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil)
+	garden.Seeds = reader(f, &gardencorev1beta1.SeedList{}, &gardencorev1beta1.Seed{}, nil)
+	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot, gardenadmission.ShootsByDomain, gardenadmission.ShootsBySeed)
 	garden.WorkloadIdentities = reader(f, &securityv1alpha1.WorkloadIdentityList{}, &securityv1alpha1.WorkloadIdentity{}, nil)
 }
 

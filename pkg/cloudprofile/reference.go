@@ -1,4 +1,4 @@
-// Package cloudprofile finds the profile that a Shoot uses, and computes what a NamespacedCloudProfile offers: the specification of its parent with its own changes.
+// Package cloudprofile finds the profile that a Shoot uses, and computes what a NamespacedCloudProfile offers: the specification of its parent with its own changes. It finds what a profile offers: versions, machines, images, volumes and zones.
 package cloudprofile
 
 import (

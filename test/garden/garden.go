@@ -37,6 +37,9 @@ type Options struct {
 	APIServer string
 	// APIServerArgs are additional arguments of the API server, including the dashes.
 	APIServerArgs []string
+	// ShootRules switches on the admission plugins that check Shoots against the objects that they refer to. Without it, Shoots need
+	// no CloudProfile, Project or Seed.
+	ShootRules bool
 	// EtcdServer returns the URL under which the API server reaches etcd, for example that of a proxy. Its argument is the URL
 	// of etcd, which is also the default.
 	EtcdServer func(*url.URL) string
@@ -162,6 +165,9 @@ func (g *Garden) startProcess() error {
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(g.port),
 		"--tls-cert-file=" + filepath.Join(g.dir, "server.crt"), "--tls-private-key-file=" + filepath.Join(g.dir, "server.key"),
 		"--workload-identity-token-issuer=" + Issuer, "--workload-identity-signing-key-file=" + filepath.Join(g.dir, "issuer.key"),
+	}
+	if !g.options.ShootRules {
+		args = append(args, "--disable-admission-plugins=ShootMutator,ShootValidator")
 	}
 	process, err := g.StartProcess("gardener-apiserver", g.options.APIServer, append(args, g.options.APIServerArgs...)...)
 	if err != nil {

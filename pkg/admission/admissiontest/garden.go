@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,12 +26,19 @@ func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
 	return &admission.Garden{
 		CloudProfiles:           only[*gardencorev1beta1.CloudProfile](objects),
 		ControllerRegistrations: only[*gardencorev1beta1.ControllerRegistration](objects),
+		CredentialsBindings:     only[*securityv1alpha1.CredentialsBinding](objects),
 		ExposureClasses:         only[*gardencorev1beta1.ExposureClass](objects),
 		ManagedSeeds:            only[*seedmanagementv1alpha1.ManagedSeed](objects),
+		NamespacedCloudProfiles: only[*gardencorev1beta1.NamespacedCloudProfile](objects),
 		Projects:                only[*gardencorev1beta1.Project](objects),
-		Shoots:                  only[*gardencorev1beta1.Shoot](objects),
-		WorkloadIdentities:      only[*securityv1alpha1.WorkloadIdentity](objects),
-		Authorizer:              authorizer.AuthorizerFunc(roles(objects).authorize), Now: func() time.Time { return now },
+		SecretBindings:          only[*gardencorev1beta1.SecretBinding](objects),
+		Seeds:                   only[*gardencorev1beta1.Seed](objects),
+		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+			return only[*corev1.Secret](objects).Get(ctx, namespace, name)
+		},
+		Shoots:             only[*gardencorev1beta1.Shoot](objects),
+		WorkloadIdentities: only[*securityv1alpha1.WorkloadIdentity](objects),
+		Authorizer:         authorizer.AuthorizerFunc(roles(objects).authorize), Now: func() time.Time { return now },
 	}
 }
 
@@ -87,9 +95,13 @@ func (r roles) authorize(_ context.Context, request authorizer.Attributes) (auth
 			}
 		}
 	}
+	resource := request.GetResource()
+	if request.GetSubresource() != "" {
+		resource += "/" + request.GetSubresource()
+	}
 	for _, object := range r {
 		if role, ok := object.(*rbacv1.ClusterRole); ok && bound[role.Name] && slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-			return covers(rule.Verbs, request.GetVerb()) && covers(rule.APIGroups, request.GetAPIGroup()) && covers(rule.Resources, request.GetResource())
+			return covers(rule.Verbs, request.GetVerb()) && covers(rule.APIGroups, request.GetAPIGroup()) && covers(rule.Resources, resource)
 		}) {
 			return authorizer.DecisionAllow, "", nil
 		}

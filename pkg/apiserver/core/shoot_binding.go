@@ -50,11 +50,13 @@ func (bindingStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime
 	return nil
 }
 
-// bind replaces an updated Shoot with the stored one, except for the Seed. The first assignment removes the last
+// bind replaces an updated Shoot with the stored one, except for the Seed and the networks that it inherits. The first assignment removes the last
 // operation with which the scheduler reported that it found no Seed.
 func bind(updated, stored shoot) {
 	seedName, managedFields, resourceVersion := updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion
+	networking := updated.Spec.Networking
 	*updated = *stored.DeepCopy()
+	inheritNetworks(updated, networking)
 	updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion = seedName, managedFields, resourceVersion
 	if operation := updated.Status.LastOperation; stored.Spec.SeedName == nil && seedName != nil && operation != nil &&
 		operation.Type == gardencorev1beta1.LastOperationTypeCreate && operation.State == gardencorev1beta1.LastOperationStatePending {
@@ -62,5 +64,22 @@ func bind(updated, stored shoot) {
 	}
 	if text(seedName) != text(stored.Spec.SeedName) {
 		updated.Generation++
+	}
+}
+
+// inheritNetworks sets the networks that a Shoot lacks, and that admission took over from its Seed.
+func inheritNetworks(shoot shoot, inherited *gardencorev1beta1.Networking) {
+	if inherited == nil || shoot.Spec.SeedName != nil {
+		return
+	}
+	if shoot.Spec.Networking == nil {
+		shoot.Spec.Networking = &gardencorev1beta1.Networking{}
+	}
+	networking := shoot.Spec.Networking
+	if networking.Pods == nil {
+		networking.Pods = inherited.Pods
+	}
+	if networking.Services == nil {
+		networking.Services = inherited.Services
 	}
 }
