@@ -175,6 +175,9 @@ func (in Inputs) extensionParts() []table.Part {
 			Needs: []table.Need{first, table.Applied(bundleAccess), table.Healthy(bundleResourceManager)}, NeedsAsleep: []table.Need{first},
 			DeletedAfter: []string{}, Outlives: each.outlives(), Confirmed: true, Adjust: in.adjustExtension,
 		}
+		if in.hasWorkers() && each.Reconciled == corev1beta1.AfterWorker {
+			part.Needs = append(part.Needs, table.Healthy(bundleWorker))
+		}
 		if each.before() {
 			part.Needs, part.NeedsAsleep = []table.Need{first}, []table.Need{first, table.RolledOut(bundleAPIServer)}
 		}

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -69,6 +71,26 @@ func TestPlansWithWorkers(t *testing.T) {
 		"59-nodes-deletion-forced": upWithWorkers(t, forced),
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, name, summary(t, planOf(t, in))) })
+	}
+}
+
+// TestExtensionsWithWorkers checks that a Shoot with workers has its Extensions, also those that support no Shoot without workers, and
+// that those with the lifecycle AfterWorker wait for the machines.
+func TestExtensionsWithWorkers(t *testing.T) {
+	in := known(t, withExtensions("after-before", "workers-before"), withWorkers, reporting)
+	in.Registrations[0].Spec.Resources[0].WorkerlessSupported = nil
+	in.Shoot.Spec.Extensions = append(in.Shoot.Spec.Extensions, corev1beta1.Extension{Type: in.Registrations[0].Spec.Resources[0].Type})
+	waiting := map[string]bool{}
+	for _, bundle := range planOf(t, in).Bundles {
+		if kind, is := strings.CutPrefix(bundle.Name, prefixExtension); is {
+			waiting[kind] = slices.ContainsFunc(bundle.Spec.DependsOn, func(need resourcesv1alpha1.Dependency) bool {
+				return need.Name == bundleWorker && need.Until == resourcesv1alpha1.UntilHealthy
+			})
+		}
+	}
+	want := map[string]bool{"after-before": false, "workers-before": true, in.Registrations[0].Spec.Resources[0].Type: false}
+	if !maps.Equal(waiting, want) {
+		t.Errorf("the Extensions wait for the machines: %v, want %v", waiting, want)
 	}
 }
 
