@@ -4,6 +4,7 @@ package controllermanager
 import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bindingreference"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/certificatesigningrequest"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/cloudprofilestatus"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/eventexpiry"
@@ -11,7 +12,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/managedseedset"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstate"
@@ -23,13 +25,15 @@ func Controllers() controller.Set {
 	return controller.Set{
 		bindingreference.Controller(),
 		cloudprofilestatus.Controller(),
+		certificatesigningrequest.Controller(),
 		controllerregistration.Controller(),
 		eventexpiry.Controller(),
 		gardenletrights.Controller(),
 		managedseedset.Controller(),
 		namespacedcloudprofile.Controller(),
 		protection.Controller(),
-		seeddomains.Controller(),
+		seed.Controller(),
+		seedbackupbuckets.Controller(),
 		shoothibernation.Controller(),
 		shootretry.Controller(),
 		shootstate.Controller(),

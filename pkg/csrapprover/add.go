@@ -34,7 +34,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache) error
 		Named(ControllerName).
 		WatchesRawSource(source.Kind(target, &certificatesv1.CertificateSigningRequest{},
 			&handler.TypedEnqueueRequestForObject[*certificatesv1.CertificateSigningRequest]{},
-			predicate.NewTypedPredicateFuncs(undecided))).
+			predicate.NewTypedPredicateFuncs(Undecided))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.ConcurrentSyncs,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -49,7 +49,7 @@ func Reduce(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if undecided(csr) {
+	if Undecided(csr) {
 		csr.ManagedFields = nil
 		return csr, nil
 	}

@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Target.Get(ctx, request.NamespacedName, csr); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !undecided(csr) {
+	if !Undecided(csr) {
 		return reconcile.Result{}, nil
 	}
 	decision, err := r.decide(ctx, csr)

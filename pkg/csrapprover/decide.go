@@ -125,8 +125,8 @@ func decide(spec *certificatesv1.CertificateSigningRequestSpec, content content,
 	return decision{}
 }
 
-// undecided reports whether a request is for a handled signer, and neither approved nor denied.
-func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
+// Undecided reports whether a request is for a handled signer, and neither approved nor denied.
+func Undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName && csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
 		len(csr.Status.Certificate) > 0 || csr.DeletionTimestamp != nil {
 		return false

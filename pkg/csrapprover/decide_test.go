@@ -333,7 +333,7 @@ func TestReduceKeepsWhatIsUndecided(t *testing.T) {
 		"being deleted":     {requestWith(func(csr *certificatesv1.CertificateSigningRequest) { csr.DeletionTimestamp = &metav1.Time{} }), false},
 		"another signer":    {requestWith(func(csr *certificatesv1.CertificateSigningRequest) { csr.Spec.SignerName = "example.com/a" }), false},
 	} {
-		if undecided(test.csr) != test.kept {
+		if Undecided(test.csr) != test.kept {
 			t.Errorf("%s: undecided is %t", name, !test.kept)
 		}
 		reduced, err := Reduce(test.csr.DeepCopy())
@@ -341,7 +341,7 @@ func TestReduceKeepsWhatIsUndecided(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(reduced, err)
 		}
-		if got.Name != "a" || got.UID != "u" || got.ResourceVersion != "1" || got.ManagedFields != nil || (len(got.Spec.Request) > 0) != test.kept || undecided(got) != test.kept {
+		if got.Name != "a" || got.UID != "u" || got.ResourceVersion != "1" || got.ManagedFields != nil || (len(got.Spec.Request) > 0) != test.kept || Undecided(got) != test.kept {
 			t.Errorf("%s: %+v remains", name, got)
 		}
 	}

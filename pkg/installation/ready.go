@@ -62,25 +62,9 @@ func Ready(
 	}
 	if reason, message := worst(installations); reason != "" {
 		condition.Reason, condition.Message = reason, message
-		condition.Status, next = statusOfFailure(before, threshold, now)
+		condition.Status, next = corev1beta1.DelayFailure(before, corev1beta1.ConditionFalse, threshold, now)
 	}
 	return corev1beta1.KeepTimes(before, condition, now), next
-}
-
-// statusOfFailure returns Progressing and the end of the threshold while a failure is recent, otherwise False.
-func statusOfFailure(before *corev1beta1.Condition, threshold time.Duration, now time.Time) (corev1beta1.ConditionStatus, time.Time) {
-	if before == nil || threshold <= 0 {
-		return corev1beta1.ConditionFalse, time.Time{}
-	}
-	switch before.Status {
-	case corev1beta1.ConditionTrue:
-		return corev1beta1.ConditionProgressing, now.Add(threshold)
-	case corev1beta1.ConditionProgressing:
-		if until := before.LastTransitionTime.Add(threshold); now.Before(until) {
-			return corev1beta1.ConditionProgressing, until
-		}
-	}
-	return corev1beta1.ConditionFalse, time.Time{}
 }
 
 // worst returns the most important problem of installations, with the affected ones. It returns empty strings if all are ready.

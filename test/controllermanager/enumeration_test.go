@@ -9,9 +9,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -65,7 +65,7 @@ func TestRightsOfGardenlets(t *testing.T) {
 	g := newGardenlets(t)
 	for seed, other := range map[string]string{evil: seedName, seedName: evil} {
 		kit.EventuallyTrue(t, "the rights by name are granted", func() bool {
-			return g.mayList(seed, "garden", "backup") && g.mayList(seed, project, "secret") && g.mayList(seed, "garden", "pull") &&
+			return g.mayList(seed, "garden", "backup") && listed(g, g.as(seed), &corev1.SecretList{}, metav1.ObjectMeta{Namespace: "seed-" + seed}) == nil && g.mayList(seed, project, "secret") && g.mayList(seed, "garden", "pull") &&
 				g.mayList(seed, "garden", "generated-bucket-bucket")
 		})
 		got, want := g.enumerate(seed, other), strings.Split(strings.ReplaceAll(strings.TrimSpace(granted), "seed-"+evil, "seed-"+seed), "\n")
@@ -200,40 +200,4 @@ var sharedNames = []string{
 
 func matches(granted []string, wanted string) bool {
 	return slices.Contains(granted, wanted) || slices.Contains(granted, "*")
-}
-
-// TestDefaultDomains checks that the Secrets with default domains are copied to the namespaces of Seeds, and follow their
-// originals.
-func TestDefaultDomains(t *testing.T) {
-	g := newGardenlets(t)
-	copied := func(key string) {
-		t.Helper()
-		for _, seed := range []string{seedName, evil} {
-			kit.Eventually(t, "the domains are copied", func() string {
-				var secrets corev1.SecretList
-				kit.Must(t, g.as(seed).List(t.Context(), &secrets, client.InNamespace("seed-"+seed), client.MatchingLabels{constants.LabelGardenRole: constants.RoleDefaultDomain}))
-				var found []string
-				for _, secret := range secrets.Items {
-					found = append(found, secret.Name+"="+string(secret.Data["key"]))
-				}
-				if want := []string{"domain-evil=" + key, "domain-local="}; !slices.Equal(found, want) && (key != "-" || len(found) != 1) {
-					return fmt.Sprintf("got %q, want %q", found, want)
-				}
-				return ""
-			})
-		}
-	}
-	copied("")
-	original := &corev1.Secret{ObjectMeta: in("garden", "domain", evil)}
-	g.exists(original)
-	kit.Change(t, g.client, original, func() { original.Data = map[string][]byte{"key": []byte("new")} })
-	copied("new")
-	changed := &corev1.Secret{ObjectMeta: in("seed-"+evil, "domain", evil)}
-	g.exists(changed)
-	kit.Change(t, g.client, changed, func() { changed.Data = nil })
-	copied("new")
-	g.delete(changed)
-	copied("new")
-	g.delete(original)
-	copied("-")
 }

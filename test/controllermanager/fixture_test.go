@@ -86,12 +86,12 @@ func newFixture(t *testing.T) *fixture {
 	kit.Must(t, err)
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
 	charts.Apply(t, f.client, "controller-manager", nil, charts.IsRight)
-	f.configure()
+	f.configure("monitorPeriod: 1h")
 	return f
 }
 
-// configure writes the kubeconfig and the configuration file.
-func (f *fixture) configure() {
+// configure writes the kubeconfig and the configuration file with settings of the controllers of Seeds.
+func (f *fixture) configure(seed string) {
 	f.Helper()
 	file := kit.AccountKubeconfig(f, f.plane.Config(), f.client, "garden", "gardener-controller-manager")
 	directory := f.TempDir()
@@ -102,11 +102,11 @@ func (f *fixture) configure() {
 kind: ControllerManagerConfiguration
 gardenClientConnection: {kubeconfig: %s}
 logFormat: text
-controllers: {shootRetry: {retryPeriod: 1s, retryJitterPeriod: 0s}, seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
+controllers: {seed: {%s}, shootRetry: {retryPeriod: 1s, retryJitterPeriod: 0s}, seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}
-`, file, health, metrics), 0o600))
+`, file, seed, health, metrics), 0o600))
 }
 
 // change replaces a text in the configuration file.

@@ -62,7 +62,6 @@ const roleName = "gardener.cloud:system:seed:" + seedName + ":gardenlet-rights"
 func (s *grantedNames) prepare() {
 	s.Helper()
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: project}})
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + seedName}})
 	for _, name := range []string{"named", "later", "other"} {
 		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, Name: name}})
 	}

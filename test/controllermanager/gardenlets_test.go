@@ -32,8 +32,15 @@ type gardenlets struct{ *fixture }
 
 func newGardenlets(t *testing.T) *gardenlets {
 	t.Helper()
+	return newGardenletsWith(t, "monitorPeriod: 1h")
+}
+
+// newGardenletsWith is newGardenlets with settings of the controllers of Seeds.
+func newGardenletsWith(t *testing.T, seeds string) *gardenlets {
+	t.Helper()
 	g := &gardenlets{newFixture(t)}
-	for _, name := range []string{constants.SystemPublicNamespace, constants.SystemSeedLeaseNamespace, "seed-" + evil, "seed-" + seedName, project} {
+	g.configure(seeds)
+	for _, name := range []string{constants.SystemPublicNamespace, constants.SystemSeedLeaseNamespace, project} {
 		if object := (&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); !g.exists(object) {
 			g.create(object)
 		}

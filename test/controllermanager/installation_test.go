@@ -210,7 +210,7 @@ func (f *fixture) sumsUpExtensions() {
 	}
 	kit.Must(f, f.client.Status().Patch(f.Context(), seed, after))
 	eventually("True AllExtensionsReady", "")
-	if len(seed.Status.Conditions) != 2 {
+	if len(seed.Status.Conditions) != 3 { // and that of its backups
 		f.Errorf("the conditions are %+v", seed.Status.Conditions)
 	}
 }
@@ -379,6 +379,7 @@ func (f *fixture) sendsWhatItMay() {
 		"create controllerinstallations", "patch controllerinstallations", "delete controllerinstallations",
 		"patch seeds", "patch controllerregistrations", "patch controllerdeployments", "patch shoots", "create events", "patch events",
 		"patch secrets", "patch configmaps", "create roles", "update roles", "delete roles", "create rolebindings", "update rolebindings", "delete rolebindings",
+		"create namespaces",
 	}
 	events, _ := f.requests(0)
 	for _, request := range described(events) {

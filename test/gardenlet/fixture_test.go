@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +29,10 @@ import (
 	"github.com/trellis-k8s/trellis/cmd/gardenlet/app"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/certificatesigningrequest"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
 	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/garden"
 	"github.com/trellis-k8s/trellis/test/kit"
@@ -103,7 +106,7 @@ func newFixture(t *testing.T) *fixture {
 	kit.DefineManagedResources(t, f.seedPlane.Config())
 	f.prepareSeed()
 	f.prepareGarden()
-	fleet.GrantRights(t, f.gardenPlane.Config(), f.garden)
+	f.runs(gardenletrights.Controller())
 	f.configure()
 	return f
 }
@@ -128,10 +131,10 @@ func (f *fixture) prepareGarden() {
 	f.Helper()
 	f.namespace(f.garden, "garden", nil)
 	f.namespace(f.garden, "gardener-system-public", nil)
-	charts.Apply(f, f.garden, "gardenlet", gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() != "seed-"+seedName })
+	charts.Apply(f, f.garden, "gardenlet", gardenValues(), func(*unstructured.Unstructured) bool { return true })
 	kit.Must(f, f.garden.Create(f.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
+		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true", "description": "for Seed " + seedName},
 	}))
 	config := f.gardenPlane.Config()
 	f.secret("gardenlet-kubeconfig-bootstrap", nil, map[string]string{"kubeconfig": f.kubeconfig(config, tokenID+"."+tokenSecret)})
@@ -145,12 +148,10 @@ func (f *fixture) prepareSeed() {
 	f.authenticate()
 }
 
-// admit creates the objects that the garden's controller-manager creates for a new Seed: its namespace, and permissions in
-// it.
+// admit runs the controller of the garden's controller-manager that creates the namespaces of Seeds.
 func (f *fixture) admit() {
 	f.Helper()
-	f.namespace(f.garden, "seed-"+seedName, nil)
-	charts.Apply(f, f.garden, "gardenlet", gardenValues(), func(object *unstructured.Unstructured) bool { return object.GetNamespace() == "seed-"+seedName })
+	f.runs(seed.Controller())
 }
 
 func (f *fixture) namespace(in client.Client, name string, labels map[string]string) *corev1.Namespace {
@@ -187,26 +188,16 @@ func (f *fixture) kubeconfig(config *rest.Config, token string) string {
 	return string(content)
 }
 
-// approve approves all certificate requests of gardenlets until the test ends, as the garden's controller-manager does.
+// approve runs the controller of the garden's controller-manager that approves the certificates of gardenlets.
 func (f *fixture) approve() {
 	f.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	requests, err := f.garden.Watch(ctx, &certificatesv1.CertificateSigningRequestList{})
-	kit.Must(f, err)
-	var done sync.WaitGroup
-	f.Cleanup(func() { cancel(); done.Wait() })
-	done.Go(func() {
-		for event := range requests.ResultChan() {
-			csr, ok := event.Object.(*certificatesv1.CertificateSigningRequest)
-			if !ok || !strings.HasPrefix(csr.Name, "seed-csr-") || len(csr.Status.Conditions) > 0 {
-				continue
-			}
-			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved", LastUpdateTime: metav1.Now(),
-			}}
-			_ = f.garden.SubResource("approval").Update(ctx, csr) // the test fails without a certificate
-		}
-	})
+	f.runs(certificatesigningrequest.Controller())
+}
+
+// runs runs a controller of the garden's controller-manager until the test ends.
+func (f *fixture) runs(controller controller.Controller) {
+	f.Helper()
+	fleet.RunControllers(f, f.gardenPlane.Config(), kit.ManagerOptions(f.garden.Scheme()), controller)
 }
 
 const configuration = `apiVersion: gardenlet.config.gardener.cloud/v1alpha1

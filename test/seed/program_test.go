@@ -67,7 +67,7 @@ const (
 func newProgram(t *testing.T, name string) *program {
 	t.Helper()
 	p := &program{world: newWorld(t), name: name, path: build[gardenlet.Program](t), toGarden: &kit.Requests{}, toSeed: &kit.Requests{}}
-	for _, namespace := range []string{"gardener-system-public", "gardener-system-seed-lease", "seed-" + name} {
+	for _, namespace := range []string{"gardener-system-public", "gardener-system-seed-lease"} {
 		p.create(p.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	p.create(p.garden, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "backup"}, Data: map[string][]byte{"user": []byte("given")}})

@@ -55,7 +55,7 @@ var unusedByShoot = map[string]string{
 // returned function compares them with the requests so far.
 func (w *world) restrict() (check func()) {
 	w.Helper()
-	for _, name := range []string{constants.SystemPublicNamespace, constants.SystemSeedLeaseNamespace, constants.PrefixSeedNamespace + seedName, constants.GardenNamespace} {
+	for _, name := range []string{constants.SystemPublicNamespace, constants.SystemSeedLeaseNamespace, constants.GardenNamespace} {
 		w.create(w.garden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	charts.Apply(w, w.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName}}}, charts.IsRight)

@@ -16,18 +16,19 @@ import (
 	controllermanagerv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/certificatesigningrequest"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seeddomains"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/audit"
 )
 
-// GrantRights runs the controllers of the garden's controller-manager without which a gardenlet cannot work: those that grant
-// rights by name, and copy default domains. They stop at the end of the test.
+// GrantRights runs the controllers of the garden's controller-manager without which a gardenlet cannot work: those that approve its
+// certificates, grant rights by name, and create the namespace of its Seed with copies of Secrets. They stop at the end of the test.
 func GrantRights(tb testing.TB, garden *rest.Config, of client.Client) {
 	tb.Helper()
 	options := kit.ManagerOptions(of.Scheme())
-	RunControllers(tb, garden, options, gardenletrights.Controller(), seeddomains.Controller())
+	RunControllers(tb, garden, options, certificatesigningrequest.Controller(), gardenletrights.Controller(), seed.Controller())
 }
 
 // RunControllers runs controllers of the controller-manager with its default configuration until the end of the test.
@@ -124,8 +125,10 @@ func rightsOf(tb testing.TB, garden client.Client, names []string) map[string]bo
 		}
 	}
 	for _, binding := range bindings.Items {
-		role := &rbacv1.Role{}
-		if garden.Get(tb.Context(), client.ObjectKey{Namespace: binding.Namespace, Name: binding.RoleRef.Name}, role) == nil {
+		role, all := &rbacv1.Role{}, &rbacv1.ClusterRole{}
+		if binding.RoleRef.Kind == "ClusterRole" && garden.Get(tb.Context(), client.ObjectKey{Name: binding.RoleRef.Name}, all) == nil {
+			add(binding.Subjects, all.Rules)
+		} else if garden.Get(tb.Context(), client.ObjectKey{Namespace: binding.Namespace, Name: binding.RoleRef.Name}, role) == nil {
 			add(binding.Subjects, role.Rules)
 		}
 	}

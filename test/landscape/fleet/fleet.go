@@ -141,7 +141,7 @@ func (f *Fleet) pushImages(ctx context.Context) error {
 }
 
 func (f *Fleet) createNamespaces(ctx context.Context) error {
-	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace, "seed-" + SeedName} {
+	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace} {
 		namespace := &corev1.Namespace{}
 		namespace.Name = name
 		if err := client.IgnoreAlreadyExists(f.Create(ctx, namespace)); err != nil {

@@ -49,9 +49,6 @@ func (f *Fleet) installGardenlet(ctx context.Context) error {
 		return err
 	}
 	return wait(ctx, func() error {
-		if err := f.approveCertificates(ctx); err != nil {
-			return err
-		}
 		return f.Get(ctx, client.ObjectKey{Name: SeedName}, &corev1beta1.Seed{})
 	})
 }

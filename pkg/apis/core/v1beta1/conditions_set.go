@@ -72,3 +72,20 @@ func StatusOfFailure(
 	}
 	return ConditionFalse, time.Time{}
 }
+
+// DelayFailure returns the status of a check of a Seed that fails. While a condition that was True has failed for less than a
+// threshold, it is Progressing, and next is the end of this time. Otherwise it is the given status. before is nil if it is new.
+func DelayFailure(before *Condition, final ConditionStatus, threshold time.Duration, now time.Time) (status ConditionStatus, next time.Time) {
+	if before == nil || threshold <= 0 {
+		return final, time.Time{}
+	}
+	switch before.Status {
+	case ConditionTrue:
+		return ConditionProgressing, now.Add(threshold)
+	case ConditionProgressing:
+		if until := before.LastTransitionTime.Add(threshold); now.Before(until) {
+			return ConditionProgressing, until
+		}
+	}
+	return final, time.Time{}
+}

@@ -2,13 +2,10 @@ package controllerregistration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -64,23 +61,9 @@ func (r *readyReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	now, before := r.clock.Now(), readyOf(seed)
 	condition, next := installation.Ready(pointers(list.Items), before, r.threshold, now)
 	if before == nil || !equality.Semantic.DeepEqual(*before, condition) {
-		if err := r.write(ctx, seed, condition); err != nil {
+		if err := controller.WriteSeedCondition(ctx, r.cached, seed.Name, condition); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	return requeue.At(next, now), nil
-}
-
-// write sends only this condition, so that conditions of other writers remain unchanged.
-func (r *readyReconciler) write(ctx context.Context, seed *corev1beta1.Seed, condition corev1beta1.Condition) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1beta1.Condition{condition}}})
-	if err != nil {
-		return fmt.Errorf("encode the condition of Seed %s: %w", seed.Name, err)
-	}
-	target := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed.Name}}
-	err = r.cached.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch), controller.FieldManager)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the condition %s of Seed %s: %w", condition.Type, seed.Name, err)
-	}
-	return nil
 }

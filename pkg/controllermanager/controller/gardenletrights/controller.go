@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -56,6 +58,11 @@ func ownRights() []controller.Right {
 			[]string{"shoots", "seeds", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments", "secretbindings"}, controller.Reads()...),
 		controller.May("references to credentials", securityv1alpha1.GroupName, []string{"credentialsbindings"}, controller.Reads()...),
 	}
+	found = append(found, controller.May("namespaces of Seeds", "", []string{"namespaces"}, controller.Reads()...), controller.Right{
+		For: "rights in the namespaces of Seeds", Rule: rbacv1.PolicyRule{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{namespaceRole}, Verbs: []string{"bind"},
+		},
+	})
 	for _, use := range uses {
 		granted := rights[use]
 		verbs := slices.Clone(granted.verbs)
@@ -74,6 +81,9 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		return controller.Requests(object.GetNamespace())
 	})
 	toReferences := handler.EnqueueRequestsFromMapFunc(r.namespaces)
+	toItself := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return controller.Requests(object.GetName())
+	})
 	generation, version := predicate.GenerationChangedPredicate{}, predicate.ResourceVersionChangedPredicate{}
 	return controller.Start(mgr, "gardenlet-rights", r, ptr.To(syncs),
 		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: version},
@@ -81,6 +91,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toReferences, Changed: concerns()},
 		controller.Watch{Object: &corev1beta1.SecretBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: &securityv1alpha1.CredentialsBinding{}, Handler: toReferences, Changed: version},
+		controller.Watch{Object: controller.MetadataOf("Namespace"), Handler: toItself, Changed: predicate.And(predicate.NewPredicateFuncs(isOfSeed), controller.Changes(changesOwner))},
 		controller.Watch{Object: &corev1beta1.Seed{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupBucket{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupEntry{}, Handler: toReferences, Changed: movesEntry()},
@@ -112,6 +123,7 @@ func (r *reconciler) namespaces(ctx context.Context, object client.Object) []rec
 	case *securityv1alpha1.CredentialsBinding:
 		found = sets.New(object.Namespace, object.CredentialsRef.Namespace)
 	case *corev1beta1.Seed:
+		found.Insert(constants.PrefixSeedNamespace + object.Name)
 		for _, ref := range credentialsOf(&object.Spec) {
 			add(ref)
 		}
@@ -125,6 +137,16 @@ func (r *reconciler) namespaces(ctx context.Context, object client.Object) []rec
 		}
 	}
 	return controller.Requests(sets.List(found)...)
+}
+
+// isOfSeed reports whether a namespace has the name of a namespace of a Seed.
+func isOfSeed(namespace client.Object) bool {
+	return strings.HasPrefix(namespace.GetName(), constants.PrefixSeedNamespace)
+}
+
+// changesOwner passes changes of the owners of namespaces. Those without an owner are not of Seeds.
+func changesOwner(before, after *metav1.PartialObjectMetadata) bool {
+	return !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
 // concerns passes changes of Shoots that affect the rights of their Seeds.
@@ -174,10 +196,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read the Roles and RoleBindings of namespace %s: %w", request.Name, err)
 	}
 	allowed := Wanted(request.Name, world)
+	own, err := r.ownSeed(ctx, request.Name, world.Seeds)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	var errs []error
 	kept := map[string]bool{}
+	if own != "" {
+		delete(allowed, own) // it has all rights that a Role would contain
+		binding := Binding(request.Name, own, true)
+		kept[binding.Name] = true
+		errs = append(errs, r.ensureBinding(ctx, binding, bindings.Items))
+	}
 	for _, seed := range slices.Sorted(maps.Keys(allowed)) {
-		role, binding := Role(request.Name, seed, allowed[seed]), Binding(request.Name, seed)
+		role, binding := Role(request.Name, seed, allowed[seed]), Binding(request.Name, seed, false)
 		kept[role.Name] = true
 		// Write the Role first, so that the RoleBinding is effective as soon as it exists.
 		errs = append(errs, r.ensureRole(ctx, role, roles.Items), r.ensureBinding(ctx, binding, bindings.Items))
@@ -188,11 +220,26 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	for i := range roles.Items {
-		if !kept[roles.Items[i].Name] {
+		if !kept[roles.Items[i].Name] || own != "" && roles.Items[i].Name == meta("", own).Name {
 			errs = append(errs, r.delete(ctx, &roles.Items[i], "Role"))
 		}
 	}
 	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// ownSeed returns the name of the Seed whose namespace this is, or an empty text.
+func (r *reconciler) ownSeed(ctx context.Context, name string, seeds []corev1beta1.Seed) (string, error) {
+	if !strings.HasPrefix(name, constants.PrefixSeedNamespace) {
+		return "", nil
+	}
+	namespace := controller.MetadataOf("Namespace")
+	if err := r.garden.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil // the watch reports it
+		}
+		return "", fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return OwnSeed(namespace, seeds), nil
 }
 
 // world reads the objects from which the rights in a namespace follow from the cache.

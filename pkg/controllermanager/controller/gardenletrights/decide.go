@@ -20,6 +20,8 @@ const (
 	roleLabel = "gardenlet-rights"
 	// suffix distinguishes the Roles from those of gardenlet's chart.
 	suffix = ":gardenlet-rights"
+	// namespaceRole is the ClusterRole of gardenlet's chart with the rights of a gardenlet in the namespace of its Seed.
+	namespaceRole = "gardener.cloud:system:seed-namespace"
 )
 
 // World contains the objects from which the rights in a namespace follow.
@@ -303,6 +305,17 @@ func ofExtensions(all seeds, world World) {
 	}
 }
 
+// OwnSeed returns the name of the Seed whose namespace this is, or an empty text. Only the controller of the namespace counts: the
+// name could be that of a namespace of somebody else.
+func OwnSeed(namespace *metav1.PartialObjectMetadata, all []corev1beta1.Seed) string {
+	for i := range all {
+		if namespace.Name == constants.PrefixSeedNamespace+all[i].Name && metav1.IsControlledBy(namespace, &all[i]) {
+			return all[i].Name
+		}
+	}
+	return ""
+}
+
 // meta returns the metadata of a Role and its RoleBinding.
 func meta(namespace, seed string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
@@ -315,10 +328,14 @@ func Role(namespace, seed string, grants Grants) *rbacv1.Role {
 	return &rbacv1.Role{ObjectMeta: meta(namespace, seed), Rules: grants.Rules()}
 }
 
-// Binding returns the RoleBinding for a Seed.
-func Binding(namespace, seed string) *rbacv1.RoleBinding {
+// Binding returns the RoleBinding for a Seed. In the namespace of the Seed, own is set: its gardenlet has there what ServiceAccounts
+// of extensions need, and not only rights to single objects.
+func Binding(namespace, seed string, own bool) *rbacv1.RoleBinding {
 	made := &rbacv1.RoleBinding{ObjectMeta: meta(namespace, seed)}
 	made.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: made.Name}
+	if own {
+		made.RoleRef.Kind, made.RoleRef.Name = "ClusterRole", namespaceRole
+	}
 	made.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: constants.PrefixSeedUser + seed}}
 	return made
 }

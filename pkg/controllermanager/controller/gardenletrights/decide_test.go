@@ -202,7 +202,7 @@ func TestRightsInGarden(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	role, binding := Role("garden-dev", "one", Grants{}), Binding("garden-dev", "one")
+	role, binding := Role("garden-dev", "one", Grants{}), Binding("garden-dev", "one", false)
 	if role.Name != "gardener.cloud:system:seed:one:gardenlet-rights" || binding.Name != role.Name || binding.RoleRef.Name != role.Name ||
 		len(binding.Subjects) != 1 || binding.Subjects[0].Name != "gardener.cloud:system:seed:one" || binding.Subjects[0].Kind != "User" ||
 		role.Labels[constants.LabelGardenRole] != "gardenlet-rights" {

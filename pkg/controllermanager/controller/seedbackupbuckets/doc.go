@@ -1,0 +1,3 @@
+// Package seedbackupbuckets contains the garden's controller of the condition BackupBucketsReady of Seeds, which summarizes their
+// BackupBuckets.
+package seedbackupbuckets
