@@ -306,7 +306,7 @@ func ofExtensions(all seeds, world World) {
 }
 
 // OwnSeed returns the name of the Seed whose namespace this is, or an empty text. Only the controller of the namespace counts: the
-// name could be that of a namespace of somebody else.
+// name could be that of another namespace.
 func OwnSeed(namespace *metav1.PartialObjectMetadata, all []corev1beta1.Seed) string {
 	for i := range all {
 		if namespace.Name == constants.PrefixSeedNamespace+all[i].Name && metav1.IsControlledBy(namespace, &all[i]) {

@@ -22,7 +22,7 @@ import (
 //
 // +events:on=Seed
 const (
-	reasonForeign = "NamespaceConflict" // Warning: the namespace of the Seed in the garden exists and belongs to somebody else
+	reasonForeign = "NamespaceConflict" // Warning: the namespace of the Seed in the garden exists and does not belong to it
 )
 
 // action is the action of these Events.
@@ -118,7 +118,7 @@ func (r *reconciler) copy(ctx context.Context, namespace string) error {
 	needed := decide(namespace, originals.Items, copies.Items)
 	var errs []error
 	for i := range needed.create {
-		// If it exists, the cache does not contain it yet, or it has no role: somebody else's is not replaced.
+		// If it exists, the cache does not contain it yet, or it has no role: a Secret of others is not replaced.
 		errs = append(errs, describe(&needed.create[i], r.garden.Create(ctx, &needed.create[i], controller.FieldManager)))
 	}
 	for i := range needed.update {
