@@ -56,7 +56,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, audit: filepath.Join(t.TempDir(), "audit.log")}
 	server, err := garden.Binary()
 	kit.Must(t, err)
-	f.plane, err = garden.Start(t.Context(), garden.Options{APIServer: server, ControlPlane: controlplane.Options{AuditLog: f.audit}})
+	f.plane, err = garden.Start(t.Context(), garden.Options{APIServer: server, ShootRules: true, ControlPlane: controlplane.Options{AuditLog: f.audit}})
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		kit.Must(t, f.plane.KillAPIServer()) // a graceful stop would wait for watches to end

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ const project = "garden-dev"
 func TestScheduler(t *testing.T) {
 	f := newFixture(t)
 	f.create(example(f, "cloudprofile.yaml", &corev1beta1.CloudProfile{}))
+	f.create(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To(project)}})
 	f.createSeed()
 	f.start()
 	for _, step := range []struct {
@@ -54,6 +56,7 @@ func (f *fixture) createShoot(name string, change func(*corev1beta1.Shoot)) {
 	shoot := example(f, "shoot.yaml", &corev1beta1.Shoot{})
 	shoot.Name, shoot.Namespace = name, project
 	shoot.Spec.SeedName, shoot.Spec.SeedSelector, shoot.Spec.AccessRestrictions, shoot.Spec.ExposureClassName = nil, nil, nil, nil
+	shoot.Spec.Kubernetes.KubeAPIServer = nil // refers to a Secret
 	shoot.Spec.DNS, shoot.Spec.Resources, shoot.Spec.Extensions, shoot.Spec.Purpose = nil, nil, nil, nil
 	shoot.Spec.Networking.Nodes, shoot.Spec.Networking.Pods, shoot.Spec.Networking.Services = ptr.To("10.20.0.0/16"), ptr.To("10.21.0.0/16"), ptr.To("10.22.0.0/16")
 	if change != nil {

@@ -34,14 +34,17 @@ func TestUpdates(t *testing.T) {
 		// want are a part of the result and a part of the error.
 		want, err string
 	}{
-		"an image without a version stays":           {complete, strings.Replace(complete, "{name: linux, version: 1.5.0}", "{name: linux}", 1), "version: 1.5.0", ""},
-		"the begin of another version":               {complete, strings.Replace(complete, "version: 1.5.0", `version: "2"`, 1), "version: 2.0.0", ""},
-		"the begin of no version":                    {complete, strings.Replace(complete, "version: 1.5.0", `version: "3"`, 1), "", "no version of a machine image"},
-		"nodes that are updated in place":            {complete, strings.NewReplacer("name: pool", "name: new, updateStrategy: AutoInPlaceUpdate", ", image: {name: linux, version: 1.5.0}", "").Replace(complete), "version: 1.5.0", ""},
-		"a version is not lowered":                   {strings.Replace(complete, "1.35.4", "1.35.9", 1), strings.Replace(complete, "1.35.4", "\"1.35\"", 1), "version: 1.35.9", ""},
-		"a version without a supported one stays":    {strings.Replace(complete, "1.35.4", "1.34.7", 1), strings.Replace(complete, "1.35.4", "\"1.34\"", 1), "version: 1.34.7", ""},
-		"a version is raised":                        {strings.Replace(complete, "1.35.4", "1.34.7", 1), strings.Replace(complete, "1.35.4", "\"1.35\"", 1), "version: 1.35.4", ""},
-		"what was stored without an image may stay":  {strings.Replace(complete, ", image: {name: linux, version: 1.5.0}", "", 1), strings.Replace(complete, ", image: {name: linux, version: 1.5.0}", "", 1), "type: small", ""},
+		"an image without a version stays":        {complete, strings.Replace(complete, "{name: linux, version: 1.5.0}", "{name: linux}", 1), "version: 1.5.0", ""},
+		"the begin of another version":            {complete, strings.Replace(complete, "version: 1.5.0", `version: "2"`, 1), "version: 2.0.0", ""},
+		"the begin of no version":                 {complete, strings.Replace(complete, "version: 1.5.0", `version: "3"`, 1), "", "no version of a machine image"},
+		"nodes that are updated in place":         {complete, strings.NewReplacer("name: pool", "name: new, updateStrategy: AutoInPlaceUpdate", ", image: {name: linux, version: 1.5.0}", "").Replace(complete), "version: 1.5.0", ""},
+		"a version is not lowered":                {strings.Replace(complete, "1.35.4", "1.35.9", 1), strings.Replace(complete, "1.35.4", "\"1.35\"", 1), "version: 1.35.9", ""},
+		"a version without a supported one stays": {strings.Replace(complete, "1.35.4", "1.34.7", 1), strings.Replace(complete, "1.35.4", "\"1.34\"", 1), "version: 1.34.7", ""},
+		"a version is raised":                     {strings.Replace(complete, "1.35.4", "1.34.7", 1), strings.Replace(complete, "1.35.4", "\"1.35\"", 1), "version: 1.35.4", ""},
+		"what was stored without an image may stay": {
+			strings.Replace(complete, ", image: {name: linux, version: 1.5.0}", "", 1),
+			strings.NewReplacer(", image: {name: linux, version: 1.5.0}", "", "region", "purpose: testing, region").Replace(complete), "machine:\n        architecture: amd64\n        type: small", "",
+		},
 		"waking up adds all tasks":                   {strings.Replace(complete, "region", "hibernation: {enabled: true}, region", 1), complete, "tasks: deployInfrastructure,deployDNSRecordInternal", ""},
 		"a failed Shoot that changes in its windows": {complete, strings.NewReplacer("region", "maintenance: {confineSpecUpdateRollout: true}, region").Replace(complete), `needs-retry-operation: "true"`, ""},
 	} {
