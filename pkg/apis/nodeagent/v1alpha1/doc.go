@@ -1,0 +1,2 @@
+// Package v1alpha1 has the configuration file of the node agent, nodeagent.config.gardener.cloud/v1alpha1. Fields and defaults are those of Gardener.
+package v1alpha1

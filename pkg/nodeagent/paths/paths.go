@@ -1,0 +1,58 @@
+// Package paths has the paths of files on a node that the node agent and kubelet use. They are those of Gardener.
+package paths
+
+// Files of the node agent.
+const (
+	Base           = "/var/lib/gardener-node-agent"
+	Temporary      = Base + "/tmp"
+	Credentials    = Base + "/credentials"
+	BootstrapToken = Credentials + "/bootstrap-token"
+	Kubeconfig     = Credentials + "/kubeconfig"
+	MachineName    = Base + "/machine-name"
+	Zone           = Base + "/zone"
+	InitScript     = Base + "/init.sh"
+	// LastApplied is the OperatingSystemConfig that was applied last, Pending the one that is being applied, and Progress the steps of it that
+	// are done.
+	LastApplied = Base + "/last-applied-osc.yaml"
+	Pending     = Base + "/last-computed-osc-changes.yaml"
+	Progress    = Base + "/osc-progress.yaml"
+)
+
+// The program of the node agent, and its units.
+const (
+	Binaries = "/opt/bin"
+	Agent    = Binaries + "/gardener-node-agent"
+	// Previous is the program that ran before an update, until the new one has applied its configuration. Refused is a program that did not start.
+	Previous = Agent + ".previous"
+	Refused  = Agent + ".refused"
+
+	Units        = "/etc/systemd/system"
+	AgentUnit    = "gardener-node-agent.service"
+	FallbackUnit = "gardener-node-agent-fallback.service"
+	InitUnit     = "gardener-node-init.service"
+)
+
+// Files of kubelet.
+const (
+	KubeletUnit           = "kubelet.service"
+	Kubelet               = "/var/lib/kubelet"
+	KubeletConfig         = Kubelet + "/config/kubelet"
+	KubeletKubeconfig     = Kubelet + "/kubeconfig-real"
+	KubeletBootstrap      = Kubelet + "/kubeconfig-bootstrap"
+	KubeletCertificate    = Kubelet + "/pki/kubelet-client-current.pem"
+	KubeletCPUState       = Kubelet + "/cpu_manager_state"
+	KubeletHealth         = "http://127.0.0.1:10248/healthz"
+	OperatingSystemRecord = "/etc/os-release"
+)
+
+// Files of containerd.
+const (
+	ContainerdUnit       = "containerd.service"
+	Containerd           = "/etc/containerd"
+	ContainerdConfig     = Containerd + "/config.toml"
+	ContainerdImports    = Containerd + "/conf.d"
+	ContainerdRegistries = Containerd + "/certs.d"
+	ContainerdRuntimes   = "/var/bin/containerruntimes"
+	ContainerdSocket     = "/run/containerd/containerd.sock"
+	ContainerdDropIn     = Units + "/" + ContainerdUnit + ".d/30-env_config.conf"
+)
