@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedlifecycle"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstate"
@@ -34,6 +35,7 @@ func Controllers() controller.Set {
 		protection.Controller(),
 		seed.Controller(),
 		seedbackupbuckets.Controller(),
+		seedlifecycle.Controller(),
 		shoothibernation.Controller(),
 		shootretry.Controller(),
 		shootstate.Controller(),

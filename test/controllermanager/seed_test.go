@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -19,9 +20,10 @@ import (
 // TestSeeds checks what a new Seed gets from the garden: its namespace with copies of Secrets, approved certificates, and the
 // condition of its backups.
 func TestSeeds(t *testing.T) {
-	g := newGardenlets(t)
+	g := newGardenletsWith(t, "monitorPeriod: 2s, shootMonitorPeriod: 1s")
 	for name, run := range map[string]func(*gardenlets){
 		"namespace": (*gardenlets).haveNamespaces, "copies": (*gardenlets).copiesFollow, "certificates": (*gardenlets).getCertificates, "backups": (*gardenlets).sumUpBackups,
+		"silent": (*gardenlets).areSilent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := *g.fixture
@@ -120,6 +122,26 @@ func (g *gardenlets) getCertificates() {
 			return fmt.Sprintf("the conditions are %+v", request.Status.Conditions)
 		})
 	}
+}
+
+// areSilent checks that the conditions of a Seed whose gardenlet does not renew its Lease, and those of its Shoots, become Unknown.
+func (g *gardenlets) areSilent() {
+	shoot, seed := &corev1beta1.Shoot{ObjectMeta: in(project, "shoot", evil)}, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: evil}}
+	g.exists(shoot)
+	changed := client.MergeFrom(shoot.DeepCopy())
+	shoot.Status.SeedName = ptr.To(evil)
+	kit.Must(g, g.client.Status().Patch(g.Context(), shoot, changed))
+	unknown := func(all []corev1beta1.Condition, kind corev1beta1.ConditionType) bool {
+		condition := corev1beta1.FindCondition(all, kind)
+		return condition != nil && condition.Status == corev1beta1.ConditionUnknown && condition.Reason == "StatusUnknown"
+	}
+	kit.EventuallyTrue(g, "the gardenlet is not known to be ready", func() bool {
+		return g.exists(seed) && unknown(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+	})
+	kit.EventuallyTrue(g, "the conditions of the Shoot are Unknown", func() bool {
+		return g.exists(shoot) && unknown(shoot.Status.Conditions, corev1beta1.ShootControlPlaneHealthy) &&
+			unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible)
+	})
 }
 
 // sumUpBackups checks that the condition of a Seed follows its BackupBucket.

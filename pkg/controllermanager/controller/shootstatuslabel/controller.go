@@ -48,6 +48,9 @@ func keep(into *corev1beta1.ShootStatus, status corev1beta1.ShootStatus) {
 	if len(status.LastErrors) > 0 && len(into.LastErrors) == 0 {
 		into.LastErrors = make([]corev1beta1.LastError, 1)
 	}
+	if len(into.Conditions) > 0 {
+		return // another controller keeps them
+	}
 	for _, condition := range status.Conditions {
 		into.Conditions = append(into.Conditions, corev1beta1.Condition{Type: condition.Type, Status: condition.Status})
 	}
