@@ -3,8 +3,11 @@
 package admissioncontroller
 
 import (
+	"net/http"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,6 +19,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/namespacedeletion"
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/providerlabels"
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/resourcesize"
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer"
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedrestriction"
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/updaterestriction"
 	"github.com/trellis-k8s/trellis/pkg/apis/admissioncontroller/v1alpha1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -33,6 +39,10 @@ type Readers struct {
 	Live client.Reader
 	// Cached reads from caches of the process. Only rules whose result is repaired later may use it.
 	Cached client.Reader
+	// Authorizer decides about requests of gardenlets.
+	Authorizer http.Handler
+	// MayRead reports whether an object is needed by a Seed, from the graph of the authorizer.
+	MayRead func(object, seed graph.Vertex) bool
 }
 
 const (
@@ -45,6 +55,7 @@ const (
 // gardener-admission-controller. The sizes of objects are checked only if the configuration has limits.
 func Table(readers Readers, config v1alpha1.ServerConfiguration) []webhookserver.Webhook {
 	shoots, configMaps := rule("core.gardener.cloud", "v1beta1", "shoots", created, updated), rule("", "v1", "configmaps", updated)
+	restrict := seedrestriction.Options{Reader: readers.Live, MayRead: readers.MayRead, Clock: clock.RealClock{}}
 	rows := []webhookserver.Webhook{
 		validates("audit-policies", apiserverfiles.AuditPolicy.Path, apiserverfiles.New(readers.Live, apiserverfiles.AuditPolicy),
 			inProjects(), nil, shoots, configMaps),
@@ -54,8 +65,12 @@ func Table(readers Readers, config v1alpha1.ServerConfiguration) []webhookserver
 			inProjects(), nil, shoots, configMaps),
 		validates("internal-domain-secret", internaldomain.Path, internaldomain.New(readers.Live),
 			nil, matching(constants.LabelGardenRole, constants.RoleInternalDomain), rule("", "v1", "secrets", created, updated, deleted)),
+		authorizes("seed-authorizer", seedauthorizer.PathSeed, readers.Authorizer),
+		restricts("seed-restriction", seedrestriction.PathSeed, seedrestriction.New(restrict), programsOfSeeds, writesOfSeeds()),
+		authorizes("shoot-authorizer", seedauthorizer.PathShoot, readers.Authorizer),
 		validates("shoot-kubeconfig-secret-ref", kubeconfigreference.Path, kubeconfigreference.New(readers.Live),
 			inProjects(), nil, rule("", "v1", "secrets", updated)),
+		restricts("shoot-restriction", seedrestriction.PathShoot, seedrestriction.NewForShoots(restrict), programsOfShoots, writesOfShoots()),
 		providerLabels(readers.Cached),
 		validates("update-restriction", updaterestriction.Path, updaterestriction.New(),
 			nil, matching(constants.LabelUpdateRestriction, "true"), rule("", "v1", "secrets", created, updated, deleted),

@@ -49,6 +49,8 @@ type fixture struct {
 	*testing.T
 	garden *garden.Garden
 	client client.Client
+	// port is where the program serves webhooks.
+	port int
 }
 
 const limits = `
@@ -70,6 +72,7 @@ func newFixture(t *testing.T) *fixture {
 	kit.Must(t, err)
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
 	port := kit.FreePort(t)
+	f.port = port
 	values := map[string]any{
 		"webhooks": map[string]any{"url": fmt.Sprintf("https://localhost:%d", port)},
 		"config": map[string]any{"server": map[string]any{"resourceAdmissionConfiguration": map[string]any{"limits": []any{

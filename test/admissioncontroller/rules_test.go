@@ -25,7 +25,7 @@ const namespace = "garden-dev"
 func TestRules(t *testing.T) {
 	f := newFixture(t)
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: project("dev")}})
-	for _, rule := range []func(){f.kubeconfigs, f.files, f.restriction, f.sizes, f.domains, f.labels, f.namespaces} {
+	for _, rule := range []func(){f.kubeconfigs, f.files, f.restriction, f.sizes, f.domains, f.labels, f.gardenlets, f.namespaces} {
 		rule()
 	}
 	f.rights()
@@ -39,6 +39,11 @@ func (f *fixture) rights() {
 		"update secrets":              "only a renewal of the certificate",
 		"create events.events.k8s.io": "only a change of the leader", "patch events.events.k8s.io": "only a change of the leader",
 	}
+	for _, resource := range []string{"backupbuckets", "backupentries", "internalsecrets", "seeds", "shoots", "shootstates"} {
+		unused["get "+resource+".core.gardener.cloud"] = "only some writes of gardenlets"
+	}
+	unused["get managedseeds.seedmanagement.gardener.cloud"] = "only the start of a gardenlet"
+	unused["get gardenlets.seedmanagement.gardener.cloud"] = "only the start of a gardenlet"
 	fleet.CheckRightsOf(f, f.client, requests, unused, "gardener-admission-controller")
 }
 
@@ -117,7 +122,7 @@ func (f *fixture) files() {
 
 func (f *fixture) restriction() {
 	ctx, restricted := f.Context(), map[string]string{"gardener.cloud/update-restriction": "true"}
-	gardenlet := f.as("gardener.cloud:system:seed:a", "gardener.cloud:system:seeds")
+	gardenlet := f.as("a member of the group", "gardener.cloud:system:seeds")
 	for _, object := range []client.Object{secret("public", map[string]string{"a": "b"}, restricted), configMap("public", "a", "b", restricted)} {
 		const text = "only gardenlets may write it"
 		f.refused("creation by an administrator", text, f.client.Create(ctx, object, client.DryRunAll))
@@ -133,7 +138,7 @@ func (f *fixture) sizes() {
 	ctx := f.Context()
 	large := func() client.Object { return configMap("large", "a", strings.Repeat("x", 2000), nil) }
 	f.refused("a large ConfigMap", "more than the 2k that are allowed", f.client.Create(ctx, large()))
-	f.refused("a large ConfigMap of a gardenlet", "", f.as("gardener.cloud:system:seed:a", "gardener.cloud:system:seeds").Create(ctx, large()))
+	f.refused("a large ConfigMap of a gardenlet", "", f.as("a member of the group", "gardener.cloud:system:seeds").Create(ctx, large()))
 	class := func(name string) client.Object {
 		return &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: "internet"}
 	}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller"
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer"
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
 	"github.com/trellis-k8s/trellis/pkg/apis/admissioncontroller/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
 	"github.com/trellis-k8s/trellis/pkg/program/manager"
@@ -41,7 +43,9 @@ func run(ctx context.Context, c *v1alpha1.AdmissionControllerConfiguration) erro
 	mgr, err := manager.New(manager.Options{
 		Name: component, Version: version, LogLevel: c.LogLevel, LogFormat: c.LogFormat,
 		Cluster: "garden", Config: config, Election: c.LeaderElection, Scheme: scheme,
-		Cache:  cache.Options{NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{
+			NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: graph.ByObject(),
+		},
 		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics),
 	})
 	if err != nil {
@@ -62,7 +66,18 @@ func addWebhooks(ctx context.Context, mgr ctrl.Manager, c *v1alpha1.AdmissionCon
 	server := webhook.NewServer(webhook.Options{
 		Host: c.Server.Webhooks.BindAddress, Port: c.Server.Webhooks.Port, TLSOpts: []func(*tls.Config){certificates.Show(certificate)},
 	})
-	table := admissioncontroller.Table(admissioncontroller.Readers{Live: mgr.GetAPIReader(), Cached: mgr.GetClient()}, c.Server)
+	objects, watcher, err := addGraph(ctx, mgr, c.Server)
+	if err != nil {
+		return err
+	}
+	table := admissioncontroller.Table(admissioncontroller.Readers{
+		Live: mgr.GetAPIReader(), Cached: mgr.GetClient(),
+		Authorizer: seedauthorizer.NewHandler(seedauthorizer.Options{
+			Paths: objects, Ready: watcher.Ready, Absent: seedauthorizer.LiveAbsent(mgr.GetAPIReader(), mgr.GetRESTMapper()),
+			Metrics: seedauthorizer.NewMetrics(metrics.Registry), Log: mgr.GetLogger().WithName("seed-authorizer"),
+		}),
+		MayRead: func(object, seed graph.Vertex) bool { return objects.HasPath(object, seed, graph.Read) },
+	}, c.Server)
 	ready, err := webhookserver.Register(ctx, server, mgr.GetCache(), table, webhookserver.NewMetrics(metrics.Registry))
 	if err != nil {
 		return err
@@ -70,8 +85,24 @@ func addWebhooks(ctx context.Context, mgr ctrl.Manager, c *v1alpha1.AdmissionCon
 	return errors.Join(
 		mgr.Add(server),
 		mgr.AddReadyzCheck("webhook-caches", func(*http.Request) error { return ready() }),
+		mgr.AddReadyzCheck("seed-authorizer", func(*http.Request) error { return watcher.Ready() }),
 		mgr.AddReadyzCheck("webhook-server", server.StartedChecker()),
 	)
+}
+
+// addGraph adds the graph of the seed authorizer, which every replica keeps up to date.
+func addGraph(ctx context.Context, mgr ctrl.Manager, server v1alpha1.ServerConfiguration) (*graph.Graph, *graph.Watcher, error) {
+	objects := graph.New()
+	watcher := graph.NewWatcher(objects, clock.RealClock{})
+	if err := watcher.Watch(ctx, mgr.GetCache()); err != nil {
+		return nil, nil, err
+	}
+	if server.EnableDebugHandlers != nil && *server.EnableDebugHandlers {
+		if err := mgr.AddMetricsServerExtraHandler(seedauthorizer.PathDebug, seedauthorizer.DebugHandler(objects)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return objects, watcher, mgr.Add(watcher)
 }
 
 // addCertificate returns the certificate of the webhooks, from a directory or issued by the process itself.

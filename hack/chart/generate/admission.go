@@ -28,6 +28,9 @@ func admissionWebhooks() ([]byte, error) {
 	configuration := admissioncontroller.Configuration(nowhere)
 	all := map[string][]called{}
 	for _, row := range admissioncontroller.Table(admissioncontroller.Readers{}, limits) {
+		if row.Kind == webhookserver.Authorizing {
+			continue // API servers know it from their configuration file
+		}
 		var kind string
 		var webhook any
 		rows := []webhookserver.Webhook{row}

@@ -2,11 +2,8 @@ package nodeagentauthorizer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -15,15 +12,14 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/accessreview"
 )
 
 // Path is the path of the webhook.
 const Path = "/webhooks/auth/nodeagent"
 
 const (
-	// maxBody is the maximum size of a review in bytes. A review repeats data from the request line, the headers and the
-	// client certificate, and API servers accept up to 1 MiB of these.
-	maxBody = 1 << 20
 	// answerTimeout limits the time of a response. It is a little shorter than the 10 seconds that an API server waits.
 	answerTimeout = 9 * time.Second
 	// cacheTimeout limits the wait for caches that are not filled yet. After that, facts are read from API servers.
@@ -80,23 +76,12 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	// Ignore the error. Only servers in tests, which have no connection, do not support deadlines.
 	_ = http.NewResponseController(writer).SetReadDeadline(time.Now().Add(answerTimeout))
 
-	body, code, err := readBody(writer, request)
+	form, spec, code, err := accessreview.Read(writer, request)
 	if err != nil {
 		h.refuse(writer, code, err)
 		return
 	}
-	form, spec, err := parseReview(body)
-	if err != nil {
-		h.refuse(writer, http.StatusBadRequest, err)
-		return
-	}
-	answer, err := json.Marshal(review{TypeMeta: form, Status: h.answer(ctx, spec)})
-	if err != nil {
-		h.refuse(writer, http.StatusInternalServerError, errors.New("the response cannot be encoded"))
-		return
-	}
-	writer.Header().Set("Content-Type", "application/json")
-	if _, err := writer.Write(answer); err != nil {
+	if err := accessreview.Write(writer, form, h.answer(ctx, spec)); err != nil {
 		h.log.V(1).Info("The API server did not wait for the response", "error", err.Error())
 	}
 }
@@ -104,26 +89,6 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 func (h *handler) refuse(writer http.ResponseWriter, code int, err error) {
 	h.log.V(1).Info("Rejected a malformed SubjectAccessReview", "status", code, "error", err.Error())
 	http.Error(writer, err.Error(), code)
-}
-
-// readBody returns the body of a request, or an error with its HTTP status.
-func readBody(writer http.ResponseWriter, request *http.Request) ([]byte, int, error) {
-	if request.Method != http.MethodPost {
-		writer.Header().Set("Allow", http.MethodPost)
-		return nil, http.StatusMethodNotAllowed, errors.New("the method of reviews must be POST")
-	}
-	if mediaType, _, err := mime.ParseMediaType(request.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, errors.New("the content type of reviews must be application/json")
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, maxBody))
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than the %d bytes allowed", maxBody)
-	case err != nil:
-		return nil, http.StatusBadRequest, errors.New("the body could not be read completely")
-	}
-	return body, 0, nil
 }
 
 // answer returns the status of a review. If there is no decision, the status contains the error, which API servers treat

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/webhookserver/accessreview"
 )
 
 // TestHandler_RejectsMalformedReviews expects an HTTP error status, so that the API server follows its failure policy.
@@ -38,8 +40,8 @@ func TestHandler_RejectsMalformedReviews(t *testing.T) {
 		"another type":       {http.MethodPost, "application/json", v1 + `,"spec":{"user":{"top-secret":1}}}`, 400},
 		"too deep":           {http.MethodPost, "application/json", v1 + `,"spec":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", 400},
 		"3 MiB":              {http.MethodPost, "application/json", v1 + strings.Repeat(" ", 3<<20) + "}", 413},
-		"a byte too large":   {http.MethodPost, "application/json", v1 + strings.Repeat(" ", maxBody-len(v1)) + "}", 413},
-		"as large as it may": {http.MethodPost, "application/json", v1 + strings.Repeat(" ", maxBody-len(v1)-1) + "}", 200},
+		"a byte too large":   {http.MethodPost, "application/json", v1 + strings.Repeat(" ", accessreview.MaxBody-len(v1)) + "}", 413},
+		"as large as it may": {http.MethodPost, "application/json", v1 + strings.Repeat(" ", accessreview.MaxBody-len(v1)-1) + "}", 200},
 		"a character set":    {http.MethodPost, "application/json; charset=utf-8", v1 + "}", 200},
 		"fields of tomorrow": {http.MethodPost, "application/json", v1 + `,"spec":{"future":1}}`, 200},
 	} {

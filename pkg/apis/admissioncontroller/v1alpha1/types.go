@@ -46,7 +46,7 @@ type ServerConfiguration struct {
 	// ResourceAdmissionConfiguration limits the size of objects. Default: no limits.
 	// +optional
 	ResourceAdmissionConfiguration *ResourceAdmissionConfiguration `json:"resourceAdmissionConfiguration,omitempty"`
-	// EnableDebugHandlers is accepted as Gardener has it, and not used yet: it shows the graph of the seed authorizer.
+	// EnableDebugHandlers serves the graph of the seed authorizer at /debug/resource-dependency-graph, next to the metrics. Default: false.
 	// +optional
 	EnableDebugHandlers *bool `json:"enableDebugHandlers,omitempty"`
 }
