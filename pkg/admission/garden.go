@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -18,6 +19,7 @@ import (
 
 // Garden are the facts about the garden that plugins read.
 type Garden struct {
+	BackupBuckets           Reader[*gardencorev1beta1.BackupBucket]
 	CloudProfiles           Reader[*gardencorev1beta1.CloudProfile]
 	ControllerRegistrations Reader[*gardencorev1beta1.ControllerRegistration]
 	CredentialsBindings     Reader[*securityv1alpha1.CredentialsBinding]
@@ -25,6 +27,7 @@ type Garden struct {
 	ManagedSeeds            Reader[*seedmanagementv1alpha1.ManagedSeed]
 	NamespacedCloudProfiles Reader[*gardencorev1beta1.NamespacedCloudProfile]
 	Projects                Reader[*gardencorev1beta1.Project]
+	Quotas                  Reader[*gardencorev1beta1.Quota]
 	SecretBindings          Reader[*gardencorev1beta1.SecretBinding]
 	Seeds                   Reader[*gardencorev1beta1.Seed]
 	// Shoots have only the fields that the function reduceShoot lists.
@@ -32,10 +35,20 @@ type Garden struct {
 	WorkloadIdentities Reader[*securityv1alpha1.WorkloadIdentity]
 	// Secret reads a Secret live. The error is NotFound only if it does not exist.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Live reads objects of the garden's API, without a memory.
+	Live client.Reader
+	// Kube reads objects of the garden's kube-apiserver, without a memory.
+	Kube Kube
 	// Authorizer decides what the users of requests may do in addition.
 	Authorizer authorizer.Authorizer
 	// Now is the current time.
 	Now func() time.Time
+}
+
+// Kube reads objects of kube-apiserver and the scope of their kinds.
+type Kube interface {
+	client.Reader
+	RESTMapper() meta.RESTMapper
 }
 
 // Reader reads objects of one kind. Its methods fail with 503 if the objects are not known in time. Callers must not change

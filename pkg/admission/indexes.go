@@ -1,12 +1,16 @@
 package admission
 
 import (
+	"cmp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // Index gives keys to objects, by which they are found without a walk over all objects.
@@ -30,6 +34,30 @@ var (
 		}
 		return keys
 	}}
+	// ControllerRegistrationsByAutoEnable have the types of clusters in which their extensions are enabled by default.
+	ControllerRegistrationsByAutoEnable = Index[*gardencorev1beta1.ControllerRegistration]{"autoEnable", func(r *gardencorev1beta1.ControllerRegistration) []string {
+		var keys []string
+		for _, resource := range r.Spec.Resources {
+			for _, cluster := range resource.AutoEnable {
+				keys = append(keys, string(cluster))
+			}
+		}
+		return keys
+	}}
+	// CredentialsBindingsByQuota and SecretBindingsByQuota have the namespaces and names of their quotas.
+	CredentialsBindingsByQuota = Index[*securityv1alpha1.CredentialsBinding]{"quota", func(b *securityv1alpha1.CredentialsBinding) []string {
+		return references(b.Quotas, b.Namespace)
+	}}
+	SecretBindingsByQuota = Index[*gardencorev1beta1.SecretBinding]{"quota", func(b *gardencorev1beta1.SecretBinding) []string {
+		return references(b.Quotas, b.Namespace)
+	}}
+	// ManagedSeedsByShoot have the namespaces and names of their Shoots.
+	ManagedSeedsByShoot = Index[*seedmanagementv1alpha1.ManagedSeed]{"shoot", func(s *seedmanagementv1alpha1.ManagedSeed) []string {
+		if s.Spec.Shoot == nil {
+			return nil
+		}
+		return []string{Key(s.Namespace, s.Spec.Shoot.Name)}
+	}}
 	ProjectsByNamespace = Index[*gardencorev1beta1.Project]{"namespace", func(p *gardencorev1beta1.Project) []string {
 		if p.Spec.Namespace == nil {
 			return nil
@@ -51,7 +79,36 @@ var (
 	ShootsBySeed = Index[*gardencorev1beta1.Shoot]{"seed", func(s *gardencorev1beta1.Shoot) []string {
 		return distinct(ptr.Deref(s.Spec.SeedName, ""), ptr.Deref(s.Status.SeedName, ""))
 	}}
+	// ShootsByBinding have the keys that BindingKey returns for their bindings.
+	ShootsByBinding = Index[*gardencorev1beta1.Shoot]{"binding", func(s *gardencorev1beta1.Shoot) []string {
+		var keys []string
+		if s.Spec.SecretBindingName != nil {
+			keys = append(keys, BindingKey(KindSecretBinding, s.Namespace, *s.Spec.SecretBindingName))
+		}
+		if s.Spec.CredentialsBindingName != nil {
+			keys = append(keys, BindingKey(KindCredentialsBinding, s.Namespace, *s.Spec.CredentialsBindingName))
+		}
+		return keys
+	}}
 )
+
+// The kinds of bindings.
+const (
+	KindCredentialsBinding = "CredentialsBinding"
+	KindSecretBinding      = "SecretBinding"
+)
+
+// BindingKey returns the key of a binding in the index ShootsByBinding.
+func BindingKey(kind, namespace, name string) string { return kind + "/" + Key(namespace, name) }
+
+// references returns the keys of references. The namespace is the default of theirs.
+func references(quotas []corev1.ObjectReference, namespace string) []string {
+	var keys []string
+	for _, quota := range quotas {
+		keys = append(keys, Key(cmp.Or(quota.Namespace, namespace), quota.Name))
+	}
+	return keys
+}
 
 const (
 	domainIs    = "is "

@@ -40,8 +40,12 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 	if err != nil {
 		return nil, nil, err
 	}
+	kube, err := client.New(config.ClientConfig, client.Options{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the garden: %w", err)
+	}
 	f := &facts{live: live}
-	garden := &gardenadmission.Garden{Authorizer: config.Authorization.Authorizer, Now: time.Now}
+	garden := &gardenadmission.Garden{Live: live, Kube: kube, Authorizer: config.Authorization.Authorizer, Now: time.Now}
 	f.addReaders(garden)
 	if garden.Secret, err = secretReader(config.ClientConfig); err != nil {
 		return nil, nil, err
@@ -77,17 +81,21 @@ func secretReader(config *rest.Config) (func(context.Context, string, string) (*
 }
 
 func (f *facts) addReaders(garden *gardenadmission.Garden) {
+	garden.BackupBuckets = reader(f, &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupBucket{}, nil)
 	garden.CloudProfiles = reader(f, &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
 	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
-		gardenadmission.ControllerRegistrationsByResource)
-	garden.CredentialsBindings = reader(f, &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil)
+		gardenadmission.ControllerRegistrationsByResource, gardenadmission.ControllerRegistrationsByAutoEnable)
+	garden.CredentialsBindings = reader(f, &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil,
+		gardenadmission.CredentialsBindingsByQuota)
 	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
-	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil)
+	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil, gardenadmission.ManagedSeedsByShoot)
 	garden.NamespacedCloudProfiles = reader(f, &gardencorev1beta1.NamespacedCloudProfileList{}, &gardencorev1beta1.NamespacedCloudProfile{}, nil)
 	garden.Projects = reader(f, &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
-	garden.SecretBindings = reader(f, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil)
+	garden.Quotas = reader(f, &gardencorev1beta1.QuotaList{}, &gardencorev1beta1.Quota{}, nil)
+	garden.SecretBindings = reader(f, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil, gardenadmission.SecretBindingsByQuota)
 	garden.Seeds = reader(f, &gardencorev1beta1.SeedList{}, &gardencorev1beta1.Seed{}, nil)
-	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot, gardenadmission.ShootsByDomain, gardenadmission.ShootsBySeed)
+	garden.Shoots = reader(f, &gardencorev1beta1.ShootList{}, &gardencorev1beta1.Shoot{}, reduceShoot,
+		gardenadmission.ShootsByBinding, gardenadmission.ShootsByDomain, gardenadmission.ShootsBySeed)
 	garden.WorkloadIdentities = reader(f, &securityv1alpha1.WorkloadIdentityList{}, &securityv1alpha1.WorkloadIdentity{}, nil)
 }
 
@@ -95,6 +103,8 @@ func (f *facts) addReaders(garden *gardenadmission.Garden) {
 func reduceShoot(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 	reduced := &gardencorev1beta1.Shoot{ObjectMeta: cachetransform.Meta(shoot)}
 	reduced.Spec.SeedName, reduced.Spec.DNS, reduced.Status.SeedName = shoot.Spec.SeedName, shoot.Spec.DNS, shoot.Status.SeedName
+	reduced.Spec.SecretBindingName, reduced.Spec.CredentialsBindingName = shoot.Spec.SecretBindingName, shoot.Spec.CredentialsBindingName
+	reduced.Spec.Provider.Type = shoot.Spec.Provider.Type
 	return reduced
 }
 

@@ -4,16 +4,20 @@ package admissiontest
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -23,7 +27,9 @@ import (
 
 // NewGarden returns the facts about a garden with objects. Their ClusterRoles and ClusterRoleBindings say what users may do.
 func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
+	live := liveClient(objects)
 	return &admission.Garden{
+		BackupBuckets:           only[*gardencorev1beta1.BackupBucket](objects),
 		CloudProfiles:           only[*gardencorev1beta1.CloudProfile](objects),
 		ControllerRegistrations: only[*gardencorev1beta1.ControllerRegistration](objects),
 		CredentialsBindings:     only[*securityv1alpha1.CredentialsBinding](objects),
@@ -31,15 +37,33 @@ func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
 		ManagedSeeds:            only[*seedmanagementv1alpha1.ManagedSeed](objects),
 		NamespacedCloudProfiles: only[*gardencorev1beta1.NamespacedCloudProfile](objects),
 		Projects:                only[*gardencorev1beta1.Project](objects),
+		Quotas:                  only[*gardencorev1beta1.Quota](objects),
 		SecretBindings:          only[*gardencorev1beta1.SecretBinding](objects),
 		Seeds:                   only[*gardencorev1beta1.Seed](objects),
+		Shoots:                  only[*gardencorev1beta1.Shoot](objects),
+		WorkloadIdentities:      only[*securityv1alpha1.WorkloadIdentity](objects),
 		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 			return only[*corev1.Secret](objects).Get(ctx, namespace, name)
 		},
-		Shoots:             only[*gardencorev1beta1.Shoot](objects),
-		WorkloadIdentities: only[*securityv1alpha1.WorkloadIdentity](objects),
-		Authorizer:         authorizer.AuthorizerFunc(roles(objects).authorize), Now: func() time.Time { return now },
+		Live: live, Kube: live,
+		Authorizer: authorizer.AuthorizerFunc(roles(objects).authorize), Now: func() time.Time { return now },
 	}
+}
+
+// liveClient returns a client for objects, of which the last one of a name exists. It knows the scopes of some kinds of
+// Kubernetes.
+func liveClient(objects []runtime.Object) client.Client {
+	last := map[string]client.Object{}
+	for _, object := range objects {
+		if typed, ok := object.(client.Object); ok {
+			last[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(typed))] = typed.DeepCopyObject().(client.Object)
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(slices.Collect(maps.Values(last))...).Build()
 }
 
 // Objects are the objects of one kind by namespace and name.

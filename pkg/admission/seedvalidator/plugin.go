@@ -33,11 +33,16 @@ func validate(ctx context.Context, _ *admission.Request, garden *admission.Garde
 	if old == nil {
 		return nil
 	}
-	removed := compare(&seed.Spec, &old.Spec)
+	return CheckUpdate(ctx, garden, seed.Name, &seed.Spec, &old.Spec)
+}
+
+// CheckUpdate returns an error if an update of the Seed with a name takes away what its Shoots use.
+func CheckUpdate(ctx context.Context, garden *admission.Garden, name string, updated, old *gardencorev1beta1.SeedSpec) error {
+	removed := compare(updated, old)
 	if removed.nothing() {
 		return nil
 	}
-	shoots, err := garden.ShootsOn(ctx, seed.Name)
+	shoots, err := garden.ShootsOn(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,12 @@
+package extensionvalidator
+
+import (
+	"testing"
+
+	"github.com/trellis-k8s/trellis/pkg/admission/admissiontest"
+)
+
+func TestCases(t *testing.T) {
+	t.Parallel()
+	admissiontest.Run(t, Plugin, "shoot: spec while an extension is unregistered")
+}
