@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -40,6 +41,9 @@ type Options struct {
 	// ShootRules switches on the admission plugins that check Shoots against the objects that they refer to. Without it, Shoots need
 	// no CloudProfile, Project or Seed.
 	ShootRules bool
+	// References switches on the admission plugins that check what objects refer to, and fill fields from it. Without it, objects may
+	// refer to what does not exist.
+	References bool
 	// EtcdServer returns the URL under which the API server reaches etcd, for example that of a proxy. Its argument is the URL
 	// of etcd, which is also the default.
 	EtcdServer func(*url.URL) string
@@ -156,6 +160,19 @@ func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 	return nil
 }
 
+// disabledPlugins returns the admission plugins that most tests do without.
+func (o *Options) disabledPlugins() []string {
+	var disabled []string
+	if !o.ShootRules {
+		disabled = append(disabled, "ShootMutator", "ShootValidator")
+	}
+	if !o.References {
+		disabled = append(disabled, "ResourceReferenceManager", "ExtensionValidator", "ExtensionLabels", "ShootDNS", "ShootQuotaValidator",
+			"FinalizerRemoval", "ShootResourceReservation", "ManagedSeed", "Bastion")
+	}
+	return disabled
+}
+
 func (g *Garden) startProcess() error {
 	args := []string{
 		"--cluster-identity=" + g.options.Identity,
@@ -166,8 +183,8 @@ func (g *Garden) startProcess() error {
 		"--tls-cert-file=" + filepath.Join(g.dir, "server.crt"), "--tls-private-key-file=" + filepath.Join(g.dir, "server.key"),
 		"--workload-identity-token-issuer=" + Issuer, "--workload-identity-signing-key-file=" + filepath.Join(g.dir, "issuer.key"),
 	}
-	if !g.options.ShootRules {
-		args = append(args, "--disable-admission-plugins=ShootMutator,ShootValidator")
+	if disabled := g.options.disabledPlugins(); len(disabled) > 0 {
+		args = append(args, "--disable-admission-plugins="+strings.Join(disabled, ","))
 	}
 	process, err := g.StartProcess("gardener-apiserver", g.options.APIServer, append(args, g.options.APIServerArgs...)...)
 	if err != nil {
