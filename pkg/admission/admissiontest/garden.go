@@ -50,13 +50,13 @@ func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
 	}
 }
 
-// liveClient returns a client for objects, of which the last one of a name exists. It knows the scopes of some kinds of
+// liveClient returns a client for objects; the last one wins if several have a name. It knows the scopes of some kinds of
 // Kubernetes.
 func liveClient(objects []runtime.Object) client.Client {
 	last := map[string]client.Object{}
 	for _, object := range objects {
 		if typed, ok := object.(client.Object); ok {
-			last[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(typed))] = typed.DeepCopyObject().(client.Object)
+			last[fmt.Sprintf("%T %s", object, client.ObjectKeyFromObject(typed))] = typed
 		}
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)

@@ -135,7 +135,7 @@ func add(used corev1.ResourceList, metric corev1.ResourceName, amount resource.Q
 	used[metric] = total
 }
 
-// exceeds returns the metrics of which more is used than allowed, in their order.
+// exceeds returns the metrics whose use is above the limit, in their order.
 func exceeds(used, allowed corev1.ResourceList) []string {
 	var exceeded []string
 	for metric, limit := range allowed {
