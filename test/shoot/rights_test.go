@@ -2,6 +2,7 @@ package shoot
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +61,12 @@ func (w *world) restrict() (check func()) {
 	}
 	charts.Apply(w, w.garden, "gardenlet", map[string]any{"mode": "garden", "seeds": []any{map[string]any{"name": seedName}}}, charts.IsRight)
 	fleet.GrantRights(w, w.gardens.Config(), w.garden)
+	if w.garden.Get(w.Context(), client.ObjectKey{Name: seedName}, &corev1beta1.Seed{}) == nil {
+		kit.Eventually(w, "gardenlet has rights in the namespace of its Seed", func() string {
+			key := client.ObjectKey{Namespace: constants.PrefixSeedNamespace + seedName, Name: constants.PrefixSeedUser + seedName + ":gardenlet-rights"}
+			return kit.TextOf(w.garden.Get(w.Context(), key, &rbacv1.RoleBinding{}))
+		})
+	}
 	w.gardenUser = constants.PrefixSeedUser + seedName
 	for _, left := range []client.Object{&corev1.ConfigMap{}, &corev1beta1.InternalSecret{}} { // of other tests, with the same Shoot
 		kit.Must(w, w.garden.DeleteAllOf(w.Context(), left, client.InNamespace(namespace)))
