@@ -11,6 +11,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/managedseedset"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/project"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/projectactivity"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/projectstale"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/protection"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
@@ -36,6 +39,9 @@ func Controllers() controller.Set {
 		seed.Controller(),
 		seedbackupbuckets.Controller(),
 		seedlifecycle.Controller(),
+		project.Controller(),
+		projectactivity.Controller(),
+		projectstale.Controller(),
 		shoothibernation.Controller(),
 		shootretry.Controller(),
 		shootstate.Controller(),

@@ -29,7 +29,7 @@ backupbuckets.core.gardener.cloud/status: any patch
 backupentries.core.gardener.cloud in every namespace: any list,patch,watch
 backupentries.core.gardener.cloud/status in every namespace: any patch
 certificatesigningrequests.certificates.k8s.io: any create,get
-cloudprofiles.core.gardener.cloud: any list,watch
+cloudprofiles.core.gardener.cloud: any get,list,watch
 configmaps in garden: own list,watch
 configmaps in garden-dev: own get,list,patch,watch; any create
 configmaps in gardener-system-public: own get
@@ -37,8 +37,10 @@ configmaps in kube-system: own get,list,watch
 controllerdeployments.core.gardener.cloud: any list,watch
 controllerinstallations.core.gardener.cloud: any list,patch,watch
 controllerinstallations.core.gardener.cloud/status: any patch
-controllerregistrations.core.gardener.cloud: any list,watch
+controllerregistrations.core.gardener.cloud: any get,list,watch
+customresourcedefinitions.apiextensions.k8s.io: any get,list,watch
 events.events.k8s.io in every namespace: any create,patch
+exposureclasses.core.gardener.cloud: any get,list,watch
 internalsecrets.core.gardener.cloud in garden-dev: own get,list,patch,watch; any create
 leases.coordination.k8s.io in gardener-system-seed-lease: own get,update; any create
 namespacedcloudprofiles.core.gardener.cloud in every namespace: any list,watch

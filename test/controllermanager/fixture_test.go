@@ -53,6 +53,9 @@ var binary = sync.OnceValues(controlplane.BuildProgram[app.Program])
 // fixture is a garden. The controller-manager has only the permissions that its chart grants.
 type fixture struct {
 	*testing.T
+	// options of the garden, and further controllers in the configuration.
+	options        garden.Options
+	controllers    string
 	plane          *garden.Garden
 	client         client.Client
 	audit          string
@@ -60,7 +63,7 @@ type fixture struct {
 	process        *controlplane.Process
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, change ...func(*fixture)) *fixture {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane, which -short excludes")
@@ -68,7 +71,11 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, audit: filepath.Join(t.TempDir(), "audit.log")}
 	server, err := garden.Binary()
 	kit.Must(t, err)
-	f.plane, err = garden.Start(t.Context(), garden.Options{APIServer: server, ControlPlane: controlplane.Options{AuditLog: f.audit}})
+	f.options = garden.Options{APIServer: server, ControlPlane: controlplane.Options{AuditLog: f.audit}}
+	for _, each := range change {
+		each(f)
+	}
+	f.plane, err = garden.Start(t.Context(), f.options)
 	kit.Must(t, err)
 	t.Cleanup(func() {
 		kit.Must(t, f.plane.KillAPIServer()) // a graceful stop would wait for watches to end
@@ -102,11 +109,11 @@ func (f *fixture) configure(seed string) {
 kind: ControllerManagerConfiguration
 gardenClientConnection: {kubeconfig: %s}
 logFormat: text
-controllers: {seed: {%s}, shootRetry: {retryPeriod: 1s, retryJitterPeriod: 0s}, seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}}
+controllers: {seed: {%s}, shootRetry: {retryPeriod: 1s, retryJitterPeriod: 0s}, seedExtensionsCheck: {conditionThresholds: [{type: ExtensionsReady, duration: 1h}]}%s}
 server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}
-`, file, seed, health, metrics), 0o600))
+`, file, seed, f.controllers, health, metrics), 0o600))
 }
 
 // change replaces a text in the configuration file.

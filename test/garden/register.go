@@ -81,7 +81,7 @@ func (g *Garden) renderChart() ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("render the chart of the API server: %w", err)
 	}
 	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(files["garden.yaml"], "\n---\n") {
+	for document := range strings.SplitSeq(files["garden.yaml"]+"\n---\n"+files["users.yaml"], "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			return nil, fmt.Errorf("read the rendered chart: %w", err)

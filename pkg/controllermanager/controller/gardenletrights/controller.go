@@ -13,10 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -38,12 +36,15 @@ const syncs = 5
 
 // Controller returns the controller of the rights of gardenlets.
 func Controller() controller.Controller {
-	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{constants.LabelGardenRole: roleLabel})}
+	// The controller of Projects also writes RoleBindings.
+	bindings := controller.Labelled(constants.RoleGardenletRights, constants.RoleProject, constants.RoleExtensionProject)
 	return controller.Controller{
 		Name: "gardenlet-rights", Add: add,
-		Keeps:   []controller.Keep{controller.Keeping(Keep)},
-		Selects: []controller.Select{{Object: &rbacv1.Role{}, Options: own}, {Object: &rbacv1.RoleBinding{}, Options: own}},
-		Rights:  ownRights(),
+		Keeps: []controller.Keep{controller.Keeping(Keep)},
+		Selects: []controller.Select{
+			{Object: &rbacv1.Role{}, Options: controller.Labelled(constants.RoleGardenletRights)}, {Object: &rbacv1.RoleBinding{}, Options: bindings},
+		},
+		Rights: ownRights(),
 	}
 }
 
@@ -85,9 +86,12 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		return controller.Requests(object.GetName())
 	})
 	generation, version := predicate.GenerationChangedPredicate{}, predicate.ResourceVersionChangedPredicate{}
+	own := predicate.And[client.Object](version, predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetLabels()[constants.LabelGardenRole] == constants.RoleGardenletRights
+	}))
 	return controller.Start(mgr, "gardenlet-rights", r, ptr.To(syncs),
-		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: version},
-		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toNamespace, Changed: version},
+		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: own},
+		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toNamespace, Changed: own},
 		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toReferences, Changed: concerns()},
 		controller.Watch{Object: &corev1beta1.SecretBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: &securityv1alpha1.CredentialsBinding{}, Handler: toReferences, Changed: version},
@@ -192,7 +196,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	var roles rbacv1.RoleList
 	var bindings rbacv1.RoleBindingList
-	if err := errors.Join(r.garden.List(ctx, &roles, namespace), r.garden.List(ctx, &bindings, namespace)); err != nil {
+	labelled := client.MatchingLabels{constants.LabelGardenRole: constants.RoleGardenletRights}
+	if err := errors.Join(r.garden.List(ctx, &roles, namespace, labelled), r.garden.List(ctx, &bindings, namespace, labelled)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the Roles and RoleBindings of namespace %s: %w", request.Name, err)
 	}
 	allowed := Wanted(request.Name, world)

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// roleLabel is the value of constants.LabelGardenRole on the objects that the controller writes.
-	roleLabel = "gardenlet-rights"
 	// suffix distinguishes the Roles from those of gardenlet's chart.
 	suffix = ":gardenlet-rights"
 	// namespaceRole is the ClusterRole of gardenlet's chart with the rights of a gardenlet in the namespace of its Seed.
@@ -319,7 +317,7 @@ func OwnSeed(namespace *metav1.PartialObjectMetadata, all []corev1beta1.Seed) st
 // meta returns the metadata of a Role and its RoleBinding.
 func meta(namespace, seed string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: namespace, Name: constants.PrefixSeedUser + seed + suffix, Labels: map[string]string{constants.LabelGardenRole: roleLabel},
+		Namespace: namespace, Name: constants.PrefixSeedUser + seed + suffix, Labels: map[string]string{constants.LabelGardenRole: constants.RoleGardenletRights},
 	}
 }
 

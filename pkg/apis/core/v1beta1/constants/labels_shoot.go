@@ -40,6 +40,8 @@ const (
 	LabelControllerRegistrationName = "controllerregistration.core.gardener.cloud/name"
 	// LabelAggregateToProjectMember adds the rules of a ClusterRole to those of members.
 	LabelAggregateToProjectMember = "rbac.gardener.cloud/aggregate-to-project-member"
+	// LabelAggregateToExtensionRole adds the rules of a ClusterRole to those of members with the role extension:<value>.
+	LabelAggregateToExtensionRole = "rbac.gardener.cloud/aggregate-to-extension-role"
 	// LabelEndpointAdvertise lets the address of an Ingress or Service be advertised.
 	LabelEndpointAdvertise = "endpoint.shoot.gardener.cloud/advertise"
 	// LabelEndpointApplication is the name of the application behind such an address.

@@ -10,6 +10,10 @@ const (
 	RoleShoot = "shoot"
 	// RoleProject marks the namespace of a Project.
 	RoleProject = "project"
+	// RoleExtensionProject marks the rights of members of a Project with a role that an extension of the API defines.
+	RoleExtensionProject = "extension-project-role"
+	// RoleGardenletRights marks the rights of gardenlets to objects by their names.
+	RoleGardenletRights = "gardenlet-rights"
 	// RoleExtension marks what belongs to an extension.
 	RoleExtension = "extension"
 	// RoleControlPlane marks a component of a control plane.

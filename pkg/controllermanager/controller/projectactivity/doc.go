@@ -1,0 +1,2 @@
+// Package projectactivity contains the garden's controller that records when a Project was used last.
+package projectactivity
