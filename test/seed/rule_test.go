@@ -86,7 +86,7 @@ func (p *program) allowed(skip int) {
 		}
 		p.Logf("writes of %s: %q", test.user, sorted(found))
 		refused := audit.Described(events, audit.IsForbidden)
-		if len(refused) > 0 {
+		if len(refused) > 0 && test.user != p.gardenUser() { // CheckRights knows which rights the garden grants later
 			p.Errorf("%s lacks rights: %q", test.user, refused)
 		}
 	}
