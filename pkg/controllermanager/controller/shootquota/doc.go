@@ -1,0 +1,2 @@
+// Package shootquota deletes Shoots at the end of the lifetime that the Quotas of their credentials allow.
+package shootquota
