@@ -3,6 +3,7 @@ package controllermanager
 
 import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bastion"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/bindingreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/certificatesigningrequest"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/cloudprofilestatus"
@@ -19,6 +20,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedlifecycle"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootquota"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstate"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootstatuslabel"
@@ -27,6 +30,7 @@ import (
 // Controllers returns all controllers. The caches, the indexes and the permissions of the process follow from this table.
 func Controllers() controller.Set {
 	return controller.Set{
+		bastion.Controller(),
 		bindingreference.Controller(),
 		cloudprofilestatus.Controller(),
 		certificatesigningrequest.Controller(),
@@ -43,6 +47,8 @@ func Controllers() controller.Set {
 		projectactivity.Controller(),
 		projectstale.Controller(),
 		shoothibernation.Controller(),
+		shootquota.Controller(),
+		shootreference.Controller(),
 		shootretry.Controller(),
 		shootstate.Controller(),
 		shootstatuslabel.Controller(),

@@ -1,6 +1,7 @@
 package shootquota
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,7 +102,7 @@ func quotasOf(ctx context.Context, reader client.Reader, shoot *corev1beta1.Shoo
 	quotas := make([]*corev1beta1.Quota, 0, len(named))
 	for _, ref := range named {
 		quota := &corev1beta1.Quota{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, quota); err != nil {
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(ref.Namespace, shoot.Namespace), Name: ref.Name}, quota); err != nil {
 			return nil, err
 		}
 		quotas = append(quotas, quota)
