@@ -23,7 +23,9 @@ const (
 type ClockCheck func(ctx context.Context, now time.Time) error
 
 // NewClockCheck returns a check that asks the API server of a manager.
-func NewClockCheck(mgr manager.Manager) ClockCheck { return clockCheck(mgr.GetConfig(), mgr.GetHTTPClient()) }
+func NewClockCheck(mgr manager.Manager) ClockCheck {
+	return clockCheck(mgr.GetConfig(), mgr.GetHTTPClient())
+}
 
 func clockCheck(config *rest.Config, httpClient *http.Client) ClockCheck {
 	return func(ctx context.Context, now time.Time) error {

@@ -46,7 +46,9 @@ func Decide(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot, maxLi
 }
 
 // moved reports whether two Seeds are known and differ.
-func moved(from, to *string) bool { return from != nil && to != nil && *from != "" && *to != "" && *from != *to }
+func moved(from, to *string) bool {
+	return from != nil && to != nil && *from != "" && *to != "" && *from != *to
+}
 
 // Keep copies the fields of a Shoot on which decisions depend into a cached Shoot.
 func Keep(into, shoot *corev1beta1.Shoot) { into.Spec.SeedName = shoot.Spec.SeedName }

@@ -21,18 +21,26 @@ func TestDecide(t *testing.T) {
 		want, byTime bool
 		next         time.Duration
 	}{
-		"in use":          {next: time.Hour},
-		"Shoot gone":      {gone: true, want: true},
-		"Shoot deleted":   {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.DeletionTimestamp = ptr.To(ago(0)) }, want: true},
-		"Shoot moved":     {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") }, want: true},
-		"no seed yet":     {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Spec.SeedName = nil }, next: time.Hour},
-		"Shoot unbound":   {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.Spec.SeedName = nil }, next: time.Hour},
-		"expired":         {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Status.ExpirationTimestamp = ptr.To(ago(time.Second)) }, want: true, byTime: true},
-		"expires now":     {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Status.ExpirationTimestamp = ptr.To(ago(0)) }, want: true, byTime: true},
-		"expires soon":    {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Status.ExpirationTimestamp = ptr.To(ago(-time.Second)) }, next: time.Second},
-		"no expiry":       {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Status.ExpirationTimestamp = nil }, next: 23 * time.Hour},
-		"too old":         {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.CreationTimestamp = ago(24 * time.Hour) }, want: true, byTime: true},
-		"soon too old":    {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.CreationTimestamp = ago(24*time.Hour - time.Minute) }, next: time.Minute},
+		"in use":        {next: time.Hour},
+		"Shoot gone":    {gone: true, want: true},
+		"Shoot deleted": {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.DeletionTimestamp = ptr.To(ago(0)) }, want: true},
+		"Shoot moved":   {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") }, want: true},
+		"no seed yet":   {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Spec.SeedName = nil }, next: time.Hour},
+		"Shoot unbound": {change: func(_ *operationsv1alpha1.Bastion, s *corev1beta1.Shoot) { s.Spec.SeedName = nil }, next: time.Hour},
+		"expired": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) {
+			b.Status.ExpirationTimestamp = ptr.To(ago(time.Second))
+		}, want: true, byTime: true},
+		"expires now": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) {
+			b.Status.ExpirationTimestamp = ptr.To(ago(0))
+		}, want: true, byTime: true},
+		"expires soon": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) {
+			b.Status.ExpirationTimestamp = ptr.To(ago(-time.Second))
+		}, next: time.Second},
+		"no expiry": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.Status.ExpirationTimestamp = nil }, next: 23 * time.Hour},
+		"too old":   {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.CreationTimestamp = ago(24 * time.Hour) }, want: true, byTime: true},
+		"soon too old": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) {
+			b.CreationTimestamp = ago(24*time.Hour - time.Minute)
+		}, next: time.Minute},
 		"deleted already": {change: func(b *operationsv1alpha1.Bastion, _ *corev1beta1.Shoot) { b.DeletionTimestamp = ptr.To(ago(0)) }, gone: true},
 	} {
 		bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Name: "b", CreationTimestamp: ago(time.Hour)}}

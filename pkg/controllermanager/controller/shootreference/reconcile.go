@@ -124,7 +124,7 @@ type shootReconciler struct {
 	protectors map[string]*protector
 }
 
-// Reconcile adds the finalizer to a Shoot that names objects. Before it removes it, it releases the objects: nobody else does if this process was
+// Reconcile adds the finalizer to a Shoot that names objects. Before it removes it, it releases the objects: no other controller does that if this process was
 // stopped meanwhile.
 func (r *shootReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	cached := &corev1beta1.Shoot{}
