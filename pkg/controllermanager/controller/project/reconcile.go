@@ -185,7 +185,8 @@ func (r *reconciler) setPhase(ctx context.Context, project *corev1beta1.Project,
 	if err != nil {
 		return fmt.Errorf("encode status.phase: %w", err)
 	}
-	if err := r.client.Status().Patch(ctx, project, client.RawPatch(types.MergePatchType, data), controller.FieldManager); client.IgnoreNotFound(err) != nil {
+	err = r.client.Status().Patch(ctx, project, client.RawPatch(types.MergePatchType, data), controller.FieldManager)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("set status.phase to %s: %w", phase, err)
 	}
 	return nil
