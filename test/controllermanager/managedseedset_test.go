@@ -133,7 +133,7 @@ func (u *uses) hosts(set *seedmanagementv1alpha1.ManagedSeedSet, name string) {
 		u.Errorf("the ManagedSeed is %+v", managed)
 	}
 	seed := example(u.fixture, "seed.yaml", &corev1beta1.Seed{})
-	seed.Name = name
+	seed.Name, seed.Spec.Backup = name, nil // without backups, no bucket must be ready
 	u.create(seed)
 	managed.Status.ObservedGeneration, managed.Status.Conditions = managed.Generation, conditions(seedmanagementv1alpha1.SeedRegistered)
 	kit.Must(u, u.client.Status().Update(u.Context(), managed))

@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -273,7 +274,10 @@ func (p *projects) recordsActivity() {
 	kit.Must(p, p.client.Status().Patch(p.Context(), p.shoot, merge(`{"status":{"technicalID":"shoot--dev--a"}}`)))
 	p.quiet()
 	active(func(last *metav1.Time) bool { return last.Equal(&before) })
-	kit.Must(p, p.client.Patch(p.Context(), secret, merge(`{"metadata":{"labels":{"reference.gardener.cloud/credentialsbinding":"true"}}}`)))
+	p.create(&securityv1alpha1.CredentialsBinding{ // the controller of bindings labels the Secret
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name},
+	})
 	active(func(last *metav1.Time) bool { return last.Equal(&secret.CreationTimestamp) })
 }
 
