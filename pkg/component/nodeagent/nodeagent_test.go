@@ -56,7 +56,7 @@ func TestConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.CheckText(t, "configuration.yaml", text)
+	golden.CheckText(t, "configuration.txt", text)
 	values.DataVolume = "much"
 	if _, err := Configuration(values); err == nil || !strings.Contains(err.Error(), `the data volume of kubelet "much"`) {
 		t.Errorf("%v", err)
