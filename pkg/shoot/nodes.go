@@ -167,9 +167,12 @@ func (in Inputs) runtimeRows() []kindRow {
 }
 
 // oldConfigs returns the parts of OperatingSystemConfigs of keys that no pool has any more, and of removed container runtimes. They
-// are kept until the extension has replaced all machines.
+// are kept until the extension has replaced all machines, and while the declared pools are invalid, because their keys are then not
+// known.
 func (in Inputs) oldConfigs(wanted []string) []table.Part {
 	var parts []table.Part
+	_, invalid := in.pools()
+	replaced := in.Machines.Finished[bundleWorker] && invalid == nil
 	wanted = append(wanted, namesOf(in.runtimeRows())...)
 	for _, key := range in.Emitted {
 		is := strings.HasPrefix(key.Name, prefixOperatingSystem) || strings.HasPrefix(key.Name, prefixRuntime)
@@ -177,7 +180,7 @@ func (in Inputs) oldConfigs(wanted []string) []table.Part {
 			continue
 		}
 		parts = append(parts, table.Part{
-			Name: key.Name, Absent: "no pool has it", Removed: in.Machines.Finished[bundleWorker], Unchanged: !in.Machines.Finished[bundleWorker],
+			Name: key.Name, Absent: "no pool has it", Removed: replaced, Unchanged: !replaced,
 			DeletedAfter: []string{}, Confirmed: true,
 		})
 	}

@@ -110,6 +110,13 @@ func TestOldConfigsStay(t *testing.T) {
 	if removed() {
 		t.Error("the configuration is removed while machines have it")
 	}
+	in.Machines.Finished = map[string]bool{bundleWorker: true}
+	image := in.Shoot.Spec.Provider.Workers[0].Machine.Image
+	in.Shoot.Spec.Provider.Workers[0].Machine.Image = nil
+	if removed() {
+		t.Error("the configuration is removed although the declared pools are invalid")
+	}
+	in.Shoot.Spec.Provider.Workers[0].Machine.Image = image
 	reporting(&in)
 	if !removed() {
 		t.Error("the configuration stays although no machine has it")

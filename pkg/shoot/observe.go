@@ -95,11 +95,7 @@ func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	if err := r.projects.List(ctx, &projects, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the Projects of the garden: %w", err)
 	}
-	for _, project := range projects.Items {
-		if ptr.Deref(project.Spec.Namespace, "") == in.Shoot.Namespace {
-			in.Project = project.Name
-		}
-	}
+	in.Project = projectWith(in.Shoot.Namespace, projects.Items)
 	if in.Project == "" && in.Deleting {
 		in.Project = projectIn(in.Shoot)
 	}
@@ -111,6 +107,34 @@ func (r *reconciler) observeProject(ctx context.Context, in *Inputs) error {
 	defer r.mu.Unlock()
 	r.owners[in.Namespace] = types.NamespacedName{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name}
 	return nil
+}
+
+// projectWith returns the name of the Project of a namespace, or an empty string. If several claim the namespace, it is the oldest of
+// those that have not failed: another one must not name the control planes of its Shoots. A Project can also fail for other reasons,
+// so one that is alone counts whatever its phase.
+func projectWith(namespace string, projects []corev1beta1.Project) string {
+	var found *corev1beta1.Project
+	for i := range projects {
+		project := &projects[i]
+		if ptr.Deref(project.Spec.Namespace, "") != namespace {
+			continue
+		}
+		if found == nil || precedes(project, found) {
+			found = project
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return found.Name
+}
+
+// precedes reports whether a Project takes precedence over another one with the same namespace.
+func precedes(a, b *corev1beta1.Project) bool {
+	if aFailed, bFailed := a.Status.Phase == corev1beta1.ProjectFailed, b.Status.Phase == corev1beta1.ProjectFailed; aFailed != bFailed {
+		return bFailed
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 // projectIn returns the name of the Project in the technical ID of a Shoot. It is empty if the Shoot has none yet.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	nodeagentconfig "github.com/trellis-k8s/trellis/pkg/nodeagent/config"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
@@ -57,6 +58,10 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.CheckText(t, "configuration.txt", text)
+	read, err := nodeagentconfig.Parse([]byte(text)) // as the program does
+	if err != nil || read.Controllers.OperatingSystemConfig.SecretName != values.SecretName {
+		t.Errorf("the node agent reads %+v: %v", read, err)
+	}
 	values.DataVolume = "much"
 	if _, err := Configuration(values); err == nil || !strings.Contains(err.Error(), `the data volume of kubelet "much"`) {
 		t.Errorf("%v", err)
