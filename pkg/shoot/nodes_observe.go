@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +91,9 @@ func (r *reconciler) observeMachines(ctx context.Context, in *Inputs) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read ManagedResource %s: %w", key, err)
 		}
+		if isConfig := strings.HasPrefix(key.Name, prefixOperatingSystem); err == nil && isConfig && mr.DeletionTimestamp == nil {
+			stamps = append(stamps, key.Name+" "+stampOf(mr))
+		}
 		if err != nil || !answered(mr) {
 			continue
 		}
@@ -100,9 +104,6 @@ func (r *reconciler) observeMachines(ctx context.Context, in *Inputs) error {
 		in.Machines.Finished[key.Name] = asked == in.generation()
 		if err := r.observeReported(ctx, in, key.Name, stampOf(mr)); err != nil {
 			return err
-		}
-		if strings.HasPrefix(key.Name, prefixOperatingSystem) {
-			stamps = append(stamps, key.Name+" "+stampOf(mr))
 		}
 	}
 	return r.observeConfigs(ctx, in, stamps)
@@ -186,7 +187,8 @@ func (r *reconciler) readReported(ctx context.Context, in *Inputs, name string) 
 	return found, nil
 }
 
-// observeConfigs reads the OperatingSystemConfigs of nodes if the bundle of node agents was not computed from them.
+// observeConfigs reads the OperatingSystemConfigs of nodes if the bundle of node agents was not computed from them. It reads them whether
+// or not their extension has finished, because a node that still has an old key must not lose its configuration.
 func (r *reconciler) observeConfigs(ctx context.Context, in *Inputs, stamps []string) error {
 	slices.Sort(stamps)
 	in.Machines.Stamps = strings.Join(stamps, " ")
@@ -205,14 +207,16 @@ func (r *reconciler) observeConfigs(ctx context.Context, in *Inputs, stamps []st
 			return nil
 		}
 	}
-	for _, key := range in.Emitted {
-		of, is := strings.CutPrefix(key.Name, prefixOperatingSystem)
-		if !is || key.Namespace != in.Namespace || in.Machines.UserData[of] == "" {
-			continue
-		}
+	for _, stamp := range stamps {
+		bundle, _, _ := strings.Cut(stamp, " ")
+		of := strings.TrimPrefix(bundle, prefixOperatingSystem)
 		config := extensionsv1alpha1.OperatingSystemConfig{}
 		_, name := configNames(of)
-		if err := r.uncached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, &config); err != nil {
+		err := r.uncached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, &config)
+		if apierrors.IsNotFound(err) {
+			continue // it is not created yet
+		}
+		if err != nil {
 			return fmt.Errorf("read OperatingSystemConfig %s/%s: %w", in.Namespace, name, err)
 		}
 		if err := r.resolveFiles(ctx, in.Namespace, config.Spec.Files, config.Status.ExtensionFiles); err != nil {
