@@ -53,6 +53,9 @@ func run(arguments []string, times, failed string) (int, error) {
 	}
 	packages := r.packageTimes()
 	fmt.Fprintf(os.Stdout, "\nThe %d slowest packages (%s has all):\n%s", printed, times, strings.Join(packages[:min(printed, len(packages))], ""))
+	if len(r.failures) > 0 {
+		fmt.Fprintf(os.Stdout, "\nMessages of the failed tests (their logs are above):\n%s", strings.Join(r.failures, ""))
+	}
 	err = errors.Join(err, write(times, append(packages, r.testTimes()...)), write(failed, r.failed()))
 	return command.ProcessState.ExitCode(), err
 }

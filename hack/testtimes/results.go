@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -36,7 +37,18 @@ type results struct {
 	ended []result
 	// output of those that have not ended.
 	output map[subject][]string
+	// failures has the messages of each failed test.
+	failures []string
 }
+
+// Limits of the messages that are repeated at the end.
+const (
+	mostMessages  = 20
+	longestOutput = 600
+)
+
+// message matches a line that testing.T has written, after the position of the call.
+var message = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
 // read reads the events, and writes the results of packages and the output of failed tests. Lines that are not events are
 // written as they are.
@@ -88,6 +100,9 @@ func (r *results) end(ended result, out io.Writer) {
 		}
 	}
 	r.ended = append(r.ended, ended)
+	if ended.test != "" && ended.action == "fail" {
+		r.failures = append(r.failures, summary(ended, output)...)
+	}
 	if ended.test != "" || ended.action != "fail" {
 		return
 	}
@@ -97,6 +112,21 @@ func (r *results) end(ended result, out io.Writer) {
 			delete(r.output, s)
 		}
 	}
+}
+
+// summary returns the messages of a failed test without its logs, which hide them: a header and at most mostMessages lines.
+func summary(ended result, output []string) []string {
+	lines := []string{fmt.Sprintf("%s %s (%.1f s)\n", ended.pkg, ended.test, ended.seconds)}
+	for _, line := range output {
+		if !message.MatchString(line) || len(lines) > mostMessages {
+			continue
+		}
+		if line = strings.TrimRight(line, "\n"); len(line) > longestOutput {
+			line = line[:longestOutput] + " …"
+		}
+		lines = append(lines, line+"\n")
+	}
+	return lines
 }
 
 // packageTimes returns a line for each package that has tests, the slowest first.

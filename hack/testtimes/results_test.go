@@ -16,7 +16,8 @@ const events = `{"Action":"start","Package":"a"}
 {"Action":"pass","Package":"a","Elapsed":7.2}
 {"Action":"output","Package":"b","Output":"ok  \tb\t(cached)\n"}
 {"Action":"pass","Package":"b","Elapsed":0}
-{"Action":"output","Package":"c","Test":"TestWrong","Output":"this is wrong\n"}
+{"Action":"output","Package":"c","Test":"TestWrong","Output":"    wrong_test.go:7: this is wrong\n"}
+{"Action":"output","Package":"c","Test":"TestWrong","Output":"{\"level\":\"info\"}\n"}
 {"Action":"fail","Package":"c","Test":"TestWrong","Elapsed":1}
 {"Action":"output","Package":"c","Test":"TestHangs","Output":"this hangs\n"}
 {"Action":"output","Package":"c","Output":"panic: test timed out\n"}
@@ -37,13 +38,14 @@ func TestResults(t *testing.T) {
 	if err := r.read(strings.NewReader(events), &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ok  \ta\t7.2s\nok  \tb\t(cached)\nthis is wrong\npanic: test timed out\nFAIL\tc\t90s\nthis hangs\n" +
+	const want = "ok  \ta\t7.2s\nok  \tb\t(cached)\n    wrong_test.go:7: this is wrong\n{\"level\":\"info\"}\npanic: test timed out\nFAIL\tc\t90s\nthis hangs\n" +
 		"d.go:1: no such thing\nFAIL\td [build failed]\ngo: a message\n"
 	if out.String() != want {
 		t.Errorf("printed\n%s, want\n%s", &out, want)
 	}
 	for what, check := range map[string]struct{ got, want []string }{
 		"packages": {r.packageTimes(), []string{"    90.0 s  c\n", "     7.2 s  a\n", "     0.0 s  b cached\n", "     0.0 s  d\n"}},
+		"failures": {r.failures, []string{"c TestWrong (1.0 s)\n", "    wrong_test.go:7: this is wrong\n"}},
 		"tests":    {r.testTimes(), []string{"     7.0 s  a TestSlow\n"}},
 		"failed":   {r.failed(), []string{"c\n", "d\n"}},
 	} {
