@@ -108,6 +108,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The watch shows the change and triggers the next reconcile.
 		return reconcile.Result{}, r.patch(ctx, shoot, func() { controllerutil.AddFinalizer(shoot, constants.GardenerName) })
 	}
+	if shoot.DeletionTimestamp != nil { // Bastions are deleted first; after a start they may not have been read yet
+		if err := r.extensions.Known(ctx, extensionobjects.Bastions()); errors.Is(err, extensionobjects.ErrNotSynced) {
+			return reconcile.Result{RequeueAfter: extensionobjects.SyncedAgain}, nil
+		}
+	}
 	p := r.newPass(shoot)
 	return p.run(ctx, p.steps())
 }

@@ -196,6 +196,9 @@ func (c *care) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, nil // the watch reports when the flow has set both
 	}
 	observation, connection, err := c.observe(ctx, shoot)
+	if errors.Is(err, extensionobjects.ErrNotSynced) {
+		return reconcile.Result{RequeueAfter: extensionobjects.SyncedAgain}, nil
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +29,13 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
+
+// ErrNotSynced says that objects of a kind exist that have not been read yet, for example after a start. It ends by itself:
+// callers try again after [SyncedAgain].
+var ErrNotSynced = errors.New("the objects of a kind have not been read from the seed yet")
+
+// SyncedAgain is how long callers wait until they read objects again that were not known.
+const SyncedAgain = time.Second
 
 // Objects reads the extension objects in the seed.
 type Objects struct {
@@ -111,17 +119,19 @@ func (o *Objects) Watch(
 	return nil
 }
 
-// List returns the objects of a kind that belong to the control plane of a Shoot, sorted by name. It returns none until
-// the seed defines the kind.
+// List returns the objects of a kind that belong to the control plane of a Shoot, sorted by name. It returns none if the
+// seed does not define the kind, and [ErrNotSynced] if it does, but its objects are not known yet.
 func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) ([]extensionsv1alpha1.Object, error) {
-	var uncached *cache.ErrResourceNotCached
+	if defined, err := o.defined(ctx, of); err != nil || !defined {
+		return nil, err
+	}
 	if of.Name == kindBackupEntry {
 		entry := of.New()
 		err := o.Cache.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}, entry)
 		if err == nil {
 			return []extensionsv1alpha1.Object{entry}, nil
 		}
-		if errors.As(err, &uncached) || client.IgnoreNotFound(err) == nil {
+		if client.IgnoreNotFound(err) == nil {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("read the BackupEntry: %w", err)
@@ -129,9 +139,6 @@ func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) (
 	var found []extensionsv1alpha1.Object
 	list := of.newList()
 	err := o.Cache.List(ctx, list, client.InNamespace(shoot.Status.TechnicalID))
-	if errors.As(err, &uncached) {
-		return nil, nil
-	}
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			if object, ok := item.(extensionsv1alpha1.Object); ok {
@@ -145,6 +152,38 @@ func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) (
 	}
 	slices.SortFunc(found, func(a, b extensionsv1alpha1.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return found, nil
+}
+
+// Known returns [ErrNotSynced] while the objects of a kind are not known.
+func (o *Objects) Known(ctx context.Context, of Kind) error {
+	_, err := o.defined(ctx, of)
+	return err
+}
+
+// defined reports whether the seed defines a kind, in which case its objects are in the cache. It returns [ErrNotSynced] while
+// the cache is filled: then an object that is not in the cache may exist.
+func (o *Objects) defined(ctx context.Context, of Kind) (bool, error) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := o.synced(ctx, definition); err != nil {
+		return false, err
+	}
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: of.definition()}, definition, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return true, o.synced(ctx, of.New())
+}
+
+// synced returns [ErrNotSynced] unless the cache contains all objects of the type.
+func (o *Objects) synced(ctx context.Context, object client.Object) error {
+	informer, err := o.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("%w: %T: %w", ErrNotSynced, object, err)
+	}
+	if !informer.HasSynced() {
+		return fmt.Errorf("%w: %T", ErrNotSynced, object)
+	}
+	return nil
 }
 
 // ControlPlaneOf returns the namespace of the control plane to which an extension object belongs. The name of a BackupEntry starts with it.

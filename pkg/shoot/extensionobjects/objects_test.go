@@ -1,14 +1,21 @@
 package extensionobjects
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -51,6 +58,38 @@ func TestReduce(t *testing.T) {
 		status.ObservedGeneration = 0
 		if !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("%s: %+v, want %+v", kind.Name, kept, want)
+		}
+	}
+}
+
+// TestNotSynced checks that objects that have not been read yet are not taken for absent.
+func TestNotSynced(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	informer := func(synced bool) toolscache.SharedIndexInformer {
+		if synced {
+			return controllertest.NewFakeInformer(controllertest.Synced)
+		}
+		return controllertest.NewFakeInformer()
+	}
+	definitions := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	workers := extensionsv1alpha1.SchemeGroupVersion.WithKind("Worker")
+	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == "Worker" })]
+	for name, test := range map[string]struct{ definitions, workers, known bool }{
+		"nothing is read":          {},
+		"only definitions are":     {definitions: true},
+		"definitions are not read": {workers: true},
+		"all are read":             {definitions: true, workers: true, known: true},
+	} {
+		// This cache finds every definition, and no Worker.
+		objects := &Objects{Cache: &informertest.FakeInformers{Scheme: scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{
+			definitions: informer(test.definitions), workers: informer(test.workers),
+		}}}
+		found, err := objects.List(t.Context(), kind, &corev1beta1.Shoot{})
+		if known := err == nil; known != test.known || !known && !errors.Is(err, ErrNotSynced) || len(found) > 0 {
+			t.Errorf("%s: %v, %v", name, found, err)
 		}
 	}
 }

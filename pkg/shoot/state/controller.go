@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -122,6 +123,9 @@ func (e *extensions) Reconcile(ctx context.Context, request reconcile.Request) (
 	var states []corev1beta1.ExtensionResourceState
 	for _, kind := range extensionobjects.Stored() {
 		objects, err := e.Objects.List(ctx, kind, shoot)
+		if errors.Is(err, extensionobjects.ErrNotSynced) { // a ShootState without the states of this kind would lose them
+			return reconcile.Result{RequeueAfter: extensionobjects.SyncedAgain}, nil
+		}
 		if err != nil {
 			return reconcile.Result{}, err
 		}
