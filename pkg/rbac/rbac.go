@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -83,7 +84,7 @@ func For(config *configv1alpha1.ResourceManagerConfiguration) (Permissions, erro
 	if err := json.Unmarshal(encoded, &tree); err != nil {
 		return Permissions{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	rows, err := rowsOf(table)
+	rows, err := rowsOfTable()
 	if err != nil {
 		return Permissions{}, err
 	}
@@ -100,6 +101,9 @@ func For(config *configv1alpha1.ResourceManagerConfiguration) (Permissions, erro
 	}
 	return rights, nil
 }
+
+// rowsOfTable reads the table once: gardenlets compute permissions in each pass of a Shoot. Callers must not change the rows.
+var rowsOfTable = sync.OnceValues(func() ([]row, error) { return rowsOf(table) })
 
 func rowsOf(table []byte) ([]row, error) {
 	var rows []row
