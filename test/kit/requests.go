@@ -31,6 +31,8 @@ type Requests struct {
 	sent []Request
 	// open counts the watches that have not ended, by path and label selector.
 	open map[string]int
+	// unanswered counts the other requests that have no response yet.
+	unanswered int
 }
 
 // Wrap returns a transport that records requests, for rest.Config.Wrap.
@@ -39,8 +41,16 @@ func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 		watch, _ := strconv.ParseBool(sent.URL.Query().Get("watch"))
 		r.mu.Lock()
 		r.sent = append(r.sent, Request{sent.Method, sent.URL.Path, watch, sent.URL.Query().Has("dryRun")})
+		if !watch {
+			r.unanswered++
+		}
 		r.mu.Unlock()
 		response, err := next.RoundTrip(sent)
+		if !watch {
+			r.mu.Lock()
+			r.unanswered--
+			r.mu.Unlock()
+		}
 		if err == nil && watch {
 			key := sent.URL.Path + "?" + sent.URL.Query().Get("labelSelector")
 			r.note(key, 1)
@@ -125,17 +135,29 @@ func (r *Requests) Writes() []string {
 // quietFor is how long controllers must send no requests to be considered idle.
 const quietFor = 2 * time.Second
 
-// Quiet waits until only watches were sent for quietFor.
+// Quiet waits until only watches were sent for quietFor since the last response. An API server on a loaded machine may need longer for
+// a response, after which controllers send more requests.
 func Quiet(tb testing.TB, all ...*Requests) {
 	tb.Helper()
 	steady := Steady(quietFor)
 	EventuallyTrue(tb, "the controllers are at rest", func() bool {
 		count := 0
 		for _, requests := range all {
+			if requests.waiting() {
+				steady = Steady(quietFor)
+				return false
+			}
 			count += len(requests.Single())
 		}
 		return steady(count)
 	})
+}
+
+// waiting reports whether a request that is not a watch has no response yet.
+func (r *Requests) waiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unanswered > 0
 }
 
 // RoundTripper adapts a function to a transport.
