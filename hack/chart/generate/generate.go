@@ -51,6 +51,11 @@ func ChartFiles(root string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("the permissions of the controller-manager: %w", err)
 	}
 	files[controllerManagerRights] = append([]byte(header), files[controllerManagerRights]...)
+	ofOperator, err := operatorFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, ofOperator)
 	for name, placement := range map[string]webhooks.Placement{
 		"seed": {NamePrefix: prefix}, "shoot": {NamePrefix: prefix, Shoot: true},
 	} {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/controllermanager/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/rights"
 )
 
 // FieldManager is the field manager of all writes of a controller-manager.
@@ -62,20 +62,15 @@ type Index struct {
 }
 
 // Right is a permission in the garden.
-type Right struct {
-	// For says what needs it.
-	For string
-	// Rule is the permission. All rules with the same group, resource and names become one.
-	Rule rbacv1.PolicyRule
-}
+type Right = rights.Right
 
 // May returns a right for resources of one API group.
 func May(purpose, group string, resources []string, verbs ...string) Right {
-	return Right{For: purpose, Rule: rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}}
+	return rights.May(purpose, group, resources, verbs...)
 }
 
 // Reads are the verbs for objects that are cached.
-func Reads() []string { return []string{"get", "list", "watch"} }
+func Reads() []string { return rights.Reads() }
 
 // Set is the controllers of one process.
 type Set []Controller
@@ -102,4 +97,13 @@ func (s Set) Add(ctx context.Context, mgr manager.Manager, deps Deps) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Rights returns the permissions of all controllers in the garden as YAML, for the ClusterRole of the chart.
+func (s Set) Rights() ([]byte, error) {
+	all := make([]rights.Needs, 0, len(s))
+	for _, one := range s {
+		all = append(all, rights.Needs{Name: one.Name, Rights: one.Rights})
+	}
+	return rights.YAML(all)
 }

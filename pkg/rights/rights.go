@@ -1,4 +1,5 @@
-package controller
+// Package rights collects the permissions that the controllers of a program declare, for the ClusterRole in its chart.
+package rights
 
 import (
 	"cmp"
@@ -10,11 +11,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Rights returns the permissions of all controllers in the garden as YAML, for the ClusterRole of the chart. Rules for the same resource
-// are merged, and a comment says which controllers need them, and for what.
-func (s Set) Rights() ([]byte, error) {
+// Right is a permission in a cluster.
+type Right struct {
+	// For says what needs it.
+	For string
+	// Rule is the permission. All rules with the same group, resource and names become one.
+	Rule rbacv1.PolicyRule
+}
+
+// May returns a right for resources of one API group.
+func May(purpose, group string, resources []string, verbs ...string) Right {
+	return Right{For: purpose, Rule: rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}}
+}
+
+// Reads are the verbs for objects that are cached.
+func Reads() []string { return []string{"get", "list", "watch"} }
+
+// Needs are the rights of one controller.
+type Needs struct {
+	// Name of the controller.
+	Name   string
+	Rights []Right
+}
+
+// YAML returns the permissions of all controllers as YAML. Rules for the same resource are merged, and a comment says which
+// controllers need them, and for what.
+func YAML(all []Needs) ([]byte, error) {
 	merged := map[string]*granted{}
-	for _, one := range s {
+	for _, one := range all {
 		for _, right := range one.Rights {
 			for _, group := range right.Rule.APIGroups {
 				for _, resource := range right.Rule.Resources {

@@ -1,0 +1,35 @@
+package generate
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/trellis-k8s/trellis/pkg/operator"
+)
+
+// operatorChart is the directory of the chart of the operator.
+const operatorChart = "charts/operator"
+
+// operatorFiles returns the generated files of the chart of the operator: its permissions, and the definitions of its kinds and of
+// ManagedResources, without which it can write nothing.
+func operatorFiles(root string) (map[string][]byte, error) {
+	rights, err := operator.Controllers().RightsYAML()
+	if err != nil {
+		return nil, fmt.Errorf("the permissions of the operator: %w", err)
+	}
+	files := map[string][]byte{operatorChart + "/files/rights.yaml": append([]byte(header), rights...)}
+	definitions, err := filepath.Glob(filepath.Join(root, "config", "crd", "operator", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range append(definitions, filepath.Join(root, filepath.FromSlash(definition))) {
+		content, err := os.ReadFile(file) //nolint:gosec // a file of the repository
+		if err != nil {
+			return nil, fmt.Errorf("read a definition for the chart of the operator: %w", err)
+		}
+		files[path.Join(operatorChart, "files", "crd-"+filepath.Base(file))] = content
+	}
+	return files, nil
+}

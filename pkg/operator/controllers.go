@@ -1,0 +1,14 @@
+// Package operator has the table of the controllers of the operator. docs/operator.md explains when they run.
+package operator
+
+import (
+	"github.com/trellis-k8s/trellis/pkg/operator/controller"
+	"github.com/trellis-k8s/trellis/pkg/operator/registrar"
+)
+
+// Controllers returns all controllers. The caches and the permissions of the process follow from this table.
+func Controllers() controller.Set {
+	return controller.Set{
+		registrar.Rights(),
+	}
+}
