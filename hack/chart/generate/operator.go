@@ -25,7 +25,7 @@ func operatorFiles(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, file := range append(definitions, filepath.Join(root, filepath.FromSlash(definition))) {
-		content, err := os.ReadFile(file) //nolint:gosec // a file of the repository
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("read a definition for the chart of the operator: %w", err)
 		}
