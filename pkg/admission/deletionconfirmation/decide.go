@@ -2,7 +2,6 @@ package deletionconfirmation
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,30 +11,16 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/confirmation"
 )
-
-// confirmed returns an error if an object must not be deleted, because its deletion is not confirmed.
-func confirmed(object metav1.Object) error {
-	if isConfirmed(object) {
-		return nil
-	}
-	const annotation = constants.AnnotationConfirmationDeletion
-	return fmt.Errorf("must have a %q annotation to delete: set it to true, with kubectl annotate … %s=true, if this object and all that "+
-		"belongs to it shall be deleted", annotation, annotation)
-}
-
-func isConfirmed(object metav1.Object) bool {
-	value, err := strconv.ParseBool(object.GetAnnotations()[constants.AnnotationConfirmationDeletion])
-	return err == nil && value
-}
 
 // recordConfirmer stores in an object who confirmed its deletion. old is the stored object, or nil for a new one. A
 // confirmation that is withdrawn and given again is that of another user.
 func recordConfirmer(object, old metav1.Object, user string) {
 	annotations, confirmer := object.GetAnnotations(), ""
 	switch {
-	case !isConfirmed(object):
-	case old != nil && isConfirmed(old):
+	case !confirmation.Is(object):
+	case old != nil && confirmation.Is(old):
 		confirmer = old.GetAnnotations()[constants.AnnotationDeletionConfirmedBy]
 	default:
 		confirmer = user

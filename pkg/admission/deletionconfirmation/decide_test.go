@@ -6,6 +6,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/confirmation"
 )
 
 func shoot(annotations map[string]string) *gardencorev1beta1.Shoot {
@@ -17,12 +18,12 @@ func shoot(annotations map[string]string) *gardencorev1beta1.Shoot {
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "1": true, "false": false, "yes": false, "": false} {
-		err := confirmed(shoot(map[string]string{constants.AnnotationConfirmationDeletion: value}))
+		err := confirmation.Check(shoot(map[string]string{constants.AnnotationConfirmationDeletion: value}))
 		if (err == nil) != want {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
-	if err := confirmed(shoot(nil)); err == nil || !strings.HasPrefix(err.Error(), `must have a "confirmation.gardener.cloud/deletion" annotation to delete`) {
+	if err := confirmation.Check(shoot(nil)); err == nil || !strings.HasPrefix(err.Error(), `must have a "confirmation.gardener.cloud/deletion" annotation to delete`) {
 		t.Error(err)
 	}
 }

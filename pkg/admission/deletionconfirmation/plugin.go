@@ -11,6 +11,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/confirmation"
 )
 
 // Plugin is the plugin.
@@ -46,12 +47,12 @@ func confirmedOnly(_ context.Context, request *admission.Request, _ *admission.G
 	if !ok {
 		return fmt.Errorf("the object to delete is a %T", request.Old)
 	}
-	return confirmed(object)
+	return confirmation.Check(object)
 }
 
 // validateShoot demands the confirmation, and that of a second person if the Project of the Shoot says so.
 func validateShoot(ctx context.Context, request *admission.Request, garden *admission.Garden, _, shoot *gardencorev1beta1.Shoot) error {
-	if err := confirmed(shoot); err != nil {
+	if err := confirmation.Check(shoot); err != nil {
 		return err
 	}
 	project, err := garden.ProjectOf(ctx, shoot.Namespace)

@@ -50,8 +50,11 @@ func decode(content string, into runtime.Object, kind string) error {
 	return nil
 }
 
-// checkAuditPolicy returns what is wrong with an audit policy.
-func checkAuditPolicy(content string, _ *corev1beta1.Shoot) error {
+// checkAuditPolicy returns what is wrong with the audit policy of a Shoot.
+func checkAuditPolicy(content string, _ *corev1beta1.Shoot) error { return CheckAuditPolicy(content) }
+
+// CheckAuditPolicy returns what is wrong with an audit policy in YAML.
+func CheckAuditPolicy(content string) error {
 	policy := &audit.Policy{}
 	if err := decode(content, policy, "Policy"); err != nil {
 		return err

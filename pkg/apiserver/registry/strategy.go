@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/trellis-k8s/trellis/pkg/ratchet"
 )
 
 // strategy creates, updates and deletes objects of a kind.
@@ -97,7 +99,7 @@ func validateChanges[T Object](validate func(updated, old T) field.ErrorList, up
 	if len(found) == 0 {
 		return nil
 	}
-	return ratchet(updated, old, found, validate(old.DeepCopyObject().(T), old))
+	return ratchet.Errors(updated, old, found, validate(old.DeepCopyObject().(T), old))
 }
 
 // Canonicalize implements rest.RESTCreateStrategy.

@@ -40,11 +40,7 @@ func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment)
 	if helm.Values == nil {
 		return errs
 	}
-	names := sets.New[string]()
-	for _, resource := range deployment.Resources {
-		names.Insert(resource.Name)
-	}
-	return append(errs, validateTemplates(helm.Values.Raw, names, path.Child("values"))...)
+	return append(errs, ValidateChartValues(helm.Values.Raw, deployment.Resources, path.Child("values"))...)
 }
 
 // validateOtherType checks the annotations of a type other than helm. Clients of the old version read them as fields.

@@ -22,14 +22,14 @@ var extensionKinds = []string{
 func ValidateControllerRegistration(registration *v1beta1.ControllerRegistration) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&registration.ObjectMeta, false, labelName, field.NewPath("metadata"))
 	path, resources := field.NewPath("spec"), registration.Spec.Resources
-	errs = append(errs, validateControllerResources(resources, path.Child("resources"))...)
+	errs = append(errs, validateControllerResources(resources, clustersOfRegistrations, path.Child("resources"))...)
 	deployment, at := registration.Spec.Deployment, path.Child("deployment")
 	if deployment == nil {
 		return errs
 	}
 	errs = append(errs, optionalOneOf(deployment.Policy, at.Child("policy"), v1beta1.ControllerDeploymentPolicyOnDemand,
 		v1beta1.ControllerDeploymentPolicyAlways, v1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots)...)
-	primary := slices.ContainsFunc(resources, func(resource v1beta1.ControllerResource) bool { return ptr.Deref(resource.Primary, true) })
+	primary := slices.ContainsFunc(resources, isPrimary)
 	errs = append(errs, forbidden(deployment.SeedSelector != nil && primary, at.Child("seedSelector"),
 		"the extension has primary resources, which all Seeds may need")...)
 	errs = append(errs, selector(deployment.SeedSelector, at.Child("seedSelector"))...)
@@ -45,19 +45,16 @@ func ValidateControllerRegistrationUpdate(registration, old *v1beta1.ControllerR
 	errs := apivalidation.ValidateObjectMetaUpdate(&registration.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	path := field.NewPath("spec")
 	errs = append(errs, rules.UnchangedInDeletion("controller registration", registration, registration.Spec, old.Spec, path)...)
-	primary := map[[2]string]bool{}
-	for _, resource := range old.Spec.Resources {
-		primary[[2]string{resource.Kind, resource.Type}] = ptr.Deref(resource.Primary, true)
-	}
-	for i, resource := range registration.Spec.Resources {
-		if before, found := primary[[2]string{resource.Kind, resource.Type}]; found {
-			errs = append(errs, immutable(ptr.Deref(resource.Primary, true), before, path.Child("resources").Index(i).Child("primary"))...)
-		}
-	}
+	errs = append(errs, ValidateControllerResourcesUpdate(registration.Spec.Resources, old.Spec.Resources, path.Child("resources"))...)
 	return append(errs, ValidateControllerRegistration(registration)...)
 }
 
-func validateControllerResources(resources []v1beta1.ControllerResource, path *field.Path) field.ErrorList {
+// clustersOfRegistrations are the kinds of clusters that a ControllerRegistration may name.
+var clustersOfRegistrations = []v1beta1.ClusterType{v1beta1.ClusterTypeShoot, v1beta1.ClusterTypeSeed}
+
+func isPrimary(resource v1beta1.ControllerResource) bool { return ptr.Deref(resource.Primary, true) }
+
+func validateControllerResources(resources []v1beta1.ControllerResource, clusters []v1beta1.ClusterType, path *field.Path) field.ErrorList {
 	errs := unique(resources, path, "", func(resource v1beta1.ControllerResource) string { return resource.Kind + "/" + resource.Type })
 	for i := range resources {
 		resource, at := &resources[i], path.Index(i)
@@ -66,7 +63,7 @@ func validateControllerResources(resources []v1beta1.ControllerResource, path *f
 		errs = append(errs, forbidden(resource.ContinuousEndpointUpdate != nil && resource.Kind != v1beta1.KindSelfHostedShootExposure,
 			at.Child("continuousEndpointUpdate"), "is supported for the kind SelfHostedShootExposure only")...)
 		if resource.Kind == v1beta1.KindExtension {
-			errs = append(errs, validateExtensionResource(resource, at)...)
+			errs = append(errs, validateExtensionResource(resource, clusters, at)...)
 			continue
 		}
 		for name, set := range map[string]bool{
@@ -81,11 +78,10 @@ func validateControllerResources(resources []v1beta1.ControllerResource, path *f
 }
 
 // validateExtensionResource checks the fields that only a resource of the kind Extension may have.
-func validateExtensionResource(resource *v1beta1.ControllerResource, path *field.Path) field.ErrorList {
+func validateExtensionResource(resource *v1beta1.ControllerResource, clusters []v1beta1.ClusterType, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, uniqueValues(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
 	errs = append(errs, uniqueValues(resource.AutoEnable, path.Child("autoEnable"))...)
-	clusters := []v1beta1.ClusterType{v1beta1.ClusterTypeShoot, v1beta1.ClusterTypeSeed}
 	for i, cluster := range resource.ClusterCompatibility {
 		errs = append(errs, oneOf(cluster, path.Child("clusterCompatibility").Index(i), clusters...)...)
 	}

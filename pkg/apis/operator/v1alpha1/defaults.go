@@ -21,9 +21,14 @@ func SetDefaultsGarden(garden *Garden) {
 	defaulting.Pointer(&defaulting.Object(&gardener.EncryptionConfig).Provider.Type, *server.EncryptionConfig.Provider.Type)
 }
 
-// SetDefaultsExtension sets the defaults of an Extension.
+// SetDefaultsExtension sets the defaults of an Extension. Extensions that create machines need access to the garden.
 func SetDefaultsExtension(extension *Extension) {
+	machines := false
 	for i := range extension.Spec.Resources {
 		gardencorev1beta1.SetDefaultsControllerResource(&extension.Spec.Resources[i])
+		machines = machines || extension.Spec.Resources[i].Kind == gardencorev1beta1.KindWorker
+	}
+	if machines && extension.Spec.Deployment != nil && extension.Spec.Deployment.ExtensionDeployment != nil {
+		defaulting.Pointer(&extension.Spec.Deployment.ExtensionDeployment.InjectGardenKubeconfig, true)
 	}
 }

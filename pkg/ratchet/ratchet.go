@@ -1,4 +1,6 @@
-package registry
+// Package ratchet drops errors of validation that an update does not cause, so that a rule that is newer than a stored object
+// does not prevent other changes of it.
+package ratchet
 
 import (
 	"encoding/json"
@@ -11,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ratchet returns the errors of an update that its changes cause. found are the errors of the new object, and had are those
+// Errors returns the errors of an update that its changes cause. updated and stored are the objects. found are the errors of the new object, and had are those
 // of the stored one, which a rule that is newer than the object rejects. An error is dropped if the stored object has the
 // same one and the value of its field is the same.
-func ratchet(updated, stored any, found, had field.ErrorList) field.ErrorList {
+func Errors(updated, stored any, found, had field.ErrorList) field.ErrorList {
 	if len(found) == 0 || len(had) == 0 {
 		return found
 	}

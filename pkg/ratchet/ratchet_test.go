@@ -1,4 +1,4 @@
-package registry
+package ratchet
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRatchet checks which errors of an update remain if the stored object has an error itself.
-func TestRatchet(t *testing.T) {
+// TestErrors checks which errors of an update remain if the stored object has an error itself.
+func TestErrors(t *testing.T) {
 	t.Parallel()
 	spec := field.NewPath("spec")
 	pool := func(i int) *field.Path { return spec.Child("pools").Index(i).Child("size") }
@@ -57,7 +57,7 @@ func TestRatchet(t *testing.T) {
 		"whole object": {"{spec: {a: x}}", "{spec: {a: y}}", bad(spec, "z"), bad(spec, "z"), true},
 	} {
 		updated, stored := parsed(t, test.updated), parsed(t, test.stored)
-		remaining := ratchet(updated, stored, field.ErrorList{test.found}, field.ErrorList{test.had})
+		remaining := Errors(updated, stored, field.ErrorList{test.found}, field.ErrorList{test.had})
 		if got := len(remaining) > 0; got != test.remains {
 			t.Errorf("%s: the error remains: %v, want %v", name, got, test.remains)
 		}
