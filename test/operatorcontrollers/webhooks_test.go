@@ -62,23 +62,26 @@ func TestWebhooks(t *testing.T) {
 	garden, extension := example[operatorv1alpha1.Garden](t, "garden"), example[operatorv1alpha1.Extension](t, "extension")
 	garden.Spec.VirtualCluster.Gardener.GardenerAPIServer.AuditConfig.AuditPolicy.ConfigMapRef.Name = "webhooks-audit"
 
+	// The API server calls validating webhooks in any order, so that each request is wrong in one way only.
+	kit.Must(t, f.client.Create(t.Context(), extension))
+	defer f.remove(extension)
 	refused(f.client.Create(t.Context(), garden.DeepCopy()), "ConfigMap webhooks-audit")
 	policy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "webhooks-audit"}, Data: map[string]string{
 		"policy": "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n",
 	}}
 	kit.Must(t, f.client.Create(t.Context(), policy))
 	defer f.remove(policy)
-	refused(f.client.Create(t.Context(), garden.DeepCopy()), "no Extension offers this type")
-	kit.Must(t, f.client.Create(t.Context(), extension))
-	defer f.remove(extension)
+	unknown := garden.DeepCopy()
+	unknown.Spec.Extensions[0].Type = "unknown"
+	refused(f.client.Create(t.Context(), unknown), "no Extension offers this type")
 	kit.Must(t, f.client.Create(t.Context(), garden))
 	defer f.remove(garden)
 	if garden.Spec.VirtualCluster.Kubernetes.KubeAPIServer.EventTTL == nil {
 		t.Error("the Garden has no defaults")
 	}
 
-	second := example[operatorv1alpha1.Garden](t, "garden")
-	second.Name = "second"
+	second := garden.DeepCopy()
+	second.Name, second.ResourceVersion, second.UID = "second", "", ""
 	refused(f.client.Create(t.Context(), second), "only one Garden")
 	refused(f.client.Delete(t.Context(), garden.DeepCopy()), "confirmation.gardener.cloud/deletion")
 	refused(f.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}), "delete the Garden first")

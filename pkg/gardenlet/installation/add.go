@@ -31,6 +31,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/registry"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
@@ -66,7 +67,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 	r := &reconciler{
 		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed,
 		garden: garden.GetClient(), objects: gardenobjects.New(garden),
-		registries: newRegistries(), extensions: newExtensionObjects(seed.Dynamic, seed.Metadata, seed.Kinds, look),
+		registries: registry.New(), extensions: newExtensionObjects(seed.Dynamic, seed.Metadata, seed.Kinds, look),
 	}
 	r.emitter = &flow.Emitter{
 		Reader: indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,

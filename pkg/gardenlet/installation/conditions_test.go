@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +73,18 @@ func TestUpdate(t *testing.T) {
 	long := say(nil, "True", strings.Repeat("ü", maxMessage), 0)[0].Message
 	if len(long) > maxMessage+len("…") || !utf8.ValidString(long) {
 		t.Errorf("a long message has %d bytes", len(long))
+	}
+}
+
+// TestProblemIsStable checks that the text in the condition is the same every time for the same cause, although each connection
+// has another local port. Otherwise each attempt would cause a write.
+func TestProblemIsStable(t *testing.T) {
+	said := map[string]bool{}
+	for _, port := range []string{"40001", "40002"} {
+		err := fmt.Errorf("request the chart from the registry: read tcp 10.0.0.1:%s->10.0.0.2:443: connection reset by peer", port)
+		said[textOf(nil, &invalid{reason: reasonPull, error: err, passes: true})] = true
+	}
+	if len(said) != 1 {
+		t.Errorf("the same outage is reported as %v", said)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/registry"
 	"github.com/trellis-k8s/trellis/pkg/latest"
 )
 
@@ -54,7 +55,7 @@ type reconciler struct {
 	// garden writes, and reads through caches. objects reads single objects.
 	garden     client.Client
 	objects    *gardenobjects.Cache
-	registries *registries
+	registries *registry.Registries
 	extensions *extensionObjects
 
 	// written are the installations as the API server of the garden returned them after the last write. The cache may be older.
@@ -175,7 +176,7 @@ func (r *reconciler) invalid(ctx context.Context, key flow.Key, in *Inputs, why 
 func textOf(in *Inputs, why *invalid) string {
 	text := conditiontext.Stable(why.Error())
 	if in != nil {
-		text = in.redact(text)
+		text = in.resources().Redact(text)
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/access"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
@@ -68,7 +69,7 @@ func (in Inputs) kubeconfig() (*corev1.Secret, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.CurrentContext = contextName
 	kubeconfig.Clusters[contextName] = &in.Garden
-	kubeconfig.AuthInfos[contextName] = &clientcmdapi.AuthInfo{TokenFile: mountPath + "/" + keyToken}
+	kubeconfig.AuthInfos[contextName] = &clientcmdapi.AuthInfo{TokenFile: constants.GardenKubeconfigMountPath + "/" + access.KeyToken}
 	kubeconfig.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
 	text, err := clientcmd.Write(*kubeconfig)
 	if err != nil {
@@ -79,7 +80,7 @@ func (in Inputs) kubeconfig() (*corev1.Secret, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespaceName(in.Installation.Name), Name: prefixKubeconfig + hex.EncodeToString(digest[:])[:digestLength],
 		},
-		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{keyKubeconfig: text}, Immutable: ptr.To(true),
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{access.KeyKubeconfig: text}, Immutable: ptr.To(true),
 	}, nil
 }
 

@@ -141,7 +141,7 @@ func (r *reconciler) chart(ctx context.Context, user gardenobjects.User, deploym
 			return nil, err
 		}
 	}
-	chart, err := r.registries.pull(ctx, from, credentials, authority)
+	chart, err := r.registries.Pull(ctx, from, credentials, authority)
 	if err != nil {
 		return nil, &invalid{reason: reasonPull, error: err, passes: true}
 	}

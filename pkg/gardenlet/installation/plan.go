@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/helmchart"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/access"
 	"github.com/trellis-k8s/trellis/pkg/seed"
 )
 
@@ -81,16 +82,16 @@ func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) 
 	}
 	namespace := namespaceName(in.Installation.Name)
 	release := helmchart.Release{Name: in.Registration.Name, Namespace: namespace}
-	rendered, err := renderChart(ctx, in.Chart, release, values, ptr.Deref(in.Seed.Status.KubernetesVersion, ""))
+	rendered, err := helmchart.Objects(ctx, in.Chart, release, values, ptr.Deref(in.Seed.Status.KubernetesVersion, ""))
 	if err != nil {
 		return flow.Bundle{}, &invalid{reason: reasonRender, error: err}
 	}
 	objects := []client.Object{in.namespace()}
-	access, err := in.addAccess(rendered, namespace)
+	added, err := in.addAccess(rendered, namespace)
 	if err != nil {
 		return flow.Bundle{}, &invalid{reason: reasonRender, error: err}
 	}
-	objects = append(objects, access...)
+	objects = append(objects, added...)
 	for _, object := range rendered {
 		if object.GetKind() == "Namespace" && object.GetName() == namespace {
 			return flow.Bundle{}, &invalid{reason: reasonRender, error: fmt.Errorf(
@@ -110,15 +111,17 @@ func (in Inputs) Bundle(ctx context.Context, key flow.Key) (flow.Bundle, error) 
 // addAccess adds access to the garden to workloads, and returns the Secrets for it. If no workload uses the access, there
 // is no Secret for a token.
 func (in Inputs) addAccess(rendered []*unstructured.Unstructured, namespace string) ([]client.Object, error) {
+	gets := access.Access{Namespace: namespace, SeedName: in.Seed.Name}
 	if !in.injects() {
-		_, err := inject(rendered, namespace, in.Seed.Name, "")
+		_, err := gets.Inject(rendered)
 		return nil, err
 	}
 	kubeconfig, err := in.kubeconfig()
 	if err != nil {
 		return nil, err
 	}
-	used, err := inject(rendered, namespace, in.Seed.Name, kubeconfig.Name)
+	gets.Kubeconfig, gets.Token, gets.MountPath = kubeconfig.Name, accessSecretName, constants.GardenKubeconfigMountPath
+	used, err := gets.Inject(rendered)
 	if err != nil || !used {
 		return []client.Object{kubeconfig}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
 )
 
 var key = flow.Key{Namespace: "garden", Name: "example-1"}
@@ -214,7 +215,7 @@ func TestInvalid(t *testing.T) {
 		"no YAML":         {map[string]string{"a.yaml": "a: b: c\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "not YAML"}},
 		"no kind":         {map[string]string{"a.yaml": "a: b\n"}, nil, reasonRender, []string{"example/templates/a.yaml", "without kind"}},
 		"no archive":      {nil, func(in *Inputs) { in.Chart = []byte("chart") }, reasonRender, []string{"the archive is not a chart"}},
-		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, maxChartBytes+1) }, reasonRender, []string{"more than the 16777216 allowed"}},
+		"a large archive": {nil, func(in *Inputs) { in.Chart = make([]byte, helmchart.MaxArchiveBytes+1) }, reasonRender, []string{"more than the 16777216 allowed"}},
 		"a library": {nil, func(in *Inputs) {
 			in.Chart = archive(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: example\nversion: 1.0.0\ntype: library\n"})
 		}, reasonRender, []string{"library chart"}},
@@ -265,7 +266,7 @@ func TestRedacted(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "hunter22") {
 		t.Fatalf("got %v", err)
 	}
-	if text := in.redact(err.Error()); strings.Contains(text, "hunter22") || !strings.Contains(text, "europe") || !strings.Contains(text, "…") {
+	if text := in.resources().Redact(err.Error()); strings.Contains(text, "hunter22") || !strings.Contains(text, "europe") || !strings.Contains(text, "…") {
 		t.Errorf("got %q", text)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,21 +11,16 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/confidential"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/values"
 )
-
-// resourceTemplate matches references to data of resources in values.
-var resourceTemplate = regexp.MustCompile(`\{\{-?\s*\.resources\.([a-zA-Z0-9]+)\.data\.([-._a-zA-Z0-9]+?)\s*-?\}\}`)
 
 // values returns the values of the chart: those of the deployment, overridden by the values that gardenlet provides.
 func (in Inputs) values() (map[string]any, error) {
-	values := map[string]any{}
-	if given := in.Deployment.Helm.Values; given != nil && len(given.Raw) > 0 {
-		if err := json.Unmarshal(given.Raw, &values); err != nil {
-			return nil, fmt.Errorf("values of ControllerDeployment %s are not a JSON object", in.Deployment.Name)
-		}
+	var given []byte
+	if in.Deployment.Helm.Values != nil {
+		given = in.Deployment.Helm.Values.Raw
 	}
-	filled, err := in.fill(values)
+	all, err := in.resources().Decode(given)
 	if err != nil {
 		return nil, err
 	}
@@ -34,75 +28,13 @@ func (in Inputs) values() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, ok := filled.(map[string]any)
-	if !ok {
-		values = map[string]any{} // the deployment has null as values
-	}
-	merge(values, map[string]any{"gardener": known})
-	return values, nil
+	values.Merge(all, map[string]any{"gardener": known})
+	return all, nil
 }
 
-// fill replaces references to data of resources in all strings.
-func (in Inputs) fill(value any) (any, error) {
-	switch value := value.(type) {
-	case string:
-		return in.fillText(value)
-	case []any:
-		for i := range value {
-			filled, err := in.fill(value[i])
-			if err != nil {
-				return nil, err
-			}
-			value[i] = filled
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			filled, err := in.fill(value[key])
-			if err != nil {
-				return nil, err
-			}
-			value[key] = filled
-		}
-	}
-	return value, nil
-}
-
-// fillText replaces references to data of resources in one string.
-func (in Inputs) fillText(text string) (string, error) {
-	var missing error
-	filled := resourceTemplate.ReplaceAllStringFunc(text, func(match string) string {
-		parts := resourceTemplate.FindStringSubmatch(match)
-		data, found := in.Resources[parts[1]]
-		content, has := data[parts[2]]
-		switch {
-		case !found:
-			missing = fmt.Errorf(
-				"a value refers to %s, and %s is not in the resources of ControllerDeployment %s", match, parts[1], in.Deployment.Name,
-			)
-		case !has:
-			missing = fmt.Errorf(
-				"a value refers to %s, and the resource %s of ControllerDeployment %s has no key %s", match, parts[1], in.Deployment.Name,
-				parts[2],
-			)
-		}
-		return content
-	})
-	return filled, missing
-}
-
-// redact removes data of Secrets that are part of the values from a text, in any form in which errors repeat it.
-func (in Inputs) redact(text string) string {
-	const shortest = 4 // replacing shorter values would make the text unreadable and hide nothing
-	var values []string
-	for name, data := range in.Resources {
-		if !in.Confidential[name] {
-			continue
-		}
-		for _, content := range data {
-			values = append(values, content)
-		}
-	}
-	return confidential.Text(text, values, shortest)
+// resources returns the data to which the values may refer.
+func (in Inputs) resources() values.Resources {
+	return values.Resources{Data: in.Resources, Confidential: in.Confidential, Of: "ControllerDeployment " + in.Deployment.Name}
 }
 
 // Values that all charts get in the field gardener.
@@ -142,7 +74,7 @@ type (
 // known returns the values that all charts get in the field gardener.
 func (in Inputs) known() (map[string]any, error) {
 	seed := in.Seed
-	values := knownValues{
+	content := knownValues{
 		Version: in.Version, Garden: knownGarden{ClusterIdentity: in.GardenIdentity}, Gardenlet: knownGardenlet{in.FeatureGates},
 		Seed: knownSeed{
 			Name: seed.Name, ClusterIdentity: ptr.Deref(seed.Status.ClusterIdentity, ""), Annotations: ownAnnotations(seed), Labels: seed.Labels,
@@ -154,22 +86,22 @@ func (in Inputs) known() (map[string]any, error) {
 		},
 	}
 	if seed.Spec.Ingress != nil {
-		values.Seed.IngressDomain = seed.Spec.Ingress.Domain
+		content.Seed.IngressDomain = seed.Spec.Ingress.Domain
 	}
 	if seed.Spec.Settings != nil && seed.Spec.Settings.Scheduling != nil {
-		values.Seed.Visible = seed.Spec.Settings.Scheduling.Visible
+		content.Seed.Visible = seed.Spec.Settings.Scheduling.Visible
 	}
 	if volume := seed.Spec.Volume; volume != nil && len(volume.Providers) > 0 {
-		values.Seed.VolumeProvider, values.Seed.VolumeProviders = volume.Providers[0].Name, volume.Providers
+		content.Seed.VolumeProvider, content.Seed.VolumeProviders = volume.Providers[0].Name, volume.Providers
 	}
 	if in.injects() {
 		secret, err := in.kubeconfig()
 		if err != nil {
 			return nil, err
 		}
-		values.Garden.GenericKubeconfigSecretName = secret.Name
+		content.Garden.GenericKubeconfigSecretName = secret.Name
 	}
-	text, err := json.Marshal(values)
+	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("encode the values for charts: %w", err)
 	}
@@ -186,17 +118,4 @@ func ownAnnotations(seed *corev1beta1.Seed) map[string]string {
 	delete(annotations, constants.AnnotationGardenerOperation)
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	return annotations
-}
-
-// merge puts values over others. Objects are merged recursively. Other values are replaced.
-func merge(into, over map[string]any) {
-	for key, value := range over {
-		before, ok := into[key].(map[string]any)
-		after, same := value.(map[string]any)
-		if ok && same {
-			merge(before, after)
-			continue
-		}
-		into[key] = value
-	}
 }

@@ -1,4 +1,5 @@
-package installation
+// Package access gives the workloads of an extension's chart access to the garden.
+package access
 
 import (
 	"fmt"
@@ -13,16 +14,26 @@ import (
 )
 
 const (
-	// mountPath is the path of the access to the garden in containers. volumeName is the name of the volume.
-	mountPath  = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
+	// volumeName is the name of the volume with the kubeconfig and the token.
 	volumeName = "garden-kubeconfig"
-
-	keyKubeconfig = "kubeconfig"
-	keyToken      = "token"
+	// KeyKubeconfig and KeyToken are the keys of the Secrets, and the names of the files.
+	KeyKubeconfig = "kubeconfig"
+	KeyToken      = "token"
 
 	envSeedName   = "SEED_NAME"
 	envKubeconfig = "GARDEN_KUBECONFIG"
 )
+
+// Access is what the workloads of an extension in one namespace get.
+type Access struct {
+	// Namespace of the workloads.
+	Namespace string
+	// SeedName is the value of the environment variable SEED_NAME; empty for none.
+	SeedName string
+	// Kubeconfig is the name of the Secret with the kubeconfig for the garden; empty for no access. Token is that of the Secret with the
+	// token, to which the kubeconfig refers in another file of the directory MountPath.
+	Kubeconfig, Token, MountPath string
+}
 
 // podSpecs are the paths of the Pod specification in workloads.
 var podSpecs = map[schema.GroupKind][]string{
@@ -33,12 +44,12 @@ var podSpecs = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// inject adds the name of the Seed to the workloads in a namespace. If the name of a Secret with a kubeconfig is given,
-// it also adds access to the garden. It reports whether a workload uses the access.
-func inject(objects []*unstructured.Unstructured, namespace, seedName, kubeconfig string) (used bool, err error) {
+// Inject adds the name of the Seed and the access to the garden to workloads. A workload declines the access with the label
+// extensions.gardener.cloud/inject-garden-kubeconfig. It reports whether a workload uses the access.
+func (a Access) Inject(objects []*unstructured.Unstructured) (used bool, err error) {
 	for _, object := range objects {
 		path, isWorkload := podSpecs[object.GroupVersionKind().GroupKind()]
-		if !isWorkload || object.GetNamespace() != namespace {
+		if !isWorkload || object.GetNamespace() != a.Namespace {
 			continue
 		}
 		pod, found, err := unstructured.NestedMap(object.Object, path...)
@@ -46,17 +57,10 @@ func inject(objects []*unstructured.Unstructured, namespace, seedName, kubeconfi
 			return used, fmt.Errorf("%s %s has no specification of its pods", object.GetKind(), object.GetName())
 		}
 		value, labelled := object.GetLabels()[constants.LabelInjectGardenKubeconfig]
-		access := kubeconfig != "" && (!labelled || value == "true")
-		if access {
-			used = true
-			if err := addVolume(pod, kubeconfig); err != nil {
-				return used, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
-			}
-		}
-		for _, field := range []string{"initContainers", "containers"} {
-			if err := addToContainers(pod, field, seedName, access); err != nil {
-				return used, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
-			}
+		gets := a.Kubeconfig != "" && (!labelled || value == "true")
+		used = used || gets
+		if err := a.injectInto(pod, gets); err != nil {
+			return used, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		if err := unstructured.SetNestedMap(object.Object, pod, path...); err != nil {
 			return used, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
@@ -65,8 +69,23 @@ func inject(objects []*unstructured.Unstructured, namespace, seedName, kubeconfi
 	return used, nil
 }
 
+// injectInto changes the specification of a Pod.
+func (a Access) injectInto(pod map[string]any, gets bool) error {
+	if gets {
+		if err := a.addVolume(pod); err != nil {
+			return err
+		}
+	}
+	for _, field := range []string{"initContainers", "containers"} {
+		if err := a.addToContainers(pod, field, gets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // addVolume adds the volume with the kubeconfig and the token.
-func addVolume(pod map[string]any, kubeconfig string) error {
+func (a Access) addVolume(pod map[string]any) error {
 	source := func(secret, key string) corev1.VolumeProjection {
 		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: secret},
@@ -74,15 +93,13 @@ func addVolume(pod map[string]any, kubeconfig string) error {
 		}}
 	}
 	volume := &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To[int32](0o644), Sources: []corev1.VolumeProjection{
-			source(kubeconfig, keyKubeconfig), source(accessSecretName, keyToken),
-		},
+		DefaultMode: ptr.To[int32](0o644), Sources: []corev1.VolumeProjection{source(a.Kubeconfig, KeyKubeconfig), source(a.Token, KeyToken)},
 	}}}
 	return appendTo(pod, "volumes", volumeName, volume)
 }
 
 // addToContainers adds environment variables and, with access, the volume mount to containers.
-func addToContainers(pod map[string]any, field, seedName string, access bool) error {
+func (a Access) addToContainers(pod map[string]any, field string, gets bool) error {
 	containers, _, err := unstructured.NestedSlice(pod, field)
 	if err != nil {
 		return err
@@ -92,20 +109,20 @@ func addToContainers(pod map[string]any, field, seedName string, access bool) er
 		if !ok {
 			return fmt.Errorf("%s[%d] is not an object", field, i)
 		}
-		if err := appendTo(container, "env", envSeedName, &corev1.EnvVar{Name: envSeedName, Value: seedName}); err != nil {
-			return err
+		if a.SeedName != "" {
+			if err := appendTo(container, "env", envSeedName, &corev1.EnvVar{Name: envSeedName, Value: a.SeedName}); err != nil {
+				return err
+			}
 		}
-		if !access {
+		if !gets {
 			continue
 		}
-		if err := appendTo(
-			container, "env", envKubeconfig, &corev1.EnvVar{Name: envKubeconfig, Value: mountPath + "/" + keyKubeconfig},
-		); err != nil {
+		variable := &corev1.EnvVar{Name: envKubeconfig, Value: a.MountPath + "/" + KeyKubeconfig}
+		if err := appendTo(container, "env", envKubeconfig, variable); err != nil {
 			return err
 		}
-		if err := appendTo(
-			container, "volumeMounts", volumeName, &corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true},
-		); err != nil {
+		mount := &corev1.VolumeMount{Name: volumeName, MountPath: a.MountPath, ReadOnly: true}
+		if err := appendTo(container, "volumeMounts", volumeName, mount); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package installation
+package helmchart
 
 import (
 	"bytes"
@@ -16,35 +16,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
-
-	"github.com/trellis-k8s/trellis/pkg/helmchart"
 )
 
 const (
-	// maxChartBytes limits the size of a chart's archive. Helm's library limits its contents.
-	maxChartBytes = 16 << 20
+	// MaxArchiveBytes limits the size of a chart's archive. Helm's library limits its contents.
+	MaxArchiveBytes = 16 << 20
 	// renderTimeout limits the rendering of a chart.
 	renderTimeout = 30 * time.Second
 )
 
-// renderChart renders a chart and returns the objects. Errors name the chart's file and the line.
-func renderChart(
-	ctx context.Context, archive []byte, of helmchart.Release, values map[string]any, kubeVersion string,
+// Objects renders the chart in an archive and returns the objects, for a version of Kubernetes; empty for any. Errors name the chart's file and the line.
+func Objects(
+	ctx context.Context, archive []byte, of Release, values map[string]any, kubeVersion string,
 ) ([]*unstructured.Unstructured, error) {
-	if len(archive) > maxChartBytes {
-		return nil, fmt.Errorf("the archive has %d bytes, more than the %d allowed", len(archive), maxChartBytes)
+	if len(archive) > MaxArchiveBytes {
+		return nil, fmt.Errorf("the archive has %d bytes, more than the %d allowed", len(archive), MaxArchiveBytes)
 	}
 	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
 		return nil, fmt.Errorf("the archive is not a chart: %w", err)
 	}
-	capabilities, err := check(loaded, kubeVersion)
+	capabilities, err := checkChart(loaded, kubeVersion)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()
-	rendered, err := helmchart.Render(ctx, loaded, of, values, capabilities)
+	rendered, err := Render(ctx, loaded, of, values, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -66,31 +64,31 @@ func renderChart(
 	return objects, nil
 }
 
-// check returns the capabilities of the cluster for a chart, or an error if the chart cannot be rendered.
-func check(loaded *chartv2.Chart, kubeVersion string) (*common.Capabilities, error) {
+// checkChart returns the capabilities of the cluster for a chart, or an error if the chart cannot be rendered.
+func checkChart(loaded *chartv2.Chart, kubeVersion string) (*common.Capabilities, error) {
 	if loaded.Metadata.Type == "library" {
 		return nil, fmt.Errorf("the chart %s is a library chart, which has nothing to install", loaded.Name())
 	}
-	if missing := helmchart.MissingDependencies(loaded); len(missing) > 0 {
+	if missing := MissingDependencies(loaded); len(missing) > 0 {
 		return nil, fmt.Errorf("dependencies of the chart %s are missing in the archive: %s", loaded.Name(), strings.Join(missing, ", "))
 	}
 	capabilities := common.DefaultCapabilities.Copy()
 	if kubeVersion != "" {
 		version, err := common.ParseKubeVersion(kubeVersion)
 		if err != nil {
-			return nil, fmt.Errorf("the version of the seed: %w", err)
+			return nil, fmt.Errorf("the version of the cluster: %w", err)
 		}
 		capabilities.KubeVersion = *version
 	}
 	version := capabilities.KubeVersion.String()
 	if wanted := loaded.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, version) {
-		return nil, fmt.Errorf("the chart %s requires Kubernetes %s, and the seed has %s", loaded.Name(), wanted, version)
+		return nil, fmt.Errorf("the chart %s requires Kubernetes %s, and the cluster has %s", loaded.Name(), wanted, version)
 	}
 	return capabilities, nil
 }
 
 // objectsIn returns the objects in a rendered file.
-func objectsIn(file helmchart.File) ([]*unstructured.Unstructured, error) {
+func objectsIn(file File) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(file.Content, "\n---\n") {
 		object := &unstructured.Unstructured{}

@@ -1,4 +1,5 @@
-package installation
+// Package registry pulls Helm charts from OCI registries. It is shared by all programs that install extensions.
+package registry
 
 import (
 	"context"
@@ -23,32 +24,35 @@ import (
 	"k8s.io/utils/ptr"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
 )
 
 const (
 	// chartMediaType is the media type of the layer with a chart.
 	chartMediaType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-	// keyBundle is the key of the certificates in a Secret with the CA of a registry.
-	keyBundle = "bundle.crt"
+	// KeyBundle is the key of the certificates in a Secret with the CA of a registry.
+	KeyBundle = "bundle.crt"
 	// keptCharts is the number of charts that are cached in memory.
 	keptCharts = 32
 	// pullTimeout limits a pull from a registry.
 	pullTimeout = time.Minute
 )
 
-// registries pulls charts and caches them by digest, and the last known digests of tags.
-type registries struct {
+// Registries pulls charts and caches them by digest, and the last known digests of tags. It is safe for concurrent use.
+type Registries struct {
 	charts, digests *lru.Cache
 }
 
-func newRegistries() *registries {
-	return &registries{charts: lru.New(keptCharts), digests: lru.New(keptCharts)}
+// New returns an empty cache of charts.
+func New() *Registries {
+	return &Registries{charts: lru.New(keptCharts), digests: lru.New(keptCharts)}
 }
 
-// pull returns the archive of a chart. A chart with a digest is pulled once. A tag is resolved to its current digest each time.
+// Pull returns the archive of a chart. credentials is the Secret with the password of the registry, of type dockerconfigjson, and authority
+// that with the CA of its certificate; each may be nil. Errors contain no data of them. A chart with a digest is pulled once. A tag is resolved to its current digest each time.
 // While the registry is not available, its last known digest is used, because an outage of a registry must not affect
 // extensions that are installed.
-func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error) {
+func (r *Registries) Pull(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error) {
 	reference, err := name.ParseReference(referenceOf(from))
 	if err != nil {
 		return nil, fmt.Errorf("the reference of the chart: %w", err)
@@ -84,7 +88,7 @@ func (r *registries) pull(ctx context.Context, from *gardencorev1.OCIRepository,
 }
 
 // lastKnown returns the cached chart with the digest that a reference had last.
-func (r *registries) lastKnown(reference string) ([]byte, bool) {
+func (r *Registries) lastKnown(reference string) ([]byte, bool) {
 	value, found := r.digests.Get(reference)
 	digest, ok := value.(string)
 	if !found || !ok {
@@ -107,7 +111,7 @@ func unavailable(err error) bool {
 }
 
 // kept returns the cached chart with a digest.
-func (r *registries) kept(digest string) ([]byte, bool) {
+func (r *Registries) kept(digest string) ([]byte, bool) {
 	value, found := r.charts.Get(digest)
 	if !found {
 		return nil, false
@@ -142,8 +146,8 @@ func chartIn(found *remote.Descriptor) ([]byte, error) {
 		if layer.MediaType != chartMediaType {
 			continue
 		}
-		if layer.Size > maxChartBytes {
-			return nil, fmt.Errorf("the chart has %d bytes, more than the %d allowed", layer.Size, maxChartBytes)
+		if layer.Size > helmchart.MaxArchiveBytes {
+			return nil, fmt.Errorf("the chart has %d bytes, more than the %d allowed", layer.Size, helmchart.MaxArchiveBytes)
 		}
 		content, err := image.LayerByDigest(layer.Digest)
 		if err != nil {
@@ -153,7 +157,7 @@ func chartIn(found *remote.Descriptor) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		chart, err := io.ReadAll(io.LimitReader(reader, maxChartBytes+1))
+		chart, err := io.ReadAll(io.LimitReader(reader, helmchart.MaxArchiveBytes+1))
 		return chart, errors.Join(err, reader.Close())
 	}
 	return nil, fmt.Errorf("the artifact has no layer of the type %s: it is not a Helm chart", chartMediaType)
@@ -169,8 +173,8 @@ func optionsFor(ctx context.Context, reference name.Reference, credentials, auth
 	connections.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if authority != nil {
 		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(authority.Data[keyBundle]) {
-			return nil, nil, fmt.Errorf("the Secret %s has no certificates in the key %s", authority.Name, keyBundle)
+		if !pool.AppendCertsFromPEM(authority.Data[KeyBundle]) {
+			return nil, nil, fmt.Errorf("the Secret %s has no certificates in the key %s", authority.Name, KeyBundle)
 		}
 		connections.TLSClientConfig.RootCAs = pool
 	}
