@@ -6,16 +6,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	nodeagentv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/nodeagent/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 const (
@@ -25,6 +29,9 @@ const (
 	AnnotationChecksum = "checksum/data-script"
 	// RoleConfig marks the Secrets.
 	RoleConfig = "operating-system-config"
+
+	// tokenPeriod is what Gardener writes. Node agents watch tokens and do not use it.
+	tokenPeriod = 12 * time.Hour
 )
 
 // Config is the configuration of the nodes with a key.
@@ -95,29 +102,23 @@ type Values struct {
 	DataVolume string
 }
 
-// pathCA is the file with the authorities of the API server on each node.
-const pathCA = "/var/lib/gardener-node-agent/cluster-ca.crt"
-
-// tree is a part of a YAML file.
-type tree = map[string]any
-
 // Configuration returns the configuration file of the program.
 func Configuration(values Values) (string, error) {
-	config := tree{
-		"apiVersion": "nodeagent.config.gardener.cloud/v1alpha1", "kind": "NodeAgentConfiguration",
-		"apiServer": tree{"server": values.Server, "caFile": pathCA},
-		"controllers": tree{
-			"operatingSystemConfig": tree{"secretName": values.SecretName, "kubernetesVersion": values.KubernetesVersion},
-			"token":                 tree{"syncPeriod": "12h0m0s"},
-		},
+	config := &nodeagentv1alpha1.NodeAgentConfiguration{
+		TypeMeta:  metav1.TypeMeta{APIVersion: nodeagentv1alpha1.APIVersion, Kind: nodeagentv1alpha1.Kind},
+		APIServer: nodeagentv1alpha1.APIServer{Server: values.Server, CAFile: paths.ClusterCA},
 	}
+	config.Controllers.OperatingSystemConfig.SecretName = values.SecretName
+	config.Controllers.OperatingSystemConfig.KubernetesVersion = values.KubernetesVersion
+	config.Controllers.Token.SyncPeriod = &metav1.Duration{Duration: tokenPeriod}
 	if values.DataVolume != "" {
 		size, err := resource.ParseQuantity(values.DataVolume)
 		if err != nil {
 			return "", fmt.Errorf("the size of the data volume of kubelet %q: %w", values.DataVolume, err)
 		}
-		config["bootstrap"] = tree{"kubeletDataVolumeSize": size.Value()}
+		config.Bootstrap = &nodeagentv1alpha1.BootstrapConfiguration{KubeletDataVolumeSize: ptr.To(size.Value())}
 	}
+	nodeagentv1alpha1.SetDefaults(config)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return "", fmt.Errorf("encode the configuration of the node agent: %w", err)

@@ -2,6 +2,7 @@ package operatingsystemconfig
 
 import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 // containerd restarts the container runtime when the authorities change that it trusts for registries, and rotates the logs of
@@ -41,7 +42,7 @@ WantedBy=multi-user.target
 	rotation := startedUnit("containerd-logrotate.timer", timer)
 	return content{
 		units: []extensionsv1alpha1.Unit{
-			{Name: "containerd.service", FilePaths: []string{pathRootCertificates}},
+			{Name: paths.ContainerdUnit, FilePaths: []string{pathRootCertificates}},
 			{Name: "containerd-logrotate.service", Content: &service, FilePaths: []string{logrotate}},
 			rotation,
 		},

@@ -11,15 +11,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-)
-
-// Paths of kubelet (Gardener).
-const (
-	kubeletDirectory = "/var/lib/kubelet"
-	kubeletProgram   = "/opt/bin/kubelet"
-	pathKubeletCA    = kubeletDirectory + "/ca.crt"
-	pathKubelet      = kubeletDirectory + "/config/kubelet"
-	kubeletUnit      = "kubelet.service"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 // kubelet runs kubelet with the settings of the pool. Infrastructures add their own flags by webhooks.
@@ -28,13 +20,13 @@ func kubelet(values Values) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	unit := startedUnit(kubeletUnit, unitOfKubelet(values), pathKubeletCA, pathKubelet, kubeletProgram)
+	unit := startedUnit(paths.KubeletUnit, unitOfKubelet(values), paths.KubeletCA, paths.KubeletConfig, paths.KubeletProgram)
 	return content{
 		units: []extensionsv1alpha1.Unit{unit},
 		files: []extensionsv1alpha1.File{
-			textFile(pathKubeletCA, modeFile, joinPEM(values.KubeletCA)),
-			textFile(pathKubelet, modeSecret, config),
-			programFile(kubeletProgram, values.Images.Kubelet, "/kubelet"),
+			textFile(paths.KubeletCA, modeFile, joinPEM(values.KubeletCA)),
+			textFile(paths.KubeletConfig, modeSecret, config),
+			programFile(paths.KubeletProgram, values.Images.Kubelet, "/kubelet"),
 		},
 	}, nil
 }
@@ -59,7 +51,7 @@ ExecStart=%s \
 
 [Install]
 WantedBy=multi-user.target
-`, idle, ping, kubeletProgram, strings.Join(kubeletFlags(values), " \\\n    "))
+`, idle, ping, paths.KubeletProgram, strings.Join(kubeletFlags(values), " \\\n    "))
 }
 
 // http2Timeouts returns after how many seconds kubelet checks an idle connection to the API server, and how long it waits for the
@@ -78,12 +70,12 @@ func kubeletFlags(values Values) []string {
 		pairs = append(pairs, key+"="+labels[key])
 	}
 	flags := []string{
-		"--bootstrap-kubeconfig=" + kubeletDirectory + "/kubeconfig-bootstrap",
-		"--config=" + pathKubelet,
-		"--kubeconfig=" + kubeletDirectory + "/kubeconfig-real",
+		"--bootstrap-kubeconfig=" + paths.KubeletBootstrap,
+		"--config=" + paths.KubeletConfig,
+		"--kubeconfig=" + paths.KubeletKubeconfig,
 		"--node-labels=" + strings.Join(pairs, ","),
-		"--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
-		"--runtime-cgroups=/system.slice/containerd.service",
+		"--container-runtime-endpoint=unix://" + paths.ContainerdSocket,
+		"--runtime-cgroups=/system.slice/" + paths.ContainerdUnit,
 	}
 	if values.PreferIPv6 {
 		flags = append(flags, `--node-ip="::"`)
@@ -109,7 +101,7 @@ Options=defaults,prjquota,errors=remount-ro
 [Install]
 WantedBy=local-fs.target
 `
-	return content{units: []extensionsv1alpha1.Unit{startedUnit("var-lib-kubelet.mount", unit)}}, nil
+	return content{units: []extensionsv1alpha1.Unit{startedUnit(paths.KubeletMountUnit, unit)}}, nil
 }
 
 // memoryThresholds returns at how little available memory kubelet evicts Pods: at once, and after a grace period. They depend on the

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 // taintNotReady keeps Pods off a new node until its critical components are ready. The resource-manager removes it.
@@ -43,7 +44,7 @@ func accessOfKubelet(config *kubeletv1beta1.KubeletConfiguration) {
 	config.Authentication = kubeletv1beta1.KubeletAuthentication{
 		Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: ptr.To(false)},
 		Webhook:   kubeletv1beta1.KubeletWebhookAuthentication{Enabled: ptr.To(true), CacheTTL: metav1.Duration{Duration: 2 * time.Minute}},
-		X509:      kubeletv1beta1.KubeletX509Authentication{ClientCAFile: pathKubeletCA},
+		X509:      kubeletv1beta1.KubeletX509Authentication{ClientCAFile: paths.KubeletCA},
 	}
 	config.Authorization = kubeletv1beta1.KubeletAuthorization{
 		Mode: kubeletv1beta1.KubeletAuthorizationModeWebhook,
@@ -65,7 +66,7 @@ func limitsOfKubelet(config *kubeletv1beta1.KubeletConfiguration) {
 	config.MaxOpenFiles = 1000000
 	config.NodeStatusUpdateFrequency = metav1.Duration{Duration: 10 * time.Second}
 	config.SyncFrequency = metav1.Duration{Duration: time.Minute}
-	config.VolumePluginDir = kubeletDirectory + "/volumeplugins"
+	config.VolumePluginDir = paths.Kubelet + "/volumeplugins"
 	config.MaxPods, config.FailSwapOn, config.CPUCFSQuota = 110, ptr.To(true), ptr.To(true)
 	config.ImageGCHighThresholdPercent, config.ImageGCLowThresholdPercent = ptr.To[int32](50), ptr.To[int32](40)
 	config.SerializeImagePulls = ptr.To(true)

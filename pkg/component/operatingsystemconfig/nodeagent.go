@@ -4,15 +4,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-)
-
-// Paths and names of the node agent (Gardener).
-const (
-	nodeAgentDirectory = "/var/lib/gardener-node-agent"
-	nodeAgentProgram   = "/opt/bin/gardener-node-agent"
-	nodeAgentUnit      = "gardener-node-agent.service"
-	nodeInitUnit       = "gardener-node-init.service"
-	nodeInitScript     = nodeAgentDirectory + "/init.sh"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/units"
 )
 
 // Placeholders in user data, which the machine layer replaces for each machine.
@@ -37,7 +30,7 @@ Restart=on-failure
 RestartSec=5
 StartLimitBurst=0
 EnvironmentFile=/etc/environment
-ExecStart=` + nodeInitScript + `
+ExecStart=` + paths.InitScript + `
 
 [Install]
 WantedBy=multi-user.target
@@ -65,62 +58,46 @@ ctr images mount "$image" "$mounted"
 mkdir -p /opt/bin
 program="$mounted/gardener-node-agent"
 [[ -f "$program" ]] || program="$mounted/ko-app/gardener-node-agent"
-cp -f "$program" ` + nodeAgentProgram + `.new
-chmod +x ` + nodeAgentProgram + `.new
-mv -f ` + nodeAgentProgram + `.new ` + nodeAgentProgram + `
+cp -f "$program" ` + paths.Agent + `.new
+chmod +x ` + paths.Agent + `.new
+mv -f ` + paths.Agent + `.new ` + paths.Agent + `
 
-exec ` + nodeAgentProgram + ` bootstrap --config-dir=` + nodeAgentDirectory + `
+exec ` + paths.Agent + ` bootstrap --config-dir=` + paths.Base + `
 `
 	unencoded := func(file extensionsv1alpha1.File) extensionsv1alpha1.File {
 		file.Content.TransmitUnencoded = ptr.To(true)
 		return file
 	}
 	return content{
-		units: []extensionsv1alpha1.Unit{startedUnit(nodeInitUnit, unit, nodeInitScript)},
+		units: []extensionsv1alpha1.Unit{startedUnit(paths.InitUnit, unit, paths.InitScript)},
 		files: append([]extensionsv1alpha1.File{
-			unencoded(textFile(nodeAgentDirectory+"/credentials/bootstrap-token", modeShared, PlaceholderToken)),
-			unencoded(textFile(nodeAgentDirectory+"/machine-name", modeShared, PlaceholderMachine)),
-			textFile(nodeInitScript, modeProgram, script),
+			unencoded(textFile(paths.BootstrapToken, modeShared, PlaceholderToken)),
+			unencoded(textFile(paths.MachineName, modeShared, PlaceholderMachine)),
+			textFile(paths.InitScript, modeProgram, script),
 		}, nodeAgentFiles(values)...),
 	}, nil
 }
 
 // nodeAgent keeps the node agent up to date.
 func nodeAgent(values Values) (content, error) {
-	unit := startedUnit(nodeAgentUnit, NodeAgentUnit(), nodeAgentConfig(values), nodeAgentProgram)
+	fallback := extensionsv1alpha1.Unit{
+		Name: paths.FallbackUnit, Command: ptr.To(extensionsv1alpha1.CommandStop), Enable: ptr.To(false), Content: ptr.To(units.Fallback()),
+	}
 	return content{
-		units: []extensionsv1alpha1.Unit{unit},
-		files: append(nodeAgentFiles(values), programFile(nodeAgentProgram, values.Images.NodeAgent, "/gardener-node-agent")),
+		units: []extensionsv1alpha1.Unit{startedUnit(paths.AgentUnit, units.Agent(), nodeAgentConfig(values), paths.Agent), fallback},
+		files: append(nodeAgentFiles(values), programFile(paths.Agent, values.Images.NodeAgent, "/gardener-node-agent")),
 	}, nil
-}
-
-// NodeAgentUnit returns the text of the node agent's unit, which the node agent also writes when it bootstraps itself.
-func NodeAgentUnit() string {
-	return `[Unit]
-Description=Node agent: applies the configuration of this node.
-After=network-online.target
-Wants=network-online.target
-
-[Service]
-LimitMEMLOCK=infinity
-ExecStart=` + nodeAgentProgram + ` --config-dir=` + nodeAgentDirectory + `
-Restart=always
-RestartSec=5
-
-[Install]
-WantedBy=multi-user.target
-`
 }
 
 // nodeAgentConfig returns the path of the configuration. It contains the version of the program, so that a program reads only a
 // configuration that was written for it.
 func nodeAgentConfig(values Values) string {
-	return nodeAgentDirectory + "/config-" + values.NodeAgentVersion + ".yaml"
+	return paths.Base + "/config-" + values.NodeAgentVersion + ".yaml"
 }
 
 func nodeAgentFiles(values Values) []extensionsv1alpha1.File {
 	return []extensionsv1alpha1.File{
 		textFile(nodeAgentConfig(values), modeSecret, values.NodeAgent),
-		textFile(nodeAgentDirectory+"/cluster-ca.crt", modeShared, values.CABundle),
+		textFile(paths.ClusterCA, modeShared, values.CABundle),
 	}
 }

@@ -4,10 +4,12 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -60,14 +62,22 @@ func Probe(client *http.Client) func(ctx context.Context, url string) error {
 	}
 }
 
-// Applied returns the key of the configuration that was applied last as a whole, or an empty text if there is none or another one was begun since.
-func (a *Applier) Applied() (string, error) {
+// State returns the key of the configuration that was applied last as a whole, and of the one that is being applied. Either is empty if there is none.
+func (a *Applier) State() (last, begun string, err error) {
+	before, now := applied{}, pending{}
+	_, lastErr := read(a.Files, paths.LastApplied, &before)
+	_, begunErr := read(a.Files, paths.Pending, &now)
+	return before.Key, now.Key, errors.Join(lastErr, begunErr)
+}
+
+// Last returns the configuration that was applied last as a whole, or nil if there is none or another one was begun since.
+func (a *Applier) Last() (*osc.Config, error) {
 	last := applied{}
 	if found, err := a.Files.Exists(paths.Pending); found || err != nil {
-		return "", err
+		return nil, err
 	}
 	_, err := read(a.Files, paths.LastApplied, &last)
-	return last.Key, err
+	return last.Config, err
 }
 
 // Apply applies a configuration. key identifies its content. It returns ErrRestart if the process must end first. Any other error has all steps
@@ -222,6 +232,9 @@ func (a *Applier) writeImageFile(ctx context.Context, file *extensionsv1alpha1.F
 	var check func(string) error
 	if file.Path == paths.Agent {
 		check = func(program string) error {
+			if err := a.refused(program); err != nil {
+				return err
+			}
 			if err := a.Check(ctx, program); err != nil {
 				return fmt.Errorf("the new node agent does not pass its check, and the old one stays: %w", err)
 			}
@@ -232,6 +245,25 @@ func (a *Applier) writeImageFile(ctx context.Context, file *extensionsv1alpha1.F
 	return a.Images.Open(ctx, from.Image, from.FilePathInImage, func(content io.Reader) error {
 		return a.Files.WriteFrom(file.Path, mode, content, check)
 	})
+}
+
+// refused returns an error if a program is the one that systemd replaced by its predecessor.
+func (a *Applier) refused(program string) error {
+	if found, err := a.Files.Exists(paths.Refused); err != nil || !found {
+		return err
+	}
+	digests := [2][sha256.Size]byte{}
+	for i, path := range []string{program, a.Files.Real(paths.Refused)} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		digests[i] = sha256.Sum256(content)
+	}
+	if digests[0] == digests[1] {
+		return fmt.Errorf("this node agent ended again and again on this machine, and the old one stays: use another image, or remove %s", paths.Refused)
+	}
+	return nil
 }
 
 // keepPrevious keeps the program that runs, unless one is kept already: that one is known to work.

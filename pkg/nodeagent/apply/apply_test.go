@@ -53,8 +53,8 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, state[name], want)
 		}
 	}
-	if key, err := m.process().Applied(); err != nil || key != "2" {
-		t.Errorf("applied is %q: %v", key, err)
+	if key, begun, err := m.process().State(); err != nil || key != "2" || begun != "" {
+		t.Errorf("applied is %q, begun is %q: %v", key, begun, err)
 	}
 	m.effects = 0
 	clear(m.restarts)
@@ -153,8 +153,11 @@ func TestFailures(t *testing.T) {
 	if m.restarts[paths.KubeletUnit] != 1 || m.restarts["new.service"] != 1 {
 		t.Errorf("others were not restarted: %v", m.restarts)
 	}
-	if key, err := m.process().Applied(); err != nil || key != "" {
-		t.Errorf("applied is %q: %v", key, err)
+	if key, begun, err := m.process().State(); err != nil || key != "1" || begun != "2" {
+		t.Errorf("applied is %q, begun is %q: %v", key, begun, err)
+	}
+	if last, err := m.process().Last(); err != nil || last != nil {
+		t.Errorf("the last configuration is %v: %v", last, err)
 	}
 	m.refuses["uses.service"] = false
 	clear(m.restarts)
@@ -179,6 +182,25 @@ func TestBadAgent(t *testing.T) {
 	}
 	if got := m.state()["file "+paths.Agent]; got != "-rwxr-xr-x agent 1" {
 		t.Errorf("the node agent is %q", got)
+	}
+}
+
+// TestRefused checks that a program that systemd replaced by its predecessor is not installed again, and that another one is.
+func TestRefused(t *testing.T) {
+	m := prepared(t)
+	refused := filepath.Join(m.root, paths.Refused)
+	if err := os.WriteFile(refused, []byte("agent 2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := m.process().Apply(t.Context(), "2", second())
+	if err == nil || !strings.Contains(err.Error(), "ended again and again") || m.state()["file "+paths.Agent] != "-rwxr-xr-x agent 1" {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(refused, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.apply("2", second()); err != nil {
+		t.Error(err)
 	}
 }
 

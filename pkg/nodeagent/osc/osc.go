@@ -95,6 +95,9 @@ var (
 	registryName = regexp.MustCompile(`^[a-zA-Z0-9_\[][a-zA-Z0-9.:_\[\]-]*$`)
 )
 
+// IsUnit reports whether a text is the name of a systemd unit.
+func IsUnit(name string) bool { return unitName.MatchString(name) }
+
 // mistakes returns what is wrong. Names and paths are checked because they become paths on the machine.
 func (c *Config) mistakes() field.ErrorList {
 	var errs field.ErrorList

@@ -8,6 +8,7 @@ const (
 	Credentials    = Base + "/credentials"
 	BootstrapToken = Credentials + "/bootstrap-token"
 	Kubeconfig     = Credentials + "/kubeconfig"
+	ClusterCA      = Base + "/cluster-ca.crt"
 	MachineName    = Base + "/machine-name"
 	Zone           = Base + "/zone"
 	InitScript     = Base + "/init.sh"
@@ -35,7 +36,10 @@ const (
 // Files of kubelet.
 const (
 	KubeletUnit           = "kubelet.service"
+	KubeletMountUnit      = "var-lib-kubelet.mount"
+	KubeletProgram        = Binaries + "/kubelet"
 	Kubelet               = "/var/lib/kubelet"
+	KubeletCA             = Kubelet + "/ca.crt"
 	KubeletConfig         = Kubelet + "/config/kubelet"
 	KubeletKubeconfig     = Kubelet + "/kubeconfig-real"
 	KubeletBootstrap      = Kubelet + "/kubeconfig-bootstrap"

@@ -1,0 +1,99 @@
+package configuration
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/osc"
+)
+
+// apiServerManifest is a file of nodes that run the control plane.
+const apiServerManifest = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+
+// The labels of nodes by their role.
+const (
+	labelWorker       = "node-role.kubernetes.io/worker"
+	labelControlPlane = "node-role.kubernetes.io/control-plane"
+)
+
+// facts are what decides when a configuration is applied.
+type facts struct {
+	// wanted is the checksum of the configuration. last and begun are those that were applied last as a whole, and begun since; empty if none was.
+	wanted, last, begun string
+	// seen is when the node agent first saw the wanted one.
+	seen, now time.Time
+	// delay is the delay of this node. It spreads the restarts of kubelets.
+	delay time.Duration
+}
+
+// wait returns how long the application waits. A machine without a configuration, and one that was begun, do not wait.
+func (f facts) wait() time.Duration {
+	if f.last == "" || f.begun == f.wanted {
+		return 0
+	}
+	return max(f.seen.Add(f.delay).Sub(f.now), 0)
+}
+
+// delayOf returns the delay of a node that the resource-manager of the cluster wrote. A node without one, one that does not exist and nodes that apply
+// their configuration one after the other have none.
+func delayOf(node *corev1.Node, secret *corev1.Secret) time.Duration {
+	if node == nil || secret.Annotations[constants.AnnotationNodeAgentSerialReconciliation] == "true" {
+		return 0
+	}
+	delay, err := time.ParseDuration(node.Annotations[constants.AnnotationNodeAgentReconciliationDelay])
+	if err != nil {
+		return 0
+	}
+	return max(delay, 0)
+}
+
+// report is what a node says about its configuration.
+type report struct {
+	checksum, version, zone string
+	controlPlane            bool
+}
+
+// isControlPlane reports whether a node with a configuration runs the control plane.
+func isControlPlane(config *osc.Config) bool {
+	for _, file := range config.Files {
+		if file.Path == apiServerManifest {
+			return true
+		}
+	}
+	return false
+}
+
+// patch returns the JSON merge patch with which a node says it, or nil if it says so already. The version is a label as well as an annotation:
+// kube-proxy selects nodes by the label.
+func (r report) patch(node *corev1.Node) ([]byte, error) {
+	role := labelWorker
+	if r.controlPlane {
+		role = labelControlPlane
+	}
+	labels := map[string]string{role: "", constants.LabelWorkerKubernetesVersion: r.version}
+	if r.zone != "" {
+		labels[corev1.LabelTopologyZone] = r.zone
+	}
+	annotations := map[string]string{
+		constants.LabelWorkerKubernetesVersion: r.version, constants.AnnotationChecksumCloudConfigData: r.checksum,
+	}
+	change := map[string]map[string]string{}
+	for field, pair := range map[string][2]map[string]string{"labels": {labels, node.Labels}, "annotations": {annotations, node.Annotations}} {
+		for key, value := range pair[0] {
+			if current, found := pair[1][key]; found && current == value {
+				continue
+			}
+			if change[field] == nil {
+				change[field] = map[string]string{}
+			}
+			change[field][key] = value
+		}
+	}
+	if len(change) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(map[string]any{"metadata": change})
+}

@@ -1,0 +1,171 @@
+// Package configuration applies the OperatingSystemConfig of the node, and says on the Node which one is applied.
+package configuration
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/apply"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/cluster"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/identity"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/osc"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
+)
+
+// Reasons of Events.
+//
+// +events:on=Node of the target cluster
+const (
+	// ReasonApplied: the node has applied a new OperatingSystemConfig.
+	ReasonApplied = "OSCApplied"
+	// ReasonFailed: steps of applying the OperatingSystemConfig failed. The node agent tries again, and the message says which failed.
+	ReasonFailed = "OSCFailed"
+	// ReasonInvalid: the OperatingSystemConfig cannot be used, and the node keeps the previous one.
+	ReasonInvalid = "OSCInvalid"
+)
+
+// Controller applies the OperatingSystemConfig of a Secret.
+type Controller struct {
+	Client  *cluster.Client
+	Secret  *cluster.Watched[corev1.Secret]
+	Node    *cluster.Watched[corev1.Node]
+	Events  *cluster.Events
+	Applier *apply.Applier
+	Files   identity.Files
+	// Host is the name of the machine in lower case.
+	Host  string
+	Clock clock.PassiveClock
+	Log   logr.Logger
+	// Applied is called with the time when a configuration was applied.
+	Applied func(at time.Time)
+
+	seen seen
+}
+
+// seen is the configuration that the controller saw last.
+type seen struct {
+	version, checksum string
+	at                time.Time
+	controlPlane      bool
+}
+
+// Run applies the configuration if it is another one than the applied one, and reports it.
+func (c *Controller) Run(ctx context.Context) (time.Duration, error) {
+	secret, known := c.Secret.Get()
+	if !known {
+		return 0, nil
+	}
+	if secret == nil { // the node keeps what it has
+		c.Log.V(1).Info("The Secret does not exist", "secret", c.Files.Config.Controllers.OperatingSystemConfig.SecretName)
+		return 0, nil
+	}
+	if err := c.look(secret); err != nil {
+		return 0, err
+	}
+	node, _ := c.Node.Get()
+	last, begun, err := c.Applier.State()
+	if err != nil {
+		return 0, err
+	}
+	if last != c.seen.checksum || begun != "" {
+		now := facts{
+			wanted: c.seen.checksum, last: last, begun: begun, seen: c.seen.at, now: c.Clock.Now(), delay: delayOf(node, secret),
+		}
+		if wait := now.wait(); wait > 0 {
+			c.Log.Info("Applies a new configuration later", "checksum", c.seen.checksum, "in", wait.String())
+			return wait, nil
+		}
+		if err := c.apply(ctx, secret); err != nil {
+			return 0, err
+		}
+	}
+	return 0, c.report(ctx, node)
+}
+
+// look reads the configuration if it changed.
+func (c *Controller) look(secret *corev1.Secret) error {
+	if secret.ResourceVersion == c.seen.version {
+		return nil
+	}
+	data, found := secret.Data[osc.Key]
+	if !found {
+		return c.invalid(fmt.Errorf("the Secret %s has no key %q", secret.Name, osc.Key))
+	}
+	config, err := osc.Decode(data, c.Host)
+	if err != nil {
+		return c.invalid(fmt.Errorf("the Secret %s: %w", secret.Name, err))
+	}
+	sum := sha256.Sum256(data)
+	now := seen{version: secret.ResourceVersion, checksum: hex.EncodeToString(sum[:]), at: c.Clock.Now(), controlPlane: isControlPlane(config)}
+	if now.checksum == c.seen.checksum {
+		now.at = c.seen.at
+	}
+	c.seen = now
+	return nil
+}
+
+func (c *Controller) invalid(err error) error {
+	c.Events.Write(corev1.EventTypeWarning, ReasonInvalid, err.Error())
+	return err
+}
+
+func (c *Controller) apply(ctx context.Context, secret *corev1.Secret) error {
+	config, err := osc.Decode(secret.Data[osc.Key], c.Host)
+	if err != nil {
+		return c.invalid(err)
+	}
+	c.Log.Info("Applies the configuration", "checksum", c.seen.checksum)
+	err = c.Applier.Apply(ctx, c.seen.checksum, config)
+	if errors.Is(err, apply.ErrRestart) {
+		return loop.End(err)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.Events.Write(corev1.EventTypeWarning, ReasonFailed, err.Error())
+	}
+	if err == nil {
+		c.Log.Info("Applied the configuration", "checksum", c.seen.checksum)
+		c.Applied(c.Clock.Now())
+	}
+	return err
+}
+
+// report says on the Node what is applied. When the Node exists, the machine has joined.
+func (c *Controller) report(ctx context.Context, node *corev1.Node) error {
+	if node == nil {
+		return nil
+	}
+	zone, err := c.Files.Read(paths.Zone)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	says := report{
+		checksum: c.seen.checksum, version: c.Files.Config.Controllers.OperatingSystemConfig.KubernetesVersion,
+		zone: strings.TrimSpace(string(zone)), controlPlane: c.seen.controlPlane,
+	}
+	patch, err := says.patch(node)
+	if err != nil {
+		return err
+	}
+	if patch != nil {
+		if err := c.Client.PatchNode(ctx, node.Name, types.MergePatchType, patch, ""); err != nil {
+			return err
+		}
+		if node.Annotations[constants.AnnotationChecksumCloudConfigData] != says.checksum {
+			c.Events.Write(corev1.EventTypeNormal, ReasonApplied, "Applied the OperatingSystemConfig with the checksum "+says.checksum)
+		}
+	}
+	return c.Files.Joined()
+}
