@@ -52,9 +52,10 @@ type Options struct {
 func Run(ctx context.Context, options Options) error {
 	for {
 		err := session(ctx, options)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the end was asked for
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case errors.Is(err, certificate.ErrRenewed) || errors.Is(err, errChanged):
 			options.Log.Info("Connects again", "reason", err.Error())
 		default:

@@ -261,7 +261,7 @@ func (a *Applier) refused(program string) error {
 		digests[i] = sha256.Sum256(content)
 	}
 	if digests[0] == digests[1] {
-		return fmt.Errorf("this node agent ended again and again on this machine, and the old one stays: use another image, or remove %s", paths.Refused)
+		return fmt.Errorf("this node agent ended repeatedly on this machine, and the old one stays: use another image, or remove %s", paths.Refused)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.process().Apply(t.Context(), "2", second())
-	if err == nil || !strings.Contains(err.Error(), "ended again and again") || m.state()["file "+paths.Agent] != "-rwxr-xr-x agent 1" {
+	if err == nil || !strings.Contains(err.Error(), "ended repeatedly") || m.state()["file "+paths.Agent] != "-rwxr-xr-x agent 1" {
 		t.Errorf("got %v", err)
 	}
 	if err := os.WriteFile(refused, []byte("another"), 0o600); err != nil {

@@ -18,6 +18,8 @@ const (
 	sameFor = 10 * time.Minute
 	// queued is the number of Events that wait for the API server. Further ones are only logged.
 	queued = 64
+	// eventTimeout limits how long an Event is written.
+	eventTimeout = 5 * time.Second
 	// Component is the source of Events.
 	Component = "gardener-node-agent"
 )
@@ -57,28 +59,43 @@ func (e *Events) Write(kind, reason, message string) {
 	}
 }
 
-// Run writes Events until the context ends. An Event with the text of one that was written in the last ten minutes is left out.
+// Run writes Events until the context ends, and then those that wait. An Event with the text of one that was written in the last ten minutes is left out.
 func (e *Events) Run(ctx context.Context) {
 	written := map[string]time.Time{}
-	for {
+	rest := context.WithoutCancel(ctx) // one that is being written when the context ends is not lost
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case event := <-e.queue:
-			for text, at := range written {
-				if e.clock.Since(at) >= sameFor {
-					delete(written, text)
-				}
-			}
-			text := event.Reason + "\n" + event.Message
-			if _, found := written[text]; found {
-				continue
-			}
-			if err := e.client.CreateEvent(ctx, event); err != nil {
-				e.log.Error(err, "An Event was not written")
-				continue
-			}
-			written[text] = event.LastTimestamp.Time
+			e.create(rest, event, written)
 		}
 	}
+	for {
+		select {
+		case event := <-e.queue:
+			e.create(rest, event, written)
+		default:
+			return
+		}
+	}
+}
+
+// create creates an Event, unless one with the same text was written a short time ago.
+func (e *Events) create(ctx context.Context, event *corev1.Event, written map[string]time.Time) {
+	for text, at := range written {
+		if e.clock.Since(at) >= sameFor {
+			delete(written, text)
+		}
+	}
+	text := event.Reason + "\n" + event.Message
+	if _, found := written[text]; found {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	if err := e.client.CreateEvent(ctx, event); err != nil {
+		e.log.Error(err, "An Event was not written")
+		return
+	}
+	written[text] = event.LastTimestamp.Time
 }

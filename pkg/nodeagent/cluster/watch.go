@@ -42,7 +42,7 @@ func (w *Watched[T]) set(object *T, known bool) {
 	}
 }
 
-// run watches the objects that two selectors match, of which there is at most one, until the context ends.
+// run watches the only object that two selectors match until the context ends.
 func run[T any, P interface {
 	*T
 	runtime.Object

@@ -21,9 +21,9 @@ import (
 const (
 	// validity is what the node agent requests, in seconds: 30 days. The signer may give less.
 	validity = 30 * 24 * 60 * 60
-	// firstPoll and longestPoll are the times between two reads of a request. A request is given up after patience.
+	// firstPoll and longestPoll are the times between two reads of a request. A request is given up after decisionTimeout.
 	firstPoll, longestPoll = 500 * time.Millisecond, 10 * time.Second
-	patience               = 15 * time.Minute
+	decisionTimeout        = 15 * time.Minute
 
 	namePrefix = "node-agent-csr-"
 )
@@ -35,7 +35,7 @@ type Requests interface {
 }
 
 // Request requests a certificate for the node agent of a machine, and waits until it is issued. It returns the certificate and its key in PEM. The
-// error says why a request was refused, or that nobody decided on it.
+// error says why a request was refused, or that it was not decided.
 func Request(ctx context.Context, requests Requests, machine string, c clock.WithTicker) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,7 +68,7 @@ func Request(ctx context.Context, requests Requests, machine string, c clock.Wit
 // await waits for a certificate. Node agents may read their requests, but not watch them.
 func await(ctx context.Context, requests Requests, name string, c clock.WithTicker) ([]byte, error) {
 	var last error
-	deadline, interval := c.Now().Add(patience), firstPoll
+	deadline, interval := c.Now().Add(decisionTimeout), firstPoll
 	for c.Now().Before(deadline) {
 		request, err := requests.Request(ctx, name)
 		if last = err; err == nil {
@@ -85,10 +85,10 @@ func await(ctx context.Context, requests Requests, name string, c clock.WithTick
 		interval = min(2*interval, longestPoll)
 	}
 	return nil, errors.Join(fmt.Errorf("CertificateSigningRequest %s: no certificate was issued within %s: approve it, or check the approver and the signer",
-		name, patience), last)
+		name, decisionTimeout), last)
 }
 
-// outcome returns the certificate of a request, nil if there is none yet, or an error if there will be none.
+// outcome returns the certificate of a request, nil if there is none yet, or an error if it was refused.
 func outcome(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	for _, condition := range request.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {

@@ -6,7 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
-// Agent returns the unit of the node agent. If the program ends again and again, within a minute of its start, systemd starts the unit Fallback.
+// Agent returns the unit of the node agent. If the program ends repeatedly, shortly after its start, systemd starts the unit Fallback.
 // Network outages do not end it.
 func Agent() string {
 	return `[Unit]
