@@ -18,7 +18,7 @@ import (
 )
 
 // machineImages are the images that nodes of further clusters need.
-var machineImages = []string{"kubelet", "kube-proxy", "node-agents"}
+var machineImages = []string{"kubelet", "kube-proxy", "node-agents", "gardener-node-agent"}
 
 func (l *Landscape) toolsArchive() string { return l.builder.Path("tools.tar") }
 

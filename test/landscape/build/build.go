@@ -127,7 +127,7 @@ func (b *Builder) buildOwn(ctx context.Context, programs []Program) error {
 		return fmt.Errorf("building the programs of the project: %w\n%s", err, output)
 	}
 	for _, p := range programs {
-		if err := ReplaceLink(filepath.Join(directory, p.Name), b.Path(p.Name)); err != nil {
+		if err := ReplaceLink(filepath.Join(directory, filepath.Base(p.Package)), b.Path(p.Name)); err != nil {
 			return fmt.Errorf("building %s: %w", p.Name, err)
 		}
 	}

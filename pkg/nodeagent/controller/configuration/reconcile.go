@@ -29,12 +29,9 @@ import (
 //
 // +events:on=Node of the target cluster
 const (
-	// ReasonApplied: the node has applied a new OperatingSystemConfig.
-	ReasonApplied = "OSCApplied"
-	// ReasonFailed: steps of applying the OperatingSystemConfig failed. The node agent tries again, and the message says which failed.
-	ReasonFailed = "OSCFailed"
-	// ReasonInvalid: the OperatingSystemConfig cannot be used, and the node keeps the previous one.
-	ReasonInvalid = "OSCInvalid"
+	ReasonApplied = "OSCApplied" // Normal: the node has applied a new OperatingSystemConfig.
+	ReasonFailed  = "OSCFailed"  // Warning: steps of applying the OperatingSystemConfig failed. The node agent tries again.
+	ReasonInvalid = "OSCInvalid" // Warning: the OperatingSystemConfig cannot be used, and the node keeps the previous one.
 )
 
 // Controller applies the OperatingSystemConfig of a Secret.

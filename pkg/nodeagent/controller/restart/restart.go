@@ -29,10 +29,8 @@ const Annotation = "worker.gardener.cloud/restart-systemd-services"
 //
 // +events:on=Node of the target cluster
 const (
-	// ReasonRestarted: units were restarted because the annotation of the Node named them.
-	ReasonRestarted = "SystemdUnitsRestarted"
-	// ReasonFailed: units that the annotation of the Node named were not restarted. They are not tried again.
-	ReasonFailed = "SystemdUnitsNotRestarted"
+	ReasonRestarted = "SystemdUnitsRestarted"    // Normal: units were restarted because the annotation of the Node named them.
+	ReasonFailed    = "SystemdUnitsNotRestarted" // Warning: units that the annotation named were not restarted. They are not tried again.
 )
 
 // Controller restarts units.
