@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedlifecycle"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootmaintenance"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootquota"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
@@ -47,6 +48,7 @@ func Controllers() controller.Set {
 		projectactivity.Controller(),
 		projectstale.Controller(),
 		shoothibernation.Controller(),
+		shootmaintenance.Controller(),
 		shootquota.Controller(),
 		shootreference.Controller(),
 		shootretry.Controller(),

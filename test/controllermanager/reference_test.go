@@ -31,7 +31,7 @@ func TestShootControllers(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"references", l.protectsReferences}, {"Bastions", l.deletesBastions}, {"lifetime", l.endsLifetime}, {"restart", func() { l.quiet(); l.restarts() }}, {"stopped", l.releasesAfterStop},
+		{"references", l.protectsReferences}, {"Bastions", l.deletesBastions}, {"lifetime", l.endsLifetime}, {"maintenance", l.maintains}, {"restart", func() { l.quiet(); l.restarts() }}, {"stopped", l.releasesAfterStop},
 	} {
 		before := l.T
 		t.Run(step.name, func(t *testing.T) { l.T = t; step.run() })

@@ -51,6 +51,22 @@ func Contradict(operations []string) bool {
 	return len(operations) > 1 && slices.ContainsFunc(operations, func(operation string) bool { return slices.Contains(alone, operation) })
 }
 
+// OperationAllowed returns an error if the state of a Shoot does not allow to request an operation now, in addition to others.
+func OperationAllowed(shoot *v1beta1.Shoot, operation string, others []string) error {
+	path := field.NewPath("metadata", "annotations").Key(constants.AnnotationGardenerOperation)
+	errs := validateOperationSet(append(slices.Clone(others), operation), knownOperations(shoot), path)
+	return append(errs, validateOperation(operation, shoot, path)...).ToAggregate()
+}
+
+// knownOperations returns the operations without parameters that a Shoot can have.
+func knownOperations(shoot *v1beta1.Shoot) []string {
+	known := slices.Concat(together, alone)
+	if len(shoot.Spec.Provider.Workers) == 0 { // the API server drops the operation, as there is no key
+		known = slices.DeleteFunc(known, func(one string) bool { return one == constants.OperationRotateSSHKeypair })
+	}
+	return known
+}
+
 // validateOperations checks the operations that the annotations of a Shoot newly request. Pending operations were checked
 // when they were requested.
 func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
@@ -60,10 +76,7 @@ func validateOperations(shoot, old *v1beta1.Shoot) field.ErrorList {
 	}
 	path := field.NewPath("metadata", "annotations")
 	atOnce, inWindow := SplitOperations(shoot.Annotations[now]), SplitOperations(shoot.Annotations[later])
-	known := slices.Concat(together, alone)
-	if len(shoot.Spec.Provider.Workers) == 0 { // the API server drops the operation, as there is no key
-		known = slices.DeleteFunc(known, func(one string) bool { return one == constants.OperationRotateSSHKeypair })
-	}
+	known := knownOperations(shoot)
 	errs := validateOperationSet(atOnce, known, path.Key(now))
 	errs = append(errs, validateOperationSet(inWindow, known, path.Key(later))...)
 	for _, operation := range inWindow {
