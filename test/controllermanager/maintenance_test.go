@@ -39,10 +39,7 @@ func (l *lives) maintains() {
 		}))
 	}
 	shoot := shoots[0]
-	shoot.Status.LastOperation = &corev1beta1.LastOperation{
-		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now(), Description: "done",
-	}
-	kit.Must(l, l.client.Status().Update(l.Context(), shoot))
+	l.status(shoot, `{"lastOperation":{"type":"Reconcile","state":"Succeeded","description":"done","progress":100,"lastUpdateTime":"2026-01-01T00:00:00Z"}}`)
 	l.maintain(shoot, corev1beta1.LastOperationStateSucceeded)
 	if shoot.Spec.Kubernetes.Version != "1.34.9" || *shoot.Spec.Provider.Workers[0].Machine.Image.Version != "1.2.7" ||
 		!strings.Contains(shoot.Annotations[constants.AnnotationShootTasks], constants.ShootTaskRestartControlPlanePods) {
@@ -86,7 +83,7 @@ func (l *lives) maintains() {
 // maintain requests maintenance, and waits until it has ended with a state.
 func (l *lives) maintain(shoot *corev1beta1.Shoot, want corev1beta1.LastOperationState) {
 	l.Helper()
-	kit.Must(l, l.client.Status().Patch(l.Context(), shoot, client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastMaintenance":null}}`))))
+	l.status(shoot, `{"lastMaintenance":null}`)
 	kit.Change(l, l.client, shoot, func() {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationGardenerOperation, constants.OperationMaintain)
 	})
@@ -99,4 +96,10 @@ func (l *lives) maintain(shoot *corev1beta1.Shoot, want corev1beta1.LastOperatio
 		}
 		return ""
 	})
+}
+
+// status changes the status of a Shoot by a merge patch, whatever else changes the Shoot.
+func (l *lives) status(shoot *corev1beta1.Shoot, patch string) {
+	l.Helper()
+	kit.Must(l, l.client.Status().Patch(l.Context(), shoot, client.RawPatch(types.MergePatchType, []byte(`{"status":`+patch+`}`))))
 }
