@@ -88,20 +88,25 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
+// prefixes are those of the files in config/monitoring: of the resource-manager, and of flows.
+var prefixes = []string{"", "flows-"}
+
 func alerts(t *testing.T) []alert {
 	t.Helper()
-	var rules struct {
-		Groups []struct {
-			Name  string
-			Rules []alert
-		}
-	}
-	if err := yaml.UnmarshalStrict([]byte(read(t, "config/monitoring/alerts.yaml")), &rules); err != nil {
-		t.Fatal(err)
-	}
 	var all []alert
-	for _, group := range rules.Groups {
-		all = append(all, group.Rules...)
+	for _, prefix := range prefixes {
+		var rules struct {
+			Groups []struct {
+				Name  string
+				Rules []alert
+			}
+		}
+		if err := yaml.UnmarshalStrict([]byte(read(t, "config/monitoring/"+prefix+"alerts.yaml")), &rules); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range rules.Groups {
+			all = append(all, group.Rules...)
+		}
 	}
 	if len(all) < 20 {
 		t.Fatalf("found only %d alerts", len(all))
@@ -109,27 +114,30 @@ func alerts(t *testing.T) []alert {
 	return all
 }
 
-// queries returns the queries of the dashboard and of the alerts, by their purpose.
+// queries returns the queries of the dashboards and of the alerts, by their purpose.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
-	var dashboard struct {
-		Panels []struct {
-			ID      int
-			Title   string
-			Targets []struct{ RefID, Expr string }
-		}
-	}
-	if err := json.Unmarshal([]byte(read(t, "config/monitoring/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]string{}
-	for _, panel := range dashboard.Panels {
-		for _, target := range panel.Targets {
-			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr
+	for _, prefix := range prefixes {
+		var dashboard struct {
+			Title  string
+			Panels []struct {
+				ID      int
+				Title   string
+				Targets []struct{ RefID, Expr string }
+			}
+		}
+		if err := json.Unmarshal([]byte(read(t, "config/monitoring/"+prefix+"dashboard.json")), &dashboard); err != nil {
+			t.Fatal(err)
+		}
+		for _, panel := range dashboard.Panels {
+			for _, target := range panel.Targets {
+				found[fmt.Sprintf("%s, panel %d %s %s", dashboard.Title, panel.ID, panel.Title, target.RefID)] = target.Expr
+			}
 		}
 	}
-	if len(found) < 30 {
-		t.Fatalf("found only %d queries in the dashboard", len(found))
+	if len(found) < 40 {
+		t.Fatalf("found only %d queries in the dashboards", len(found))
 	}
 	for _, one := range alerts(t) {
 		found["alert "+one.Alert] = one.Expr
@@ -178,38 +186,47 @@ func TestQueriesUseMetricsThatExist(t *testing.T) {
 		}
 	}
 	for _, one := range metrics {
-		watched := strings.HasPrefix(one.Package, "pkg/managedresource") || strings.HasPrefix(one.Package, "pkg/health") || strings.HasPrefix(one.Package, "pkg/webhooks")
+		watched := strings.HasPrefix(one.Package, "pkg/managedresource") || strings.HasPrefix(one.Package, "pkg/health") || strings.HasPrefix(one.Package, "pkg/webhooks") || one.Package == "pkg/flow"
 		if watched && !used[one.Name] {
 			t.Errorf("%s of %s is neither in the dashboard nor in an alert", one.Name, one.Package)
 		}
 	}
 }
 
-// TestAlertsAreComplete checks that each alert has a severity, annotations, a section in the runbook, and a test
-// of each kind.
-func TestAlertsAreComplete(t *testing.T) {
-	var tests struct {
-		Tests []struct {
-			Name          string
-			AlertRuleTest []struct {
-				AlertName string
-				ExpAlerts []any `json:"exp_alerts"`
-			} `json:"alert_rule_test"`
+// testedAlerts returns the alerts that a test makes fire, and those whose test shows that they do not fire.
+func testedAlerts(t *testing.T) (fires, silent map[string]bool) {
+	t.Helper()
+	fires, silent = map[string]bool{}, map[string]bool{}
+	for _, prefix := range prefixes {
+		var tests struct {
+			Tests []struct {
+				Name          string
+				AlertRuleTest []struct {
+					AlertName string
+					ExpAlerts []any `json:"exp_alerts"`
+				} `json:"alert_rule_test"`
+			}
 		}
-	}
-	if err := yaml.Unmarshal([]byte(read(t, "config/monitoring/alerts_test.yaml")), &tests); err != nil {
-		t.Fatal(err)
-	}
-	fires, silent := map[string]bool{}, map[string]bool{}
-	for _, test := range tests.Tests {
-		for _, each := range test.AlertRuleTest {
-			if len(each.ExpAlerts) > 0 {
-				fires[each.AlertName] = true
-			} else {
-				silent[each.AlertName] = true
+		if err := yaml.Unmarshal([]byte(read(t, "config/monitoring/"+prefix+"alerts_test.yaml")), &tests); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range tests.Tests {
+			for _, each := range test.AlertRuleTest {
+				if len(each.ExpAlerts) > 0 {
+					fires[each.AlertName] = true
+				} else {
+					silent[each.AlertName] = true
+				}
 			}
 		}
 	}
+	return fires, silent
+}
+
+// TestAlertsAreComplete checks that each alert has a severity, annotations, a section in the runbook, and a test
+// of each kind.
+func TestAlertsAreComplete(t *testing.T) {
+	fires, silent := testedAlerts(t)
 	runbook, sections := read(t, "docs/runbook.md"), 0
 	for _, one := range alerts(t) {
 		if !fires[one.Alert] || !silent[one.Alert] {

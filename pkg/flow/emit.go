@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,7 +62,8 @@ func (r Result) Settled() bool {
 // Emit brings the live objects to the state that a plan wants. It sends no write requests if they match. It can be
 // repeated at any time: steps completed before an error or a crash persist, and the next emission continues. The error
 // joins the errors of all bundles. A failed bundle blocks only the bundles that depend on it.
-func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, error) {
+func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (result Result, err error) {
+	defer func() { progress.observe(ctx, owner, result, err, e.now()) }()
 	live, err := Observe(ctx, e.Reader, owner, plan)
 	if err != nil {
 		return Result{}, err
@@ -106,9 +108,17 @@ func (e *Emitter) Emit(ctx context.Context, owner Owner, plan Plan) (Result, err
 	if e.Clock != nil {
 		plan.Next = requeue.Earlier(plan.Next, causesChangeAt(owner, live, e.Clock.Now()))
 	}
-	result := Result{Plan: plan, Decision: decision, Live: live}
+	result = Result{Plan: plan, Decision: decision, Live: live}
 	err = e.executeSteps(ctx, owner, &result)
 	return result, err
+}
+
+// now returns the time of the emitter's clock, or of the system if it has none.
+func (e *Emitter) now() time.Time {
+	if e.Clock == nil {
+		return time.Now()
+	}
+	return e.Clock.Now()
 }
 
 // executeSteps executes the steps of a decision. It skips a bundle if one of its dependencies could not be written.

@@ -70,10 +70,11 @@ func (r *reconciler) removeFinalizer(ctx context.Context, shoot *corev1beta1.Sho
 	})
 }
 
-// release ends the watches of objects of the garden for a Shoot.
+// release ends the watches of objects of the garden for a Shoot, and its metrics.
 func (r *reconciler) release(shoot client.ObjectKey) {
 	r.objects.Release(userOf(shoot))
 	r.objects.Release(copiesOf(shoot))
+	flow.Forget(FlowName, shoot.Namespace, shoot.Name)
 }
 
 // forget removes a deleted Shoot from memory.

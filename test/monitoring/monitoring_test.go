@@ -219,7 +219,9 @@ func TestRules(t *testing.T) {
 	if !*enabled {
 		t.Skip("only with -monitoring: make monitoring")
 	}
-	for _, arguments := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, arguments := range [][]string{
+		{"check", "rules", "alerts.yaml", "flows-alerts.yaml"}, {"test", "rules", "alerts_test.yaml", "flows-alerts_test.yaml"},
+	} {
 		command := exec.CommandContext(t.Context(), "promtool", arguments...)
 		command.Dir = filepath.FromSlash("../../config/monitoring")
 		if output, err := command.CombinedOutput(); err != nil {

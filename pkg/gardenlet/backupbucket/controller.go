@@ -40,6 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Garden.Get(ctx, request.NamespacedName, bucket); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Objects.Release(backup.UserOf(flow.Owner{Flow: FlowName, Name: request.Name}))
+			flow.Forget(FlowName, "", request.Name)
 			r.copied.Delete(request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)

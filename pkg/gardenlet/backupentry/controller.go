@@ -38,6 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Garden.Get(ctx, request.NamespacedName, entry); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Objects.Release(backup.UserOf(flow.Owner{Flow: FlowName, Namespace: request.Namespace, Name: request.Name}))
+			flow.Forget(FlowName, request.Namespace, request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
