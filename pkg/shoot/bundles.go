@@ -140,7 +140,7 @@ func (in Inputs) resourceManager() ([]client.Object, error) {
 			in.Seed.Status.ClusterIdentity, string(in.Seed.UID),
 		),
 		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat,
-		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(),
+		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig), VerticalPodAutoscaler: in.autoscaling(), Nodes: in.managedNodes(),
 	})
 }
 
@@ -193,10 +193,15 @@ func (in Inputs) scheduler() ([]client.Object, error) {
 func (in Inputs) schedulerRBAC() ([]client.Object, error) { return kubescheduler.ShootObjects(), nil }
 
 func (in Inputs) resourceManagerRBAC() ([]client.Object, error) {
-	return resourcemanager.ShootRights(), nil
+	objects := resourcemanager.ShootRights()
+	if in.hasWorkers() {
+		values := resourcemanager.ShootValues{Namespace: in.Namespace, Nodes: in.managedNodes()}
+		objects = append(objects, resourcemanager.NodeRegistrations(values, []byte(in.bundle(constants.SecretNameCACluster)))...)
+	}
+	return objects, nil
 }
 
-func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(), nil }
+func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(in.hasWorkers(), in.systemZones()), nil }
 
 func (in Inputs) gardenerAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
 

@@ -143,7 +143,10 @@ func (in Inputs) etcdPart(name string, role etcd.Role) table.Part {
 func (in Inputs) inShoot() []table.Part {
 	asleep, needs := in.hibernated(), []table.Need{table.Applied(bundleResourceManager)}
 	return []table.Part{
-		{Name: bundleResourceManagerRBAC, Target: table.Shoot, Objects: in.resourceManagerRBAC, Unchanged: asleep, Needs: needs, Adjust: keepObjects},
+		{
+			Name: bundleResourceManagerRBAC, Target: table.Shoot, Objects: in.resourceManagerRBAC, Unknown: in.unknownRegistration(), Unchanged: asleep,
+			Needs: needs, Adjust: keepObjects,
+		},
 		{Name: bundleNamespaces, Target: table.Shoot, Objects: in.namespaces, Unchanged: asleep, Needs: needs, Adjust: keepObjects},
 		{Name: bundleGardenerAccess, Target: table.Shoot, Objects: in.gardenerAccess, Unchanged: asleep, Needs: needs},
 		{Name: bundleControllerManagerRBAC, Target: table.Shoot, Objects: in.controllerManagerRBAC, Unchanged: asleep, Needs: needs},

@@ -6,6 +6,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -54,6 +55,7 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	if in.hasWorkers() {
 		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
 		configs = append(configs, kubeapiserver.NodeSecrets()...)
+		configs = append(configs, resourcemanager.ShootSecrets(in.Namespace)...)
 		configs = append(configs, secrets.Config{Name: constants.SecretNameSSHKeyPair, Kind: secrets.KindSSHKeypair, KeepOld: true, Persist: true})
 	}
 	return configs

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
@@ -166,4 +168,47 @@ func TestShootObjects(t *testing.T) {
 	}
 	golden.Check(t, "shoot", append(objects, ShootAccessSecret(v.Namespace)))
 	golden.Check(t, "shoot-rights", ShootRights())
+}
+
+// TestShootObjectsWithWorkers tests what the resource-manager of a shoot with workers has in addition.
+func TestShootObjectsWithWorkers(t *testing.T) {
+	for name, settings := range map[string]NodeSettings{
+		"shoot-nodes": {ServerCertificate: "gardener-resource-manager-server-1", Host: "api.one.dev.internal.example.org", MaxDelay: 5 * time.Minute, WithSelectors: true},
+		"shoot-nodes-everything": {
+			ServerCertificate: "gardener-resource-manager-server-1", Host: "api.one.dev.internal.example.org", MaxDelay: 30 * time.Minute,
+			Scheduler: "bin-packing-scheduler", WithoutTemplateKeys: true,
+			NodeToleration: &gardenletv1alpha1.NodeToleration{DefaultNotReadyTolerationSeconds: ptr.To[int64](60)},
+			Tolerations:    []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
+		},
+	} {
+		v := ShootValues{
+			Namespace: "shoot--dev--one", Image: "resource-manager:v1", Replicas: 2, ClusterID: "seed-1", LogLevel: "info", LogFormat: "json",
+			Kubeconfig: "generic-token-kubeconfig-1", Nodes: &settings,
+		}
+		objects, err := ShootObjects(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name, objects)
+		golden.Check(t, name+"-registrations", NodeRegistrations(v, []byte("bundle")))
+	}
+}
+
+func TestSystemTolerations(t *testing.T) {
+	taint := func(key, value string) corev1.Taint {
+		return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}
+	}
+	got := SystemTolerations([]corev1beta1.Worker{
+		{Taints: []corev1.Taint{taint("b", "1"), taint("a", "")}},
+		{Taints: []corev1.Taint{taint("b", "1"), taint("b", "2")}, SystemComponents: &corev1beta1.WorkerSystemComponents{Allow: true}},
+		{Taints: []corev1.Taint{taint("c", "")}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
+	})
+	want := []corev1.Toleration{
+		{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: "b", Operator: corev1.TolerationOpEqual, Value: "1", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "b", Operator: corev1.TolerationOpEqual, Value: "2", Effect: corev1.TaintEffectNoSchedule},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }

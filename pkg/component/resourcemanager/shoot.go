@@ -48,10 +48,12 @@ type ShootValues struct {
 	Kubeconfig string
 	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
+	// Nodes are the settings of a shoot with workers, nil without.
+	Nodes *NodeSettings
 }
 
-// shootConfiguration returns the configuration of the resource-manager of a shoot without workers: it applies
-// manifests, collects garbage and requests tokens. It needs no webhooks for Pods and nodes.
+// shootConfiguration returns the configuration of the resource-manager of a shoot: it applies manifests, collects garbage and requests
+// tokens. Only that of a shoot with workers has webhooks and controllers for Pods and nodes.
 func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfiguration {
 	config := &configv1alpha1.ResourceManagerConfiguration{LogLevel: values.LogLevel, LogFormat: values.LogFormat}
 	config.SourceClientConnection.Namespaces = []string{values.Namespace}
@@ -67,6 +69,9 @@ func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfi
 	controllers.ManagedResource.ConcurrentSyncs, controllers.ManagedResource.SyncPeriod = ptr.To(workers), period(applyPeriod)
 	controllers.Health.ConcurrentSyncs, controllers.Health.SyncPeriod = ptr.To(workers), period(healthPeriod)
 	controllers.TokenRequestor.Enabled, controllers.TokenRequestor.ConcurrentSyncs = true, ptr.To(tokenRequestWorkers)
+	if values.Nodes != nil {
+		configureNodes(config, values.Namespace, *values.Nodes)
+	}
 	configv1alpha1.SetDefaults(config)
 	return config
 }
@@ -116,14 +121,9 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	service := service(values.Namespace, labels)
-	service.Annotations = map[string]string{
-		netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics),
-	}
-	service.Spec.Ports = service.Spec.Ports[:2] // it serves no webhooks
 	account := parts.Account{Namespace: values.Namespace, Name: Name}
 	objects := []client.Object{
-		parts.ServiceAccount(values.Namespace, Name, labels), configMap, service, deployment, parts.Budget(deployment),
+		parts.ServiceAccount(values.Namespace, Name, labels), configMap, shootService(values, labels), deployment, parts.Budget(deployment),
 	}
 	objects = append(objects, parts.Rights(values.Namespace, Name, labels, needed.Source.Namespaced[values.Namespace], account)...)
 	if values.VerticalPodAutoscaler {
@@ -146,6 +146,10 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 		VolumeMounts: []corev1.VolumeMount{parts.Mount(config, configPath), mounted},
 	}
 	container.StartupProbe, container.LivenessProbe.FailureThreshold = parts.Startup(container.ReadinessProbe), 5
+	volumes := []corev1.Volume{parts.ConfigVolume(config, configMap), access}
+	if values.Nodes != nil {
+		volumes = append(volumes, serveWebhooks(&container, values.Nodes.ServerCertificate))
+	}
 	return parts.Workload{
 		Namespace: values.Namespace, Name: Name, Selector: selector,
 		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: parts.TypeServer}),
@@ -155,6 +159,6 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 			netpol.LabelPrefix + "kube-apiserver-tcp-443":  netpol.LabelValue,
 		}),
 		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: Name, MountsToken: true,
-		Container: container, Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), access},
+		Container: container, Volumes: volumes,
 	}.Deployment()
 }

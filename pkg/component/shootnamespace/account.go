@@ -27,7 +27,7 @@ func rules(workers bool) []rbacv1.PolicyRule {
 		kinds = append(kinds, "containerruntimes", "controlplanes", "infrastructures", "networks", "operatingsystemconfigs", "workers")
 	}
 	manage, read := rbac.ForObjects(), []string{"get", "list", "watch"}
-	return []rbacv1.PolicyRule{
+	all := []rbacv1.PolicyRule{
 		parts.Rule("", []string{"configmaps", "secrets", "serviceaccounts", "services"}, manage...),
 		parts.Rule("apps", []string{"deployments", "statefulsets"}, manage...),
 		parts.Rule("autoscaling", []string{"horizontalpodautoscalers"}, manage...),
@@ -48,4 +48,8 @@ func rules(workers bool) []rbacv1.PolicyRule {
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 		parts.Rule("coordination.k8s.io", []string{"leases"}, append(read, "create", "update", "patch")...),
 	}
+	if workers { // the shoot's resource-manager must know which machines exist
+		all = append(all, parts.Rule("machine.sapcloud.io", []string{"machines"}, read...))
+	}
+	return all
 }

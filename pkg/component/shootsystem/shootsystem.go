@@ -15,6 +15,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
 // Values are the inputs of the component.
@@ -48,11 +49,19 @@ func Objects(values Values) []client.Object {
 	return append(append(objects, info(values)), rights()...)
 }
 
-// Namespaces returns the namespaces of system components. They are kept when the component is deleted.
-func Namespaces() []client.Object {
-	return []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+// Namespaces returns the namespaces of system components. They are kept when the component is deleted. With nodes, system components are
+// spread over the zones of the nodes that may run them.
+func Namespaces(nodes bool, zones []string) []client.Object {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: metav1.NamespaceSystem, Labels: map[string]string{constants.LabelGardenPurpose: metav1.NamespaceSystem},
-	}}}
+	}}
+	if nodes {
+		namespace.Labels[highavailability.LabelConsider] = "true"
+	}
+	if len(zones) > 0 {
+		namespace.Annotations = map[string]string{highavailability.AnnotationZones: strings.Join(zones, ",")}
+	}
+	return []client.Object{namespace}
 }
 
 // info returns the ConfigMap that describes the cluster to its users and components.

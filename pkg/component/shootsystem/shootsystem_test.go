@@ -16,7 +16,7 @@ func TestObjects(t *testing.T) {
 		Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}},
 	}}
 	golden.Check(t, "system", Objects(Values{Shoot: shoot, Project: "dev", ServiceNetworks: []string{"100.64.0.0/13"}, Extensions: []string{"a", "b"}}))
-	golden.Check(t, "namespaces", Namespaces())
+	golden.Check(t, "namespaces", append(Namespaces(false, nil), Namespaces(true, []string{"a", "b"})...))
 	golden.Check(t, "access", Access())
 	secrets, err := AccessSecrets(AccessValues{Namespace: "shoot--dev--one", Inside: "https://kube-apiserver.shoot--dev--one.svc", Outside: "https://api.one.example.org"})
 	if err != nil {
