@@ -52,7 +52,7 @@ func seed(t *testing.T) []component {
 	zones := []string{"a", "b", "c"}
 	add("seednamespaces", nil)(seednamespaces.Objects(seednamespaces.Values{Zones: zones}))
 	add("crds", nil)(crds.Objects(crds.Values{Groups: []crds.Group{
-		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler,
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler,
 	}}))
 	add("seedsystem", nil)(seedsystem.Objects(seedsystem.Values{
 		Namespace: namespace, Zones: zones, PauseImage: image(t, seedsystem.ImagePause),

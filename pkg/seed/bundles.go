@@ -28,7 +28,7 @@ func (in Inputs) namespaces() ([]client.Object, error) {
 // once.
 var readDefinitions = sync.OnceValues(func() (map[crds.Group][]client.Object, error) {
 	all := map[crds.Group][]client.Object{}
-	for _, group := range []crds.Group{crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler} {
+	for _, group := range []crds.Group{crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler} {
 		objects, err := crds.Objects(crds.Values{Groups: []crds.Group{group}})
 		if err != nil {
 			return nil, err
@@ -42,12 +42,12 @@ var readDefinitions = sync.OnceValues(func() (map[crds.Group][]client.Object, er
 func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 	groups := map[string][]crds.Group{
 		definitionsManagedResources: {crds.ManagedResources},
-		definitionsExtensions:       {crds.Extensions, crds.ShootExtensions},
+		definitionsExtensions:       {crds.Extensions, crds.ShootExtensions, crds.Machines},
 		definitionsEtcd:             {crds.Etcd},
 		definitionsAutoscaling:      {crds.VerticalPodAutoscaler},
 	}[bundle]
 	if bundle == definitionsExtensions && in.IsGarden {
-		groups = []crds.Group{crds.ShootExtensions} // the garden operator deploys the others
+		groups = []crds.Group{crds.ShootExtensions, crds.Machines} // the garden operator deploys the others
 	}
 	return func() ([]client.Object, error) {
 		objects, err := readDefinitions()

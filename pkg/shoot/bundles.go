@@ -201,7 +201,9 @@ func (in Inputs) resourceManagerRBAC() ([]client.Object, error) {
 	return objects, nil
 }
 
-func (in Inputs) namespaces() ([]client.Object, error) { return shootsystem.Namespaces(in.hasWorkers(), in.systemZones()), nil }
+func (in Inputs) namespaces() ([]client.Object, error) {
+	return shootsystem.Namespaces(in.hasWorkers(), in.systemZones()), nil
+}
 
 func (in Inputs) gardenerAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
 

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	kit.DefineManagedResources(t, w.cp.Config())
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
-	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "extensions")}})
+	_, err = envtest.InstallCRDs(w.cp.Config(), envtest.CRDInstallOptions{MaxTime: kit.WaitTimeout, Paths: []string{filepath.Join(root, "config", "crd", "extensions"), filepath.Join(root, "config", "crd", "machine")}})
 	kit.Must(t, err)
 	w.Client, err = client.New(w.cp.Config(), client.Options{Scheme: w.scheme})
 	kit.Must(t, err)

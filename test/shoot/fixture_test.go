@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -101,6 +102,8 @@ type world struct {
 	// audit is the audit log of the seed. serverArgs are additional flags of the shoot's API server.
 	audit      string
 	serverArgs map[string]string
+	// webhookPort is the port of the webhooks of the shoot's resource-manager, or 0.
+	webhookPort atomic.Int32
 }
 
 func newWorld(t *testing.T) *world {
@@ -114,7 +117,7 @@ func newWorld(t *testing.T) *world {
 	root, err := controlplane.RepositoryRoot()
 	kit.Must(t, err)
 	var paths []string
-	for _, directory := range []string{"", "extensions", "druid", "autoscaling"} {
+	for _, directory := range []string{"", "extensions", "druid", "autoscaling", "machine"} {
 		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
 	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})

@@ -208,11 +208,18 @@ func (w *world) runManager(p pod) *kit.Process {
 	kit.Must(w, unstructured.SetNestedField(config, "$KUBECONFIG", "sourceClientConnection", "kubeconfig"))
 	config["leaderElection"] = map[string]any{"leaderElect": false}
 	local := func(port string) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
-	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": local("$WEBHOOK_PORT")}
+	webhooks := local("$WEBHOOK_PORT")
+	if slices.ContainsFunc(p.volumes, func(volume corev1.Volume) bool { return volume.Name == "certificate" }) {
+		webhooks["tls"] = map[string]any{"serverCertDir": filepath.Join(p.directory, "certificate")}
+	}
+	config["server"] = map[string]any{"healthProbes": local("$HEALTH_PORT"), "metrics": local("$METRICS_PORT"), "webhooks": webhooks}
 	text, err = yaml.Marshal(config)
 	kit.Must(w, err)
 	// It has only the permissions that its bundle grants.
-	return kit.StartManagerWith(w, w.kubeconfigOf(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: resourcemanager.Name}}), string(text))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: resourcemanager.Name}}
+	process := kit.StartManagerWith(w, w.kubeconfigOf(account), string(text))
+	w.webhookPort.Store(int32(process.WebhookPort)) //nolint:gosec // a port
+	return process
 }
 
 // account returns a kubeconfig of the seed with all permissions, for a ServiceAccount in namespace default whose name

@@ -91,6 +91,7 @@ func TestShootWithWorkers(t *testing.T) {
 			Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: ptr.To("1.0.0")}},
 		}}
 	})
+	w.serverArgs = map[string]string{"egress-selector-config-file": w.egress()}
 	w.startServer()
 	w.startManager()
 	w.startControllers()
@@ -105,6 +106,7 @@ func TestShootWithWorkers(t *testing.T) {
 		t.Error("the control plane does not have the credentials")
 	}
 	old := w.configurationOfNodes()
+	w.nodesJoin()
 	quiet(t, toGarden, toSeed)
 	toGarden.Forget()
 	toSeed.Forget()

@@ -19,7 +19,7 @@ import (
 // Group is a group of definitions that are installed together.
 type Group string
 
-// The groups of definitions. Groups for Istio, machines (machine.sapcloud.io) and the observability stack can be added
+// The groups of definitions. Groups for Istio and the observability stack can be added
 // with files below config/crd and a row in the table of this package.
 const (
 	// ManagedResources is the definition of ManagedResources.
@@ -31,6 +31,8 @@ const (
 	ShootExtensions Group = "ShootExtensions"
 	// Etcd are Etcd and EtcdCopyBackupsTask.
 	Etcd Group = "Etcd"
+	// Machines is Machine of machine.sapcloud.io: extensions show by it which machines exist.
+	Machines Group = "Machines"
 	// VerticalPodAutoscaler are VerticalPodAutoscaler and its checkpoints.
 	VerticalPodAutoscaler Group = "VerticalPodAutoscaler"
 )
@@ -52,6 +54,7 @@ var groups = map[Group]group{
 	Extensions:            {directory: "extensions", protected: true, has: isGeneral},
 	ShootExtensions:       {directory: "extensions", protected: true, has: func(plural string) bool { return !isGeneral(plural) }},
 	Etcd:                  {directory: "druid", protected: true},
+	Machines:              {directory: "machine"},
 	VerticalPodAutoscaler: {directory: "autoscaling"},
 }
 

@@ -49,14 +49,15 @@ func TestGroups(t *testing.T) {
 		ShootExtensions: "bastions clusters containerruntimes controlplanes infrastructures networks operatingsystemconfigs " +
 			"selfhostedshootexposures workers",
 		Etcd:                  "etcdcopybackupstasks etcds",
+		Machines:              "machines",
 		VerticalPodAutoscaler: "verticalpodautoscalercheckpoints verticalpodautoscalers",
 	} {
 		if got := strings.Join(namesOf(t, group), " "); got != want {
 			t.Errorf("group %s: got %s, want %s", group, got, want)
 		}
 	}
-	if len(groups) != 5 {
-		t.Errorf("found %d groups, but this test covers 5", len(groups))
+	if len(groups) != 6 {
+		t.Errorf("found %d groups, but this test covers 6", len(groups))
 	}
 	if _, err := Objects(Values{Groups: []Group{"Nothing"}}); err == nil || !strings.Contains(err.Error(), `"Nothing"`) {
 		t.Errorf("an unknown group: got the error %v", err)

@@ -44,6 +44,8 @@ var clusterMapper = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, suffix := range []string{"", "List"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"+suffix), meta.RESTScopeNamespace)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"+suffix), meta.RESTScopeRoot)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"+suffix), meta.RESTScopeNamespace)
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"+suffix), meta.RESTScopeRoot)
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kindMutating+suffix), meta.RESTScopeRoot)
 		mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"+suffix), meta.RESTScopeRoot)
@@ -83,8 +85,10 @@ type connection struct {
 	cached client.Reader
 	client client.Client
 	stop   context.CancelFunc
-	// synced is set once all caches are synced.
+	// synced is set once all caches are synced, except that of nodes.
 	synced atomic.Bool
+	// nodes is the watch of nodes; nil for a Shoot without workers.
+	nodes *nodeWatch
 	// remediated is when webhook configurations were last changed, by kind and name. Reconciles of the same Shoot do not run concurrently.
 	remediated map[string]time.Time
 }
@@ -123,7 +127,11 @@ func (c *clusters) present(name types.NamespacedName) *connection {
 // old, because API servers reject expired certificates even on existing connections. It does not block on requests.
 func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (*connection, error) {
 	name := client.ObjectKeyFromObject(shoot)
-	revision := fmt.Sprintf("%s %s %t", shoot.UID, access.Revision, shoot.DeletionTimestamp != nil)
+	limit := 0
+	if hasWorkers(shoot) {
+		limit = nodeLimit(shoot)
+	}
+	revision := fmt.Sprintf("%s %s %t %d", shoot.UID, access.Revision, shoot.DeletionTimestamp != nil, limit)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if present := c.open[name]; present != nil {
@@ -140,7 +148,7 @@ func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster of Shoot %s: %w", name, err)
 	}
-	made, err := c.connect(name, config, shoot.DeletionTimestamp != nil)
+	made, err := c.connect(name, config, shoot.DeletionTimestamp != nil, limit)
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster of Shoot %s: %w", name, err)
 	}
@@ -149,8 +157,9 @@ func (c *clusters) of(shoot *corev1beta1.Shoot, access *Access, now time.Time) (
 	return made, nil
 }
 
-// connect starts watches of a cluster. It watches Pods in kube-system, or in all namespaces once the Shoot is being deleted.
-func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPods bool) (*connection, error) {
+// connect starts watches of a cluster. It watches Pods in kube-system, or in all namespaces once the Shoot is being deleted. It watches nodes
+// if their limit is not 0.
+func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPods bool, nodeLimit int) (*connection, error) {
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -189,6 +198,12 @@ func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPo
 			return nil, err
 		}
 	}
+	if nodeLimit > 0 {
+		if made.nodes, err = c.watchNodes(running, name, config, transport, nodeLimit); err != nil {
+			made.stop()
+			return nil, err
+		}
+	}
 	go func() { _ = watched.Start(running) }() // the reflectors log errors
 	go func() {
 		if watched.WaitForCacheSync(running) {
@@ -223,7 +238,7 @@ func (c *clusters) handler(name types.NamespacedName) toolscache.ResourceEventHa
 					return
 				}
 			}
-			if matters(before) || matters(after) {
+			if !sameNode(before, after) && (matters(before) || matters(after)) {
 				c.changed(name)
 			}
 		},
@@ -299,5 +314,7 @@ func (c *connection) read(ctx context.Context) (*Cluster, error) {
 		}
 	}
 	slices.Sort(cluster.Converted)
-	return cluster, nil
+	var err error
+	cluster.Nodes, err = c.nodes.read(ctx)
+	return cluster, err
 }

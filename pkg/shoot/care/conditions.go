@@ -40,15 +40,7 @@ const (
 func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 	conditions := slices.Clone(o.Shoot.Status.Conditions)
 	var next time.Time
-	for _, each := range []struct {
-		kind  corev1beta1.ConditionType
-		check func() (finding, time.Time)
-	}{
-		{corev1beta1.ShootAPIServerAvailable, o.server},
-		{corev1beta1.ShootControlPlaneHealthy, o.controlPlane},
-		{corev1beta1.ShootObservabilityComponentsHealthy, o.observability},
-		{corev1beta1.ShootSystemComponentsHealthy, o.system},
-	} {
+	for _, each := range o.checks() {
 		found, changes := each.check()
 		contributed, outdated := o.contributed(each.kind)
 		found, changes = found.with(contributed...), requeue.Earlier(changes, outdated)
@@ -62,6 +54,28 @@ func (o Observation) Conditions() ([]corev1beta1.Condition, time.Time) {
 		next = requeue.Earlier(next, requeue.Earlier(until, changes))
 	}
 	return conditions, next
+}
+
+// check computes a condition, and when it changes without an event.
+type check struct {
+	kind  corev1beta1.ConditionType
+	check func() (finding, time.Time)
+}
+
+// checks returns the checks of all conditions. A condition whose inputs are not known yet stays as it is.
+func (o Observation) checks() []check {
+	all := []check{
+		{corev1beta1.ShootAPIServerAvailable, o.server},
+		{corev1beta1.ShootControlPlaneHealthy, o.controlPlane},
+		{corev1beta1.ShootObservabilityComponentsHealthy, o.observability},
+		{corev1beta1.ShootSystemComponentsHealthy, o.system},
+	}
+	if hasWorkers(o.Shoot) {
+		if _, known := o.everyNodeReady(); known {
+			all = append(all, check{corev1beta1.ShootEveryNodeReady, o.nodes})
+		}
+	}
+	return all
 }
 
 // finding is the result of a check.

@@ -42,6 +42,8 @@ type Cluster struct {
 	Webhooks []Configuration
 	// Converted are the names of the CustomResourceDefinitions whose stored objects a webhook must convert.
 	Converted []string
+	// Nodes are the nodes, nil until they are known.
+	Nodes *Nodes
 }
 
 // Constraints returns all constraints, and when they change without an event. A zero time means never.

@@ -131,7 +131,7 @@ func (a *Actuator) emitter(plan flow.Plan) *bundles.Actuator[*extensionsv1alpha1
 func (a *Actuator) inputs(
 	ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster,
 ) (inputs, []providerlocalv1alpha1.WorkerMachineImage, error) {
-	in := inputs{namespace: worker.Namespace, options: a.Machines, hibernated: cluster.Hibernated(), now: a.Clock.Now()}
+	in := inputs{namespace: worker.Namespace, options: a.Machines, hibernated: cluster.Hibernated(), now: a.Clock.Now(), mint: newToken}
 	found, images, err := pools(ctx, a.Uncached, worker, cluster)
 	if err != nil {
 		return in, nil, err
@@ -148,7 +148,10 @@ func (a *Actuator) inputs(
 			in.deployments[i].restore(state.Machines)
 		}
 	}
-	in.machines, err = a.observe(ctx, worker.Namespace)
+	if in.machines, err = a.observe(ctx, worker.Namespace); err != nil {
+		return in, images, err
+	}
+	in.tokens, err = a.issuedTokens(ctx, worker.Namespace)
 	return in, images, err
 }
 

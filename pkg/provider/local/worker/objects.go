@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"time"
@@ -44,17 +43,20 @@ func (d Deployment) labels(name string) map[string]string {
 	}
 }
 
-// objects returns the objects of a machine: a Pod with its user data, or a simulated Node.
-func (d Deployment) objects(name, namespace string, machines local.Machines) []client.Object {
+// objects returns the objects of a machine: what shows that it exists, and a Pod with its user data, or a simulated Node. token is its
+// bootstrap token, nil if its user data needs none.
+func (d Deployment) objects(name, technicalID string, machines local.Machines, token *bootstrapToken) []client.Object {
+	shown := d.shown(name, technicalID)
 	if machines.Simulated {
-		return []client.Object{d.node(name)}
+		return []client.Object{shown, d.node(name)}
 	}
+	namespace := local.InfrastructureNamespace(technicalID)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefixMachine + name + "-userdata", Labels: d.labels(name)},
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{keyUserData: bytes.ReplaceAll(d.UserData, []byte("<<MACHINE_NAME>>"), []byte(prefixMachine+name))},
+		Data:       map[string][]byte{keyUserData: d.userData(name, token)},
 	}
-	return []client.Object{secret, d.pod(name, secret, machines)}
+	return []client.Object{shown, secret, d.pod(name, secret, machines)}
 }
 
 // node returns a Node that KWOK simulates, with the labels, annotations and taints of the pool.
@@ -120,11 +122,14 @@ func (d Deployment) pod(name string, userData *corev1.Secret, machines local.Mac
 	}
 }
 
-// readiness returns the probe of a machine, which succeeds once systemd has booted and the user data has run.
+// readiness returns the probe of a machine, which succeeds once systemd has booted and the user data has run. If the user data has installed
+// a node agent, kubelet must also run and have its certificate, so that the machine is a node.
 func readiness() *corev1.Probe {
+	const booted = "systemctl is-active --quiet multi-user.target && systemctl is-active --quiet run-userdata.service"
+	const joined = "systemctl is-active --quiet kubelet.service && test -e /var/lib/kubelet/pki/kubelet-client-current.pem"
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/bin/sh", "-c", "systemctl is-active --quiet multi-user.target && systemctl is-active --quiet run-userdata.service",
+			"/bin/sh", "-c", booted + " && if test -e /var/lib/gardener-node-agent; then " + joined + "; fi",
 		}}},
 		PeriodSeconds: 5, TimeoutSeconds: 5,
 	}

@@ -29,6 +29,9 @@ type inputs struct {
 	machines    []Machine
 	hibernated  bool
 	now         time.Time
+	// tokens are the bootstrap tokens that exist. mint makes a new one.
+	tokens []issued
+	mint   func() (bootstrapToken, error)
 }
 
 // outcome is the decision for all deployments.
@@ -62,6 +65,7 @@ func (in inputs) decide() (outcome, error) {
 			}
 		}
 	}
+	in.revoke(&out)
 	return out, nil
 }
 
@@ -73,7 +77,9 @@ func (in inputs) decideOne(deployment Deployment, out *outcome) error {
 		return err
 	}
 	for _, name := range decision.Create {
-		out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, name))
+		if err := in.create(deployment, name, &out.Plan); err != nil {
+			return err
+		}
 	}
 	for _, m := range machines {
 		switch remove := slices.Contains(decision.Delete, m.Name); {
@@ -82,7 +88,7 @@ func (in inputs) decideOne(deployment Deployment, out *outcome) error {
 		case remove:
 			out.Plan.Tombstones = append(out.Plan.Tombstones, flow.Tombstone{Key: in.key(m.Name)})
 		case m.Orphaned && !m.Deleting && m.Class == deployment.Class:
-			out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, m.Name))
+			out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, m.Name, nil))
 		}
 	}
 	out.Drain = append(out.Drain, decision.Drain...)
@@ -124,10 +130,25 @@ func (in inputs) key(machine string) flow.Key {
 	return bundles.Outside(in.options.Namespace, in.namespace, prefixBundle+machine).Key
 }
 
+// create adds a new machine to a plan, with its bootstrap token if its user data has a place for one.
+func (in inputs) create(deployment Deployment, machine string, plan *flow.Plan) error {
+	if in.options.Simulated || !deployment.needsToken() {
+		plan.Bundles = append(plan.Bundles, in.bundle(deployment, machine, nil))
+		return nil
+	}
+	token, err := in.mint()
+	if err != nil {
+		return err
+	}
+	creation, _, _ := deployment.timeouts()
+	plan.Bundles = append(plan.Bundles, in.tokenBundle(deployment, machine, token, in.now.Add(creation)), in.bundle(deployment, machine, &token))
+	return nil
+}
+
 // bundle returns the bundle of a new machine.
-func (in inputs) bundle(deployment Deployment, machine string) flow.Bundle {
+func (in inputs) bundle(deployment Deployment, machine string, token *bootstrapToken) flow.Bundle {
 	bundle := bundles.Outside(in.options.Namespace, in.namespace, prefixBundle+machine)
-	bundle.Objects = deployment.objects(machine, local.InfrastructureNamespace(in.namespace), in.options)
+	bundle.Objects = deployment.objects(machine, in.namespace, in.options, token)
 	bundle.Labels = deployment.labels(machine)
 	bundle.Labels[local.LabelShoot] = in.namespace
 	bundle.Spec.HealthChecks = []resourcesv1alpha1.HealthCheck{machineHealth("Pod"), machineHealth("Node")}

@@ -33,14 +33,15 @@ func newInputs(t *testing.T, simulated bool) inputs {
 		Config: &providerlocalv1alpha1.WorkerConfig{Resources: &corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 		}},
-		Image: "registry.example.org/machine:1.0.0", UserData: []byte("#!/bin/sh\nhostname <<MACHINE_NAME>>\n"),
+		Image: "registry.example.org/machine:1.0.0", UserData: []byte("#!/bin/sh\nhostname <<MACHINE_NAME>>\necho <<BOOTSTRAP_TOKEN>>\n"),
 	}
 	all, err := deployments("shoot--dev--blue", "local", []Pool{pool})
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := local.Machines{Simulated: simulated, Namespace: "extension-provider-local", Environment: []corev1.EnvVar{{Name: "REGISTRY", Value: "registry.example.org"}}}
-	return inputs{namespace: "shoot--dev--blue", options: options, deployments: all, now: now}
+	mint := func() (bootstrapToken, error) { return bootstrapToken{"abcdef", "0123456789abcdef"}, nil }
+	return inputs{namespace: "shoot--dev--blue", options: options, deployments: all, now: now, mint: mint}
 }
 
 func TestPlan(t *testing.T) {
