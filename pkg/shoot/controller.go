@@ -160,6 +160,7 @@ func (p *pass) steps() []step {
 		{p.operate, true},
 		// 2 What is.
 		{p.observe, true},
+		{p.fillNetworks, true},
 		{p.begin, true},
 		// 3 What shall be.
 		{p.compute, true},
@@ -232,5 +233,6 @@ func (p *pass) emit(ctx context.Context) (err error) {
 	p.wake.In(syncPeriod(p.shoot, p.options.controller()))
 	p.wake.At(p.plan.NextAt(p.in.Now))
 	p.wake.At(p.result.Plan.NextAt(p.in.Now))
+	p.wake.In(p.in.looksAgain())
 	return err
 }

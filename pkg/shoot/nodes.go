@@ -51,6 +51,8 @@ type Machines struct {
 	Configs  map[string]extensionsv1alpha1.OperatingSystemConfig
 	// Stamps identify the last operations for the OperatingSystemConfigs.
 	Stamps string
+	// Left is what is known about nodes with old keys.
+	Left Left
 }
 
 // pools returns the worker pools.
@@ -167,8 +169,8 @@ func (in Inputs) runtimeRows() []kindRow {
 }
 
 // oldConfigs returns the parts of OperatingSystemConfigs of keys that no pool has any more, and of removed container runtimes. They
-// are kept until the extension has replaced all machines, and while the declared pools are invalid, because their keys are then not
-// known.
+// are kept until the extension has replaced all machines and no node has the key, and while the declared pools are invalid, because their
+// keys are then not known.
 func (in Inputs) oldConfigs(wanted []string) []table.Part {
 	var parts []table.Part
 	_, invalid := in.pools()
@@ -179,8 +181,9 @@ func (in Inputs) oldConfigs(wanted []string) []table.Part {
 		if !is || key.Namespace != in.Namespace || slices.Contains(wanted, key.Name) {
 			continue
 		}
+		gone := replaced && !in.Machines.Left.keeps(strings.TrimPrefix(key.Name, prefixOperatingSystem))
 		parts = append(parts, table.Part{
-			Name: key.Name, Absent: "no pool has it", Removed: replaced, Unchanged: !replaced,
+			Name: key.Name, Absent: "no pool has it", Removed: gone, Unchanged: !gone,
 			DeletedAfter: []string{}, Confirmed: true,
 		})
 	}

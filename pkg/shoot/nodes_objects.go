@@ -122,7 +122,7 @@ func (in Inputs) operatingSystem(pool workerpool.Pool) func() ([]client.Object, 
 
 func (in Inputs) operatingSystemValues(pool workerpool.Pool) (operatingsystemconfig.Values, error) {
 	values := operatingsystemconfig.Values{
-		Namespace: in.Namespace, Pool: pool, ClusterDomain: clusterDomain, SSHKeys: string(in.sshKey()), NodeAgentVersion: in.Version,
+		Namespace: in.Namespace, Pool: pool, ClusterDomain: clusterDomain, SSHKeys: in.sshKeys(), NodeAgentVersion: in.Version,
 		CABundle: in.bundle(constants.SecretNameCACluster), KubeletCA: in.bundle(constants.SecretNameCAKubelet),
 		ExtraCAs: ptr.Deref(in.CloudProfile.Spec.CABundle, "") + "\n" + ptr.Deref(pool.Worker.CABundle, ""), WithoutKubeProxy: !in.proxyEnabled(),
 	}
@@ -266,6 +266,15 @@ func (in Inputs) sshKey() []byte {
 		return nil
 	}
 	return in.Secrets[constants.SecretNameSSHKeyPair].Current.Data[secrets.KeyRSAPublic]
+}
+
+// sshKeys returns the public keys that nodes accept, one a line: the current one, and the previous one until the next rotation.
+func (in Inputs) sshKeys() string {
+	keys := strings.TrimSpace(string(in.sshKey()))
+	if old := in.Secrets[constants.SecretNameSSHKeyPair].Old; old != nil && keys != "" {
+		keys += "\n" + strings.TrimSpace(string(old.Data[secrets.KeyRSAPublic]))
+	}
+	return keys
 }
 
 // bundle returns the certificates of an authority that clients trust, in PEM format.

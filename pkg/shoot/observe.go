@@ -51,7 +51,7 @@ func (r *reconciler) observeWith(
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)
-		steps = append(append(steps, ofSecrets...), r.observeUserFiles, r.observeCredentials, r.observeReferences)
+		steps = append(append(steps, ofSecrets...), r.observeUserFiles, r.observeCredentials, r.observeReferences, r.observeLeft)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &in); err != nil {

@@ -45,11 +45,17 @@ func (in Inputs) atOnce() bool {
 }
 
 // isUnderWay reports whether the next step of a rotation is up to gardenlet, not the user.
-func (c cycle) isUnderWay() bool { return !c.isOver() && *c.phase != corev1beta1.RotationPrepared }
+func (c cycle) isUnderWay() bool {
+	return !c.isOver() && *c.phase != corev1beta1.RotationPrepared &&
+		(*c.phase != corev1beta1.RotationWaitingForWorkersRollout || len(c.waiting()) == 0)
+}
 
 // readAnnotations are the annotations of Shoots that change the control plane. Others, such as those of dashboards, do
 // not count as declared by the user.
-var readAnnotations = []string{constants.AnnotationControlPlaneScaleDownDisabled, constants.AnnotationAuthenticationIssuer}
+var readAnnotations = []string{
+	constants.AnnotationControlPlaneScaleDownDisabled, constants.AnnotationAuthenticationIssuer,
+	constants.AnnotationShootCloudConfigExecutionMaxDelaySeconds,
+}
 
 // digest returns a digest of what the user of the Shoot declares, and of the observed inputs that do not follow from it.
 // A change of it is applied immediately. It excludes what operators declare, which is in the program. Of generated Secrets

@@ -25,15 +25,16 @@ const (
 	accountKeyRotated    credential = "service-account-key"
 	encryptionKeyRotated credential = "etcd-encryption-key"
 	observabilityRotated credential = "observability"
+	sshKeypairRotated    credential = "ssh-keypair"
 )
 
-// started are the credentials whose rotation an operation starts. The rollout of workers makes no difference for a Shoot without workers.
+// started are the credentials whose rotation an operation starts. Whether workers are rolled out makes no difference for a Shoot without.
 var started = map[string][]credential{
 	constants.OperationRotateCredentialsStart: {
-		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated,
+		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated, sshKeypairRotated,
 	},
 	constants.OperationRotateCredentialsStartWithoutWorkersRollout: {
-		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated,
+		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated, sshKeypairRotated,
 	},
 	constants.OperationRotateCAStart:                                     {authoritiesRotated},
 	constants.OperationRotateCAStartWithoutWorkersRollout:                {authoritiesRotated},
@@ -42,6 +43,7 @@ var started = map[string][]credential{
 	constants.OperationRotateETCDEncryptionKey:                           {encryptionKeyRotated},
 	constants.OperationRotateETCDEncryptionKeyStart:                      {encryptionKeyRotated},
 	constants.OperationRotateObservabilityCredentials:                    {observabilityRotated},
+	constants.OperationRotateSSHKeypair:                                  {sshKeypairRotated},
 }
 
 // completed are the credentials whose rotation an operation completes.
@@ -57,6 +59,8 @@ type cycle struct {
 	credential                                   credential
 	phase                                        *corev1beta1.CredentialsRotationPhase
 	initiated, prepared, completing, completedAt **metav1.Time
+	// pending are the worker pools that wait for their rollout; nil if nodes do not depend on the credentials.
+	pending *[]corev1beta1.PendingWorkersRollout
 }
 
 // cycles returns the rotations with phases in a status.
@@ -69,18 +73,20 @@ func cycles(rotation *corev1beta1.ShootCredentialsRotation) []cycle {
 		all = append(all, cycle{
 			authoritiesRotated, &of.Phase,
 			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+			&of.PendingWorkersRollouts,
 		})
 	}
 	if of := rotation.ServiceAccountKey; of != nil {
 		all = append(all, cycle{
 			accountKeyRotated, &of.Phase,
 			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+			&of.PendingWorkersRollouts,
 		})
 	}
 	if of := rotation.ETCDEncryptionKey; of != nil {
 		all = append(all, cycle{
 			encryptionKeyRotated, &of.Phase,
-			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
+			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime, nil,
 		})
 	}
 	return all
@@ -100,6 +106,9 @@ func (c cycle) start(now metav1.Time) bool {
 		return false
 	}
 	*c.phase, *c.initiated, *c.prepared, *c.completing = corev1beta1.RotationPreparing, &now, nil, nil
+	if c.pending != nil {
+		*c.pending = nil
+	}
 	return true
 }
 
@@ -112,7 +121,7 @@ func (c cycle) complete(now metav1.Time) {
 
 // advance sets the next phase if nothing of the plan is unsettled, and reports whether it did.
 func (c cycle) advance(unsettled []string, now metav1.Time) bool {
-	next, _ := secrets.Advance(*c.phase, unsettled, nil)
+	next, _ := secrets.Advance(*c.phase, unsettled, c.waiting())
 	if next == *c.phase {
 		return false
 	}
@@ -167,7 +176,8 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 	}
 	for _, operation := range validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
 		begins, ends := started[operation], completed[operation]
-		if len(begins)+len(ends) == 0 {
+		pools, rolls := rolledOut(operation)
+		if len(begins)+len(ends) == 0 && !rolls {
 			left = append(left, operation)
 		}
 		for _, kind := range begins {
@@ -177,7 +187,13 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 			if slices.Contains(ends, c.credential) {
 				c.complete(at)
 			}
+			if rolls {
+				c.rollOut(pools)
+			}
 		}
+	}
+	for _, c := range cycles(rotation) {
+		c.forgetPools(shoot)
 	}
 	if providerChanged(shoot) {
 		begin(shoot, rotation, encryptionKeyRotated, constants.OperationRotateETCDEncryptionKey, at)
@@ -193,14 +209,26 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 
 // begin starts the rotation of one kind of credentials.
 func begin(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, kind credential, operation string, at metav1.Time) {
-	if kind == observabilityRotated {
+	switch kind {
+	case observabilityRotated:
 		if rotation.Observability == nil {
 			rotation.Observability = &corev1beta1.ObservabilityRotation{}
 		}
 		rotation.Observability.LastInitiationTime = &at
 		return
+	case sshKeypairRotated:
+		beginSSH(shoot, rotation, at)
+		return
 	}
-	if !cycleOf(rotation, kind).start(at) || kind != encryptionKeyRotated {
+	c := cycleOf(rotation, kind)
+	before := *c.initiated
+	if !c.start(at) {
+		return
+	}
+	if withoutRollout(operation) {
+		c.deferRollout(shoot, before)
+	}
+	if kind != encryptionKeyRotated {
 		return
 	}
 	// Users complete the rotation on older versions, unless they requested it in one step.
@@ -249,6 +277,9 @@ func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now
 		timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
 		of.LastCompletionTime, moved = &at, true
 	}
+	if of := credentials.Rotation.SSHKeypair; of != nil && len(unsettled) == 0 && timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
+		of.LastCompletionTime, moved = &at, true
+	}
 	return credentials, moved
 }
 
@@ -294,6 +325,9 @@ func (in Inputs) rotations() map[string]secrets.Rotation {
 				Initiated: timeOf(*c.initiated), Phase: *c.phase, Distributed: !c.isPreparing() || in.done(c.distribution()),
 			}
 		}
+	}
+	if rotation := in.rotation(); rotation != nil && rotation.SSHKeypair != nil && in.hasWorkers() {
+		all[constants.SecretNameSSHKeyPair] = sshRotation(rotation.SSHKeypair)
 	}
 	return all
 }

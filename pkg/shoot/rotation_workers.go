@@ -1,0 +1,89 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// deferRollout makes a rotation that has just started wait for the rollout of the worker pools, which users request. Until then, nodes keep
+// the key that they had: before is when the previous rotation began, nil for never.
+func (c cycle) deferRollout(shoot *corev1beta1.Shoot, before *metav1.Time) {
+	if c.pending == nil || len(shoot.Spec.Provider.Workers) == 0 {
+		return
+	}
+	*c.phase = corev1beta1.RotationPreparingWithoutWorkersRollout
+	for _, worker := range shoot.Spec.Provider.Workers {
+		*c.pending = append(*c.pending, corev1beta1.PendingWorkersRollout{Name: worker.Name, LastInitiationTime: before})
+	}
+}
+
+// withoutRollout reports whether an operation starts rotations that do not replace nodes at once.
+func withoutRollout(operation string) bool {
+	switch operation {
+	case constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCAStartWithoutWorkersRollout,
+		constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
+		return true
+	}
+	return false
+}
+
+// rollOut ends the wait of pools for their rollout, which changes their keys.
+func (c cycle) rollOut(pools []string) {
+	if c.pending != nil {
+		*c.pending = slices.DeleteFunc(*c.pending, func(one corev1beta1.PendingWorkersRollout) bool { return slices.Contains(pools, one.Name) })
+	}
+}
+
+// forgetPools ends the wait for pools that the Shoot no longer has.
+func (c cycle) forgetPools(shoot *corev1beta1.Shoot) {
+	if c.pending == nil {
+		return
+	}
+	*c.pending = slices.DeleteFunc(*c.pending, func(one corev1beta1.PendingWorkersRollout) bool {
+		return !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(worker corev1beta1.Worker) bool { return worker.Name == one.Name })
+	})
+	if len(*c.pending) == 0 {
+		*c.pending = nil
+	}
+}
+
+// waiting returns the names of the pools that wait for their rollout.
+func (c cycle) waiting() []string {
+	var names []string
+	if c.pending != nil {
+		for _, one := range *c.pending {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// rolledOut returns the pools of an operation that rolls out worker pools for rotations, and whether it is one.
+func rolledOut(operation string) ([]string, bool) {
+	name, pools, _ := strings.Cut(operation, "=")
+	return strings.Split(pools, ","), name == constants.OperationRotateRolloutWorkers
+}
+
+// beginSSH starts the rotation of the SSH key pair of nodes, unless one is in progress.
+func beginSSH(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, at metav1.Time) {
+	if len(shoot.Spec.Provider.Workers) == 0 {
+		return
+	}
+	if rotation.SSHKeypair == nil {
+		rotation.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
+	}
+	if of := rotation.SSHKeypair; !timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
+		of.LastInitiationTime = &at
+	}
+}
+
+// sshRotation returns the state of the SSH key pair. The previous key pair is accepted until the next rotation.
+func sshRotation(of *corev1beta1.ShootSSHKeypairRotation) secrets.Rotation {
+	return secrets.Rotation{Initiated: timeOf(of.LastInitiationTime), Phase: corev1beta1.RotationPrepared, Distributed: true}
+}
