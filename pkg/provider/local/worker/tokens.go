@@ -102,7 +102,7 @@ func (a *Actuator) issuedTokens(ctx context.Context, namespace string) ([]issued
 	var tokens []issued
 	for i := range list.Items {
 		mr := &list.Items[i]
-		// Of an invalid value, which somebody else has written, the token is deleted.
+		// An invalid value counts as one in the past, so that the token is deleted.
 		seconds, _ := strconv.ParseInt(mr.Labels[labelExpires], 10, 64)
 		tokens = append(tokens, issued{
 			key: flow.Key{Namespace: mr.Namespace, Name: mr.Name}, machine: mr.Labels[local.LabelMachine], expires: time.Unix(seconds, 0), deleting: mr.DeletionTimestamp != nil,
