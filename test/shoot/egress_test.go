@@ -46,7 +46,7 @@ func (w *world) connect(writer http.ResponseWriter, request *http.Request) {
 		http.Error(writer, err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer server.Close() //nolint:errcheck // the end of a connection
+	defer server.Close()
 	hijacker, is := writer.(http.Hijacker)
 	if !is {
 		return
@@ -55,7 +55,7 @@ func (w *world) connect(writer http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return
 	}
-	defer connection.Close() //nolint:errcheck // likewise
+	defer connection.Close()
 	if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}

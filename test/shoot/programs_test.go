@@ -218,7 +218,7 @@ func (w *world) runManager(p pod) *kit.Process {
 	// It has only the permissions that its bundle grants.
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: technical, Name: resourcemanager.Name}}
 	process := kit.StartManagerWith(w, w.kubeconfigOf(account), string(text))
-	w.webhookPort.Store(int32(process.WebhookPort)) //nolint:gosec // a port
+	w.webhookPort.Store(int32(process.WebhookPort))
 	return process
 }
 

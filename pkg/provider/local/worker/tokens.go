@@ -31,7 +31,7 @@ const (
 	lengthID, lengthSecret = 6, 16
 	tokenCharacters        = "abcdefghijklmnopqrstuvwxyz0123456789"
 	// prefixTokenSecret is the prefix of the names of Secrets with bootstrap tokens (Kubernetes).
-	prefixTokenSecret = "bootstrap-token-" //nolint:gosec // a name
+	prefixTokenSecret = "bootstrap-token-"
 )
 
 // bootstrapToken is the token with which one new machine becomes a node.
