@@ -27,6 +27,7 @@ var (
 	shoots       = flag.Int("landscape.shoots", 0, "also create this number of Shoots, which takes minutes and gigabytes")
 	zones        = flag.Bool("landscape.zones", false, "also spread a Shoot over three zones, one of which fails, which takes minutes")
 	extensions   = flag.Bool("landscape.extensions", false, "also create an object of each kind of extension resource in TestFleet, with machines, which takes a minute")
+	nodes        = flag.Bool("landscape.nodes", false, "also create a Shoot whose machines become nodes, which takes minutes")
 	emulator     = flag.Bool("landscape.emulator", false, "also boot the root file system of machines in an emulator, which takes minutes")
 )
 

@@ -90,23 +90,37 @@ func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]t
 	return times, nil
 }
 
-// WriteShootKubeconfig writes a kubeconfig for an administrator of the Shoot, which is valid for an hour. It connects to
-// the Service of the API server in the seed, because the names of the landscape are not resolved outside of it.
+// WriteShootKubeconfig writes a kubeconfig for an administrator of the Shoot of the example.
 func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
+	return f.WriteKubeconfig(ctx, shootKey, f.ShootKubeconfig())
+}
+
+// Expose lets everything in the landscape connect to the Service of the API server of a Shoot.
+func (f *Fleet) Expose(ctx context.Context, key client.ObjectKey) error {
 	shoot := &corev1beta1.Shoot{}
-	if err := f.Get(ctx, shootKey, shoot); err != nil {
-		return fmt.Errorf("read Shoot %s: %w", shootKey, err)
+	if err := f.Get(ctx, key, shoot); err != nil {
+		return fmt.Errorf("read Shoot %s: %w", key, err)
+	}
+	return f.apply(ctx, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID})
+}
+
+// WriteKubeconfig writes a kubeconfig for an administrator of a Shoot, which is valid for an hour, to a file. It connects to the Service of
+// the API server in the seed, because the names of the landscape are not resolved outside of it.
+func (f *Fleet) WriteKubeconfig(ctx context.Context, key client.ObjectKey, file string) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := f.Get(ctx, key, shoot); err != nil {
+		return fmt.Errorf("read Shoot %s: %w", key, err)
 	}
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
 	if err := f.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
-		return fmt.Errorf("request a kubeconfig for Shoot %s: %w", shootKey, err)
+		return fmt.Errorf("request a kubeconfig for Shoot %s: %w", key, err)
 	}
-	if err := f.apply(ctx, "exposure.yaml", map[string]string{"Namespace": shoot.Status.TechnicalID}); err != nil {
+	if err := f.Expose(ctx, key); err != nil {
 		return err
 	}
 	config, err := clientcmd.Load(request.Status.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig for Shoot %s: %w", shootKey, err)
+		return fmt.Errorf("read the kubeconfig for Shoot %s: %w", key, err)
 	}
 	service := &corev1.Service{}
 	if err := f.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
@@ -115,7 +129,7 @@ func (f *Fleet) WriteShootKubeconfig(ctx context.Context) error {
 	for _, cluster := range config.Clusters {
 		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "kube-apiserver"
 	}
-	return clientcmd.WriteToFile(*config, f.ShootKubeconfig())
+	return clientcmd.WriteToFile(*config, file)
 }
 
 // ShootKubeconfig returns the path of the kubeconfig for an administrator of the Shoot, which Up writes.

@@ -52,11 +52,16 @@ func (ShootEnsurer) EnsureKubeSchedulerDeployment(_ context.Context, _ controlpl
 	return nil
 }
 
-// EnsureKubeletConfiguration permits kubelet to start on hosts with swap, because machines share the swap of their host.
+// EnsureKubeletConfiguration permits kubelet to start on hosts with swap or with cgroups v1, because machines share both with their host.
 func (ShootEnsurer) EnsureKubeletConfiguration(
 	_ context.Context, _ controlplane.Context, _ string, wanted, _ *unstructured.Unstructured,
 ) error {
-	return unstructured.SetNestedField(wanted.Object, false, "failSwapOn")
+	for _, field := range []string{"failSwapOn", "failCgroupV1"} { // machines have the swap and the cgroups of the seed's node
+		if err := unstructured.SetNestedField(wanted.Object, false, field); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mark labels Pods as modified by this extension.

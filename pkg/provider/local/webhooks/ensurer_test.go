@@ -40,7 +40,7 @@ func TestShoots(t *testing.T) {
 		}
 	}
 	kubelet := &unstructured.Unstructured{Object: map[string]any{"kind": "KubeletConfiguration", "failSwapOn": true}}
-	if err := (ShootEnsurer{}).EnsureKubeletConfiguration(t.Context(), nil, "1.37.1", kubelet, nil); err != nil || kubelet.Object["failSwapOn"] != false {
+	if err := (ShootEnsurer{}).EnsureKubeletConfiguration(t.Context(), nil, "1.37.1", kubelet, nil); err != nil || kubelet.Object["failSwapOn"] != false || kubelet.Object["failCgroupV1"] != false {
 		t.Errorf("%v, %v", kubelet.Object, err)
 	}
 }
