@@ -153,11 +153,12 @@ func (r Result) causes(owner Owner, now time.Time) []string {
 	return found
 }
 
-// unhealthySince returns when the objects of a ManagedResource became unhealthy; zero if the condition does not say. It reports false if they are healthy, if
-// that is not known, or if they are being deleted.
+// unhealthySince returns when the objects of a ManagedResource became unhealthy; zero if the condition does not say. It
+// reports false if they are healthy, if that is not known, if they are being deleted, or if nothing waits for their health.
 func unhealthySince(mr *resourcesv1alpha1.ManagedResource) (time.Time, bool) {
 	condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
-	unhealthy := condition.Status == resourcesv1alpha1.ConditionFalse && mr.DeletionTimestamp == nil && mr.Status.ObservedGeneration == mr.Generation
+	unhealthy := condition.Status == resourcesv1alpha1.ConditionFalse && mr.DeletionTimestamp == nil &&
+		mr.Status.ObservedGeneration == mr.Generation && awaitsHealth(mr)
 	return condition.LastTransitionTime.Time, unhealthy
 }
 
@@ -241,6 +242,9 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 		if condition.Status != resourcesv1alpha1.ConditionFalse {
 			continue
 		}
+		if kind == resourcesv1alpha1.ResourcesHealthy && mr.DeletionTimestamp == nil && !awaitsHealth(mr) {
+			continue // a condition reports it
+		}
 		if kind == resourcesv1alpha1.ResourcesHealthy && mr.DeletionTimestamp != nil && condition.LastUpdateTime.Time.Before(mr.DeletionTimestamp.Time) {
 			continue
 		}
@@ -256,7 +260,11 @@ func failing(mr *resourcesv1alpha1.ManagedResource) string {
 
 // failingSince returns when a failing ManagedResource began to fail; zero if its conditions do not say.
 func failingSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
-	for _, kind := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+	kinds := []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy}
+	if !awaitsHealth(mr) {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
 		if condition := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, kind); condition.Status == resourcesv1alpha1.ConditionFalse {
 			return condition.LastTransitionTime.Time
 		}

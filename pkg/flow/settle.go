@@ -21,10 +21,23 @@ func notApplied(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
+// awaitsHealth reports whether operations and rollouts wait for the health of the objects of a ManagedResource.
+func awaitsHealth(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.Labels[LabelHealthAwaited] != "false"
+}
+
+// AwaitNoHealth makes operations and rollouts not wait for the health of the objects of a bundle: see [LabelHealthAwaited].
+func AwaitNoHealth(bundle *Bundle) {
+	if bundle.Labels == nil {
+		bundle.Labels = map[string]string{}
+	}
+	bundle.Labels[LabelHealthAwaited] = "false"
+}
+
 // notRolledOut returns why the current generation of a ManagedResource is not applied, healthy and rolled out, empty if
-// it is.
+// it is. Its health does not count if nothing waits for it.
 func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
-	if why := notApplied(mr); why != "" {
+	if why := notApplied(mr); why != "" || !awaitsHealth(mr) {
 		return why
 	}
 	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)

@@ -212,9 +212,18 @@ func (in Inputs) controllerManagerRBAC() ([]client.Object, error) {
 }
 
 func (in Inputs) system() ([]client.Object, error) {
-	return shootsystem.Objects(shootsystem.Values{
+	objects := shootsystem.Objects(shootsystem.Values{
 		Shoot: in.Shoot, Project: in.Project, ServiceNetworks: in.serviceNetworks(), Extensions: in.extensions(),
-	}), nil
+	})
+	if !in.hasWorkers() {
+		return objects, nil
+	}
+	addresses, err := in.dnsAddresses()
+	if err != nil {
+		return nil, err
+	}
+	policies, err := shootsystem.NetworkPolicies(addresses)
+	return append(objects, policies...), err
 }
 
 func (in Inputs) clusterIdentity() ([]client.Object, error) {

@@ -92,6 +92,8 @@ type Inputs struct {
 	Machines     Machines
 	ConfigsStamp string
 	ConfigsKnown bool
+	// ProxiesUnused are the bundles of previous versions of kube-proxy, and whether no node has them any more. It is not known of missing ones.
+	ProxiesUnused map[string]bool
 	// Bastions are the Bastions in the namespace of the control plane.
 	Bastions []Bastion
 	// Addresses are the addresses of the API server's Service for DNS records. They are empty if it has none yet.
@@ -197,6 +199,16 @@ func (in Inputs) autoscaling() bool {
 func (in Inputs) image(name string) (string, error) {
 	seed := strings.TrimPrefix(ptr.Deref(in.Seed.Status.KubernetesVersion, ""), "v")
 	image, err := in.Images.Find(name, images.Options{RuntimeVersion: seed, TargetVersion: in.Shoot.Spec.Kubernetes.Version})
+	if err != nil {
+		return "", err
+	}
+	return image.Reference, nil
+}
+
+// shootImage returns the reference of an image that runs in the shoot.
+func (in Inputs) shootImage(name string) (string, error) {
+	version := in.Shoot.Spec.Kubernetes.Version
+	image, err := in.Images.Find(name, images.Options{RuntimeVersion: version, TargetVersion: version})
 	if err != nil {
 		return "", err
 	}

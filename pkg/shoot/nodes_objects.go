@@ -144,7 +144,7 @@ func (in Inputs) operatingSystemValues(pool workerpool.Pool) (operatingsystemcon
 		*into = image
 	}
 	var err error
-	if values.ClusterDNS, err = in.clusterDNS(); err != nil {
+	if values.ClusterDNS, err = in.dnsForKubelet(); err != nil {
 		return values, err
 	}
 	values.NodeAgent, err = nodeagent.Configuration(nodeagent.Values{

@@ -28,7 +28,9 @@ func (p *pass) observe(ctx context.Context) (err error) {
 	if p.decision.stopped && !p.maintains() {
 		ofSecrets = []func(context.Context, *Inputs) error{p.existingSecrets}
 	}
-	p.in, err = p.observeWith(ctx, p.shoot, p.seed, ofSecrets...)
+	if p.in, err = p.observeWith(ctx, p.shoot, p.seed, ofSecrets...); err == nil {
+		p.observeProxies(ctx)
+	}
 	return err
 }
 

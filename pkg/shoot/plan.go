@@ -58,7 +58,7 @@ var required = []string{
 func (in Inputs) contents() table.Table {
 	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
 	if in.hasWorkers() {
-		parts = append(parts, in.nodeParts()...)
+		parts = slices.Concat(parts, in.nodeParts(), in.systemParts())
 	}
 	return table.Table{
 		Parts: append(parts, in.extensionParts()...),
@@ -215,7 +215,7 @@ func (in Inputs) ready(names ...string) table.Need {
 // inCluster returns the bundles with objects of the shoot cluster.
 func (in Inputs) inCluster() []string {
 	if in.hasWorkers() {
-		return slices.Concat(inEachCluster, []string{bundleAPIServerRights, bundleNodeAgent})
+		return slices.Concat(inEachCluster, []string{bundleAPIServerRights, bundleNodeAgent}, in.systemBundles())
 	}
 	return inEachCluster
 }

@@ -57,7 +57,8 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	}
 	corev1beta1.SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
 	vector := images.Vector{}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager", "kubelet", "gardener-node-agent", "pause"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager", "kubelet", "gardener-node-agent", "pause", "kube-proxy",
+		"coredns", "cluster-proportional-autoscaler", "metrics-server", "node-local-dns", "node-problem-detector"} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
@@ -154,7 +155,7 @@ func summary(t *testing.T, plan flow.Plan) string {
 				name = object.GetNamespace() + "/" + name
 			}
 			if deployment, is := object.(*appsv1.Deployment); is {
-				name += fmt.Sprintf(" (%d replicas)", *deployment.Spec.Replicas)
+				name += fmt.Sprintf(" (%d replicas)", ptr.Deref(deployment.Spec.Replicas, -1))
 			}
 			fmt.Fprintf(&text, "  %s %s\n", kind.Kind, name)
 		}

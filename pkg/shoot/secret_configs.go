@@ -1,11 +1,14 @@
 package shoot
 
 import (
+	"slices"
+
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-k8s/trellis/pkg/component/metricsserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
@@ -17,7 +20,7 @@ func (in Inputs) authorities() []string {
 		constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
 	}
 	if in.hasWorkers() {
-		all = append(all, constants.SecretNameCAKubelet)
+		all = append(all, constants.SecretNameCAKubelet, constants.SecretNameCAMetricsServer)
 	}
 	return all
 }
@@ -29,7 +32,9 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	var configs []secrets.Config
 	for _, name := range in.authorities() {
 		configs = append(configs, secrets.Config{
-			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true, RestoreOnly: exists,
+			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true,
+			// Nothing in etcd depends on the authority of metrics-server, which control planes of earlier versions do not have.
+			RestoreOnly:    exists && name != constants.SecretNameCAMetricsServer,
 			AlwaysChecksum: name == constants.SecretNameCAClient,
 		})
 	}
@@ -54,8 +59,7 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	configs = append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
 	if in.hasWorkers() {
 		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
-		configs = append(configs, kubeapiserver.NodeSecrets()...)
-		configs = append(configs, resourcemanager.ShootSecrets(in.Namespace)...)
+		configs = slices.Concat(configs, kubeapiserver.NodeSecrets(), resourcemanager.ShootSecrets(in.Namespace), metricsserver.Secrets())
 		configs = append(configs, secrets.Config{Name: constants.SecretNameSSHKeyPair, Kind: secrets.KindSSHKeypair, KeepOld: true, Persist: true})
 	}
 	return configs

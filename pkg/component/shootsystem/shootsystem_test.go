@@ -17,6 +17,14 @@ func TestObjects(t *testing.T) {
 	}}
 	golden.Check(t, "system", Objects(Values{Shoot: shoot, Project: "dev", ServiceNetworks: []string{"100.64.0.0/13"}, Extensions: []string{"a", "b"}}))
 	golden.Check(t, "namespaces", append(Namespaces(false, nil), Namespaces(true, []string{"a", "b"})...))
+	policies, err := NetworkPolicies([]string{"100.64.0.10", "fd30:1319:f1e:230b::1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "network-policies", policies)
+	if _, err := NetworkPolicies([]string{"example.org"}); err == nil {
+		t.Error("a name is accepted as the address of a DNS server")
+	}
 	golden.Check(t, "access", Access())
 	secrets, err := AccessSecrets(AccessValues{Namespace: "shoot--dev--one", Inside: "https://kube-apiserver.shoot--dev--one.svc", Outside: "https://api.one.example.org"})
 	if err != nil {

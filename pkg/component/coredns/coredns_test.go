@@ -1,0 +1,61 @@
+package coredns
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/test/kit/golden"
+)
+
+func values() Values {
+	return Values{
+		Image: "coredns:v1", ImageAutoscaler: "cluster-proportional-autoscaler:v1", ClusterDomain: "cluster.local", ClusterIPs: []string{"100.64.0.10"},
+		Mode: corev1beta1.CoreDNSAutoscalingModeHorizontal, Zones: 3, ServerHost: "api.one.dev.internal.example.org",
+	}
+}
+
+func TestObjects(t *testing.T) {
+	objects, err := Objects(values())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "horizontal", objects)
+}
+
+// TestClusterProportional checks the other mode of autoscaling, with two IP families, suffixes and an autoscaler in the cluster.
+func TestClusterProportional(t *testing.T) {
+	other := values()
+	other.Mode, other.CommonSuffixes = corev1beta1.CoreDNSAutoscalingModeClusterProportional, []string{"gardener.cloud", "example.org"}
+	other.ClusterIPs, other.VerticalPodAutoscaler = []string{"100.64.0.10", "2001:db8:1::a"}, true
+	objects, err := Objects(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "cluster-proportional", objects)
+}
+
+// TestRewrites applies the rules to names, as CoreDNS does.
+func TestRewrites(t *testing.T) {
+	rule := regexp.MustCompile(`name regex (\S+) (\S+)`)
+	text := rewrites("cluster.local", []string{"gardener.cloud"})
+	for name, want := range map[string]string{
+		"web.default.svc.cluster.local.svc.cluster.local.": "web.default.svc.cluster.local.",
+		"api.gardener.cloud.svc.cluster.local.":            "api.gardener.cloud.",
+		"web.default.svc.cluster.local.":                   "",
+		"gardener-cloud.svc.cluster.local.":                "",
+		"api.gardenerXcloud.svc.cluster.local.":            "",
+	} {
+		got := ""
+		for _, found := range rule.FindAllStringSubmatch(text, -1) {
+			expression := regexp.MustCompile(found[1])
+			if match := expression.FindStringSubmatch(name); match != nil && got == "" {
+				got = strings.Replace(found[2], "{1}", match[1], 1)
+			}
+		}
+		if strings.TrimSuffix(got, ".") != strings.TrimSuffix(want, ".") {
+			t.Errorf("%s becomes %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package shoot
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeproxy"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
+)
+
+// Names of the bundles of system components, which run on the nodes of a Shoot.
+const (
+	bundleProxy         = prefixShoot + "kube-proxy"
+	prefixProxy         = bundleProxy + "-"
+	bundleCoreDNS       = prefixShoot + "coredns"
+	bundleMetricsServer = prefixShoot + "metrics-server"
+	bundleNodeLocalDNS  = prefixShoot + "node-local-dns"
+	bundleNodeProblems  = prefixShoot + "node-problem-detector"
+)
+
+// systemRow is a component in the cluster.
+type systemRow struct {
+	name    string
+	objects func() ([]client.Object, error)
+	// unknown names inputs that are not known yet, absent is why the Shoot does not have the component; both may be empty.
+	unknown, absent string
+	// needs are the bundles whose objects must exist before.
+	needs []string
+}
+
+// systemRows returns the system components of a Shoot with workers.
+func (in Inputs) systemRows() []systemRow {
+	rows := []systemRow{
+		{name: bundleProxy, objects: in.proxy, unknown: in.unknownSecrets(), absent: in.withoutProxy()},
+		{name: bundleCoreDNS, objects: in.coreDNS},
+		{name: bundleNodeLocalDNS, objects: in.nodeLocalDNS, absent: in.withoutNodeLocalDNS(), needs: []string{bundleCoreDNS}},
+		{name: bundleMetricsServer, objects: in.metricsServer, unknown: in.unknownSecrets()},
+		{name: bundleNodeProblems, objects: in.nodeProblemDetector, needs: []string{bundleSystem}},
+	}
+	return append(rows, in.proxyRows()...)
+}
+
+// systemParts returns the parts of the system components. An operation does not wait until they are healthy, because they need nodes, and
+// users can break them: the condition SystemComponentsHealthy reports it. They run until the machines are gone, because Pods need them
+// until then.
+func (in Inputs) systemParts() []table.Part {
+	if !in.hasWorkers() {
+		return nil
+	}
+	var parts []table.Part
+	for _, row := range in.systemRows() {
+		parts = append(parts, table.Part{
+			Name: row.name, Target: table.Shoot, Objects: row.objects, Unknown: row.unknown, Absent: row.absent, Removed: true,
+			Unchanged: in.hibernated(), Needs: []table.Need{table.Applied(append([]string{bundleResourceManager}, row.needs...)...)},
+			DeletedAfter: []string{bundleWorker}, Adjust: flow.AwaitNoHealth,
+		})
+	}
+	return append(parts, in.oldProxies()...)
+}
+
+// systemBundles returns the bundles of the system components, including those of previous versions.
+func (in Inputs) systemBundles() []string {
+	var names []string
+	for _, part := range in.systemParts() {
+		names = append(names, part.Name)
+	}
+	return names
+}
+
+// withoutProxy returns why the cluster has no kube-proxy, empty if it has one.
+func (in Inputs) withoutProxy() string {
+	if in.proxyEnabled() {
+		return ""
+	}
+	return "spec.kubernetes.kubeProxy.enabled is false"
+}
+
+// withoutNodeLocalDNS returns why nodes have no DNS cache, empty if they have one.
+func (in Inputs) withoutNodeLocalDNS() string {
+	components := in.Shoot.Spec.SystemComponents
+	if components != nil && components.NodeLocalDNS != nil && components.NodeLocalDNS.Enabled {
+		return ""
+	}
+	return "spec.systemComponents.nodeLocalDNS is not enabled"
+}
+
+// proxyRows returns a row for kube-proxy of each pool and version. If the declared pools are invalid, there are none, and existing ones
+// are kept.
+func (in Inputs) proxyRows() []systemRow {
+	pools, err := in.proxyPools()
+	if err != nil {
+		return nil
+	}
+	var rows []systemRow
+	for _, pool := range pools {
+		rows = append(rows, systemRow{
+			name: prefixProxy + pool.Suffix(), objects: in.proxyOf(pool), unknown: in.unknownSecrets(), absent: in.withoutProxy(), needs: []string{bundleProxy},
+		})
+	}
+	return rows
+}
+
+// oldProxies returns the parts of kube-proxy for pools and versions that the Shoot no longer declares. Each is kept until no node has
+// them: nodes are replaced or updated one after the other.
+func (in Inputs) oldProxies() []table.Part {
+	var parts []table.Part
+	for _, name := range in.oldProxyBundles() {
+		unused := in.ProxiesUnused[name]
+		parts = append(parts, table.Part{
+			Name: name, Target: table.Shoot, Absent: "no pool has it", Removed: unused, Unchanged: in.hibernated() || !unused,
+			Needs: []table.Need{table.Applied(bundleResourceManager)}, DeletedAfter: []string{bundleWorker},
+		})
+	}
+	return parts
+}
+
+// oldProxyBundles returns the bundles of kube-proxy for pools and versions that the Shoot no longer declares. There are none while the
+// declared pools are invalid.
+func (in Inputs) oldProxyBundles() []string {
+	pools, err := in.proxyPools()
+	if err != nil || !in.hasWorkers() {
+		return nil
+	}
+	var names []string
+	for _, key := range in.Emitted {
+		suffix, is := strings.CutPrefix(key.Name, prefixProxy)
+		declared := slices.ContainsFunc(pools, func(pool kubeproxy.Pool) bool { return pool.Suffix() == suffix })
+		if is && key.Namespace == in.Namespace && !declared {
+			names = append(names, key.Name)
+		}
+	}
+	return names
+}
+
+// proxyMode returns how Services are implemented.
+func (in Inputs) proxyMode() corev1beta1.ProxyMode {
+	proxy := ptr.Deref(in.Shoot.Spec.Kubernetes.KubeProxy, corev1beta1.KubeProxyConfig{})
+	return ptr.Deref(proxy.Mode, corev1beta1.ProxyModeIPTables)
+}
