@@ -37,7 +37,7 @@ const (
 // keyPrefix is the prefix of all keys of flows.
 const keyPrefix = "flow.resources.gardener.cloud/"
 
-// LabelHealthAwaited with the value "false" on a ManagedResource says that nothing waits for the health of its objects, and that it is no
+// LabelHealthAwaited with the value "false" on a ManagedResource says that nothing waits for the health of its objects, and that it is not an
 // error of an operation: a condition of the owner reports it. Whether such objects are healthy may depend on users, for example on
 // whether the cluster has nodes.
 const LabelHealthAwaited = keyPrefix + "health-awaited"

@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
+	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
@@ -151,6 +152,9 @@ func (in Inputs) accessSecrets() ([]client.Object, error) {
 	objects = append(objects, kubecontrollermanager.AccessSecret(in.Namespace))
 	if in.hasWorkers() {
 		objects = append(objects, kubescheduler.AccessSecret(in.Namespace))
+	}
+	if in.scales() {
+		objects = append(objects, vpa.AccessSecrets(in.Namespace)...)
 	}
 	return objects, err
 }

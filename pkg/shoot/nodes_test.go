@@ -69,6 +69,8 @@ func TestPlansWithWorkers(t *testing.T) {
 			in.Deleting, in.Emitted = true, slices.DeleteFunc(in.Emitted, inside)
 		}),
 		"59-nodes-deletion-forced": upWithWorkers(t, forced),
+		"60-nodes-scaled":          upWithWorkers(t, scaled),
+		"61-nodes-scaled-deleting": upWithWorkers(t, scaled, emittedAll(t, scaled), func(in *Inputs) { in.Deleting = true }),
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, name, summary(t, planOf(t, in))) })
 	}

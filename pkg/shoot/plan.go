@@ -58,7 +58,7 @@ var required = []string{
 func (in Inputs) contents() table.Table {
 	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
 	if in.hasWorkers() {
-		parts = slices.Concat(parts, in.nodeParts(), in.systemParts())
+		parts = slices.Concat(parts, []table.Part{in.scalingPart()}, in.nodeParts(), in.systemParts())
 	}
 	return table.Table{
 		Parts: append(parts, in.extensionParts()...),
@@ -222,10 +222,14 @@ func (in Inputs) inCluster() []string {
 
 // controllers are the bundles of the programs that need the resource-manager.
 func (in Inputs) controllers() []string {
+	all := []string{bundleControllerManager}
 	if in.hasWorkers() {
-		return []string{bundleControllerManager, bundleScheduler}
+		all = append(all, bundleScheduler)
 	}
-	return []string{bundleControllerManager}
+	if in.scales() {
+		all = append(all, bundleScaling)
+	}
+	return all
 }
 
 // workerless returns why the Shoot has no scheduler, empty if it has one.

@@ -10,6 +10,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
 	"github.com/trellis-k8s/trellis/pkg/component/metricsserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -61,6 +62,9 @@ func (in Inputs) secretConfigs() []secrets.Config {
 		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
 		configs = slices.Concat(configs, kubeapiserver.NodeSecrets(), resourcemanager.ShootSecrets(in.Namespace), metricsserver.Secrets())
 		configs = append(configs, secrets.Config{Name: constants.SecretNameSSHKeyPair, Kind: secrets.KindSSHKeypair, KeepOld: true, Persist: true})
+	}
+	if in.scales() {
+		configs = append(configs, vpa.Secrets(vpa.Values{Namespace: in.Namespace}, constants.SecretNameCACluster)...)
 	}
 	return configs
 }

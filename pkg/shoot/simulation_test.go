@@ -120,6 +120,9 @@ func (s *simulation) observe() {
 		if s.in.hasWorkers() {
 			s.in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
 		}
+		if s.in.scales() {
+			scaled(&s.in)
+		}
 	}
 	stops := s.stopped[bundleAPIServer] && s.stopped[bundleResourceManager] && s.stopped[bundleControllerManager]
 	s.in.Shoot.Status.IsHibernated = s.in.hibernated() && stops

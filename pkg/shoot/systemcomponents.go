@@ -9,6 +9,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeproxy"
+	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
@@ -21,6 +22,10 @@ const (
 	bundleMetricsServer = prefixShoot + "metrics-server"
 	bundleNodeLocalDNS  = prefixShoot + "node-local-dns"
 	bundleNodeProblems  = prefixShoot + "node-problem-detector"
+
+	// The Vertical Pod Autoscaler: its programs in the control plane, and what they need in the cluster.
+	bundleScaling        = "vpa"
+	bundleScalingInShoot = prefixShoot + "vpa"
 )
 
 // systemRow is a component in the cluster.
@@ -52,11 +57,11 @@ func (in Inputs) systemParts() []table.Part {
 	if !in.hasWorkers() {
 		return nil
 	}
-	var parts []table.Part
+	parts := []table.Part{in.scalingInShootPart()}
 	for _, row := range in.systemRows() {
 		parts = append(parts, table.Part{
 			Name: row.name, Target: table.Shoot, Objects: row.objects, Unknown: row.unknown, Absent: row.absent, Removed: true,
-			Unchanged: in.hibernated(), Needs: []table.Need{table.Applied(append([]string{bundleResourceManager}, row.needs...)...)},
+			Unchanged: in.hibernated(), Needs: []table.Need{table.Applied(append([]string{bundleResourceManager, bundleScalingInShoot}, row.needs...)...)},
 			DeletedAfter: []string{bundleWorker}, Adjust: flow.AwaitNoHealth,
 		})
 	}
@@ -141,4 +146,38 @@ func (in Inputs) oldProxyBundles() []string {
 func (in Inputs) proxyMode() corev1beta1.ProxyMode {
 	proxy := ptr.Deref(in.Shoot.Spec.Kubernetes.KubeProxy, corev1beta1.KubeProxyConfig{})
 	return ptr.Deref(proxy.Mode, corev1beta1.ProxyModeIPTables)
+}
+
+// scalingPart returns the part of the programs of the Vertical Pod Autoscaler. They do not run while the Shoot hibernates.
+func (in Inputs) scalingPart() table.Part {
+	unknown := []string{in.unknownSecrets()}
+	for _, account := range vpa.Programs() {
+		unknown = append(unknown, in.unknownToken(bundleScaling, account))
+	}
+	absent := table.Join(in.withoutScaling(), in.asleep())
+	return table.Part{
+		Name: bundleScaling, Objects: in.scaling, Absent: absent, Removed: true, Unknown: table.Join(unknown...), DeletedAfter: []string{},
+		Needs: []table.Need{in.ready(bundleResourceManager), table.RolledOut(bundleAPIServer), table.Applied(bundleScalingInShoot)},
+	}
+}
+
+// scalingInShootPart returns the part of what they need in the cluster.
+func (in Inputs) scalingInShootPart() table.Part {
+	return table.Part{
+		Name: bundleScalingInShoot, Target: table.Shoot, Objects: in.scalingInShoot, Absent: in.withoutScaling(), Removed: true,
+		Unchanged: in.hibernated(), Unknown: in.unknownSecrets(), Needs: []table.Need{table.Applied(bundleResourceManager)},
+		DeletedAfter: []string{bundleWorker},
+	}
+}
+
+// scales reports whether the cluster has the Vertical Pod Autoscaler.
+func (in Inputs) scales() bool { return in.withoutScaling() == "" }
+
+// withoutScaling returns why the cluster has no Vertical Pod Autoscaler, empty if it has one.
+func (in Inputs) withoutScaling() string {
+	settings := in.Shoot.Spec.Kubernetes.VerticalPodAutoscaler
+	if in.hasWorkers() && settings != nil && settings.Enabled {
+		return ""
+	}
+	return "spec.kubernetes.verticalPodAutoscaler is not enabled"
 }

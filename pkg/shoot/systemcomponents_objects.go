@@ -1,6 +1,8 @@
 package shoot
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,13 +13,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/metricsserver"
 	"github.com/trellis-k8s/trellis/pkg/component/nodelocaldns"
 	"github.com/trellis-k8s/trellis/pkg/component/nodeproblemdetector"
+	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 )
 
 func (in Inputs) proxyValues() kubeproxy.Values {
 	config := ptr.Deref(in.Shoot.Spec.Kubernetes.KubeProxy, corev1beta1.KubeProxyConfig{})
 	return kubeproxy.Values{
 		Server: "https://" + in.outsideHost(), CABundle: in.bundle(constants.SecretNameCACluster), Mode: in.proxyMode(),
-		FeatureGates: config.FeatureGates, PodNetworks: in.podNetworks(),
+		FeatureGates: config.FeatureGates, PodNetworks: in.podNetworks(), VerticalPodAutoscaler: in.scales(),
 	}
 }
 
@@ -76,7 +79,7 @@ func (in Inputs) dnsSettings() (corev1beta1.CoreDNSAutoscalingMode, []string) {
 }
 
 func (in Inputs) coreDNS() ([]client.Object, error) {
-	values := coredns.Values{ClusterDomain: clusterDomain, Zones: len(in.workerZones()), ServerHost: in.serverHostForPods()}
+	values := coredns.Values{ClusterDomain: clusterDomain, Zones: len(in.workerZones()), ServerHost: in.serverHostForPods(), VerticalPodAutoscaler: in.scales()}
 	values.Mode, values.CommonSuffixes = in.dnsSettings()
 	var err error
 	if values.ClusterIPs, err = in.clusterDNS(); err != nil {
@@ -112,7 +115,7 @@ func (in Inputs) dnsAddresses() ([]string, error) {
 	return append(addresses, nodelocaldns.AddressIPv4, nodelocaldns.AddressIPv6), err
 }
 
-// dnsForKubelet returns the addresses of the DNS servers that kubelet tells Pods. With IPVS, that is the cache on the node, because the
+// dnsForKubelet returns the addresses of the DNS servers with which kubelet configures Pods. With IPVS, that is the cache on the node, because the
 // cache cannot have the address of the DNS server of the cluster.
 func (in Inputs) dnsForKubelet() ([]string, error) {
 	if in.withoutNodeLocalDNS() != "" || in.proxyMode() != corev1beta1.ProxyModeIPVS {
@@ -137,7 +140,7 @@ func (in Inputs) nodeLocalDNS() ([]client.Object, error) {
 	}
 	values := nodelocaldns.Values{
 		Image: image, ClusterDomain: clusterDomain, IPVS: in.proxyMode() == corev1beta1.ProxyModeIPVS, IPv6: in.prefersIPv6(),
-		Config: *in.Shoot.Spec.SystemComponents.NodeLocalDNS,
+		Config: *in.Shoot.Spec.SystemComponents.NodeLocalDNS, VerticalPodAutoscaler: in.scales(),
 	}
 	for _, worker := range in.Shoot.Spec.Provider.Workers {
 		values.Pools = append(values.Pools, worker.Name)
@@ -153,7 +156,9 @@ func (in Inputs) nodeProblemDetector() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nodeproblemdetector.Objects(nodeproblemdetector.Values{Image: image, ServerHost: in.serverHostForPods()})
+	return nodeproblemdetector.Objects(nodeproblemdetector.Values{
+		Image: image, ServerHost: in.serverHostForPods(), VerticalPodAutoscaler: in.scales(),
+	})
 }
 
 func (in Inputs) metricsServer() ([]client.Object, error) {
@@ -163,10 +168,58 @@ func (in Inputs) metricsServer() ([]client.Object, error) {
 	}
 	return metricsserver.Objects(metricsserver.Values{
 		Image: image, Certificate: in.Secrets[metricsserver.SecretServer].Current.Data, CABundle: []byte(in.bundle(constants.SecretNameCAMetricsServer)),
-		ServerHost: in.serverHostForPods(), Registered: in.reachesPods(),
+		ServerHost: in.serverHostForPods(), Registered: in.reachesPods(), VerticalPodAutoscaler: in.scales(),
 	})
 }
 
 // reachesPods reports whether the API server can send requests to Pods of the cluster. This needs a tunnel, which this version does not
 // have. The API server deletes no namespace while a registered API does not answer.
 func (in Inputs) reachesPods() bool { return false }
+
+func (in Inputs) scaling() ([]client.Object, error) {
+	config := *in.Shoot.Spec.Kubernetes.VerticalPodAutoscaler
+	if len(config.MaxAllowed) == 0 {
+		config.MaxAllowed = in.biggestMachine()
+	}
+	values := vpa.ShootValues{
+		Namespace: in.Namespace, Config: config, VerticalPodAutoscaler: in.autoscaling(),
+		ServerCertificate: in.secret(vpa.SecretServer), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
+	}
+	for name, into := range map[string]*string{
+		vpa.ImageAdmissionController: &values.AdmissionControllerImage, vpa.ImageRecommender: &values.RecommenderImage, vpa.ImageUpdater: &values.UpdaterImage,
+	} {
+		image, err := in.image(name)
+		if err != nil {
+			return nil, err
+		}
+		*into = image
+	}
+	return vpa.ControlPlaneObjects(values)
+}
+
+// biggestMachine returns the most CPU and memory that machines of the pools have. Pods with larger requests would not be scheduled. It is
+// empty if the CloudProfile does not have the machine types.
+func (in Inputs) biggestMachine() corev1.ResourceList {
+	pools, err := in.pools()
+	if err != nil {
+		return nil // reported by the parts of nodes
+	}
+	biggest := corev1.ResourceList{}
+	for _, pool := range pools {
+		if pool.MachineType == nil {
+			return nil
+		}
+		for name, has := range map[corev1.ResourceName]resource.Quantity{
+			corev1.ResourceCPU: pool.MachineType.CPU, corev1.ResourceMemory: pool.MachineType.Memory,
+		} {
+			if most, found := biggest[name]; !found || most.Cmp(has) < 0 {
+				biggest[name] = has
+			}
+		}
+	}
+	return biggest
+}
+
+func (in Inputs) scalingInShoot() ([]client.Object, error) {
+	return vpa.ShootObjects(in.Namespace, []byte(in.bundle(constants.SecretNameCACluster)))
+}

@@ -156,7 +156,7 @@ func TestSettingsOfSystemComponents(t *testing.T) {
 	}
 }
 
-// TestDNSForKubelet checks which DNS servers kubelet tells Pods: a cache that cannot have the address of the DNS server of the cluster must
+// TestDNSForKubelet checks with which DNS servers kubelet configures Pods: a cache that cannot have the address of the DNS server of the cluster must
 // be known to them.
 func TestDNSForKubelet(t *testing.T) {
 	cached := func(mode corev1beta1.ProxyMode, families ...corev1beta1.IPFamily) func(*Inputs) {

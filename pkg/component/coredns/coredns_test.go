@@ -5,13 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
 func values() Values {
 	return Values{
-		Image: "coredns:v1", ImageAutoscaler: "cluster-proportional-autoscaler:v1", ClusterDomain: "cluster.local", ClusterIPs: []string{"100.64.0.10"},
+		Image: "coredns:v1", ImageAutoscaler: "cluster-proportional-autoscaler:v1", ClusterDomain: "cluster.local", ClusterIPs: []string{"10.0.0.10"},
 		Mode: corev1beta1.CoreDNSAutoscalingModeHorizontal, Zones: 3, ServerHost: "api.one.dev.internal.example.org",
 	}
 }
@@ -24,11 +28,11 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "horizontal", objects)
 }
 
-// TestClusterProportional checks the other mode of autoscaling, with two IP families, suffixes and an autoscaler in the cluster.
+// TestClusterProportional checks the other mode of autoscaling, with suffixes and an autoscaler in the cluster.
 func TestClusterProportional(t *testing.T) {
 	other := values()
 	other.Mode, other.CommonSuffixes = corev1beta1.CoreDNSAutoscalingModeClusterProportional, []string{"gardener.cloud", "example.org"}
-	other.ClusterIPs, other.VerticalPodAutoscaler = []string{"100.64.0.10", "2001:db8:1::a"}, true
+	other.VerticalPodAutoscaler = true
 	objects, err := Objects(other)
 	if err != nil {
 		t.Fatal(err)
@@ -57,5 +61,36 @@ func TestRewrites(t *testing.T) {
 		if strings.TrimSuffix(got, ".") != strings.TrimSuffix(want, ".") {
 			t.Errorf("%s becomes %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestTwoFamilies checks that the DNS server has an address of each IP family.
+func TestTwoFamilies(t *testing.T) {
+	both := values()
+	both.ClusterIPs = []string{"10.0.0.10", "2001:db8:1::a"}
+	service := service(both)
+	if len(service.Spec.ClusterIPs) != 2 || service.Spec.ClusterIP != "10.0.0.10" || ptr.Deref(service.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicyPreferDualStack {
+		t.Errorf("the Service has %+v", service.Spec)
+	}
+}
+
+// TestReplicas checks that more zones allow more replicas, and that the other autoscaler alone decides about them.
+func TestReplicas(t *testing.T) {
+	for zones, want := range map[int]int32{0: 5, 2: 5, 3: 6} {
+		of := values()
+		of.Zones = zones
+		objects, err := autoscaling(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := objects[0].(*autoscalingv2.HorizontalPodAutoscaler).Spec.MaxReplicas; got != want {
+			t.Errorf("%d zones: at most %d replicas, want %d", zones, got, want)
+		}
+	}
+	proportional := values()
+	proportional.Mode = corev1beta1.CoreDNSAutoscalingModeClusterProportional
+	deployment, err := deployment(proportional)
+	if err != nil || deployment.Spec.Replicas != nil {
+		t.Errorf("the component sets %v replicas: %v", deployment.Spec.Replicas, err)
 	}
 }

@@ -30,7 +30,7 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "autoscaled", objects)
 }
 
-// TestNotRegistered checks that the API server is not told about an API that it cannot reach.
+// TestNotRegistered checks that the API server has no registration of an API that it cannot reach.
 func TestNotRegistered(t *testing.T) {
 	unreachable := values()
 	unreachable.Registered = false

@@ -51,8 +51,8 @@ type Values struct {
 	// ClusterDomain is the domain of Services, ClusterIPs are the addresses of the DNS server of the cluster.
 	ClusterDomain string
 	ClusterIPs    []string
-	// IPVS is set if kube-proxy uses IPVS. Then the cache cannot have the address of the DNS server of the cluster, and kubelet tells Pods
-	// its own address.
+	// IPVS is set if kube-proxy uses IPVS. Then the cache cannot have the address of the DNS server of the cluster, and kubelet configures Pods with
+	// the own address of the cache.
 	IPVS bool
 	// IPv6 is set if the first IP family of the cluster is IPv6.
 	IPv6 bool

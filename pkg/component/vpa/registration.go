@@ -10,12 +10,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 )
 
-// webhookConfiguration is the name of the registration in a seed.
-const webhookConfiguration = "vpa-webhook-config-seed"
+// webhookConfiguration is the name of the registration in a seed, webhookConfigurationShoot that in a shoot.
+const (
+	webhookConfiguration      = "vpa-webhook-config-seed"
+	webhookConfigurationShoot = "vpa-webhook-config-shoot"
+)
 
 // registration returns the webhook configuration of the admission controller, which mutates new Pods and validates
 // autoscalers. If it is unavailable, Pods are admitted with the requests of their manifests.
-func registration(values Values) *admissionregistrationv1.MutatingWebhookConfiguration {
+func registration(name string, server admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
 	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType,
 	) admissionregistrationv1.RuleWithOperations {
 		return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
@@ -24,19 +27,14 @@ func registration(values Values) *admissionregistrationv1.MutatingWebhookConfigu
 		}}
 	}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration, Labels: labelsOf(admissionController)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(admissionController)},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "vpa.k8s.io",
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule("", "v1", "pods", admissionregistrationv1.Create),
 				rule("autoscaling.k8s.io", "*", "verticalpodautoscalers", admissionregistrationv1.Create, admissionregistrationv1.Update),
 			},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				Service: &admissionregistrationv1.ServiceReference{
-					Namespace: values.Namespace, Name: webhookService, Port: ptr.To[int32](443),
-				},
-				CABundle: values.CABundle,
-			},
+			ClientConfig:  server,
 			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
 			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), // other webhooks may add containers
 			SideEffects:        ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](10),
@@ -46,8 +44,20 @@ func registration(values Values) *admissionregistrationv1.MutatingWebhookConfigu
 	}
 }
 
-// rolePrefix is the name prefix of the ClusterRoles.
-const rolePrefix = "gardener.cloud:vpa:source:"
+// inSeed returns how API servers of a seed connect to the admission controller.
+func inSeed(values Values) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: values.Namespace, Name: webhookService, Port: ptr.To[int32](443)},
+		CABundle: values.CABundle,
+	}
+}
+
+// The name prefixes of the ClusterRoles in a seed and in a shoot.
+const (
+	rolePrefix      = "gardener.cloud:vpa:"
+	rolePrefixSeed  = rolePrefix + "source:"
+	rolePrefixShoot = rolePrefix + "target:"
+)
 
 // autoscalers is the API group of autoscalers and checkpoints.
 const autoscalers = "autoscaling.k8s.io"
@@ -56,8 +66,8 @@ const autoscalers = "autoscaling.k8s.io"
 var read = []string{"get", "list", "watch"}
 
 // rights returns the permissions in the programs' own manifests (deploy/vpa-rbac.yaml of their module), except those to
-// register the webhook.
-func rights(namespace string) []client.Object {
+// register the webhook. The names of ClusterRoles begin with the prefix, the accounts are in the namespace.
+func rights(prefix, namespace string) []client.Object {
 	account := func(name string) parts.Account { return parts.Account{Namespace: namespace, Name: name} }
 	labels := map[string]string{"gardener.cloud/role": role}
 	var objects []client.Object
@@ -85,7 +95,7 @@ func rights(namespace string) []client.Object {
 			parts.Rule(autoscalers, []string{"verticalpodautoscalers"}, read...),
 		}, []parts.Account{account(admissionController)}},
 	} {
-		objects = append(objects, parts.ClusterRights(rolePrefix+one.name, labels, one.rules, one.accounts...)...)
+		objects = append(objects, parts.ClusterRights(prefix+one.name, labels, one.rules, one.accounts...)...)
 	}
 	return append(objects, leases(namespace, labels, account)...)
 }
@@ -127,7 +137,7 @@ func leases(namespace string, labels map[string]string, account func(string) par
 		{recommender, own([]string{"get", "watch", "update"}, recommender, recommender+"-lease")},
 		{updater, append(own([]string{"get", "watch", "update"}, updater), parts.Rule(group, []string{"leases"}, read...))},
 	} {
-		name := "gardener.cloud:vpa:leases:" + one.account
+		name := rolePrefix + "leases:" + one.account
 		objects = append(objects, parts.Rights(namespace, name, labels, one.rules, account(one.account))...)
 	}
 	return objects

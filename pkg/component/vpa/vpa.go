@@ -78,7 +78,7 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append(rights(values.Namespace), service(values.Namespace), registration(values))
+	objects := append(rights(rolePrefixSeed, values.Namespace), service(values.Namespace), registration(webhookConfiguration, inSeed(values)))
 	for _, program := range []program{
 		{
 			name: admissionController, image: values.AdmissionControllerImage, port: 8944, priority: constants.PriorityClassSystem800,
