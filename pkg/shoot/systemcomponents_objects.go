@@ -32,7 +32,7 @@ func (in Inputs) proxyPools() ([]kubeproxy.Pool, error) {
 	}
 	var of []kubeproxy.Pool
 	for _, pool := range pools {
-		of = append(of, kubeproxy.Pool{Name: pool.Worker.Name, Version: pool.Version})
+		of = append(of, kubeproxy.Pool{Name: pool.Worker.Name, Version: pool.Version.String()})
 	}
 	return of, nil
 }

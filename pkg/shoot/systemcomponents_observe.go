@@ -24,7 +24,7 @@ func (p *pass) observeProxies(ctx context.Context) {
 		return
 	}
 	p.wake.In(proxiesAgain)
-	shoot, err := p.reconciler.connect(p.in)
+	shoot, err := p.connect(p.in)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Previous versions of kube-proxy are kept", "why", err.Error())
 		return

@@ -83,8 +83,9 @@ func TestReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := objects[0].(*autoscalingv2.HorizontalPodAutoscaler).Spec.MaxReplicas; got != want {
-			t.Errorf("%d zones: at most %d replicas, want %d", zones, got, want)
+		scaler, is := objects[0].(*autoscalingv2.HorizontalPodAutoscaler)
+		if !is || scaler.Spec.MaxReplicas != want {
+			t.Errorf("%d zones: %+v, want at most %d replicas", zones, objects[0], want)
 		}
 	}
 	proportional := values()

@@ -1,8 +1,8 @@
 package kubeproxy
 
 import (
-	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +33,7 @@ func PoolObjects(values Values, pool Pool) ([]client.Object, error) {
 	}
 	name, mounts := Name+"-"+pool.Suffix(), mounts()
 	daemon := parts.Daemon{
-		Name: name, Selector: parts.Merge(labels, map[string]string{"pool": pool.Name, "version": pool.Version.String()}),
+		Name: name, Selector: parts.Merge(labels, map[string]string{"pool": pool.Name, "version": pool.Version}),
 		PodLabels: parts.NodeCritical(nil), PriorityClass: parts.PriorityNodeCritical, ServiceAccount: Name,
 		NodeSelector: pool.NodeLabels(), HostNetwork: true,
 		InitContainers: initContainers(values, pool, mounts),
@@ -103,11 +103,11 @@ func resources(values Values) corev1.ResourceRequirements {
 	return requirements
 }
 
-// writesKernelSettings are the versions that set the kernel up again after the init container has done so, which needs all privileges.
-var writesKernelSettings, _ = semver.NewConstraint(">= 1.33.0, <= 1.33.5")
+// Between these versions, kube-proxy sets the kernel up again after the init container has done so, which needs all privileges.
+var privilegedFrom, privilegedBefore = version.MustParseGeneric("1.33.0"), version.MustParseGeneric("1.33.6")
 
-func securityContext(version *semver.Version) *corev1.SecurityContext {
-	if writesKernelSettings.Check(version) {
+func securityContext(of string) *corev1.SecurityContext {
+	if parsed, err := version.ParseGeneric(of); err == nil && parsed.AtLeast(privilegedFrom) && parsed.LessThan(privilegedBefore) {
 		return &corev1.SecurityContext{Privileged: ptr.To(true)}
 	}
 	return &corev1.SecurityContext{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,18 +42,18 @@ const (
 type Pool struct {
 	// Name of the worker pool.
 	Name string
-	// Version of kubelet.
-	Version *semver.Version
+	// Version of kubelet, such as 1.37.1.
+	Version string
 	// Image is the reference of the image named by the constant Image, for this version and the architecture of the pool.
 	Image string
 }
 
 // Suffix identifies a pool and version in the names of objects.
-func (p Pool) Suffix() string { return p.Name + "-v" + p.Version.String() }
+func (p Pool) Suffix() string { return p.Name + "-v" + p.Version }
 
 // NodeLabels are the labels of the nodes of the pool with the version.
 func (p Pool) NodeLabels() map[string]string {
-	return map[string]string{constants.LabelWorkerPool: p.Name, constants.LabelWorkerKubernetesVersion: p.Version.String()}
+	return map[string]string{constants.LabelWorkerPool: p.Name, constants.LabelWorkerKubernetesVersion: p.Version}
 }
 
 // Values are the inputs of the component.

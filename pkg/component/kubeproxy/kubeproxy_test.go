@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/Masterminds/semver/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
@@ -19,7 +19,17 @@ func values() Values {
 }
 
 func pool(version string) Pool {
-	return Pool{Name: "small", Version: semver.MustParse(version), Image: "kube-proxy:v" + version}
+	return Pool{Name: "small", Version: version, Image: "kube-proxy:v" + version}
+}
+
+// podOf returns the Pods of a pool.
+func podOf(t *testing.T, objects []client.Object) corev1.PodSpec {
+	t.Helper()
+	daemon, is := objects[0].(*appsv1.DaemonSet)
+	if !is {
+		t.Fatalf("%T is no DaemonSet", objects[0])
+	}
+	return daemon.Spec.Template.Spec
 }
 
 func TestObjects(t *testing.T) {
@@ -65,7 +75,7 @@ func TestMode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pod := objects[0].(*appsv1.DaemonSet).Spec.Template.Spec
+		pod := podOf(t, objects)
 		if has := pod.InitContainers[0].Name == "cleanup"; has != cleans {
 			t.Errorf("%s: removes rules of the previous mode: %t", mode, has)
 		}
@@ -87,7 +97,7 @@ func TestPrivileges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		context := objects[0].(*appsv1.DaemonSet).Spec.Template.Spec.Containers[0].SecurityContext
+		context := podOf(t, objects).Containers[0].SecurityContext
 		if privileged := context.Privileged != nil; privileged != want {
 			t.Errorf("%s: privileged %t", version, privileged)
 		}

@@ -27,7 +27,7 @@ const Image = "metrics-server"
 const Name = "metrics-server"
 
 // SecretServer is the name of the config of the server's certificate.
-const SecretServer = "metrics-server" //nolint:gosec // the name of a Secret
+const SecretServer = "metrics-server"
 
 const (
 	port     = 8443
