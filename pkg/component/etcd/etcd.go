@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -47,12 +48,17 @@ type Values struct {
 	// Namespace of the control plane, and Role of the cluster.
 	Namespace string
 	Role      Role
+	// NamePrefix is the prefix of the names of all objects; empty for those of a shoot.
+	NamePrefix string
+	// PriorityClass of the members; empty for that of control planes of shoots.
+	PriorityClass string
 	// Replicas is 1, 3 for a highly available cluster, or 0 while the shoot is hibernated.
 	Replicas int32
 	// HighlyAvailable enables TLS between members. It is set as soon as the cluster is supposed to have several members.
 	HighlyAvailable bool
-	// Storage is the size of a volume. It is immutable.
-	Storage resource.Quantity
+	// Storage is the size of a volume, and StorageClass the name of its class; nil for the default. They are immutable.
+	Storage      resource.Quantity
+	StorageClass *string
 	// Defragmentation is the schedule of defragmentations, as a cron expression.
 	Defragmentation string
 	// Autoscaling contains the minimum requests of the Shoot; nil for none.
@@ -73,6 +79,9 @@ func SecretServer(role Role) string { return "etcd-server-" + string(role) }
 // SecretPeer returns the name of the config of the members' peer certificate.
 func SecretPeer(role Role) string { return "etcd-peer-server-" + string(role) }
 
+// name returns the name of the Etcd.
+func (v Values) name() string { return v.NamePrefix + Name(v.Role) }
+
 // Storage returns the size of a volume. It is at least the minimum volume size of the Seed.
 func Storage(role Role, seed *corev1beta1.SeedVolume) resource.Quantity {
 	size := resource.MustParse("25Gi")
@@ -92,7 +101,7 @@ func ClientSecret() secrets.Config {
 
 // Secrets returns the configs of the certificates of members.
 func Secrets(values Values) []secrets.Config {
-	name := Name(values.Role)
+	name := values.name()
 	local := []string{name + "-local", "localhost"}
 	peers := name + "-peer"
 	names := slices.Concat(local, parts.ServiceNames(values.Namespace, name+"-client"))
@@ -121,7 +130,7 @@ func Secrets(values Values) []secrets.Config {
 // Objects returns the objects of the component.
 func Objects(values Values) ([]client.Object, error) {
 	if values.Replicas > 1 && !values.HighlyAvailable {
-		return nil, fmt.Errorf("%s has %d members, which requires TLS between members", Name(values.Role), values.Replicas)
+		return nil, fmt.Errorf("%s has %d members, which requires TLS between members", values.name(), values.Replicas)
 	}
 	etcd := values.etcd()
 	content, err := toUnstructured(etcd)
@@ -162,12 +171,12 @@ func (v Values) selector() map[string]string {
 }
 
 func (v Values) etcd() *druidv1alpha1.Etcd {
-	name, claim, metrics := Name(v.Role), Name(v.Role), druidv1alpha1.Basic
+	name, claim, metrics := v.name(), v.name(), druidv1alpha1.Basic
 	least := map[string]string{corev1.ResourceCPU.String(): "30m", corev1.ResourceMemory.String(): "150M"}
 	podAnnotations := map[string]string(nil)
 	annotations := map[string]string{constants.AnnotationGardenerOperation: constants.OperationReconcile}
 	if v.Role == RoleMain {
-		claim, metrics = "main-etcd", druidv1alpha1.Extensive
+		claim, metrics = "main-"+v.NamePrefix+"etcd", druidv1alpha1.Extensive
 		least = map[string]string{corev1.ResourceCPU.String(): "150m", corev1.ResourceMemory.String(): "500M"}
 		if !v.HighlyAvailable {
 			podAnnotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
@@ -184,8 +193,8 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		Spec: druidv1alpha1.EtcdSpec{
 			Replicas: v.Replicas, Selector: metav1.LabelSelector{MatchLabels: v.selector()},
 			Labels: v.podLabels(name), Annotations: podAnnotations,
-			PriorityClassName: ptr.To(constants.PriorityClassSystem500),
-			StorageCapacity:   ptr.To(v.Storage), VolumeClaimTemplate: ptr.To(claim),
+			PriorityClassName: ptr.To(cmp.Or(v.PriorityClass, constants.PriorityClassSystem500)),
+			StorageCapacity:   ptr.To(v.Storage), StorageClass: v.StorageClass, VolumeClaimTemplate: ptr.To(claim),
 			ETCD: druidv1alpha1.EtcdConfig{
 				ClientPort: ptr.To[int32](portClient), ServerPort: ptr.To[int32](portPeer),
 				Quota: ptr.To(resource.MustParse(quota)), Metrics: &metrics,
@@ -259,8 +268,8 @@ func (v Values) autoscaler() *unstructured.Unstructured {
 			least[string(name)] = quantity.String()
 		}
 	}
-	return parts.AutoscalerOf(v.Namespace, Name(v.Role),
-		map[string]any{"apiVersion": druidv1alpha1.SchemeGroupVersion.String(), "kind": "Etcd", "name": Name(v.Role)},
+	return parts.AutoscalerOf(v.Namespace, v.name(),
+		map[string]any{"apiVersion": druidv1alpha1.SchemeGroupVersion.String(), "kind": "Etcd", "name": v.name()},
 		map[string]any{"containerName": "etcd", "controlledValues": "RequestsOnly", "minAllowed": least},
 		map[string]any{"containerName": "*", "mode": "Off"})
 }

@@ -24,6 +24,8 @@ const (
 	pathAuthentication        = "/etc/kubernetes/structured/authentication"
 	pathAuthorization         = "/etc/kubernetes/structured/authorization"
 	pathAuthorizerKubeconfigs = "/etc/kubernetes/structured/authorization-kubeconfigs"
+	pathWebhookKubeconfigs    = "/etc/kubernetes/webhook-kubeconfigs"
+	pathSNI                   = "/srv/kubernetes/sni"
 	pathEncryption            = "/etc/kubernetes/etcd-encryption-secret"
 
 	fileAdmission = "admission-configuration.yaml"
@@ -80,6 +82,7 @@ func configurations(values Values) (configured, error) {
 	}{
 		{&c.admissionKubeconfigs, "kube-apiserver-admission-kubeconfigs", renamed(values.Given.AdmissionKubeconfigs)},
 		{&c.authorizerKubeconfigs, "kube-apiserver-authorization-webhooks-kubeconfigs", renamed(authorizerKubeconfigs(values))},
+		{&c.webhookKubeconfigs, "kube-apiserver-webhook-kubeconfigs", values.Garden.kubeconfigs()},
 	} {
 		if len(each.files) == 0 {
 			continue
@@ -146,6 +149,7 @@ func authorization(values Values) (string, error) {
 	if values.Mounted.hasNodes() {
 		authorizers = []any{tree{"type": "Node", "name": "node"}, authorizers[0], nodeAgentAuthorizer()}
 	}
+	authorizers = append(authorizers, values.Garden.authorizers()...)
 	if text := values.Given.Authorization; text != "" {
 		more, err := webhooksOf(text, values)
 		if err != nil {

@@ -1,6 +1,7 @@
 package kubeapiserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -48,7 +49,7 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 		VolumeMounts: mounts,
 	}
 	deployment, err := parts.Workload{
-		Namespace: values.Namespace, Name: Name, Selector: selector,
+		Namespace: values.Namespace, Name: values.name(), Selector: selector,
 		Labels: map[string]string{
 			constants.LabelGardenRole: constants.RoleControlPlane, highavailability.LabelType: parts.TypeServer,
 			constants.LabelMutatedByControlPlaneWebhook: "true",
@@ -60,10 +61,10 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 			constants.LabelNetworkPolicyToPrivateNetworks:                 constants.NetworkPolicyAllowed,
 			netpol.LabelPrefix + constants.NetworkPolicyAllWebhookTargets: netpol.LabelValue,
 			netpol.LabelPrefix + constants.NetworkPolicyExtensions + "-" + constants.NetworkPolicyAllWebhookTargets: netpol.LabelValue,
-			netpol.LabelPrefix + "etcd-main-client-tcp-2379":                                                        netpol.LabelValue,
-			netpol.LabelPrefix + "etcd-events-client-tcp-2379":                                                      netpol.LabelValue,
+			netpol.LabelPrefix + values.NamePrefix + "etcd-main-client-tcp-2379":                                    netpol.LabelValue,
+			netpol.LabelPrefix + values.NamePrefix + "etcd-events-client-tcp-2379":                                  netpol.LabelValue,
 		},
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem500, Container: container, Volumes: volumes,
+		Replicas: values.Replicas, PriorityClass: cmp.Or(values.PriorityClass, constants.PriorityClassSystem500), Container: container, Volumes: volumes,
 		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
 			MaxSurge: ptr.To(intstr.FromString("100%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 		}},
@@ -126,6 +127,7 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 		{"etcd-encryption-secret", values.Encryption.Name, pathEncryption},
 		{"ca-kubelet", values.Mounted.KubeletCA, pathKubeletCA},
 		{"kubelet-client", values.Mounted.KubeletClient, pathKubeletClient},
+		{"sni", values.Mounted.SNI, pathSNI},
 	} {
 		if each.secret != "" {
 			add(parts.SecretVolume(each.name, each.secret), each.path)
@@ -148,6 +150,7 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 	}{
 		{"admission-kubeconfigs", pathAdmissionKubeconfigs, files.admissionKubeconfigs},
 		{"authorization-kubeconfigs", pathAuthorizerKubeconfigs, files.authorizerKubeconfigs},
+		{"webhook-kubeconfigs", pathWebhookKubeconfigs, files.webhookKubeconfigs},
 	} {
 		if each.secret != nil {
 			add(parts.SecretVolume(each.name, each.secret.Name), each.path)

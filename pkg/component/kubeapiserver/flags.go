@@ -40,10 +40,10 @@ func RuntimeConfig(config corev1beta1.KubeAPIServerConfig, nodes bool) map[strin
 // flags returns the arguments of the program, by group.
 func flags(values Values) []string {
 	return slices.Concat(
-		access(values), admissionFlags(values), storage(), serviceAccounts(values), frontProxy(), kubelets(values),
+		access(values), admissionFlags(values), storage(values), serviceAccounts(values), frontProxy(), kubelets(values),
 		[]string{"--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ",")},
 		[]string{"--audit-policy-file=" + pathAudit + "/" + fileAudit},
-		tuning(values.Config), apis(values), tolerations(values.Config), logging(values.Config.Logging),
+		tuning(values.Config), apis(values), tolerations(values.Config), logging(values.Config.Logging), values.Garden.flags(),
 	)
 }
 
@@ -86,10 +86,14 @@ func admissionFlags(values Values) []string {
 	return all
 }
 
-func storage() []string {
-	const events = "https://etcd-events-client:2379"
+func storage(values Values) []string {
+	events := "https://" + values.NamePrefix + "etcd-events-client:2379"
+	overrides := []string{"/events#" + events, "events.k8s.io/events#" + events}
+	for _, resource := range values.Garden.ofEvents() {
+		overrides = append(overrides, resource+"#"+events)
+	}
 	return []string{
-		"--etcd-servers=https://etcd-main-client:2379", "--etcd-servers-overrides=/events#" + events + ",events.k8s.io/events#" + events,
+		"--etcd-servers=https://" + values.NamePrefix + "etcd-main-client:2379", "--etcd-servers-overrides=" + strings.Join(overrides, ","),
 		"--etcd-cafile=" + pathEtcdCA + "/" + secrets.KeyBundleCert,
 		"--etcd-certfile=" + pathEtcdClient + "/tls.crt", "--etcd-keyfile=" + pathEtcdClient + "/tls.key",
 		"--encryption-provider-config=" + pathEncryption + "/" + secrets.KeyEncryptionConfiguration,

@@ -43,6 +43,8 @@ type Mounted struct {
 	ServiceAccountKey, ServiceAccountKeys string
 	// StaticTokens is the Secret of the config SecretStaticTokens.
 	StaticTokens string
+	// SNI is the certificate for further host names; empty for none.
+	SNI string
 	// KubeletCA is the bundle of the CA that signs the certificates of kubelets, and KubeletClient the certificate with which the API
 	// server authenticates itself to kubelets. Both are empty for a shoot without workers.
 	KubeletCA, KubeletClient string
@@ -55,8 +57,14 @@ func (m Mounted) hasNodes() bool { return m.KubeletCA != "" }
 type Values struct {
 	// Namespace of the control plane.
 	Namespace string
+	// NamePrefix is the prefix of the names of all objects, and of the etcd clusters; empty for a shoot.
+	NamePrefix string
+	// PriorityClass of the Pods; empty for that of control planes of shoots.
+	PriorityClass string
 	// Image is the reference of the image named by the constant Image.
 	Image string
+	// Garden are the settings that only the API server of a garden has; nil for a shoot.
+	Garden *GardenSettings
 	// Config is spec.kubernetes.kubeAPIServer of the Shoot, with defaults.
 	Config corev1beta1.KubeAPIServerConfig
 	// Replicas is 0 while the shoot is hibernated. Otherwise it is the number of replicas of a new Deployment, which an
@@ -97,12 +105,15 @@ type Given struct {
 	AuthorizerKubeconfigs, AdmissionKubeconfigs map[string][]byte
 }
 
+// name returns the name of the Deployment and the Service.
+func (v Values) name() string { return v.NamePrefix + Name }
+
 // selector selects the Pods.
 var selector = parts.ControlPlane("apiserver")
 
 // Secrets returns the configs of the certificates, keys and tokens of the API server, except its CAs.
 func Secrets(values Values) []secrets.Config {
-	names := append(parts.ServiceNames(values.Namespace, Name),
+	names := append(parts.ServiceNames(values.Namespace, values.name()),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost")
 	addresses := []string{"127.0.0.1", "::1"}
 	for _, network := range values.ServiceNetworks {
@@ -136,7 +147,7 @@ func Objects(values Values) ([]client.Object, error) {
 	}
 	objects := append(configured.objects(), values.Encryption, deployment, parts.Budget(deployment))
 	if values.VerticalPodAutoscaler {
-		objects = append(objects, parts.NewAutoscaler(values.Namespace, Name+"-vpa", Name,
+		objects = append(objects, parts.NewAutoscaler(values.Namespace, values.name()+"-vpa", values.name(),
 			map[string]any{"containerName": Name, "controlledValues": "RequestsOnly", "minAllowed": minAllowed(values.Config)},
 			map[string]any{"containerName": "*", "mode": "Off"}))
 	}
@@ -157,7 +168,8 @@ func minAllowed(config corev1beta1.KubeAPIServerConfig) map[string]any {
 // configured are the objects with the configuration files; nil for an object that is not needed.
 type configured struct {
 	admission, audit, authentication, authorization *corev1.ConfigMap
-	admissionKubeconfigs, authorizerKubeconfigs     *corev1.Secret
+	// webhookKubeconfigs are those of the webhooks of a garden.
+	admissionKubeconfigs, authorizerKubeconfigs, webhookKubeconfigs *corev1.Secret
 }
 
 func (c configured) objects() []client.Object {
@@ -165,7 +177,7 @@ func (c configured) objects() []client.Object {
 	for _, configMap := range []*corev1.ConfigMap{c.admission, c.audit, c.authentication, c.authorization} {
 		objects = append(objects, configMap)
 	}
-	for _, secret := range []*corev1.Secret{c.admissionKubeconfigs, c.authorizerKubeconfigs} {
+	for _, secret := range []*corev1.Secret{c.admissionKubeconfigs, c.authorizerKubeconfigs, c.webhookKubeconfigs} {
 		if secret != nil {
 			objects = append(objects, secret)
 		}

@@ -24,7 +24,10 @@ func Labels() map[string]string { return maps.Clone(selector) }
 
 // Service returns the Service through which clients in the seed reach the API server. It exists as long as the control
 // plane.
-func Service(namespace string) ([]client.Object, error) {
+func Service(namespace string) ([]client.Object, error) { return ServiceNamed(namespace, Name) }
+
+// ServiceNamed is [Service] for an API server with another name.
+func ServiceNamed(namespace, name string) ([]client.Object, error) {
 	selectors, err := json.Marshal([]metav1.LabelSelector{
 		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
 		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExtension}},
@@ -35,7 +38,7 @@ func Service(namespace string) ([]client.Object, error) {
 	}
 	return []client.Object{&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name,
+			Namespace: namespace, Name: name,
 			Labels: parts.Merge(selector, map[string]string{constants.LabelMutatedByControlPlaneWebhook: "true"}),
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
@@ -53,9 +56,14 @@ func Service(namespace string) ([]client.Object, error) {
 // Autoscaler returns the HorizontalPodAutoscaler of the Deployment. It is applied after the Deployment, because it
 // ignores a Deployment with 0 replicas.
 func Autoscaler(namespace string, scaling Scaling) ([]client.Object, error) {
-	metric := func(name corev1.ResourceName, average string) autoscalingv2.MetricSpec {
+	return AutoscalerNamed(namespace, Name, scaling)
+}
+
+// AutoscalerNamed is [Autoscaler] for an API server with another name.
+func AutoscalerNamed(namespace, name string, scaling Scaling) ([]client.Object, error) {
+	metric := func(resourceName corev1.ResourceName, average string) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: name, Target: autoscalingv2.MetricTarget{
+			Name: resourceName, Target: autoscalingv2.MetricTarget{
 				Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(average)),
 			},
 		}}
@@ -69,10 +77,10 @@ func Autoscaler(namespace string, scaling Scaling) ([]client.Object, error) {
 	}
 	return []client.Object{&autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name, Labels: parts.Merge(selector, map[string]string{highavailability.LabelType: parts.TypeServer}),
+			Namespace: namespace, Name: name, Labels: parts.Merge(selector, map[string]string{highavailability.LabelType: parts.TypeServer}),
 		},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: Name},
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
 			MinReplicas:    ptr.To(scaling.Min), MaxReplicas: scaling.Max,
 			Metrics: []autoscalingv2.MetricSpec{metric(corev1.ResourceCPU, "6"), metric(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{

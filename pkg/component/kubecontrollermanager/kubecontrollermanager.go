@@ -3,8 +3,10 @@
 package kubecontrollermanager
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,9 @@ const SecretServer = "kube-controller-manager-server"
 
 const port = 10257
 
+// signingDuration is how long certificates are valid in a shoot.
+const signingDuration = "720h"
+
 // Mount paths of certificates and keys.
 const (
 	pathCA                = "/srv/kubernetes/ca"
@@ -57,6 +62,14 @@ type Mounted struct {
 type Values struct {
 	// Namespace of the control plane.
 	Namespace string
+	// NamePrefix is the prefix of the names of all objects in the cluster that runs it; empty for a shoot.
+	NamePrefix string
+	// PriorityClass of the Pods; empty for that of control planes of shoots.
+	PriorityClass string
+	// ClusterName is the name of the cluster in the flags; empty for the namespace.
+	ClusterName string
+	// SigningDuration is how long certificates are valid that it signs; 0 for 30 days.
+	SigningDuration time.Duration
 	// Image is the reference of the image named by the constant Image.
 	Image string
 	// Config is spec.kubernetes.kubeControllerManager of the Shoot, with defaults.
@@ -73,6 +86,9 @@ type Values struct {
 	PodNetworks []string
 	Mounted     Mounted
 }
+
+// name returns the name of the Deployment and the Service.
+func (v Values) name() string { return v.NamePrefix + Name }
 
 // selector selects the Pods.
 var selector = parts.ControlPlane("controller-manager")
@@ -96,7 +112,7 @@ var ofAPI = map[string][]string{
 func Secrets(values Values) []secrets.Config {
 	return []secrets.Config{{
 		Name: SecretServer, Kind: secrets.KindServer, CommonName: Name,
-		DNSNames: parts.ServiceNames(values.Namespace, Name), SignedBy: constants.SecretNameCACluster,
+		DNSNames: parts.ServiceNames(values.Namespace, values.name()), SignedBy: constants.SecretNameCACluster,
 	}}
 }
 
@@ -109,9 +125,9 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []client.Object{service(values.Namespace), deployment, parts.Budget(deployment)}
+	objects := []client.Object{service(values), deployment, parts.Budget(deployment)}
 	if values.VerticalPodAutoscaler {
-		objects = append(objects, parts.NewAutoscaler(values.Namespace, Name+"-vpa", Name,
+		objects = append(objects, parts.NewAutoscaler(values.Namespace, values.name()+"-vpa", values.name(),
 			map[string]any{"containerName": Name, "controlledValues": "RequestsOnly"}, map[string]any{"containerName": "*", "mode": "Off"}))
 	}
 	return objects, nil
@@ -142,10 +158,10 @@ func ShootObjects() []client.Object {
 	}
 }
 
-func service(namespace string) *corev1.Service {
+func service(values Values) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name, Labels: selector,
+			Namespace: values.Namespace, Name: values.name(), Labels: selector,
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
 			},
@@ -172,18 +188,18 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 		}
 	}
 	return parts.Workload{
-		Namespace: values.Namespace, Name: Name, Selector: selector,
+		Namespace: values.Namespace, Name: values.name(), Selector: selector,
 		Labels: map[string]string{
 			constants.LabelGardenRole: constants.RoleControlPlane, highavailability.LabelType: parts.TypeController,
 			constants.LabelMutatedByControlPlaneWebhook: "true",
 		},
 		PodLabels: map[string]string{
-			constants.LabelGardenRole:                     constants.RoleControlPlane,
-			constants.LabelMaintenanceRestart:             "true",
-			constants.LabelNetworkPolicyToDNS:             constants.NetworkPolicyAllowed,
-			netpol.LabelPrefix + "kube-apiserver-tcp-443": netpol.LabelValue,
+			constants.LabelGardenRole:                                         constants.RoleControlPlane,
+			constants.LabelMaintenanceRestart:                                 "true",
+			constants.LabelNetworkPolicyToDNS:                                 constants.NetworkPolicyAllowed,
+			netpol.LabelPrefix + values.NamePrefix + "kube-apiserver-tcp-443": netpol.LabelValue,
 		},
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem300, Volumes: volumes,
+		Replicas: values.Replicas, PriorityClass: cmp.Or(values.PriorityClass, constants.PriorityClassSystem300), Volumes: volumes,
 		Container: corev1.Container{
 			Name: Name, Image: values.Image, Command: append([]string{parts.Program(Name)}, flags(values)...),
 			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
@@ -218,14 +234,17 @@ func controllers(runtimeConfig map[string]bool, nodes bool) string {
 }
 
 func flags(values Values) []string {
-	kubeconfig := parts.ShootKubeconfig
+	kubeconfig, signing := parts.ShootKubeconfig, signingDuration
+	if values.SigningDuration > 0 {
+		signing = values.SigningDuration.String()
+	}
 	certificate, key := pathClientCA+"/"+secrets.KeyCACert, pathClientCA+"/"+secrets.KeyCAKey
 	all := []string{
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--kubeconfig=" + kubeconfig,
-		"--kube-api-qps=100", "--kube-api-burst=200", "--cluster-name=" + values.Namespace,
+		"--kube-api-qps=100", "--kube-api-burst=200", "--cluster-name=" + cmp.Or(values.ClusterName, values.Namespace),
 		"--cluster-signing-kube-apiserver-client-cert-file=" + certificate, "--cluster-signing-kube-apiserver-client-key-file=" + key,
 		"--cluster-signing-legacy-unknown-cert-file=" + certificate, "--cluster-signing-legacy-unknown-key-file=" + key,
-		"--cluster-signing-duration=720h", "--root-ca-file=" + pathCA + "/" + secrets.KeyBundleCert,
+		"--cluster-signing-duration=" + signing, "--root-ca-file=" + pathCA + "/" + secrets.KeyBundleCert,
 		"--service-account-private-key-file=" + pathServiceAccountKey + "/" + secrets.KeyRSA,
 		"--use-service-account-credentials=true", "--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ","),
 		"--secure-port=10257", "--tls-cert-file=" + pathServer + "/tls.crt", "--tls-private-key-file=" + pathServer + "/tls.key",

@@ -129,6 +129,7 @@ func serveWebhooks(container *corev1.Container, certificate string) corev1.Volum
 // shootService returns the Service. It has a port for webhooks if there are workers, which only API servers may use.
 func shootService(values ShootValues, labels map[string]string) *corev1.Service {
 	service := service(values.Namespace, labels)
+	service.Name, service.Spec.Selector = values.name(), values.selector()
 	service.Annotations = map[string]string{
 		netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(portMetrics),
 	}

@@ -3,6 +3,8 @@
 package resourcemanager
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +65,8 @@ type Values struct {
 	// it.
 	ServerCertificate string
 	CABundle          []byte
+	// PriorityClass of the Pods; empty for that of seeds.
+	PriorityClass string
 	// Seed are the settings of a seed's resource-manager.
 	Seed SeedSettings
 }
@@ -166,7 +170,7 @@ func deployment(values Values, labels map[string]string, configMap string) (*app
 			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
 			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		}),
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystemCritical, ServiceAccount: Name, MountsToken: true,
+		Replicas: values.Replicas, PriorityClass: cmp.Or(values.PriorityClass, constants.PriorityClassSystemCritical), ServiceAccount: Name, MountsToken: true,
 		Container: container, Spread: parts.Spread(selector),
 		Volumes: []corev1.Volume{parts.ConfigVolume(config, configMap), parts.SecretVolume(certificate, values.ServerCertificate)},
 		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{

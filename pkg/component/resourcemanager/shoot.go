@@ -1,6 +1,7 @@
 package resourcemanager
 
 import (
+	"cmp"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,6 +37,12 @@ const tokenValidity = 24 * time.Hour
 type ShootValues struct {
 	// Namespace of the control plane.
 	Namespace string
+	// NamePrefix is the prefix of the names of all objects in the cluster that runs it; empty for a shoot.
+	NamePrefix string
+	// PriorityClass of the Pods; empty for that of control planes of shoots.
+	PriorityClass string
+	// TargetNamespaces are the namespaces in which it works in addition to kube-system and kube-node-lease.
+	TargetNamespaces []string
 	// Image is the reference of the image named by the constant Image.
 	Image string
 	// Replicas is 0 while the shoot is hibernated.
@@ -52,14 +59,23 @@ type ShootValues struct {
 	Nodes *NodeSettings
 }
 
+// name returns the name of the Deployment and of the objects that it uses.
+func (v ShootValues) name() string { return v.NamePrefix + Name }
+
+// selector returns the labels that select the Pods.
+func (v ShootValues) selector() map[string]string { return map[string]string{"app": v.name()} }
+
 // shootConfiguration returns the configuration of the resource-manager of a shoot: it applies manifests, collects garbage and requests
 // tokens. Only that of a shoot with workers has webhooks and controllers for Pods and nodes.
 func shootConfiguration(values ShootValues) *configv1alpha1.ResourceManagerConfiguration {
 	config := &configv1alpha1.ResourceManagerConfiguration{LogLevel: values.LogLevel, LogFormat: values.LogFormat}
 	config.SourceClientConnection.Namespaces = []string{values.Namespace}
-	config.TargetClientConnection = &configv1alpha1.ClientConnection{Namespaces: []string{metav1.NamespaceSystem, "kube-node-lease"}}
+	config.TargetClientConnection = &configv1alpha1.ClientConnection{Namespaces: append([]string{metav1.NamespaceSystem, "kube-node-lease"}, values.TargetNamespaces...)}
 	config.TargetClientConnection.Kubeconfig = parts.ShootKubeconfig
 	config.LeaderElection.ResourceNamespace = values.Namespace
+	if values.NamePrefix != "" {
+		config.LeaderElection.ResourceName = values.name() // the namespace may have another resource-manager
+	}
 	config.Server.HealthProbes = &configv1alpha1.Server{Port: portHealth}
 	config.Server.Metrics = &configv1alpha1.Server{Port: portMetrics}
 
@@ -112,8 +128,8 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := parts.Merge(selector, map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
-	configMap, err := parts.Configuration(values.Namespace, Name, labels, configFile, text)
+	name, labels := values.name(), parts.Merge(values.selector(), map[string]string{constants.LabelGardenRole: constants.RoleControlPlane})
+	configMap, err := parts.Configuration(values.Namespace, name, labels, configFile, text)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +137,11 @@ func ShootObjects(values ShootValues) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := parts.Account{Namespace: values.Namespace, Name: Name}
+	account := parts.Account{Namespace: values.Namespace, Name: name}
 	objects := []client.Object{
-		parts.ServiceAccount(values.Namespace, Name, labels), configMap, shootService(values, labels), deployment, parts.Budget(deployment),
+		parts.ServiceAccount(values.Namespace, name, labels), configMap, shootService(values, labels), deployment, parts.Budget(deployment),
 	}
-	objects = append(objects, parts.Rights(values.Namespace, Name, labels, needed.Source.Namespaced[values.Namespace], account)...)
+	objects = append(objects, parts.Rights(values.Namespace, name, labels, needed.Source.Namespaced[values.Namespace], account)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "30Mi"))
 	}
@@ -151,14 +167,14 @@ func shootDeployment(values ShootValues, labels map[string]string, configMap str
 		volumes = append(volumes, serveWebhooks(&container, values.Nodes.ServerCertificate))
 	}
 	return parts.Workload{
-		Namespace: values.Namespace, Name: Name, Selector: selector,
+		Namespace: values.Namespace, Name: values.name(), Selector: values.selector(),
 		Labels: parts.Merge(labels, map[string]string{highavailability.LabelType: parts.TypeServer}),
 		PodLabels: parts.Merge(labels, map[string]string{
-			constants.LabelNetworkPolicyToDNS:              constants.NetworkPolicyAllowed,
-			constants.LabelNetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
-			netpol.LabelPrefix + "kube-apiserver-tcp-443":  netpol.LabelValue,
+			constants.LabelNetworkPolicyToDNS:                                 constants.NetworkPolicyAllowed,
+			constants.LabelNetworkPolicyToRuntimeAPIServer:                    constants.NetworkPolicyAllowed,
+			netpol.LabelPrefix + values.NamePrefix + "kube-apiserver-tcp-443": netpol.LabelValue,
 		}),
-		Replicas: values.Replicas, PriorityClass: constants.PriorityClassSystem400, ServiceAccount: Name, MountsToken: true,
+		Replicas: values.Replicas, PriorityClass: cmp.Or(values.PriorityClass, constants.PriorityClassSystem400), ServiceAccount: values.name(), MountsToken: true,
 		Container: container, Volumes: volumes,
 	}.Deployment()
 }

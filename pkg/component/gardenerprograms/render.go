@@ -1,0 +1,104 @@
+// Package gardenerprograms contains the programs of a garden: its API server, controller-manager, scheduler and admission controller. They run
+// in the runtime cluster, and their rights and registrations are in the virtual garden. The objects are those of the charts of the programs.
+package gardenerprograms
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"sync"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-k8s/trellis/charts"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/helmchart"
+)
+
+// Program is a program of a garden, by the name of its chart.
+type Program string
+
+// The programs.
+const (
+	APIServer           Program = "apiserver"
+	ControllerManager   Program = "controller-manager"
+	Scheduler           Program = "scheduler"
+	AdmissionController Program = "admission-controller"
+)
+
+// Name returns the name of the Deployment, the Service and the ServiceAccount of a program.
+func (p Program) Name() string { return "gardener-" + string(p) }
+
+// The modes of the charts.
+const (
+	modeRuntime = "runtime"
+	modeVirtual = "garden"
+)
+
+// render returns the objects of the chart of a program in a mode.
+func (p Program) render(mode string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	loaded, err := p.load()
+	if err != nil {
+		return nil, err
+	}
+	values = maps.Clone(values)
+	values["mode"], values["priorityClass"] = mode, map[string]any{"create": false}
+	values["kubeconfigSecretName"] = "kubeconfig" // replaced by a projected volume
+	values["user"] = "system:serviceaccount:kube-system:" + p.Name()
+	rendered, err := helmchart.Render(context.Background(), loaded, helmchart.Release{Name: p.Name(), Namespace: constants.GardenNamespace},
+		values, common.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("render the chart of %s: %w", p.Name(), err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range rendered.Files {
+		for document := range strings.SplitSeq(file.Content, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return nil, fmt.Errorf("read the chart of %s, %s: %w", p.Name(), file.Name, err)
+			}
+			if len(object.Object) > 0 {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects, nil
+}
+
+// files returns the files of all charts. They never change.
+var files = sync.OnceValues(func() (map[Program][]*archive.BufferedFile, error) {
+	all := map[Program][]*archive.BufferedFile{}
+	err := fs.WalkDir(charts.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(charts.Files, path)
+		if err != nil {
+			return err
+		}
+		program, file, _ := strings.Cut(path, "/")
+		all[Program(program)] = append(all[Program(program)], &archive.BufferedFile{Name: file, Data: content})
+		return nil
+	})
+	return all, err
+})
+
+// load returns a copy of the chart of a program, because rendering changes it.
+func (p Program) load() (*chartv2.Chart, error) {
+	all, err := files()
+	if err != nil {
+		return nil, fmt.Errorf("read the charts: %w", err)
+	}
+	loaded, err := loader.LoadFiles(all[p])
+	if err != nil {
+		return nil, fmt.Errorf("read the chart of %s: %w", p.Name(), err)
+	}
+	return loaded, nil
+}
