@@ -2,6 +2,7 @@
 package operator
 
 import (
+	"github.com/trellis-k8s/trellis/pkg/garden"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/operator/registrar"
 )
@@ -9,6 +10,7 @@ import (
 // Controllers returns all controllers. The caches and the permissions of the process follow from this table.
 func Controllers() controller.Set {
 	return controller.Set{
+		garden.Controller(),
 		registrar.Rights(),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 )
 
 // TestAddressesHaveAnOrder checks that the order in which a load balancer reports its addresses changes nothing.
@@ -16,11 +18,11 @@ func TestAddressesHaveAnOrder(t *testing.T) {
 		}
 		return found
 	}
-	first, second := addressesOf(service("b.example.org", "a.example.org", "")), addressesOf(service("a.example.org", "b.example.org"))
+	first, second := dnsvalues.AddressesOf(service("b.example.org", "a.example.org", "")), dnsvalues.AddressesOf(service("a.example.org", "b.example.org"))
 	if !slices.Equal(first, second) {
 		t.Errorf("%v and %v", first, second)
 	}
-	if _, values := recordValues([]string{"b.example.org", "a.example.org"}); !slices.Equal(values, []string{"a.example.org"}) {
+	if _, values := dnsvalues.Of([]string{"b.example.org", "a.example.org"}); !slices.Equal(values, []string{"a.example.org"}) {
 		t.Errorf("the record has %v", values)
 	}
 	in, other := rested(), rested()

@@ -3,7 +3,6 @@ package shoot
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
@@ -174,7 +174,7 @@ func (in Inputs) isReplaced(wanted record) bool {
 
 // identityOf returns the immutable fields of a record: its type and name.
 func (in Inputs) identityOf(wanted record) string {
-	kind, _ := recordValues(in.Addresses)
+	kind, _ := dnsvalues.Of(in.Addresses)
 	return string(kind) + " " + wanted.Host
 }
 
@@ -200,7 +200,7 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the DNS record of %s: %w", wanted.Host, err)
 		}
-		kind, values := recordValues(in.Addresses)
+		kind, values := dnsvalues.Of(in.Addresses)
 		return []client.Object{secret, &extensionsv1alpha1.DNSRecord{
 			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Annotations: map[string]string{
 				constants.AnnotationGardenerOperation: constants.OperationReconcile, constants.AnnotationDNSIPStack: in.ipStack(),
@@ -223,45 +223,6 @@ func (in Inputs) adjustRecord(wanted record) func(*flow.Bundle) {
 		bundle.Spec.DriftDetection = flow.OperationOnlyOnChange()
 		bundle.Choices = map[string]string{choiceRecord: in.identityOf(wanted)}
 	}
-}
-
-// recordValues returns the type and values of a record for addresses. A record has one type. IPv4 takes precedence over
-// IPv6, and both over host names.
-func recordValues(addresses []string) (extensionsv1alpha1.DNSRecordType, []string) {
-	found := map[extensionsv1alpha1.DNSRecordType][]string{}
-	for _, address := range addresses {
-		kind := extensionsv1alpha1.DNSRecordTypeCNAME
-		if ip, err := netip.ParseAddr(address); err == nil {
-			kind = extensionsv1alpha1.DNSRecordTypeAAAA
-			if ip.Unmap().Is4() {
-				kind = extensionsv1alpha1.DNSRecordTypeA
-			}
-		}
-		found[kind] = append(found[kind], address)
-	}
-	for _, kind := range []extensionsv1alpha1.DNSRecordType{extensionsv1alpha1.DNSRecordTypeA, extensionsv1alpha1.DNSRecordTypeAAAA} {
-		if values := found[kind]; len(values) > 0 {
-			slices.Sort(values)
-			return kind, values
-		}
-	}
-	names := slices.Sorted(slices.Values(found[extensionsv1alpha1.DNSRecordTypeCNAME]))
-	return extensionsv1alpha1.DNSRecordTypeCNAME, names[:min(len(names), 1)]
-}
-
-// addressesOf returns the addresses of a Service for DNS records, sorted: those of its load balancer, or its cluster IPs if
-// it has another type. Load balancers report them in any order, which must change neither records nor anything else.
-func addressesOf(service *corev1.Service) []string {
-	addresses := slices.Clone(service.Spec.ClusterIPs)
-	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		addresses = nil
-		for _, ingress := range service.Status.LoadBalancer.Ingress {
-			addresses = append(addresses, cmp.Or(ingress.IP, ingress.Hostname))
-		}
-	}
-	addresses = slices.DeleteFunc(addresses, func(address string) bool { return address == "" || address == corev1.ClusterIPNone })
-	slices.Sort(addresses)
-	return addresses
 }
 
 // ipStack returns the value of the annotation with the IP families of the cluster.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 )
 
 // TestRecords checks which extension serves the DNS names of a Shoot.
@@ -104,12 +105,12 @@ func TestRecordValues(t *testing.T) {
 		"A [192.0.2.9]":           loadBalancer(corev1.LoadBalancerIngress{Hostname: "lb.example.net"}, corev1.LoadBalancerIngress{IP: "192.0.2.9"}),
 		"CNAME [one.example.net]": loadBalancer(corev1.LoadBalancerIngress{Hostname: "one.example.net"}, corev1.LoadBalancerIngress{Hostname: "two.example.net"}),
 	} {
-		kind, values := recordValues(addressesOf(&service))
+		kind, values := dnsvalues.Of(dnsvalues.AddressesOf(&service))
 		if got := fmt.Sprintf("%s %v", kind, values); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if pending := loadBalancer(); len(addressesOf(&pending)) > 0 {
+	if pending := loadBalancer(); len(dnsvalues.AddressesOf(&pending)) > 0 {
 		t.Error("got an address for a load balancer without one")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
@@ -160,7 +161,7 @@ func (r *reconciler) observeService(ctx context.Context, in *Inputs) error {
 		return fmt.Errorf("read the Service of the API server in namespace %s: %w", in.Namespace, err)
 	}
 	if err == nil && service.DeletionTimestamp == nil {
-		in.Addresses = addressesOf(service)
+		in.Addresses = dnsvalues.AddressesOf(service)
 	}
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/clusteraccess"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
@@ -46,44 +46,16 @@ func (p *pass) ensureToken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var account *corev1.ServiceAccount
-	for _, object := range resourcemanager.ShootRights() {
-		if found, isAccount := object.(*corev1.ServiceAccount); isAccount {
-			account = found
-		}
-		if err := shoot.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create the RBAC objects of the resource-manager in shoot %s: %w", in.Namespace, err)
-		}
-	}
 	if hasToken {
 		if accepted, err := r.acceptsToken(ctx, in, shoot); err != nil || accepted {
 			return err // the resource-manager has not read its new token yet
 		}
 	}
-	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenValidity.Seconds()))},
-	}
-	if err := shoot.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("request a token for the resource-manager of shoot %s: %w", in.Namespace, err)
-	}
-	return r.writeToken(ctx, in, request)
-}
-
-// writeToken stores the token in the access Secret of the resource-manager.
-func (r *reconciler) writeToken(ctx context.Context, in Inputs, request *authenticationv1.TokenRequest) error {
-	secret := resourcemanager.ShootAccessSecret(in.Namespace)
-	validity := request.Status.ExpirationTimestamp.Sub(in.Now)
-	secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = in.Now.Add(validity * renewAfter / 100).UTC().Format(time.RFC3339)
-	secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyToken: []byte(request.Status.Token)}
-	err := r.seed.Create(ctx, secret.DeepCopy())
-	if apierrors.IsAlreadyExists(err) {
-		present := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
-		err = r.seed.Patch(ctx, secret, client.StrategicMergeFrom(present), client.FieldOwner(fieldManager))
-	}
+	request, err := clusteraccess.RequestToken(ctx, shoot, resourcemanager.ShootRights())
 	if err != nil {
-		return fmt.Errorf("write the token of the resource-manager into Secret %s/%s: %w", in.Namespace, secret.Name, err)
+		return fmt.Errorf("shoot %s: %w", in.Namespace, err)
 	}
-	return nil
+	return clusteraccess.StoreToken(ctx, r.seed, resourcemanager.ShootAccessSecret(in.Namespace), request, fieldManager, in.Now)
 }
 
 // renewTokens makes the shoot's resource-manager request all tokens again, because tokens of the old key become invalid

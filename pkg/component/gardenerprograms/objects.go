@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/references"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // portHTTPS is the port of the Service of the API server.
@@ -172,4 +173,24 @@ func SecretSource(files map[string]string) corev1.VolumeSource {
 		}})
 	}
 	return corev1.VolumeSource{Projected: projected}
+}
+
+// Secrets returns the configs of the certificates of the API server and the admission controller.
+func Secrets(namespace, authority string) []secrets.Config {
+	var configs []secrets.Config
+	for _, program := range []Program{APIServer, AdmissionController} {
+		names := parts.ServiceNames(namespace, program.Name())
+		if program == APIServer {
+			names = append(names, parts.ServiceNames(metav1.NamespaceSystem, program.Name())...)
+		}
+		configs = append(configs, secrets.Config{
+			Name: program.Name(), Kind: secrets.KindServer, CommonName: program.Name(), DNSNames: names, SignedBy: authority,
+		})
+	}
+	return configs
+}
+
+// File returns an immutable Secret with a file, named after its content.
+func File(namespace, name, file string, content []byte) (*corev1.Secret, error) {
+	return parts.SecretFiles(namespace, name, map[string]string{"app": "gardener"}, map[string][]byte{file: content})
 }

@@ -123,7 +123,7 @@ users:
 }
 
 // authorizers returns the authorizer of gardenlets. Its answers are not cached, because they depend on the objects of the garden. If it does
-// not answer, gardenlets are denied, and nobody else is concerned.
+// not answer, gardenlets are denied, and no other user is concerned.
 func (g *GardenSettings) authorizers() []any {
 	if g == nil || g.SeedAuthorizer == nil {
 		return nil

@@ -3,6 +3,7 @@
 package vpa
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,6 +63,9 @@ type Values struct {
 	// it.
 	ServerCertificate string
 	CABundle          []byte
+	// AdmissionPriorityClass is the PriorityClass of the admission controller, and PriorityClass that of the other programs; empty for those of
+	// a seed.
+	AdmissionPriorityClass, PriorityClass string
 }
 
 // Secrets returns the configs of the certificates of the component, signed by the named authority.
@@ -81,17 +85,17 @@ func Objects(values Values) ([]client.Object, error) {
 	objects := append(rights(rolePrefixSeed, values.Namespace), service(values.Namespace), registration(webhookConfiguration, inSeed(values)))
 	for _, program := range []program{
 		{
-			name: admissionController, image: values.AdmissionControllerImage, port: 8944, priority: constants.PriorityClassSystem800,
+			name: admissionController, image: values.AdmissionControllerImage, port: 8944, priority: cmp.Or(values.AdmissionPriorityClass, constants.PriorityClassSystem800),
 			typ: "server", args: admissionControllerArgs(), certificate: values.ServerCertificate,
 			// The memory grows with the number of Pods and autoscalers.
 			requests: parts.Requests("10m", "30Mi"),
 		},
 		{
-			name: recommender, image: values.RecommenderImage, port: 8942, priority: constants.PriorityClassSystem700,
+			name: recommender, image: values.RecommenderImage, port: 8942, priority: cmp.Or(values.PriorityClass, constants.PriorityClassSystem700),
 			typ: "controller", args: append(recommenderArgs(values.Namespace), limits...), requests: parts.Requests("10m", "40Mi"),
 		},
 		{
-			name: updater, image: values.UpdaterImage, port: 8943, priority: constants.PriorityClassSystem700,
+			name: updater, image: values.UpdaterImage, port: 8943, priority: cmp.Or(values.PriorityClass, constants.PriorityClassSystem700),
 			typ: "controller", args: updaterArgs(values.Namespace), requests: parts.Requests("10m", "30Mi"),
 		},
 	} {

@@ -65,6 +65,8 @@ type Options struct {
 	// StaleAfter is how long the lease may go without a renewal, and the minimum time between two attempts with the same
 	// revision.
 	StaleAfter time.Duration
+	// Installs applies the objects at once if the Deployment does not exist, because no other program installs the resource-manager.
+	Installs bool
 }
 
 // Controller watches one resource-manager. It sends no requests while the resource-manager renews its lease.

@@ -34,6 +34,9 @@ func (c *Controller) decide(seen observed, since, now time.Time) (why string, ne
 		return "", time.Time{}
 	}
 	why, next = flow.BreakGlass(seen.lease, since, c.options.StaleAfter, now)
+	if c.options.Installs && seen.deployment == nil {
+		why = "the resource-manager is not installed"
+	}
 	switch {
 	case why == "":
 		return "", next

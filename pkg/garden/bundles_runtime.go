@@ -1,0 +1,133 @@
+package garden
+
+import (
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/crds"
+	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
+	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/component/vpa"
+)
+
+func (in Inputs) namespace() ([]client.Object, error) {
+	return gardensystem.Namespace(in.Garden.Spec.RuntimeCluster.Provider.Zones), nil
+}
+
+// readDefinitions returns the CustomResourceDefinitions by bundle. They are large and never change, so they are read once.
+var readDefinitions = sync.OnceValues(func() (map[string][]client.Object, error) {
+	all := map[string][]client.Object{}
+	for bundle, group := range map[string]crds.Group{
+		bundleManagedKinds: crds.ManagedResources, bundleExtensionKinds: crds.Extensions, bundleEtcdKinds: crds.Etcd,
+		bundleAutoscalerKinds: crds.VerticalPodAutoscaler,
+	} {
+		objects, err := crds.Objects(crds.Values{Groups: []crds.Group{group}})
+		if err != nil {
+			return nil, err
+		}
+		all[bundle] = objects
+	}
+	return all, nil
+})
+
+// definitions returns a function that returns the objects of a bundle of definitions.
+func definitions(bundle string) func() ([]client.Object, error) {
+	return func() ([]client.Object, error) {
+		all, err := readDefinitions()
+		return all[bundle], err
+	}
+}
+
+func (in Inputs) manager() ([]client.Object, error) {
+	image, err := in.image(resourcemanager.Image)
+	if err != nil {
+		return nil, err
+	}
+	return resourcemanager.Objects(resourcemanager.Values{
+		Namespace: in.Namespace, Image: image, Replicas: in.replicas(2), VerticalPodAutoscaler: true,
+		PriorityClass: constants.PriorityClassGardenSystemCritical, ServerCertificate: in.secret(resourcemanager.SecretServer),
+		CABundle: in.bundle(constants.SecretNameCAGardenRuntime),
+		Seed: resourcemanager.SeedSettings{
+			LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, NodeToleration: in.Config.NodeToleration,
+			NetworkPolicies: in.Config.Controllers.NetworkPolicy.AdditionalNamespaceSelectors,
+			SeccompProfile:  in.Config.FeatureGates["DefaultSeccompProfile"],
+		},
+	})
+}
+
+func (in Inputs) system() ([]client.Object, error) { return gardensystem.PriorityClasses(), nil }
+
+func (in Inputs) autoscaler() ([]client.Object, error) {
+	values := vpa.Values{
+		Namespace: in.Namespace, ServerCertificate: in.secret(vpa.SecretServer), CABundle: in.bundle(constants.SecretNameCAGardenRuntime),
+		AdmissionPriorityClass: constants.PriorityClassGardenSystem300, PriorityClass: constants.PriorityClassGardenSystem200,
+	}
+	if setting := in.settings().VerticalPodAutoscaler; setting != nil {
+		values.FeatureGates, values.MaxAllowed = setting.FeatureGates, setting.MaxAllowed
+	}
+	for name, into := range map[string]*string{
+		vpa.ImageAdmissionController: &values.AdmissionControllerImage, vpa.ImageRecommender: &values.RecommenderImage,
+		vpa.ImageUpdater: &values.UpdaterImage,
+	} {
+		image, err := in.image(name)
+		if err != nil {
+			return nil, err
+		}
+		*into = image
+	}
+	return vpa.Objects(values)
+}
+
+func (in Inputs) etcdOperator() ([]client.Object, error) {
+	operator, err := in.image(etcdoperator.Image)
+	if err != nil {
+		return nil, err
+	}
+	member, err := in.image(etcdoperator.ImageMember)
+	if err != nil {
+		return nil, err
+	}
+	values := etcdoperator.Values{
+		Namespace: in.Namespace, Image: operator, MemberImage: member, PriorityClass: constants.PriorityClassGardenSystem300,
+		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
+	}
+	if config := in.Config.Controllers.Garden.ETCDConfig; config != nil && config.ETCDController != nil {
+		values.Workers = ptr.Deref(config.ETCDController.Workers, 0)
+	}
+	return etcdoperator.Objects(values)
+}
+
+// serverService returns the Service of the API server. It has a load balancer, because clients are also outside of the runtime cluster.
+func (in Inputs) serverService() ([]client.Object, error) {
+	objects, err := kubeapiserver.ServiceNamed(in.Namespace, prefix+kubeapiserver.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		service, isService := object.(*corev1.Service)
+		if !isService {
+			continue
+		}
+		service.Spec.Type = corev1.ServiceTypeLoadBalancer
+		service.Annotations["networking.resources.gardener.cloud/from-world-to-ports"] = `[{"protocol":"TCP","port":` + strconv.Itoa(portServer) + `}]`
+		settings := in.settings().LoadBalancerServices
+		if settings == nil {
+			continue
+		}
+		for key, value := range settings.Annotations {
+			service.Annotations[key] = value
+		}
+		service.Spec.ExternalTrafficPolicy = ptr.Deref(settings.ExternalTrafficPolicy, "")
+	}
+	return objects, nil
+}
+
+// portServer is the port of the Pods of the API server.
+const portServer = 443

@@ -1,0 +1,194 @@
+package garden
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// Reasons of Events.
+//
+// +events:on=Garden
+const (
+	eventInactive = "NotActive"           // Warning: the Garden requires components that this version does not have
+	eventInUse    = "DeletionRefused"     // Warning: the Garden cannot be deleted yet, because objects of the virtual garden need it
+	eventError    = "ReconcileError"      // Warning: the Garden could not be reconciled
+	eventKept     = "ResourceManagerKept" // Warning: the Garden is deleted, but its resource-manager is kept because other ManagedResources exist
+	eventIgnored  = "SecondGarden"        // Warning: another Garden exists, and only the oldest one is reconciled
+)
+
+// The actions of these Events.
+const (
+	actionReconcile = "Reconcile"
+	actionDelete    = "Delete"
+)
+
+// Finalizer of Gardens.
+const Finalizer = "gardener.cloud/operator"
+
+// reconciler runs the flow of the Garden.
+type reconciler struct {
+	runtime  client.Client
+	uncached client.Reader
+	caches   *caches
+	events   events.EventRecorder
+	emitter  *flow.Emitter
+	secrets  *secrets.Manager
+	options  Options
+	images   images.Vector
+	facts    *seedfacts.Reader
+
+	// unused is the number of unused Secrets.
+	unused int
+	// recorded is set once the ledger has the entry that the API of the garden was deployed.
+	recorded bool
+	// written is the Garden as returned by the last write. The cache might not show it yet.
+	written latest.Store[*operatorv1alpha1.Garden]
+	// lastRefusal is the text of the last Event about a refused deletion. It prevents duplicate Events.
+	lastRefusal string
+}
+
+// Reconcile computes a plan and emits it. Each step is a no-op if nothing has to change.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	garden := &operatorv1alpha1.Garden{}
+	if err := r.runtime.Get(ctx, request.NamespacedName, garden); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.written.Forget(request.NamespacedName)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	garden = r.written.Newest(garden)
+	if second, err := r.isSecond(ctx, garden); err != nil || second {
+		return reconcile.Result{}, err
+	}
+	if !controllerutil.ContainsFinalizer(garden, Finalizer) {
+		if garden.DeletionTimestamp != nil {
+			return reconcile.Result{}, nil
+		}
+		// The watch reports the change, and the next pass continues.
+		return reconcile.Result{}, r.patch(ctx, garden, func() { controllerutil.AddFinalizer(garden, Finalizer) })
+	}
+	p := &pass{reconciler: r, garden: garden, wake: requeue.Wake{Now: r.options.Clock.Now()}}
+	return p.run(ctx)
+}
+
+// isSecond reports whether an older Garden exists. The webhook prevents this, unless it was not registered yet.
+func (r *reconciler) isSecond(ctx context.Context, garden *operatorv1alpha1.Garden) (bool, error) {
+	var list operatorv1alpha1.GardenList
+	if err := r.runtime.List(ctx, &list); err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.UID != garden.UID && olderThan(other, garden) && !controllerutil.ContainsFinalizer(garden, Finalizer) {
+			r.events.Eventf(garden, nil, "Warning", eventIgnored, actionReconcile, "Garden %s is older, and only one is reconciled: delete this one", other.Name)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func olderThan(a, b *operatorv1alpha1.Garden) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.UID < b.UID
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+}
+
+// pass is one reconciliation of the Garden. Its steps share what they find out.
+type pass struct {
+	*reconciler
+	// garden is the Garden as last read or written.
+	garden *operatorv1alpha1.Garden
+	// wake collects when the next pass is due if no watch reports a change.
+	wake requeue.Wake
+	// in is set by observe, plan by compute, and result by emit.
+	in     Inputs
+	plan   flow.Plan
+	result flow.Result
+	// over skips the remaining steps except the report.
+	over bool
+}
+
+// step is a part of a pass. If a step that others need fails, these are skipped. The failure of any other step does not end the pass.
+type step struct {
+	run    func(context.Context) error
+	needed bool
+}
+
+// run executes the steps of a pass. Whatever fails, the status is written.
+func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
+	var failed []error
+	for _, step := range []step{
+		// 1 What is.
+		{p.observe, true},
+		{p.begin, true},
+		// 2 What shall be.
+		{p.compute, true},
+		// 3 Do.
+		{p.record, true},
+		{p.emit, false},
+		{p.ensureToken, false},
+		{p.cleanUp, false},
+	} {
+		if p.over {
+			break
+		}
+		if err := step.run(ctx); err != nil {
+			failed = append(failed, err)
+			p.over = p.over || step.needed
+		}
+	}
+	// 4 Report.
+	return p.report(ctx, errors.Join(failed...))
+}
+
+// compute makes the plan.
+func (p *pass) compute(context.Context) (err error) {
+	p.plan, err = Plan(p.in) //nolint:contextcheck // rendering a chart needs no context
+	return err
+}
+
+// emit emits the plan. Bundles that cannot be written do not keep the other steps from being executed.
+func (p *pass) emit(ctx context.Context) (err error) {
+	p.result, err = p.emitter.Emit(ctx, p.in.Owner, p.plan)
+	p.over = err != nil && p.result.Live.ManagedResources == nil // nothing is known about the bundles
+	p.wake.In(p.options.Config.Controllers.Garden.SyncPeriod.Duration)
+	p.wake.At(p.plan.NextAt(p.in.Now))
+	p.wake.At(p.result.Plan.NextAt(p.in.Now))
+	return err
+}
+
+// cleanUp deletes Secrets that no component uses any more.
+func (p *pass) cleanUp(ctx context.Context) error {
+	r, in, result := p.reconciler, p.in, p.result
+	if in.Deleting || r.unused == 0 || len(result.Written) > 0 {
+		return nil
+	}
+	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, result.Plan, in.Namespace)
+	if err != nil {
+		return err
+	}
+	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, r.emitter.Rules)
+	if err != nil || len(unsettled) > 0 {
+		return err
+	}
+	referred, err := secrets.ReferredIn(ctx, r.uncached, in.Namespace, result.Plan.Objects())
+	if err != nil {
+		return err
+	}
+	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
+}

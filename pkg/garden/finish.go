@@ -1,0 +1,78 @@
+package garden
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
+	"github.com/trellis-k8s/trellis/pkg/secrets"
+)
+
+// removedAfter is how long to wait before checking whether the objects of the resource-manager are deleted.
+const removedAfter = time.Second
+
+// finish executes the parts of a deletion that are not in the plan, and removes the finalizer of the Garden when everything is deleted. The definitions
+// of kinds and the namespace remain, because other objects may be of these kinds and in this namespace.
+func (p *pass) finish(ctx context.Context) error {
+	r, garden, in := p.reconciler, p.garden, p.in
+	if why := in.inUse(); why != "" {
+		if why != r.lastRefusal {
+			r.events.Eventf(garden, nil, corev1.EventTypeWarning, eventInUse, actionDelete, "%s", why)
+			r.lastRefusal = why
+		}
+		return nil
+	}
+	if len(in.Emitted) > 0 || len(p.plan.Waits) > 0 {
+		return nil // the watches report their deletion
+	}
+	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
+	if err != nil || len(left) > 0 {
+		return err
+	}
+	if gone, err := p.removeResourceManager(ctx); err != nil || !gone {
+		p.wake.In(removedAfter)
+		return err
+	}
+	if err := flow.DeleteManifests(ctx, r.uncached, r.runtime, in.Namespace, client.MatchingLabels{flow.LabelFlow: FlowName}); err != nil {
+		return err
+	}
+	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, func(string) bool { return false }); err != nil {
+		return err
+	}
+	for _, name := range []string{constants.PrefixShootAccess + resourcemanager.Account, ledgerName} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name}}
+		if err := client.IgnoreNotFound(r.runtime.Delete(ctx, secret)); err != nil {
+			return err
+		}
+	}
+	r.recorded = false
+	return r.patch(ctx, garden, func() { controllerutil.RemoveFinalizer(garden, Finalizer) })
+}
+
+// removeResourceManager deletes the objects of the resource-manager, which does not delete them itself, and reports whether they no longer exist. If
+// ManagedResources of other clients exist, it is kept.
+func (p *pass) removeResourceManager(ctx context.Context) (gone bool, err error) {
+	objects, err := p.in.manager()
+	if err != nil {
+		return false, err
+	}
+	left, err := breakglass.Remove(ctx, p.runtime, p.uncached, objects)
+	if errors.Is(err, breakglass.ErrInUse) {
+		p.events.Eventf(p.garden, nil, corev1.EventTypeWarning, eventKept, actionDelete, "the resource-manager is kept in the runtime cluster: %s", err)
+		return true, nil
+	}
+	if len(left) > 0 {
+		log.FromContext(ctx).Info("The resource-manager is being deleted", "left", left)
+	}
+	return len(left) == 0, err
+}
