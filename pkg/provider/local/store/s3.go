@@ -1,21 +1,16 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
@@ -25,22 +20,20 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/extension"
+	settings "github.com/trellis-k8s/trellis/pkg/objectstore/s3"
 )
 
-// Keys of credentials for S3, which are those of etcd-backup-restore.
+// Keys of credentials for S3.
 const (
-	KeyAccessKeyID     = "accessKeyID"
-	KeySecretAccessKey = "secretAccessKey"
-	KeyRegion          = "region"
-	KeyEndpoint        = "endpoint"
-	KeyForcePathStyle  = "s3ForcePathStyle"
-	KeyTrustedCACert   = "trustedCaCert"
+	KeyAccessKeyID     = settings.KeyAccessKeyID
+	KeySecretAccessKey = settings.KeySecretAccessKey
+	KeyRegion          = settings.KeyRegion
+	KeyEndpoint        = settings.KeyEndpoint
+	KeyForcePathStyle  = settings.KeyForcePathStyle
+	KeyTrustedCACert   = settings.KeyTrustedCACert
 )
 
 const (
-	// defaultRegion is the region of stores other than Amazon's, which often have no regions. Buckets in it are created without a
-	// location constraint.
-	defaultRegion = "us-east-1"
 	// requestTimeout limits each request.
 	requestTimeout = 30 * time.Second
 	// attempts is the number of attempts for each request. The controller also retries.
@@ -63,69 +56,16 @@ type s3Store struct {
 
 var _ Store = &s3Store{}
 
-// regionOf returns the region of a bucket: the one in the credentials, otherwise the declared one. The declared regions of a
-// store other than Amazon's need not be regions of the store.
-func regionOf(data map[string][]byte, declared string) string {
-	if len(data[KeyEndpoint]) > 0 {
-		declared = ""
-	}
-	return cmp.Or(string(data[KeyRegion]), declared, defaultRegion)
-}
-
 // newS3 returns the store for credentials and the declared region of a bucket. Errors name the invalid keys.
 func newS3(data map[string][]byte, region string) (*s3Store, error) {
-	endpoint, pathStyle := string(data[KeyEndpoint]), false
-	var errs []error
-	if len(data[KeySecretAccessKey]) == 0 {
-		errs = append(errs, fmt.Errorf("the key %s is missing", KeySecretAccessKey))
-	}
-	at, err := url.Parse(endpoint)
-	if endpoint != "" && (err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.User != nil) {
-		errs = append(errs, fmt.Errorf("the key %s must be a URL such as https://s3.example.org", KeyEndpoint))
-	}
-	if text := string(data[KeyForcePathStyle]); text != "" {
-		var err error
-		if pathStyle, err = strconv.ParseBool(text); err != nil {
-			errs = append(errs, fmt.Errorf("the key %s must be true or false", KeyForcePathStyle))
-		}
-	}
-	transport, err := transportFor(data[KeyTrustedCACert])
-	if err := errors.Join(append(errs, err)...); err != nil {
+	options, transport, err := settings.Options(data, region)
+	if err != nil {
 		return nil, extension.ConfigurationProblem(err)
 	}
-	options := s3.Options{
-		Region:           regionOf(data, region),
-		Credentials:      credentials.NewStaticCredentialsProvider(string(data[KeyAccessKeyID]), string(data[KeySecretAccessKey]), ""),
-		UsePathStyle:     pathStyle,
-		HTTPClient:       &http.Client{Transport: transport, Timeout: requestTimeout},
-		RetryMaxAttempts: attempts,
-		// Some stores do not support Amazon's checksums.
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
-		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
-	}
-	if endpoint != "" {
-		options.BaseEndpoint = &endpoint
-	}
-	return &s3Store{client: s3.New(options), region: options.Region, own: endpoint != ""}, nil
-}
-
-// transportFor returns a transport that trusts the certificates in a PEM bundle, or those of the system if it is empty.
-func transportFor(bundle []byte) (*http.Transport, error) {
-	base, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("the default HTTP transport was replaced by one that cannot be cloned")
-	}
-	transport := base.Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	transport.DisableKeepAlives = true // only few requests are sent to a store
-	if len(bundle) > 0 {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(bundle) {
-			return nil, fmt.Errorf("the key %s has no certificates", KeyTrustedCACert)
-		}
-		transport.TLSClientConfig.RootCAs = pool
-	}
-	return transport, nil
+	options.HTTPClient = &http.Client{Transport: transport, Timeout: requestTimeout}
+	options.RetryMaxAttempts = attempts
+	return &s3Store{client: s3.New(options), region: options.Region, own: options.BaseEndpoint != nil}, nil
 }
 
 // Create creates a bucket if it does not exist.
@@ -138,7 +78,7 @@ func (s *s3Store) Create(ctx context.Context, bucket string) error {
 		return failed(err, "look for bucket %s", bucket)
 	}
 	input := &s3.CreateBucketInput{Bucket: &bucket}
-	if !s.own && s.region != defaultRegion {
+	if !s.own && s.region != settings.DefaultRegion {
 		input.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(s.region)}
 	}
 	if _, err := s.client.CreateBucket(ctx, input); err != nil {
