@@ -50,6 +50,8 @@ type Member struct {
 	Heartbeat metav1.Duration `json:"heartbeat,omitempty"`
 	// DefragmentTimeout is the timeout of a defragmentation. Default: 15m.
 	DefragmentTimeout metav1.Duration `json:"defragmentTimeout,omitempty"`
+	// Backup defines the backups. Default: no backups.
+	Backup *Backup `json:"backup,omitempty"`
 }
 
 // ClientTLS are the files for connections with clients.
@@ -78,6 +80,9 @@ func (c *Member) setDefaults() {
 	c.StatusPort = cmp.Or(c.StatusPort, 9095)
 	c.Heartbeat = cmp.Or(c.Heartbeat, metav1.Duration{Duration: 10 * time.Second})
 	c.DefragmentTimeout = cmp.Or(c.DefragmentTimeout, metav1.Duration{Duration: 15 * time.Minute})
+	if c.Backup != nil {
+		c.Backup.setDefaults()
+	}
 }
 
 func (c *Member) validate() field.ErrorList {
@@ -99,6 +104,9 @@ func (c *Member) validate() field.ErrorList {
 	if c.Heartbeat.Duration < 0 || c.DefragmentTimeout.Duration < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), c.Heartbeat.Duration.String(),
 			"heartbeat and defragmentTimeout must be above 0"))
+	}
+	if c.Backup != nil {
+		errs = append(errs, c.Backup.validate(field.NewPath("backup"))...)
 	}
 	return append(errs, validatePort(field.NewPath("statusPort"), c.StatusPort)...)
 }

@@ -35,6 +35,16 @@ const (
 	AnnotationDefragmentError = "member.etcd.gardener.cloud/defragment-error"
 )
 
+// Annotations that members with backups write on their Lease, and on the Leases of snapshots.
+const (
+	// AnnotationFollows is "<ID of a cluster>/<number of an epoch>": the epoch of the backups that the cluster continues or replaces.
+	AnnotationFollows = "member.etcd.gardener.cloud/follows-epoch"
+	// AnnotationBackupCluster is the ID of the cluster whose snapshots the Lease of snapshots describes.
+	AnnotationBackupCluster = "backup.etcd.gardener.cloud/cluster-id"
+	// AnnotationBackupError is why snapshots cannot be taken; absent if they can.
+	AnnotationBackupError = "backup.etcd.gardener.cloud/error"
+)
+
 // Annotations that the operator writes on the Lease of a member.
 const (
 	// AnnotationClusterID is the ID of the existing cluster. While it is set, no member creates another one.
@@ -42,14 +52,25 @@ const (
 	// AnnotationAcceptedLoss is the ID of the cluster whose data loss a user has accepted. A new one may be created
 	// instead.
 	AnnotationAcceptedLoss = "member.etcd.gardener.cloud/accepted-data-loss"
+	// AnnotationRestore is the ID of the cluster whose backups a new cluster begins with, or RestoreLatest.
+	AnnotationRestore = "member.etcd.gardener.cloud/restore-from-backup"
+	// AnnotationAcceptEmpty is the ID of a cluster that an empty one replaces although the store has its backups.
+	AnnotationAcceptEmpty = "member.etcd.gardener.cloud/accept-empty-cluster"
 	// AnnotationDefragment requests the member to defragment its database, once for each value.
 	AnnotationDefragment = "member.etcd.gardener.cloud/defragment"
 )
+
+// RestoreLatest is the value of AnnotationRestore for the latest backups in the store, of any cluster.
+const RestoreLatest = "latest"
 
 // Reasons in AnnotationState.
 const (
 	// ReasonDataLost: the member has lost its data and cannot join its previous cluster.
 	ReasonDataLost = "DataLost"
+	// ReasonRestoring: the member restores its data from the backups.
+	ReasonRestoring = "Restoring"
+	// ReasonDamaged: the data of the member are damaged, and are not replaced.
+	ReasonDamaged = "DataDamaged"
 	// ReasonJoining: the member has no data yet and joins, or is not a voter yet.
 	ReasonJoining = "Joining"
 	// ReasonStarting: etcd was started but does not respond yet.
@@ -128,6 +149,8 @@ type Member struct {
 	// ClusterID, AcceptedLoss, Defragment, Defragmented and DefragmentError are the annotations of these names.
 	ClusterID, AcceptedLoss                   string
 	Defragment, Defragmented, DefragmentError string
+	// Follows, Restore and AcceptEmpty are the annotations of these names.
+	Follows, Restore, AcceptEmpty string
 }
 
 // Read returns the content of a Lease.
@@ -138,6 +161,7 @@ func Read(lease *coordinationv1.Lease) Member {
 		ClientURL: annotations[AnnotationClientURL], ClusterID: annotations[AnnotationClusterID], AcceptedLoss: annotations[AnnotationAcceptedLoss],
 		Defragment: annotations[AnnotationDefragment], Defragmented: annotations[AnnotationDefragmented],
 		DefragmentError: annotations[AnnotationDefragmentError],
+		Follows:         annotations[AnnotationFollows], Restore: annotations[AnnotationRestore], AcceptEmpty: annotations[AnnotationAcceptEmpty],
 	}
 	if holder, valid := ParseHolder(ptr.Deref(lease.Spec.HolderIdentity, "")); valid {
 		member.Holder = &holder
