@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 
 If the member has data, etcd starts with it. Without data, the member joins the cluster if the Leases record that one was formed, after it
 removed its previous membership. If no cluster was formed, the first member forms one. If the data of a formed cluster is lost, the member
-does not replace the cluster with an empty one. It waits, and reports this in its Lease.
+does not replace the cluster with an empty one. It restores the backups if there are any. Otherwise it waits, and reports this in its Lease.
 
 Environment:
   POD_NAME  the name of the member, unless --name is set`,
@@ -54,6 +54,7 @@ Environment:
 		Run: func(ctx context.Context, settings *config.Member) error { return run(ctx, settings, name) },
 	}.Command()
 	command.Flags().StringVar(&name, "name", os.Getenv("POD_NAME"), "name of the member and of its Lease")
+	command.AddCommand(backupCommands()...)
 	return command
 }
 
@@ -73,15 +74,19 @@ func run(ctx context.Context, settings *config.Member, name string) error {
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
-	go func() {
-		err := m.Serve(ctx)
-		served <- err
-		cancel(err)
-	}()
+	served := make(chan error, 2)
+	for _, serve := range []func(context.Context) error{m.Serve, m.ServeBackups} {
+		go func() {
+			err := serve(ctx)
+			served <- err
+			if err != nil {
+				cancel(err)
+			}
+		}()
+	}
 	err = m.Run(ctx)
 	cancel(nil)
-	return errors.Join(err, <-served)
+	return errors.Join(err, <-served, <-served)
 }
 
 // restConfig returns the connection to the API server that has the Leases.

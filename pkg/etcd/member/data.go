@@ -22,10 +22,12 @@ type identity struct {
 	Endpoints []string `json:"endpoints,omitempty"`
 	// Recorded is set once the Lease of the member has recorded the creation of the cluster.
 	Recorded bool `json:"recorded"`
+	// Follows is the epoch of the backups that the cluster continues or replaces; 0 for none.
+	Follows int `json:"follows,omitempty"`
 }
 
 func (i identity) equal(other identity) bool {
-	return i.MemberID == other.MemberID && i.ClusterID == other.ClusterID && i.Recorded == other.Recorded &&
+	return i.MemberID == other.MemberID && i.ClusterID == other.ClusterID && i.Recorded == other.Recorded && i.Follows == other.Follows &&
 		slices.Equal(i.Endpoints, other.Endpoints)
 }
 

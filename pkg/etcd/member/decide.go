@@ -21,6 +21,8 @@ const (
 	actionForm action = "form"
 	// actionJoin: it joins the existing cluster.
 	actionJoin action = "join"
+	// actionRestore: the only member of the cluster has lost its data. It restores the backups if there are any, and waits otherwise.
+	actionRestore action = "restore"
 )
 
 // decision is the next action of a member without data.
@@ -66,6 +68,9 @@ func decide(name, first string, members []lease.Member) decision {
 	if len(endpoints) == 0 {
 		d.action, d.served = actionWait, true
 		d.why = d.notJoined("there is no other member")
+		if len(members) == 1 {
+			d.action = actionRestore
+		}
 	}
 	return d
 }

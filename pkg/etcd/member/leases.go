@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
+	"github.com/trellis-k8s/trellis/pkg/etcd/backup"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
@@ -121,9 +124,48 @@ func (l *leases) write(ctx context.Context, r report) (lease.Member, error) {
 	if err != nil {
 		return lease.Member{}, fmt.Errorf("write the Lease %s: %w", l.own, err)
 	}
-	var written coordinationv1.Lease
-	if err := l.send(ctx, http.MethodPatch, "/"+l.own+"?fieldManager="+fieldManager, patch, &written); err != nil {
-		return lease.Member{}, fmt.Errorf("write the Lease %s: %w", l.own, err)
+	written, err := l.patch(ctx, l.own, patch)
+	if err != nil {
+		return lease.Member{}, err
 	}
-	return lease.Read(&written), nil
+	return lease.Read(written), nil
+}
+
+func (l *leases) patch(ctx context.Context, name string, patch []byte) (*coordinationv1.Lease, error) {
+	written := &coordinationv1.Lease{}
+	if err := l.send(ctx, http.MethodPatch, "/"+name+"?fieldManager="+fieldManager, patch, written); err != nil {
+		return nil, fmt.Errorf("write the Lease %s: %w", name, err)
+	}
+	return written, nil
+}
+
+// snapshot reads the Lease of a kind of snapshots. The content is empty if the Lease does not exist.
+func (l *leases) snapshot(ctx context.Context, name string) (lease.Snapshot, error) {
+	var list coordinationv1.LeaseList
+	if err := l.send(ctx, http.MethodGet, "?fieldSelector="+url.QueryEscape("metadata.name="+name), nil, &list); err != nil {
+		return lease.Snapshot{}, fmt.Errorf("read the Lease %s: %w", name, err)
+	}
+	for i := range list.Items {
+		return lease.ReadSnapshot(&list.Items[i]), nil
+	}
+	return lease.Snapshot{}, nil
+}
+
+// writeSnapshot writes the Lease of a kind of snapshots. A zero point leaves it as it is, except for the error.
+func (l *leases) writeSnapshot(ctx context.Context, name, cluster string, point backup.Point, failed string) error {
+	annotations, spec := map[string]any{lease.AnnotationBackupError: nil}, map[string]any{}
+	if failed != "" {
+		annotations[lease.AnnotationBackupError] = conditiontext.Stable(failed)
+	}
+	if !point.Time.IsZero() {
+		annotations[lease.AnnotationBackupCluster] = cluster
+		spec["holderIdentity"] = strconv.FormatInt(point.Revision, 10)
+		spec["renewTime"] = metav1.NewMicroTime(point.Time)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("write the Lease %s: %w", name, err)
+	}
+	_, err = l.patch(ctx, name, patch)
+	return err
 }

@@ -2,14 +2,17 @@ package member
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/rest"
 
+	"github.com/trellis-k8s/trellis/pkg/etcd/backup"
 	"github.com/trellis-k8s/trellis/pkg/etcd/config"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
@@ -41,6 +44,12 @@ type Member struct {
 	// defragmenting is the annotation value that is being processed, and defragmented the result that is not reported yet.
 	defragmenting string
 	defragmented  *result
+	// cluster is the ID of the cluster, empty before it is known. followed is the epoch of the backups that it continues or replaces.
+	cluster  string
+	followed int
+	// taker takes the backups; nil without backups, or before etcd is started.
+	taker    *backup.Taker
+	registry *prometheus.Registry
 }
 
 // result is the outcome of a defragmentation.
@@ -54,6 +63,7 @@ func New(settings *config.Member, name string, access *rest.Config, log *slog.Lo
 	}
 	return &Member{
 		config: settings, name: name, data: data{settings.Directory}, leases: leases, log: log, now: now, unwritten: true,
+		registry:  prometheus.NewRegistry(),
 		clientURL: strings.ReplaceAll(settings.ClientURL, config.Placeholder, name),
 		peerURL:   strings.ReplaceAll(settings.PeerURL, config.Placeholder, name),
 	}, nil
@@ -89,15 +99,40 @@ func (m *Member) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	taker, err := m.newTaker(client)
+	if err != nil {
+		return err
+	}
 	m.mu.Lock()
-	m.etcd = client
+	m.etcd, m.taker = client, taker
 	m.mu.Unlock()
+	return m.watch(ctx, p, taker)
+}
+
+// watch supervises etcd until it has ended. When the context ends, the last changes are stored before etcd is stopped.
+func (m *Member) watch(ctx context.Context, p *process, taker *backup.Taker) error {
 	watching, stop := context.WithCancel(ctx)
-	var supervision sync.WaitGroup
+	etcd, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEtcd()
+	var supervision, backups sync.WaitGroup
 	supervision.Go(func() { m.supervise(watching) })
-	err = p.wait(ctx)
+	if taker != nil {
+		backups.Go(func() {
+			taker.Run(watching, func() (context.Context, context.CancelFunc) { return context.WithTimeout(etcd, drainTimeout) })
+		})
+	}
+	defer context.AfterFunc(ctx, func() {
+		backups.Wait()
+		stopEtcd()
+	})()
+	err := p.wait(etcd)
+	stopEtcd()
 	stop()
 	supervision.Wait()
+	backups.Wait()
+	if err == nil && m.config.Backup != nil {
+		err = m.data.write(m.data.cleanFile(), nil)
+	}
 	return err
 }
 
@@ -111,7 +146,15 @@ func (m *Member) prepare(ctx context.Context) (start, error) {
 	if err != nil {
 		return start{}, err
 	}
-	if exist && !m.stale(ctx, known) {
+	m.setFollows(known.Follows)
+	current := exist && !m.stale(ctx, known)
+	if current && m.config.Backup != nil {
+		if current, err = m.usable(ctx); err != nil || ctx.Err() != nil {
+			return start{}, err
+		}
+		exist = current
+	}
+	if current {
 		// Members with data start without the API server, because it might be the one that they serve.
 		m.mu.Lock()
 		m.recorded = known.Recorded
@@ -136,6 +179,31 @@ func (m *Member) prepare(ctx context.Context) (start, error) {
 	}
 }
 
+// usable validates the data of the member. It blocks while they are damaged and cannot be replaced. It is false once they are set aside.
+func (m *Member) usable(ctx context.Context) (bool, error) {
+	full := !m.data.closed()
+	for {
+		_, err := m.data.validate(full)
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, errDamaged) {
+			return false, err // the member is started again
+		}
+		// A second look, because a single one may be an error of the disk.
+		if revision, err := m.data.validate(full); errors.Is(err, errDamaged) {
+			why := m.keepOrReplace(ctx, err, revision)
+			if why.Reason == "" {
+				return false, nil
+			}
+			m.explain(ctx, why)
+		}
+		if !sleep(ctx, retry) {
+			return false, nil
+		}
+	}
+}
+
 // begin returns how etcd starts without data, or why it does not start.
 func (m *Member) begin(ctx context.Context) (start, lease.State) {
 	members, err := m.leases.list(ctx)
@@ -145,7 +213,14 @@ func (m *Member) begin(ctx context.Context) (start, lease.State) {
 	decision := decide(m.name, m.first(), members)
 	switch decision.action {
 	case actionForm:
+		if m.config.Backup != nil {
+			return m.recover(ctx, decision, members)
+		}
 		return m.form(), lease.State{}
+	case actionRestore:
+		if m.config.Backup != nil {
+			return m.recover(ctx, decision, members)
+		}
 	case actionJoin:
 		how, err := m.join(ctx, decision.clusters, decision.endpoints)
 		if err != nil {

@@ -19,6 +19,7 @@ func (m *Member) supervise(ctx context.Context) {
 	for {
 		pause := m.config.Heartbeat.Duration
 		if why := m.check(ctx); why.Reason != "" {
+			m.setLeader(false)
 			m.explain(ctx, why)
 			pause = retry
 			if why.Reason == lease.ReasonStarting {
@@ -53,6 +54,9 @@ func (m *Member) check(ctx context.Context) lease.State {
 		return lease.State{Reason: lease.ReasonUnhealthy, Message: "etcd does not list its members"}
 	}
 	now := identity{MemberID: hex(id), ClusterID: hex(status.Header.ClusterId)}
+	m.mu.Lock()
+	m.cluster, now.Follows = now.ClusterID, m.followed
+	m.mu.Unlock()
 	for _, member := range list.Members {
 		if member.ID != id {
 			now.Endpoints = append(now.Endpoints, member.ClientURLs...)
@@ -69,7 +73,18 @@ func (m *Member) check(ctx context.Context) lease.State {
 	if err := m.renew(ctx, now, status.Leader == id); err != nil {
 		m.log.Warn("Cannot renew the Lease", "error", err.Error())
 	}
+	m.setLeader(status.Leader == id)
 	return lease.State{}
+}
+
+// setLeader starts or ends the backups of the member.
+func (m *Member) setLeader(leads bool) {
+	m.mu.Lock()
+	taker := m.taker
+	m.mu.Unlock()
+	if taker != nil {
+		taker.SetLeader(leads)
+	}
 }
 
 // learn requests the promotion of the member to a voter.
@@ -106,6 +121,9 @@ func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 	}
 	if finished != nil {
 		r.annotations[lease.AnnotationDefragmented], r.annotations[lease.AnnotationDefragmentError] = finished.value, finished.err
+	}
+	if now.Follows > 0 {
+		r.annotations[lease.AnnotationFollows] = fmt.Sprintf("%s/%d", now.ClusterID, now.Follows)
 	}
 	now.Recorded = m.isRecorded()
 	updated, err := m.leases.write(ctx, r)
