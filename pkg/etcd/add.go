@@ -113,6 +113,9 @@ func leaseChanged(update event.UpdateEvent) bool {
 	if !wasLease || !isLease {
 		return true
 	}
+	if after.Labels[lease.LabelComponent] == lease.ComponentSnapshot {
+		return lease.ReadSnapshot(before) != lease.ReadSnapshot(after)
+	}
 	old, now := lease.Read(before), lease.Read(after)
 	if now.Renewed.Sub(old.Renewed) < unknownAfter {
 		old.Renewed = now.Renewed

@@ -11,19 +11,18 @@ import (
 
 // Reasons of conditions.
 const (
-	reasonNotChecked      = "NotChecked"
-	reasonNoMembers       = "NoMembersInStatus"
-	reasonQuorate         = "Quorate"
-	reasonQuorumLost      = "QuorumLost"
-	reasonQuorumUnknown   = "QuorumUnknown"
-	reasonDataLost        = "DataLost"
-	reasonAllReady        = "AllMembersReady"
-	reasonNotAllReady     = "NotAllMembersReady"
-	reasonAllUpdated      = "AllMembersUpdated"
-	reasonNotAllUpdated   = "NotAllMembersUpdated"
-	reasonBackupNotActive = "BackupNotActive"
-	reasonSameCluster     = "MatchingClusterID"
-	reasonOtherCluster    = "ClusterIDMismatch"
+	reasonNotChecked    = "NotChecked"
+	reasonNoMembers     = "NoMembersInStatus"
+	reasonQuorate       = "Quorate"
+	reasonQuorumLost    = "QuorumLost"
+	reasonQuorumUnknown = "QuorumUnknown"
+	reasonDataLost      = "DataLost"
+	reasonAllReady      = "AllMembersReady"
+	reasonNotAllReady   = "NotAllMembersReady"
+	reasonAllUpdated    = "AllMembersUpdated"
+	reasonNotAllUpdated = "NotAllMembersUpdated"
+	reasonSameCluster   = "MatchingClusterID"
+	reasonOtherCluster  = "ClusterIDMismatch"
 )
 
 // statement is the content of a condition: its status, reason and message.
@@ -51,10 +50,7 @@ func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 	}
 	add(druidv1alpha1.ConditionTypeAllMembersUpdated, in.allUpdated(result))
 	if in.Etcd.Spec.Backup.Store != nil {
-		add(druidv1alpha1.ConditionTypeBackupReady, statement{
-			druidv1alpha1.ConditionFalse, reasonBackupNotActive,
-			"No backups are made: this version of the operator accepts spec.backup but does not implement it.",
-		})
+		add(druidv1alpha1.ConditionTypeBackupReady, in.backupReady())
 	}
 	return all
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 		}
 		if fact.name == entryAcceptedLoss {
 			r.Recorder.Eventf(in.Etcd, nil, corev1.EventTypeWarning, eventLossAccepted, actionReconcile,
-				"The data loss of cluster %s is accepted: a new empty cluster is created", fact.value)
+				"The data loss of cluster %s is accepted: a new cluster is created, from the backups if there are any", fact.value)
 		}
 	}
 	members := map[string]lease.Member{}
@@ -88,6 +88,14 @@ func (r *Reconciler) record(ctx context.Context, in *Inputs) error {
 			if err := r.annotateLease(ctx, wanted, wanted.Annotations); err != nil {
 				return err
 			}
+		}
+	}
+	for _, wanted := range in.snapshotLeases() {
+		if in.snapshotLeaseExists[wanted.Name] {
+			continue
+		}
+		if err := r.Client.Create(ctx, wanted, client.FieldOwner(fieldManager)); err != nil {
+			return fmt.Errorf("create Lease %s/%s: %w", wanted.Namespace, wanted.Name, err)
 		}
 	}
 	return nil
@@ -167,7 +175,7 @@ func (r *Reconciler) report(ctx context.Context, in Inputs, status druidv1alpha1
 		return nil
 	}
 	for _, condition := range status.Conditions {
-		if condition.Reason != reasonDataLost && condition.Reason != reasonBackupNotActive {
+		if condition.Reason != reasonDataLost && condition.Reason != reasonBackupFailed {
 			continue
 		}
 		if before := conditionOf(etcd.Status, condition.Type); before.Reason != condition.Reason {
@@ -234,11 +242,18 @@ func (r *Reconciler) finish(ctx context.Context, in Inputs) (reconcile.Result, e
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	names := []string{lease.FullName(in.Etcd.Name), lease.DeltaName(in.Etcd.Name)}
+	if !in.snapshotLeaseExists[names[0]] && !in.snapshotLeaseExists[names[1]] {
+		names = nil
+	}
 	for _, member := range members {
+		names = append(names, member.Name)
+	}
+	for _, name := range names {
 		lease := &coordinationv1.Lease{}
-		lease.Namespace, lease.Name = in.Etcd.Namespace, member.Name
+		lease.Namespace, lease.Name = in.Etcd.Namespace, name
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, lease)); err != nil {
-			return reconcile.Result{}, fmt.Errorf("delete Lease %s/%s: %w", in.Etcd.Namespace, member.Name, err)
+			return reconcile.Result{}, fmt.Errorf("delete Lease %s/%s: %w", in.Etcd.Namespace, name, err)
 		}
 	}
 	key := LedgerKey(keyOf(in.Etcd))

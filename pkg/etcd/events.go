@@ -4,7 +4,7 @@ package etcd
 //
 // +events:on=Etcd
 const (
-	eventLossAccepted     = "DataLossAccepted"      // Warning: the loss of all data was accepted, and an empty cluster is formed
+	eventLossAccepted     = "DataLossAccepted"      // Warning: the loss of all data was accepted, and the backups are restored, or an empty cluster is formed
 	eventDefragmentFailed = "DefragmentationFailed" // Warning: a member could not be defragmented
 	eventDefragmented     = "Defragmented"          // Normal: all members are defragmented
 )

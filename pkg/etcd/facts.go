@@ -65,6 +65,11 @@ func (in Inputs) leases() []*coordinationv1.Lease {
 	if entry, found := in.Ledger.Entry(entryAcceptedLoss); found {
 		annotations[lease.AnnotationAcceptedLoss] = entry.Value
 	}
+	for of, own := range map[string]string{AnnotationRestore: lease.AnnotationRestore, AnnotationAcceptEmpty: lease.AnnotationAcceptEmpty} {
+		if value := in.Etcd.Annotations[of]; value != "" {
+			annotations[own] = value
+		}
+	}
 	var wanted []*coordinationv1.Lease
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		wanted = append(wanted, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -78,5 +83,7 @@ func (in Inputs) leases() []*coordinationv1.Lease {
 // upToDate reports whether the Lease of a member has the wanted annotations.
 func upToDate(member lease.Member, wanted *coordinationv1.Lease) bool {
 	return member.ClusterID == wanted.Annotations[lease.AnnotationClusterID] &&
-		member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss]
+		member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss] &&
+		(member.Restore == wanted.Annotations[lease.AnnotationRestore] || wanted.Annotations[lease.AnnotationRestore] == "") &&
+		(member.AcceptEmpty == wanted.Annotations[lease.AnnotationAcceptEmpty] || wanted.Annotations[lease.AnnotationAcceptEmpty] == "")
 }

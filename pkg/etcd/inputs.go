@@ -30,9 +30,14 @@ type Inputs struct {
 	StatefulSet *appsv1.StatefulSet
 	// Members are the contents of the Leases, sorted by name.
 	Members []lease.Member
+	// StoreSecret is what is used of the Secret of the store. FullSnapshot and DeltaSnapshot are the contents of the Leases of snapshots.
+	StoreSecret                 StoreSecret
+	FullSnapshot, DeltaSnapshot lease.Snapshot
 	// Ledger records irreversible events.
 	Ledger *flow.Ledger
 	Now    time.Time
+
+	snapshotLeaseExists map[string]bool
 }
 
 // OwnerOf returns an Etcd as an owner of emitted objects.

@@ -28,6 +28,10 @@ const (
 	// AnnotationAcceptDataLoss is the ID of a cluster whose data loss the user accepts. It is replaced once by a new empty
 	// cluster.
 	AnnotationAcceptDataLoss = "druid.gardener.cloud/accept-data-loss"
+	// AnnotationRestore is the ID of a cluster, or "latest": a cluster that was never formed begins with these backups.
+	AnnotationRestore = "druid.gardener.cloud/restore-from-backup"
+	// AnnotationAcceptEmpty is the ID of the cluster whose backups are in the store, and which an empty cluster replaces.
+	AnnotationAcceptEmpty = "druid.gardener.cloud/accept-empty-cluster"
 )
 
 const (

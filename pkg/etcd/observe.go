@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +35,9 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inp
 		return in, fmt.Errorf("read the StatefulSet of Etcd %s: %w", keyOf(etcd), err)
 	}
 	if in.Members, err = listMembers(ctx, r.Client, keyOf(etcd)); err != nil {
+		return in, err
+	}
+	if err := r.observeBackups(ctx, &in); err != nil {
 		return in, err
 	}
 	key := BundleKey(keyOf(etcd))
@@ -65,6 +70,45 @@ func (r *Reconciler) observeEmitted(ctx context.Context, in *Inputs, mr *resourc
 	}
 	in.Emitted, err = flow.Content(ctx, r.Uncached, mr)
 	return client.IgnoreNotFound(err)
+}
+
+// observeBackups reads the Leases of snapshots and the Secret of the store.
+func (r *Reconciler) observeBackups(ctx context.Context, in *Inputs) error {
+	in.snapshotLeaseExists = map[string]bool{}
+	for name, into := range map[string]*lease.Snapshot{
+		lease.FullName(in.Etcd.Name): &in.FullSnapshot, lease.DeltaName(in.Etcd.Name): &in.DeltaSnapshot,
+	} {
+		found := &coordinationv1.Lease{}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: in.Etcd.Namespace, Name: name}, found)
+		switch {
+		case err == nil:
+			*into, in.snapshotLeaseExists[name] = lease.ReadSnapshot(found), true
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("read Lease %s/%s: %w", in.Etcd.Namespace, name, err)
+		}
+	}
+	if in.store() == nil || in.deleting() {
+		return nil
+	}
+	var err error
+	in.StoreSecret, err = r.storeSecret(ctx, in.Etcd.Namespace, in.store())
+	return err
+}
+
+// storeSecret reads the Secret of a store.
+func (r *Reconciler) storeSecret(ctx context.Context, namespace string, store *druidv1alpha1.StoreSpec) (StoreSecret, error) {
+	if store.SecretRef == nil {
+		return StoreSecret{}, nil
+	}
+	secret := &corev1.Secret{}
+	err := r.Uncached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretRef.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return StoreSecret{Missing: fmt.Sprintf("the Secret %s/%s does not exist", namespace, store.SecretRef.Name)}, nil
+	}
+	if err != nil {
+		return StoreSecret{}, fmt.Errorf("read Secret %s/%s: %w", namespace, store.SecretRef.Name, err)
+	}
+	return storeSecretOf(secret.Data), nil
 }
 
 // listMembers returns the contents of the Leases of an Etcd's members, sorted by name.

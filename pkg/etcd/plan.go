@@ -1,10 +1,13 @@
 package etcd
 
 import (
+	"time"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Result is the plan with the details that the status reports.
@@ -18,6 +21,9 @@ type Result struct {
 	Digest string
 }
 
+// secretRetry is the time after which the Secret of a store is read again that did not exist. It is not watched.
+const secretRetry = 10 * time.Second
+
 // Plan is the flow of an Etcd. It is a pure function of its inputs.
 func Plan(in Inputs) (Result, error) {
 	key := BundleKey(keyOf(in.Etcd))
@@ -26,7 +32,10 @@ func Plan(in Inputs) (Result, error) {
 	}
 	result := Result{NotDue: in.notDue(), Invalid: in.invalid()}
 	plan := &result.Plan
-	plan.Next = in.nextExpiry()
+	plan.Next = requeue.Earlier(in.nextExpiry(), in.nextBackupDeadline())
+	if in.StoreSecret.Missing != "" {
+		plan.Next = requeue.Earlier(plan.Next, in.Now.Add(secretRetry))
+	}
 	if result.NotDue != "" && in.EmittedVersion == "" {
 		// Nothing was emitted yet, so there is nothing to hold.
 		plan.Waits = []flow.Wait{{Name: "requested", Reason: result.NotDue, Holds: []flow.Key{key}}}

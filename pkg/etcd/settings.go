@@ -118,6 +118,7 @@ func (in Inputs) memberSettings() config.Member {
 		// The default of etcd-druid.
 		DefragmentTimeout: ptr.Deref(spec.ETCD.ETCDDefragTimeout, metav1.Duration{Duration: 15 * time.Minute}),
 	}
+	member.Backup = in.memberBackup()
 	if tls := spec.ETCD.ClientURLTLS; tls != nil {
 		member.ClientTLS = &config.ClientTLS{
 			CAFile:         path.Join(directoryCA, authorityKey(tls)),

@@ -107,6 +107,9 @@ func (in Inputs) container() corev1.Container {
 	}
 	// The startup probe avoids the longer period of the readiness probe for clients. Its threshold ensures that a member
 	// that waits for others is never restarted.
+	if in.store() != nil {
+		container.Ports = append(container.Ports, containerPort("backuprestore", in.backupPort()))
+	}
 	container.StartupProbe = container.ReadinessProbe.DeepCopy()
 	container.StartupProbe.PeriodSeconds, container.StartupProbe.FailureThreshold = 1, math.MaxInt32
 	if in.Etcd.Spec.ETCD.Resources != nil {
@@ -150,7 +153,8 @@ func (in Inputs) mounts() []corev1.VolumeMount {
 	for _, volume := range in.secretVolumes() {
 		mounts = append(mounts, corev1.VolumeMount{Name: volume.name, MountPath: volume.directory, ReadOnly: true})
 	}
-	return mounts
+	_, ofStore := storeVolumes(in.store(), in.StoreSecret, "", directoryBackup, directoryBuckets)
+	return append(mounts, ofStore...)
 }
 
 func (in Inputs) volumes() []corev1.Volume {
@@ -176,7 +180,8 @@ func (in Inputs) volumes() []corev1.Volume {
 			Secret: &corev1.SecretVolumeSource{SecretName: volume.secret, DefaultMode: mode},
 		}})
 	}
-	return volumes
+	ofStore, _ := storeVolumes(in.store(), in.StoreSecret, "", directoryBackup, directoryBuckets)
+	return append(volumes, ofStore...)
 }
 
 // statefulSet returns the StatefulSet for the current step of the rollout.

@@ -165,9 +165,13 @@ func (in Inputs) dataLost() string {
 	if id == "" || in.Ledger.Has(entryAcceptedLoss, id) {
 		return ""
 	}
+	remedy := "Restore the volume, or accept the loss"
+	if in.store() != nil {
+		remedy = "Restore the volume, or accept the loss of the changes that are not in the backups, so that the latest backups are restored"
+	}
 	return strings.Join([]string{
 		"The data of the cluster are lost. No empty cluster is created in its place.", message + ".",
-		fmt.Sprintf("Restore the volume, or accept the loss: kubectl -n %s annotate etcd %s --overwrite %s=%s",
-			in.Etcd.Namespace, in.Etcd.Name, AnnotationAcceptDataLoss, id),
+		fmt.Sprintf("%s: kubectl -n %s annotate etcd %s --overwrite %s=%s",
+			remedy, in.Etcd.Namespace, in.Etcd.Name, AnnotationAcceptDataLoss, id),
 	}, " ")
 }

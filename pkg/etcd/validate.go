@@ -38,5 +38,6 @@ func (in Inputs) invalid() string {
 			add("spec.etcd.defragmentationSchedule is not a cron expression with five fields: %v", err)
 		}
 	}
+	problems = append(problems, in.invalidBackup()...)
 	return strings.Join(problems, "; ")
 }

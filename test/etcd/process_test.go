@@ -54,6 +54,7 @@ type process struct {
 	statusPort                     int
 	command                        *exec.Cmd
 	log                            *kit.Output
+	backup                         *config.Backup
 }
 
 func newSite(w *world, members int) *site {
@@ -72,7 +73,7 @@ func newSite(w *world, members int) *site {
 		for _, p := range s.members {
 			p.kill()
 			if w.Failed() {
-				w.Logf("log of %s:\n%s", p.name, lastLines(p.log.String(), 60))
+				w.Logf("log of %s:\n%s", p.name, lastLines(p.log.String(), 200))
 			}
 		}
 	})
@@ -138,6 +139,7 @@ func (p *process) configure(kubeconfig string) string {
 		},
 	}
 	own.APIVersion, own.Kind = config.APIVersion, config.KindMember
+	own.Backup = p.backup
 	own.Heartbeat.Duration, own.DefragmentTimeout.Duration = time.Second, time.Minute
 	path := filepath.Join(directory, "member.yaml")
 	for file, content := range map[string]any{own.EtcdConfigFile: settings, path: own} {

@@ -10,6 +10,7 @@ var RunBy = map[string]string{
 	"docs/tutorial.md":            "TestTranscripts",
 	"docs/migration.md":           "TestMigrationPage",
 	"docs/installation.md":        "TestInstallationPage",
+	"docs/backup.md":              "TestDisasterRecoveryGuide",
 	"docs/csr-approver.md":        "TestCommandsOfPages",
 	"docs/health-checks.md":       "TestCommandsOfPages",
 	"docs/managed-resources.md":   "TestCommandsOfPages",
