@@ -1,0 +1,2 @@
+// Package etcd tests the etcd operator on a real control plane, and members as real processes.
+package etcd
