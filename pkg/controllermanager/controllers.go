@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seed"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedbackupbuckets"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/seedlifecycle"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootconditions"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootmaintenance"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootquota"
@@ -47,6 +48,7 @@ func Controllers() controller.Set {
 		project.Controller(),
 		projectactivity.Controller(),
 		projectstale.Controller(),
+		shootconditions.Controller(),
 		shoothibernation.Controller(),
 		shootmaintenance.Controller(),
 		shootquota.Controller(),

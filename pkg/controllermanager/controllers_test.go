@@ -49,7 +49,7 @@ func TestReducedShoots(t *testing.T) {
 	seed := "one"
 	shoot := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "garden-dev", Labels: map[string]string{"shoot.gardener.cloud/status": "healthy", "other": "label"}},
-		Spec:       corev1beta1.ShootSpec{SeedName: &seed, Region: "here", Provider: corev1beta1.Provider{Type: "local"}, Resources: []corev1beta1.NamedResourceReference{{Name: "secret"}}},
+		Spec:       corev1beta1.ShootSpec{SeedName: &seed, Region: "here", Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{Name: "pool", Machine: corev1beta1.Machine{Type: "medium"}, Zones: []string{"a"}}}}, Resources: []corev1beta1.NamedResourceReference{{Name: "secret"}}},
 		Status: corev1beta1.ShootStatus{
 			SeedName: &seed, TechnicalID: "shoot--dev--a", LastOperation: &corev1beta1.LastOperation{State: "Succeeded", Description: "long"},
 		},
@@ -69,6 +69,9 @@ func TestReducedShoots(t *testing.T) {
 		if kept.Name != "a" || kept.Labels["shoot.gardener.cloud/status"] != "healthy" || *kept.Spec.SeedName != seed || *kept.Status.SeedName != seed ||
 			kept.Spec.Provider.Type != "local" || len(kept.Spec.Resources) != 1 || kept.Status.LastOperation.State != "Succeeded" {
 			t.Errorf("the cache lacks fields: %+v", kept)
+		}
+		if pools := kept.Spec.Provider.Workers; len(pools) != 1 || pools[0].Name != "pool" || pools[0].Machine.Type != "medium" || len(pools[0].Zones) != 0 {
+			t.Errorf("the cache has the pools %+v", pools)
 		}
 		if kept.Labels["other"] != "" || kept.Spec.Region != "" || kept.Status.TechnicalID != "" || kept.Status.LastOperation.Description != "" {
 			t.Errorf("the cache has fields that no controller reads: %+v", kept)

@@ -143,6 +143,13 @@ func (u *uses) hosts(set *seedmanagementv1alpha1.ManagedSeedSet, name string) {
 	seed.Status.ObservedGeneration = seed.Generation
 	seed.Status.Conditions = append(seed.Status.Conditions, conditions(corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy)...)
 	kit.Must(u, u.client.Status().Patch(u.Context(), seed, change))
+	kit.EventuallyTrue(u, "the Shoot shows the conditions of its Seed", func() bool {
+		shown := func(kind corev1beta1.ConditionType) bool {
+			condition := corev1beta1.FindCondition(shoot.Status.Conditions, kind)
+			return condition != nil && condition.Status == corev1beta1.ConditionTrue && condition.Reason == "Test"
+		}
+		return u.exists(shoot) && shown(corev1beta1.SeedGardenletReady) && shown(corev1beta1.SeedSystemComponentsHealthy)
+	})
 }
 
 // conditions returns conditions that are true.

@@ -2,18 +2,24 @@ package controllermanager
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/test/controlplane"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -127,6 +133,7 @@ func (g *gardenlets) getCertificates() {
 // areSilent checks that the conditions of a Seed whose gardenlet does not renew its Lease, and those of its Shoots, become Unknown.
 func (g *gardenlets) areSilent() {
 	shoot, seed := &corev1beta1.Shoot{ObjectMeta: in(project, "shoot", evil)}, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: evil}}
+	managed := g.expires(seed)
 	g.exists(shoot)
 	changed := client.MergeFrom(shoot.DeepCopy())
 	shoot.Status.SeedName = ptr.To(evil)
@@ -142,6 +149,25 @@ func (g *gardenlets) areSilent() {
 		return g.exists(shoot) && unknown(shoot.Status.Conditions, corev1beta1.ShootControlPlaneHealthy) &&
 			unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible)
 	})
+	kit.EventuallyTrue(g, "the ManagedSeed is reconciled, because the certificate of its gardenlet has expired", func() bool {
+		return g.exists(managed) && managed.Generation > 1
+	})
+}
+
+// expires makes a Seed a ManagedSeed whose gardenlet has a certificate that has expired.
+func (g *gardenlets) expires(seed *corev1beta1.Seed) *seedmanagementv1alpha1.ManagedSeed {
+	g.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(g, err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "seedmanagement", "managedseed.yaml"))
+	kit.Must(g, err)
+	managed := &seedmanagementv1alpha1.ManagedSeed{}
+	kit.Must(g, yaml.UnmarshalStrict(text, managed))
+	managed.Name = seed.Name
+	g.create(managed)
+	expired := []byte(`{"status":{"clientCertificateExpirationTimestamp":"2026-01-01T00:00:00Z"}}`)
+	kit.Must(g, g.client.Status().Patch(g.Context(), seed, client.RawPatch(types.MergePatchType, expired)))
+	return managed
 }
 
 // sumUpBackups checks that the condition of a Seed follows its BackupBucket.
