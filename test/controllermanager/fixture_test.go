@@ -1,4 +1,3 @@
-// Package controllermanager tests the controller-manager's program with a garden that has a real API server.
 package controllermanager
 
 import (
