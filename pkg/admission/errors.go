@@ -32,12 +32,18 @@ func Unavailable(format string, values ...any) error {
 	return failure
 }
 
+// IsStatus reports whether an error is one of the API, such as 503, which clients must get as it is.
+func IsStatus(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status)
+}
+
 // refusal returns the error that a client gets: API errors as they are, any other error as 403.
 func (r *Request) refusal(plugin string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
+	if IsStatus(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return apierrors.NewForbidden(r.Resource, r.Name, fmt.Errorf("admission plugin %s: %w", plugin, err))

@@ -15,17 +15,20 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
 // Garden are the facts about the garden that plugins read.
 type Garden struct {
 	BackupBuckets           Reader[*gardencorev1beta1.BackupBucket]
 	CloudProfiles           Reader[*gardencorev1beta1.CloudProfile]
+	ClusterOIDCPresets      Reader[*settingsv1alpha1.ClusterOpenIDConnectPreset]
 	ControllerRegistrations Reader[*gardencorev1beta1.ControllerRegistration]
 	CredentialsBindings     Reader[*securityv1alpha1.CredentialsBinding]
 	ExposureClasses         Reader[*gardencorev1beta1.ExposureClass]
 	ManagedSeeds            Reader[*seedmanagementv1alpha1.ManagedSeed]
 	NamespacedCloudProfiles Reader[*gardencorev1beta1.NamespacedCloudProfile]
+	OIDCPresets             Reader[*settingsv1alpha1.OpenIDConnectPreset]
 	Projects                Reader[*gardencorev1beta1.Project]
 	Quotas                  Reader[*gardencorev1beta1.Quota]
 	SecretBindings          Reader[*gardencorev1beta1.SecretBinding]

@@ -11,6 +11,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
 // Index gives keys to objects, by which they are found without a walk over all objects.
@@ -26,6 +27,14 @@ func Key(namespace, name string) string { return namespace + "/" + name }
 
 // The indexes of the kinds.
 var (
+	// ClusterOIDCPresetsAll has one key, the empty string, for all objects.
+	ClusterOIDCPresetsAll = Index[*settingsv1alpha1.ClusterOpenIDConnectPreset]{"all", func(*settingsv1alpha1.ClusterOpenIDConnectPreset) []string {
+		return []string{""}
+	}}
+	// OIDCPresetsByNamespace have their namespaces.
+	OIDCPresetsByNamespace = Index[*settingsv1alpha1.OpenIDConnectPreset]{"namespace", func(p *settingsv1alpha1.OpenIDConnectPreset) []string {
+		return []string{p.Namespace}
+	}}
 	// ControllerRegistrationsByResource have the keys <kind>/<type> of their resources.
 	ControllerRegistrationsByResource = Index[*gardencorev1beta1.ControllerRegistration]{"resource", func(r *gardencorev1beta1.ControllerRegistration) []string {
 		var keys []string

@@ -26,6 +26,7 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	seedmanagementvalidation "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/validation"
 	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
+	settingsvalidation "github.com/trellis-k8s/trellis/pkg/apis/settings/validation"
 )
 
 // check calls the validation functions of a kind: for the object, and for an update that changes nothing.
@@ -123,6 +124,10 @@ func validateOther(object runtime.Object) {
 	case *seedmanagementv1alpha1.ManagedSeedSet:
 		check(o, seedmanagementvalidation.ValidateManagedSeedSet, seedmanagementvalidation.ValidateManagedSeedSetUpdate,
 			seedmanagementvalidation.ValidateManagedSeedSetStatusUpdate)
+	case *settingsv1alpha1.ClusterOpenIDConnectPreset:
+		check(o, settingsvalidation.ValidateClusterOpenIDConnectPreset, settingsvalidation.ValidateClusterOpenIDConnectPresetUpdate)
+	case *settingsv1alpha1.OpenIDConnectPreset:
+		check(o, settingsvalidation.ValidateOpenIDConnectPreset, settingsvalidation.ValidateOpenIDConnectPresetUpdate)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	gardenadmission "github.com/trellis-k8s/trellis/pkg/admission"
 	"github.com/trellis-k8s/trellis/pkg/admission/backupbucketvalidator"
 	"github.com/trellis-k8s/trellis/pkg/admission/bastion"
+	"github.com/trellis-k8s/trellis/pkg/admission/clusteropenidconnectpreset"
 	"github.com/trellis-k8s/trellis/pkg/admission/controllerregistrationresources"
 	"github.com/trellis-k8s/trellis/pkg/admission/customverbauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/admission/deletionconfirmation"
@@ -25,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admission/managedseed"
 	"github.com/trellis-k8s/trellis/pkg/admission/managedseedshoot"
 	"github.com/trellis-k8s/trellis/pkg/admission/namespacedcloudprofilevalidator"
+	"github.com/trellis-k8s/trellis/pkg/admission/openidconnectpreset"
 	"github.com/trellis-k8s/trellis/pkg/admission/projectmutator"
 	"github.com/trellis-k8s/trellis/pkg/admission/resourcereferencemanager"
 	"github.com/trellis-k8s/trellis/pkg/admission/seedmutator"
@@ -70,6 +72,8 @@ var plugins = []row{
 	{projectmutator.Plugin, "each Project has an owner among its members"},
 	{deletionconfirmation.Plugin, "no one deletes a cluster, a project or a state by accident, and some only with a second person"},
 	{finalizerremoval.Plugin, "no one leaves a control plane behind, or takes the credentials that its removal needs"},
+	{openidconnectpreset.Plugin, "the new clusters of a project trust the issuer of its users"},
+	{clusteropenidconnectpreset.Plugin, "operators can give each new cluster an issuer that it trusts"},
 	{customverbauthorizer.Plugin, "some fields need a right of their own"},
 	{shootvpaenabledbydefault.Plugin, "operators can give each new cluster the vertical pod autoscaler"},
 	{shootresourcereservation.Plugin, "Pods do not take the resources of the node's own programs"},

@@ -13,13 +13,14 @@ import (
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
 // storageVersions are the versions in which objects are stored. Each kind is stored in the version whose Go type is also
 // its internal type.
 var storageVersions = schema.GroupVersions{
 	gardencorev1.SchemeGroupVersion, gardencorev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
-	securityv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion,
+	securityv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion, settingsv1alpha1.SchemeGroupVersion,
 }
 
 // newRecommendedOptions returns the common options of API servers, with objects stored as JSON.

@@ -21,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
@@ -83,6 +84,8 @@ func secretReader(config *rest.Config) (func(context.Context, string, string) (*
 func (f *facts) addReaders(garden *gardenadmission.Garden) {
 	garden.BackupBuckets = reader(f, &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupBucket{}, nil)
 	garden.CloudProfiles = reader(f, &gardencorev1beta1.CloudProfileList{}, &gardencorev1beta1.CloudProfile{}, nil)
+	garden.ClusterOIDCPresets = reader(f, &settingsv1alpha1.ClusterOpenIDConnectPresetList{}, &settingsv1alpha1.ClusterOpenIDConnectPreset{}, nil,
+		gardenadmission.ClusterOIDCPresetsAll)
 	garden.ControllerRegistrations = reader(f, &gardencorev1beta1.ControllerRegistrationList{}, &gardencorev1beta1.ControllerRegistration{}, nil,
 		gardenadmission.ControllerRegistrationsByResource, gardenadmission.ControllerRegistrationsByAutoEnable)
 	garden.CredentialsBindings = reader(f, &securityv1alpha1.CredentialsBindingList{}, &securityv1alpha1.CredentialsBinding{}, nil,
@@ -90,6 +93,8 @@ func (f *facts) addReaders(garden *gardenadmission.Garden) {
 	garden.ExposureClasses = reader(f, &gardencorev1beta1.ExposureClassList{}, &gardencorev1beta1.ExposureClass{}, nil)
 	garden.ManagedSeeds = reader(f, &seedmanagementv1alpha1.ManagedSeedList{}, &seedmanagementv1alpha1.ManagedSeed{}, nil, gardenadmission.ManagedSeedsByShoot)
 	garden.NamespacedCloudProfiles = reader(f, &gardencorev1beta1.NamespacedCloudProfileList{}, &gardencorev1beta1.NamespacedCloudProfile{}, nil)
+	garden.OIDCPresets = reader(f, &settingsv1alpha1.OpenIDConnectPresetList{}, &settingsv1alpha1.OpenIDConnectPreset{}, nil,
+		gardenadmission.OIDCPresetsByNamespace)
 	garden.Projects = reader(f, &gardencorev1beta1.ProjectList{}, &gardencorev1beta1.Project{}, nil, gardenadmission.ProjectsByNamespace)
 	garden.Quotas = reader(f, &gardencorev1beta1.QuotaList{}, &gardencorev1beta1.Quota{}, nil)
 	garden.SecretBindings = reader(f, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.SecretBinding{}, nil, gardenadmission.SecretBindingsByQuota)

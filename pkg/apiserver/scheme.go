@@ -14,6 +14,7 @@ import (
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/hub"
 )
 
@@ -23,18 +24,19 @@ var servedVersions = map[string][]schema.GroupVersion{
 	operationsv1alpha1.GroupName:     {operationsv1alpha1.SchemeGroupVersion},
 	securityv1alpha1.GroupName:       {securityv1alpha1.SchemeGroupVersion},
 	seedmanagementv1alpha1.GroupName: {seedmanagementv1alpha1.SchemeGroupVersion},
+	settingsv1alpha1.GroupName:       {settingsv1alpha1.SchemeGroupVersion},
 }
 
 // addExternal adds the versions that clients use to a scheme.
 var addExternal = runtime.NewSchemeBuilder(
 	authenticationv1alpha1.AddToScheme, gardencorev1.AddToScheme, gardencorev1beta1.AddToScheme, operationsv1alpha1.AddToScheme,
-	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, autoscalingv1.AddToScheme,
+	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, settingsv1alpha1.AddToScheme, autoscalingv1.AddToScheme,
 )
 
 // addBehaviour adds the defaults of all versions and the conversions between them to a scheme.
 var addBehaviour = runtime.NewSchemeBuilder(
 	authenticationv1alpha1.RegisterDefaults, gardencorev1.RegisterConversions, gardencorev1beta1.RegisterDefaults,
-	securityv1alpha1.RegisterDefaults, seedmanagementv1alpha1.RegisterDefaults,
+	securityv1alpha1.RegisterDefaults, seedmanagementv1alpha1.RegisterDefaults, settingsv1alpha1.RegisterDefaults,
 )
 
 // newScheme returns the scheme of the API server: all versions, defaults and conversions, and the internal versions.
@@ -59,6 +61,7 @@ func newScheme() (*runtime.Scheme, error) {
 		hub.Register(scheme, operationsv1alpha1.SchemeGroupVersion),
 		hub.Register(scheme, securityv1alpha1.SchemeGroupVersion),
 		hub.Register(scheme, seedmanagementv1alpha1.SchemeGroupVersion),
+		hub.Register(scheme, settingsv1alpha1.SchemeGroupVersion),
 		hub.Register(scheme, autoscalingv1.SchemeGroupVersion),
 	}
 	for _, versions := range servedVersions {

@@ -19,11 +19,13 @@ import (
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/core"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/operations"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/security"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/seedmanagement"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/settings"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 	gardenopenapi "github.com/trellis-k8s/trellis/pkg/openapi"
 )
@@ -139,6 +141,7 @@ func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interf
 		{seedmanagementv1alpha1.GroupName, map[string][]registry.Served{
 			seedmanagementv1alpha1.SchemeGroupVersion.Version: seedmanagement.Kinds(),
 		}},
+		{settingsv1alpha1.GroupName, map[string][]registry.Served{settingsv1alpha1.SchemeGroupVersion.Version: settings.Kinds()}},
 	}, nil
 }
 

@@ -7,14 +7,16 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// ReferenceOf returns the profile that a Shoot uses. Its name is empty if the Shoot names none.
+// ReferenceOf returns the profile that a Shoot uses, with the default of its kind. Its name is empty if the Shoot names none.
 func ReferenceOf(shoot *corev1beta1.ShootSpec) corev1beta1.CloudProfileReference {
+	reference := corev1beta1.CloudProfileReference{Name: ptr.Deref(shoot.CloudProfileName, "")}
 	if shoot.CloudProfile != nil {
-		return *shoot.CloudProfile
+		reference = *shoot.CloudProfile
 	}
-	return corev1beta1.CloudProfileReference{
-		Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(shoot.CloudProfileName, ""),
+	if reference.Kind == "" {
+		reference.Kind = corev1beta1.CloudProfileReferenceKindCloudProfile
 	}
+	return reference
 }
 
 // IsComputed reports whether the status of a NamespacedCloudProfile has a specification: the controller-manager computes it.

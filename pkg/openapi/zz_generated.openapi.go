@@ -176,6 +176,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.NetworkingStatus{}.OpenAPIModelName():                            schema_pkg_apis_core_v1beta1_NetworkingStatus(ref),
 		v1beta1.NginxIngress{}.OpenAPIModelName():                                schema_pkg_apis_core_v1beta1_NginxIngress(ref),
 		v1beta1.NodeLocalDNS{}.OpenAPIModelName():                                schema_pkg_apis_core_v1beta1_NodeLocalDNS(ref),
+		v1beta1.OIDCConfig{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1beta1_OIDCConfig(ref),
 		v1beta1.ObservabilityRotation{}.OpenAPIModelName():                       schema_pkg_apis_core_v1beta1_ObservabilityRotation(ref),
 		v1beta1.PendingWorkerUpdates{}.OpenAPIModelName():                        schema_pkg_apis_core_v1beta1_PendingWorkerUpdates(ref),
 		v1beta1.PendingWorkersRollout{}.OpenAPIModelName():                       schema_pkg_apis_core_v1beta1_PendingWorkersRollout(ref),
@@ -5156,6 +5157,12 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 							Ref:         ref(v1beta1.AuditConfig{}.OpenAPIModelName()),
 						},
 					},
+					"oidcConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication. Deprecated: use structuredAuthentication.",
+							Ref:         ref(v1beta1.OIDCConfig{}.OpenAPIModelName()),
+						},
+					},
 					"runtimeConfig": {
 						SchemaProps: spec.SchemaProps{
 							Description: "RuntimeConfig switches API groups and versions on or off.",
@@ -5257,7 +5264,7 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1beta1.APIServerLogging{}.OpenAPIModelName(), v1beta1.APIServerRequests{}.OpenAPIModelName(), v1beta1.AdmissionPlugin{}.OpenAPIModelName(), v1beta1.AuditConfig{}.OpenAPIModelName(), v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName(), v1beta1.EncryptionConfig{}.OpenAPIModelName(), v1beta1.ServiceAccountConfig{}.OpenAPIModelName(), v1beta1.StructuredAuthentication{}.OpenAPIModelName(), v1beta1.StructuredAuthorization{}.OpenAPIModelName(), v1beta1.WatchCacheSizes{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.APIServerLogging{}.OpenAPIModelName(), v1beta1.APIServerRequests{}.OpenAPIModelName(), v1beta1.AdmissionPlugin{}.OpenAPIModelName(), v1beta1.AuditConfig{}.OpenAPIModelName(), v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName(), v1beta1.EncryptionConfig{}.OpenAPIModelName(), v1beta1.OIDCConfig{}.OpenAPIModelName(), v1beta1.ServiceAccountConfig{}.OpenAPIModelName(), v1beta1.StructuredAuthentication{}.OpenAPIModelName(), v1beta1.StructuredAuthorization{}.OpenAPIModelName(), v1beta1.WatchCacheSizes{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -7605,6 +7612,102 @@ func schema_pkg_apis_core_v1beta1_NodeLocalDNS(ref common.ReferenceCallback) com
 					},
 				},
 				Required: []string{"enabled"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1beta1_OIDCConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OIDCConfig is an OpenID Connect issuer whose tokens kube-apiserver accepts.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"caBundle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CABundle is the certificates, in PEM format, that the issuer's certificate is checked with. In effect without a value: those of the system.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ClientID is the client that tokens must be issued for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groupsClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "GroupsClaim is the claim with the groups of the user.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groupsPrefix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "GroupsPrefix is the prefix that groups get.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"issuerURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "IssuerURL is the URL of the issuer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requiredClaims": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RequiredClaims are the claims that tokens must have, with their values.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"signingAlgs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "SigningAlgs are the signature algorithms of the issuer. kube-apiserver accepts all asymmetric ones.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"usernameClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UsernameClaim is the claim with the name of the user. In effect without a value: sub.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"usernamePrefix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UsernamePrefix is the prefix that names of users get; \"-\" means none. In effect without a value: the issuer's URL and \"#\", except for the claim email.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}
@@ -13807,7 +13910,7 @@ func schema_pkg_apis_settings_v1alpha1_ClusterOpenIDConnectPreset(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterOpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of many projects. It is kept for migration.",
+				Description: "ClusterOpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of many projects.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -14043,7 +14146,7 @@ func schema_pkg_apis_settings_v1alpha1_OpenIDConnectPreset(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of a project. It is kept for migration.",
+				Description: "OpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of a project.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -54,6 +54,8 @@ func TestRulesApply(t *testing.T) {
 			status: "status.lastHeartbeatTimestamp", as: "2999-01-01T00:00:00Z"},
 		{kind: "CredentialsBinding", field: "provider.type", value: "a,b", update: "credentialsRef", to: map[string]any{"apiVersion": "v1", "kind": "Secret", "name": "b"}},
 		{kind: "WorkloadIdentity", field: "spec.audiences", value: []any{}, update: "spec.targetSystem.type", to: "other"},
+		{kind: "ClusterOpenIDConnectPreset", field: "spec.weight", value: int64(0), update: "spec.server.issuerURL", to: "http://login.example.org"},
+		{kind: "OpenIDConnectPreset", field: "spec.server.clientID", value: "", update: "spec.weight", to: int64(101)},
 	} {
 		t.Run(test.kind, func(t *testing.T) {
 			checked.Insert(test.kind)

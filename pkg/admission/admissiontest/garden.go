@@ -23,6 +23,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
 // NewGarden returns the facts about a garden with objects. Their ClusterRoles and ClusterRoleBindings say what users may do.
@@ -31,11 +32,13 @@ func NewGarden(objects []runtime.Object, now time.Time) *admission.Garden {
 	return &admission.Garden{
 		BackupBuckets:           only[*gardencorev1beta1.BackupBucket](objects),
 		CloudProfiles:           only[*gardencorev1beta1.CloudProfile](objects),
+		ClusterOIDCPresets:      only[*settingsv1alpha1.ClusterOpenIDConnectPreset](objects),
 		ControllerRegistrations: only[*gardencorev1beta1.ControllerRegistration](objects),
 		CredentialsBindings:     only[*securityv1alpha1.CredentialsBinding](objects),
 		ExposureClasses:         only[*gardencorev1beta1.ExposureClass](objects),
 		ManagedSeeds:            only[*seedmanagementv1alpha1.ManagedSeed](objects),
 		NamespacedCloudProfiles: only[*gardencorev1beta1.NamespacedCloudProfile](objects),
+		OIDCPresets:             only[*settingsv1alpha1.OpenIDConnectPreset](objects),
 		Projects:                only[*gardencorev1beta1.Project](objects),
 		Quotas:                  only[*gardencorev1beta1.Quota](objects),
 		SecretBindings:          only[*gardencorev1beta1.SecretBinding](objects),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
 )
 
 // validateProfile reads the users of a profile live before it admits that something is removed.
@@ -45,10 +46,7 @@ func validateProfile(ctx context.Context, _ *admission.Request, garden *admissio
 		return nil
 	}
 	return gone.unused(ctx, garden, "", func(shoot *gardencorev1beta1.Shoot) (uses, hasLimit bool) {
-		reference := admission.CloudProfileReferenceOf(&shoot.Spec)
-		if reference == nil {
-			return false, false
-		}
+		reference := cloudprofile.ReferenceOf(&shoot.Spec)
 		if reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
 			key := admission.Key(shoot.Namespace, reference.Name)
 			return children.Has(key), limited.Has(key)
@@ -118,8 +116,8 @@ func validateNamespacedProfile(ctx context.Context, _ *admission.Request, garden
 		return nil
 	}
 	return gone.unused(ctx, garden, profile.Namespace, func(shoot *gardencorev1beta1.Shoot) (uses, hasLimit bool) {
-		reference := admission.CloudProfileReferenceOf(&shoot.Spec)
-		return reference != nil && reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile && reference.Name == profile.Name, false
+		reference := cloudprofile.ReferenceOf(&shoot.Spec)
+		return reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile && reference.Name == profile.Name, false
 	})
 }
 

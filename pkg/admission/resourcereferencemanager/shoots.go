@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
 )
 
 func validateShoot(ctx context.Context, request *admission.Request, garden *admission.Garden, shoot, old *gardencorev1beta1.Shoot) error {
@@ -34,7 +35,7 @@ func validateShoot(ctx context.Context, request *admission.Request, garden *admi
 // names judges the objects of the garden's API that a Shoot names.
 func (c *check) names(shoot *gardencorev1beta1.Shoot, old *gardencorev1beta1.ShootSpec) {
 	spec, path := &shoot.Spec, field.NewPath("spec")
-	if reference, before := admission.CloudProfileReferenceOf(spec), admission.CloudProfileReferenceOf(old); reference != nil && (before == nil || *before != *reference) {
+	if reference := cloudprofile.ReferenceOf(spec); reference.Name != "" && reference != cloudprofile.ReferenceOf(old) {
 		if reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
 			known(c, path.Child("cloudProfile"), c.garden.NamespacedCloudProfiles, reference.Kind, shoot.Namespace, reference.Name)
 		} else {

@@ -124,11 +124,14 @@ func checkQuota(ctx context.Context, garden *admission.Garden, shoot *gardencore
 	}
 	used := corev1.ResourceList{}
 	for _, one := range append(shoots, shoot) {
-		profile, err := garden.CloudProfileOf(ctx, one)
-		if err != nil {
+		profile, err := garden.ProfileOf(ctx, one.Namespace, &one.Spec)
+		if admission.IsStatus(err) {
 			return err
 		}
-		if err := addUsage(used, &one.Spec, profile); err != nil {
+		if err == nil {
+			err = addUsage(used, &one.Spec, profile.Spec)
+		}
+		if err != nil {
 			return fmt.Errorf("the resources of the Shoot %s/%s are unknown: %w", one.Namespace, one.Name, err)
 		}
 	}

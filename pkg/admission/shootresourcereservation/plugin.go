@@ -14,6 +14,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
 )
 
 // Plugin is the plugin.
@@ -85,12 +86,13 @@ func (p *plugin) fillPools(ctx context.Context, request *admission.Request, gard
 			continue
 		}
 		if profile == nil {
-			var err error
-			if profile, err = garden.CloudProfileOf(ctx, shoot); err != nil {
+			found, err := garden.ProfileOf(ctx, shoot.Namespace, &shoot.Spec)
+			if err != nil {
 				return err
 			}
+			profile = found.Spec
 		}
-		machine := machineType(profile, pool.Machine.Type)
+		machine := cloudprofile.FindMachineType(profile, pool.Machine.Type)
 		if machine == nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "provider", "workers").Index(i).Child("machine", "type"), pool.Machine.Type,
 				"the CloudProfile does not have it"))
@@ -116,15 +118,6 @@ func missing(pool *gardencorev1beta1.Worker, old *gardencorev1beta1.Shoot) garde
 		wanted = without(wanted, own)
 	}
 	return wanted
-}
-
-func machineType(profile *gardencorev1beta1.CloudProfileSpec, name string) *gardencorev1beta1.MachineType {
-	for i := range profile.MachineTypes {
-		if profile.MachineTypes[i].Name == name {
-			return &profile.MachineTypes[i]
-		}
-	}
-	return nil
 }
 
 func reservedBy(kubelet *gardencorev1beta1.KubeletConfig) *gardencorev1beta1.KubeletConfigReserved {

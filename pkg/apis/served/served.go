@@ -12,6 +12,7 @@ import (
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	settingsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/settings/v1alpha1"
 )
 
 // Resource is a resource of the API server.
@@ -36,7 +37,7 @@ type Resource struct {
 func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.SchemeBuilder{
 		gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme, seedmanagementv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
-		securityv1alpha1.AddToScheme, authenticationv1alpha1.AddToScheme,
+		securityv1alpha1.AddToScheme, settingsv1alpha1.AddToScheme, authenticationv1alpha1.AddToScheme,
 	}
 	return builder.AddToScheme(scheme)
 }
@@ -56,6 +57,7 @@ func Resources() []Resource {
 	status, shootRef := []string{"status"}, []string{"spec.shootRef.name", "spec.shootRef.namespace"}
 	core, seeds := gardencorev1beta1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion
 	security, operations := securityv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion
+	settings := settingsv1alpha1.SchemeGroupVersion
 	return []Resource{
 		{GroupVersionKind: core.WithKind("BackupBucket"), Name: "backupbuckets", ShortNames: []string{"bbc"}, InAll: true,
 			Subresources: status, Fields: append([]string{"spec.seedName"}, shootRef...)},
@@ -95,5 +97,7 @@ func Resources() []Resource {
 		{GroupVersionKind: security.WithKind("CredentialsBinding"), Name: "credentialsbindings", ShortNames: []string{"cb"}, Namespaced: true},
 		{GroupVersionKind: security.WithKind("WorkloadIdentity"), Name: "workloadidentities", ShortNames: []string{"wi"}, Namespaced: true,
 			Subresources: []string{"token"}},
+		{GroupVersionKind: settings.WithKind("ClusterOpenIDConnectPreset"), Name: "clusteropenidconnectpresets", ShortNames: []string{"coidcps"}},
+		{GroupVersionKind: settings.WithKind("OpenIDConnectPreset"), Name: "openidconnectpresets", ShortNames: []string{"oidcps"}, Namespaced: true},
 	}
 }

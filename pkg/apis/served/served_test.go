@@ -38,7 +38,9 @@ security.gardener.cloud/v1alpha1 credentialsbindings CredentialsBinding N [cb] [
 security.gardener.cloud/v1alpha1 workloadidentities WorkloadIdentity N [wi] [token] [] false
 seedmanagement.gardener.cloud/v1alpha1 gardenlets Gardenlet N [gl glet] [status] [] false
 seedmanagement.gardener.cloud/v1alpha1 managedseeds ManagedSeed N [ms] [status] [spec.shoot.name] false
-seedmanagement.gardener.cloud/v1alpha1 managedseedsets ManagedSeedSet N [mss] [scale status] [] false`), "\n")
+seedmanagement.gardener.cloud/v1alpha1 managedseedsets ManagedSeedSet N [mss] [scale status] [] false
+settings.gardener.cloud/v1alpha1 clusteropenidconnectpresets ClusterOpenIDConnectPreset C [coidcps] [] [] false
+settings.gardener.cloud/v1alpha1 openidconnectpresets OpenIDConnectPreset N [oidcps] [] [] false`), "\n")
 	var got []string
 	for _, one := range served.Resources() {
 		scope := "C"

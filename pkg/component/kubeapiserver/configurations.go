@@ -135,6 +135,9 @@ func authentication(values Values) (string, error) {
 			return "", invalid("structuredAuthentication.configMapName", err)
 		}
 	}
+	if oidc := values.Config.OIDCConfig; oidc != nil {
+		config["jwt"] = []any{jwtAuthenticator(oidc)}
+	}
 	config["apiVersion"], config["kind"] = configVersion, "AuthenticationConfiguration"
 	if config["anonymous"] == nil {
 		config["anonymous"] = tree{"enabled": ptr.Deref(values.Config.EnableAnonymousAuthentication, false)}

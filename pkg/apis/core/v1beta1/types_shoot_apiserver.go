@@ -24,6 +24,10 @@ type KubeAPIServerConfig struct {
 	// AuditConfig defines what is written to the audit log.
 	// +optional
 	AuditConfig *AuditConfig `json:"auditConfig,omitempty"`
+	// OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication.
+	// Deprecated: use structuredAuthentication.
+	// +optional
+	OIDCConfig *OIDCConfig `json:"oidcConfig,omitempty"`
 	// RuntimeConfig switches API groups and versions on or off.
 	// +optional
 	RuntimeConfig map[string]bool `json:"runtimeConfig,omitempty"`
@@ -98,6 +102,40 @@ type AuditPolicy struct {
 	// ConfigMapRef refers to a ConfigMap with the policy under the key policy.
 	// +optional
 	ConfigMapRef *corev1.ObjectReference `json:"configMapRef,omitempty"`
+}
+
+// OIDCConfig is an OpenID Connect issuer whose tokens kube-apiserver accepts.
+type OIDCConfig struct {
+	// CABundle is the certificates, in PEM format, that the issuer's certificate is checked with. In effect without a value: those
+	// of the system.
+	// +optional
+	CABundle *string `json:"caBundle,omitempty"`
+	// ClientID is the client that tokens must be issued for.
+	// +optional
+	ClientID *string `json:"clientID,omitempty"`
+	// GroupsClaim is the claim with the groups of the user.
+	// +optional
+	GroupsClaim *string `json:"groupsClaim,omitempty"`
+	// GroupsPrefix is the prefix that groups get.
+	// +optional
+	GroupsPrefix *string `json:"groupsPrefix,omitempty"`
+	// IssuerURL is the URL of the issuer.
+	// +optional
+	IssuerURL *string `json:"issuerURL,omitempty"`
+	// RequiredClaims are the claims that tokens must have, with their values.
+	// +optional
+	RequiredClaims map[string]string `json:"requiredClaims,omitempty"`
+	// SigningAlgs are the signature algorithms of the issuer. kube-apiserver accepts all asymmetric ones.
+	// +listType=atomic
+	// +optional
+	SigningAlgs []string `json:"signingAlgs,omitempty"`
+	// UsernameClaim is the claim with the name of the user. In effect without a value: sub.
+	// +optional
+	UsernameClaim *string `json:"usernameClaim,omitempty"`
+	// UsernamePrefix is the prefix that names of users get; "-" means none. In effect without a value: the issuer's URL and "#",
+	// except for the claim email.
+	// +optional
+	UsernamePrefix *string `json:"usernamePrefix,omitempty"`
 }
 
 // ServiceAccountConfig holds the settings of tokens of service accounts.

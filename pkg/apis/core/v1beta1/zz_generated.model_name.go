@@ -696,6 +696,11 @@ func (in NodeLocalDNS) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OIDCConfig) OpenAPIModelName() string {
+	return "cloud.gardener.core.v1beta1.OIDCConfig"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObservabilityRotation) OpenAPIModelName() string {
 	return "cloud.gardener.core.v1beta1.ObservabilityRotation"
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/internal/rules"
 )
 
 const (
@@ -124,6 +125,10 @@ func validateStructured(server *v1beta1.KubeAPIServerConfig, path *field.Path) f
 		errs = append(errs, required(authentication.ConfigMapName, at.Child("configMapName"))...)
 		errs = append(errs, forbidden(off("StructuredAuthenticationConfiguration"), at,
 			"needs the feature gate StructuredAuthenticationConfiguration")...)
+	}
+	if oidc, at := server.OIDCConfig, path.Child("oidcConfig"); oidc != nil {
+		errs = append(errs, rules.OpenIDConnect(ptr.Deref(oidc.ClientID, ""), ptr.Deref(oidc.IssuerURL, ""), oidc.CABundle, oidc.SigningAlgs, at)...)
+		errs = append(errs, forbidden(server.StructuredAuthentication != nil, at, "cannot be combined with structuredAuthentication")...)
 	}
 	authorization, at := server.StructuredAuthorization, path.Child("structuredAuthorization")
 	if authorization == nil {

@@ -1,5 +1,4 @@
-// Package v1alpha1 is the API group settings.gardener.cloud/v1alpha1: the presets for OpenID Connect, which are kept for
-// migration.
+// Package v1alpha1 is the API group settings.gardener.cloud/v1alpha1: the presets for OpenID Connect.
 //
 // The types are the same on the wire as those of Gardener. The API server uses them for storage, too; there are no
 // internal ones.

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of a project. It is kept for migration.
+// OpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of a project.
 // +kubebuilder:object:root=true
 type OpenIDConnectPreset struct {
 	metav1.TypeMeta `json:",inline"`
@@ -37,8 +37,7 @@ type OpenIDConnectPresetSpec struct {
 	Weight int32 `json:"weight"`
 }
 
-// ClusterOpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of many projects. It is kept for
-// migration.
+// ClusterOpenIDConnectPreset is an OpenID Connect configuration for the new Shoots of many projects.
 // +kubebuilder:object:root=true
 type ClusterOpenIDConnectPreset struct {
 	metav1.TypeMeta `json:",inline"`
