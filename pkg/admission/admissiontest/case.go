@@ -113,6 +113,7 @@ func (c *testCase) run(t *testing.T, plugin admission.Plugin, world []runtime.Ob
 		t.Fatalf("error %v, want one: %v", err, c.Refused != different)
 	}
 	if err != nil {
+		c.runCold(t, rules, world)
 		return
 	}
 	for _, want := range c.Changes {
@@ -122,6 +123,19 @@ func (c *testCase) run(t *testing.T, plugin admission.Plugin, world []runtime.Ob
 	}
 	if len(c.Changes) == 0 && !equality.Semantic.DeepEqual(before, after) {
 		t.Errorf("the plugin changed the object to %v, want %v", after, before)
+	}
+}
+
+// runCold checks that a request that is refused is not admitted while the API server knows nothing.
+func (c *testCase) runCold(t *testing.T, rules []admission.Rule, world []runtime.Object) {
+	t.Helper()
+	request, garden := c.request(t, world), NewColdGarden(time.Now())
+	err := admission.Admit(context.Background(), rules, request, garden)
+	if err == nil {
+		err = admission.Validate(context.Background(), rules, request, garden)
+	}
+	if err == nil {
+		t.Error("the request is refused, but admitted by an API server that knows nothing yet")
 	}
 }
 

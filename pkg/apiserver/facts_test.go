@@ -1,0 +1,54 @@
+package apiserver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	gardenadmission "github.com/trellis-k8s/trellis/pkg/admission"
+	"github.com/trellis-k8s/trellis/pkg/admission/openidconnectpreset"
+	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+)
+
+// TestFactsThatAreNotKnownAre503 checks the answer to a request that needs objects before the watches have delivered them: clients repeat it.
+func TestFactsThatAreNotKnownAre503(t *testing.T) {
+	t.Parallel()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, garden := &facts{live: fake.NewClientBuilder().WithScheme(scheme).Build()}, &gardenadmission.Garden{}
+	f.addReaders(garden) // the informers do not start
+	plugins := &apiadmission.Plugins{}
+	gardenadmission.Register(plugins, openidconnectpreset.Plugin)
+	plugin, err := plugins.InitPlugin(openidconnectpreset.Plugin.Name, nil, gardenadmission.Initializer{Garden: garden})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := &gardencorev1beta1.Shoot{}
+	attributes := func(operation apiadmission.Operation) apiadmission.Attributes {
+		version := gardencorev1beta1.SchemeGroupVersion
+		return apiadmission.NewAttributesRecord(shoot, nil, version.WithKind("Shoot"), "garden-dev", "one", schema.GroupVersionResource{
+			Group: version.Group, Version: version.Version, Resource: "shoots",
+		}, "", operation, nil, false, &user.DefaultInfo{Name: "alice"})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	mutating, is := plugin.(apiadmission.MutationInterface)
+	if !is {
+		t.Fatal("the plugin changes nothing")
+	}
+	err = mutating.Admit(ctx, attributes(apiadmission.Create), nil)
+	if !apierrors.IsServiceUnavailable(err) {
+		t.Fatalf("error %v, want 503", err)
+	}
+	if seconds, suggested := apierrors.SuggestsClientDelay(err); !suggested || seconds == 0 {
+		t.Errorf("the error %v does not tell clients when to try again", err)
+	}
+}
