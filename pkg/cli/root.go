@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trellis-k8s/trellis/pkg/cli/act"
+	"github.com/trellis-k8s/trellis/pkg/cli/cani"
 	"github.com/trellis-k8s/trellis/pkg/cli/console"
 	"github.com/trellis-k8s/trellis/pkg/cli/create"
 	"github.com/trellis-k8s/trellis/pkg/cli/decode"
@@ -68,7 +69,7 @@ or an unreachable cluster.`,
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.NewCommand(c), why.NewCommand(c), tree.NewCommand(c), top.NewCommand(c), events.NewCommand(c),
-		owner.NewCommand(c), ui.NewCommand(c))
+		owner.NewCommand(c), cani.NewCommand(c), ui.NewCommand(c))
 	add(root, groupAct, act.NewReconcileCommand(c), act.NewSuspendCommand(c), act.NewResumeCommand(c), act.NewWaitCommand(c))
 	add(root, groupDeliver, diff.NewCommand(c), create.NewCreateCommand(c), create.NewEncodeCommand(c), decode.NewCommand(c),
 		render.NewCommand(c), migrate.NewCommand(c))

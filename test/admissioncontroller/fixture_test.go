@@ -40,8 +40,59 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(directory) }()
+	port, err := controlplane.FreePort()
+	if err != nil {
+		panic(err)
+	}
+	webhookPort = port
 	shared.Options.ControlPlane.AuditLog = filepath.Join(directory, "audit.log")
+	shared.Options.ControlPlane.APIServerArgs = map[string][]string{
+		"authorization-mode": nil, "authorization-config": {writeAuthorization(directory, port)},
+	}
+	// The API server of the garden asks kube-apiserver, and must not remember the answers for long.
+	shared.Options.APIServerArgs = []string{
+		"--authorization-webhook-cache-authorized-ttl=100ms", "--authorization-webhook-cache-unauthorized-ttl=100ms",
+	}
 	return shared.Run(m)
+}
+
+// webhookPort is where the program serves webhooks. kube-apiserver gets it when it starts.
+var webhookPort int
+
+// writeAuthorization writes the configuration of docs/admission-controller.md, and returns its path. The certificate of the program does not
+// exist yet, so that it is not verified.
+func writeAuthorization(directory string, port int) string {
+	files := map[string]string{
+		"seed-authorizer.kubeconfig": fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://localhost:%d/webhooks/auth/seed", insecure-skip-tls-verify: true}}]
+contexts: [{name: a, context: {cluster: a}}]
+current-context: a
+`, port),
+		"authorization.yaml": fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
+kind: AuthorizationConfiguration
+authorizers:
+- {type: RBAC, name: rbac}
+- type: Webhook
+  name: seed-authorizer
+  webhook:
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}
+    timeout: 10s
+    authorizedTTL: 1ns
+    unauthorizedTTL: 1ns
+    failurePolicy: Deny
+    subjectAccessReviewVersion: v1
+    matchConditionSubjectAccessReviewVersion: v1
+    matchConditions:
+    - expression: "'gardener.cloud:system:seeds' in request.groups || request.groups.exists(g, g.startsWith('system:serviceaccounts:seed-'))"
+`, filepath.Join(directory, "seed-authorizer.kubeconfig")),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600); err != nil {
+			panic(err)
+		}
+	}
+	return filepath.Join(directory, "authorization.yaml")
 }
 
 // fixture is a garden with an admission controller, which has only the permissions that its chart grants.
@@ -51,7 +102,14 @@ type fixture struct {
 	client client.Client
 	// port is where the program serves webhooks.
 	port int
+	// config is the file with the configuration of the program, health the port of its probes.
+	config  string
+	health  int
+	process *controlplane.Process
 }
+
+// running is the fixture of the first test. The others use its program.
+var running *fixture
 
 const limits = `
   resourceAdmissionConfiguration:
@@ -61,9 +119,15 @@ const limits = `
     unrestrictedSubjects: [{kind: Group, name: "gardener.cloud:system:seeds"}]
 `
 
+// newFixture starts the program for the first test. Tests must not run at the same time.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, garden: shared.Get(t)}
+	if running != nil {
+		f := *running
+		f.T = t
+		return &f
+	}
+	f := &fixture{T: t, garden: shared.Get(t), port: webhookPort}
 	scheme := runtime.NewScheme()
 	kit.Must(t, clientgoscheme.AddToScheme(scheme))
 	kit.Must(t, served.AddToScheme(scheme))
@@ -71,19 +135,19 @@ func newFixture(t *testing.T) *fixture {
 	f.client, err = client.New(f.garden.Config(), client.Options{Scheme: scheme})
 	kit.Must(t, err)
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})
-	port := kit.FreePort(t)
-	f.port = port
 	values := map[string]any{
-		"webhooks": map[string]any{"url": fmt.Sprintf("https://localhost:%d", port)},
+		"webhooks": map[string]any{"url": fmt.Sprintf("https://localhost:%d", f.port)},
 		"config": map[string]any{"server": map[string]any{"resourceAdmissionConfiguration": map[string]any{"limits": []any{
 			map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "size": "2k"},
 			map[string]any{"apiGroups": []any{"core.gardener.cloud"}, "apiVersions": []any{"*"}, "resources": []any{"exposureclasses"}, "count": 1},
 		}}}},
 	}
 	charts.Apply(t, f.client, "admission-controller", values, charts.IsRight)
-	f.start(port)
+	f.configure()
+	f.start()
 	charts.Apply(t, f.client, "admission-controller", values, isWebhookConfiguration)
 	f.trusted()
+	running = f
 	return f
 }
 
@@ -91,23 +155,32 @@ func isWebhookConfiguration(object *unstructured.Unstructured) bool {
 	return strings.HasSuffix(object.GetKind(), "WebhookConfiguration")
 }
 
-// start starts the program with the token of its ServiceAccount, and waits until it is ready.
-func (f *fixture) start(port int) {
+// configure writes the configuration of the program, with the token of its ServiceAccount.
+func (f *fixture) configure() {
 	f.Helper()
-	file := kit.AccountKubeconfig(f, f.garden.Config(), f.client, "garden", "gardener-admission-controller")
-	path := filepath.Join(f.TempDir(), "config.yaml")
-	health := kit.FreePort(f)
-	kit.Must(f, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
+	directory, err := os.MkdirTemp(f.garden.Dir(), "admission-controller-")
+	kit.Must(f, err)
+	token, err := os.ReadFile(kit.AccountKubeconfig(f, f.garden.Config(), f.client, "garden", "gardener-admission-controller"))
+	kit.Must(f, err)
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	kit.Must(f, os.WriteFile(kubeconfig, token, 0o600))
+	f.config, f.health = filepath.Join(directory, "config.yaml"), kit.FreePort(f)
+	kit.Must(f, os.WriteFile(f.config, fmt.Appendf(nil, `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
 kind: AdmissionControllerConfiguration
 gardenClientConnection: {kubeconfig: %s}
 logFormat: text
 server:
   webhooks: {bindAddress: 127.0.0.1, port: %d, tls: {selfManaged: {dnsNames: [localhost]}}}
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
-  metrics: {bindAddress: 127.0.0.1, port: %d}%s`, file, port, health, kit.FreePort(f), limits), 0o600))
+  metrics: {bindAddress: 127.0.0.1, port: %d}%s`, kubeconfig, f.port, f.health, kit.FreePort(f), limits), 0o600))
+}
+
+// start starts the program, and waits until it is ready.
+func (f *fixture) start() {
+	f.Helper()
 	program, err := controlplane.BuildProgram[app.Program]()
 	kit.Must(f, err)
-	_, err = f.garden.StartProcess("admission-controller", program, "--config", path)
+	f.process, err = f.garden.StartProcess("admission-controller", program, "--config", f.config)
 	kit.Must(f, err)
 	f.Cleanup(func() {
 		if log, err := os.ReadFile(filepath.Join(f.garden.Dir(), "admission-controller.log")); err == nil && f.Failed() {
@@ -115,7 +188,7 @@ server:
 		}
 	})
 	kit.EventuallyTrue(f, "the admission controller is ready", func() bool {
-		request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", health), http.NoBody)
+		request, err := http.NewRequestWithContext(f.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", f.health), http.NoBody)
 		kit.Must(f, err)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 type Paths interface {
 	Has(vertex graph.Vertex) bool
 	HasPath(from, to graph.Vertex, access graph.Access) bool
+	Path(from, to graph.Vertex, access graph.Access) []graph.Vertex
 }
 
 // Absent reports whether an object does not exist. It reads from the API server.
@@ -151,8 +152,11 @@ func reachable(
 ) (Decision, error) {
 	access := accessFor(request.verb)
 	vertex = graph.Canonical(vertex)
-	if vertex == target || paths.HasPath(vertex, target, access) {
-		return yes("%s is needed by %s", vertex, target)
+	if vertex == target {
+		return yes("%s is that of the requester", vertex)
+	}
+	if path := paths.Path(vertex, target, access); path != nil {
+		return yes("%s is needed by %s: %s", vertex, target, describePath(path))
 	}
 	if request.verb == "delete" && request.subresource == "" && !paths.Has(vertex) {
 		gone, err := absent(ctx, request.resource, vertex)
@@ -167,6 +171,15 @@ func reachable(
 		return no("%s is needed by %s, which may only read it", vertex, target)
 	}
 	return no("%s is not needed by %s", vertex, target)
+}
+
+// describePath returns the vertices of a path. Each is needed by the next one.
+func describePath(path []graph.Vertex) string {
+	names := make([]string, len(path))
+	for i, vertex := range path {
+		names[i] = vertex.String()
+	}
+	return strings.Join(names, " -> ")
 }
 
 // accessFor returns the access that a verb needs. Tokens of a WorkloadIdentity only read it.
