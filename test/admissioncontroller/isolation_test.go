@@ -35,7 +35,9 @@ func TestIsolation(t *testing.T) {
 	f := newFixture(t)
 	charts.Apply(f, f.client, "gardenlet", map[string]any{
 		"mode": "garden", "seedAuthorizer": map[string]any{"enabled": true}, "seeds": []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}},
-	}, func(object *unstructured.Unstructured) bool { return strings.HasPrefix(object.GetAPIVersion(), "rbac.") })
+	}, func(object *unstructured.Unstructured) bool {
+		return strings.HasPrefix(object.GetAPIVersion(), "rbac.")
+	})
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: isolated, Labels: project("isolated")}})
 	for _, seed := range []string{"one", "two"} {
 		for _, name := range []string{"named", "unknown"} {

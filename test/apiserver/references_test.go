@@ -59,13 +59,13 @@ func selectsByLabel(t *testing.T, c client.Client) {
 	selector, err := validation.ObjectSelector("Infrastructure", "local")
 	kit.Must(t, err)
 	seeds := shootRules
-	seeds.Rule.Resources = []string{"seeds"}
+	seeds.Resources = []string{"seeds"}
 	configuration.Webhooks[0].ObjectSelector, configuration.Webhooks[0].NamespaceSelector = selector, nil
 	configuration.Webhooks[0].Rules = []admissionregistrationv1.RuleWithOperations{seeds}
 	kit.Must(t, c.Create(t.Context(), configuration))
 	create := func(infrastructure string) bool {
 		seed := exampleOf(t, "Seed", "", "selected", &gardencorev1beta1.Seed{})
-		seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.Provider.Type = nil, nil, infrastructure
+		seed.Spec.Extensions, seed.Spec.Resources, seed.Spec.Backup, seed.Spec.Provider.Type = nil, nil, nil, infrastructure
 		kit.Must(t, c.Create(t.Context(), seed, client.DryRunAll))
 		return seed.Labels["webhook"] == "called"
 	}

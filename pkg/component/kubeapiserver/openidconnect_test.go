@@ -29,7 +29,8 @@ func TestNamesOfUsers(t *testing.T) {
 		{ptr.To("sub"), ptr.To("-"), ""},
 	} {
 		oidc := &corev1beta1.OIDCConfig{IssuerURL: ptr.To(issuer), UsernameClaim: test.claim, UsernamePrefix: test.prefix}
-		username := jwtAuthenticator(oidc)["claimMappings"].(tree)["username"].(tree)
+		mappings, _ := jwtAuthenticator(oidc)["claimMappings"].(tree)
+		username, _ := mappings["username"].(tree)
 		if username["prefix"] != test.want || username["claim"] != ptr.Deref(test.claim, "sub") {
 			t.Errorf("claim %v, prefix %v: got %v, want the prefix %q", test.claim, test.prefix, username, test.want)
 		}

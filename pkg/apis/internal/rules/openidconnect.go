@@ -1,10 +1,10 @@
 package rules
 
 import (
+	"crypto/x509"
 	"net/url"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/cert"
 )
 
 var signatureAlgorithms = []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
@@ -17,10 +17,8 @@ func OpenIDConnect(clientID, issuerURL string, caBundle *string, algorithms []st
 	} else if issuer, err := url.Parse(issuerURL); err != nil || issuer.Scheme != "https" || issuer.Host == "" {
 		errs = append(errs, field.Invalid(path.Child("issuerURL"), issuerURL, "must be a URL with the scheme https"))
 	}
-	if caBundle != nil {
-		if _, err := cert.ParseCertsPEM([]byte(*caBundle)); err != nil {
-			errs = append(errs, field.Invalid(path.Child("caBundle"), "", "must have certificates in PEM format"))
-		}
+	if caBundle != nil && !x509.NewCertPool().AppendCertsFromPEM([]byte(*caBundle)) {
+		errs = append(errs, field.Invalid(path.Child("caBundle"), "", "must have certificates in PEM format"))
 	}
 	errs = append(errs, UniqueValues(algorithms, path.Child("signingAlgs"))...)
 	for i, algorithm := range algorithms {
