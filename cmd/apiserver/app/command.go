@@ -39,7 +39,7 @@ func newCommand() (*cobra.Command, error) {
 	command := &cobra.Command{
 		Use:   "apiserver --cluster-identity NAME --etcd-servers URL --tls-cert-file FILE --tls-private-key-file FILE [flags]",
 		Short: "Serve the API of the garden",
-		Long: `apiserver serves the groups core, seedmanagement, operations and security.gardener.cloud. It stores objects in
+		Long: `apiserver serves the groups core, seedmanagement, operations, security and settings.gardener.cloud. It stores objects in
 etcd, and asks the kube-apiserver of the garden who a client is and what it may do.`,
 		Example: `  # In a Pod of the garden itself.
   apiserver --cluster-identity my-garden --etcd-servers http://etcd:2379 --tls-cert-file tls.crt --tls-private-key-file tls.key
