@@ -1,0 +1,2 @@
+// Package apiserver tests the garden's API server behind a real kube-apiserver.
+package apiserver
