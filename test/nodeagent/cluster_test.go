@@ -67,8 +67,18 @@ func (m *machine) put(secret *corev1.Secret) {
 	})
 }
 
-// join creates the Node, as kubelet does.
+// join creates the Node, as kubelet does. The node agent needs its certificate before: a bootstrap token is not sufficient for a machine with a Node.
 func (m *machine) join() {
+	m.Helper()
+	kit.EventuallyTrue(m, "the node agent has a certificate", func() bool {
+		m.tick()
+		return m.certificate() != nil
+	})
+	m.register()
+}
+
+// register creates the Node.
+func (m *machine) register() {
 	m.Helper()
 	kit.Must(m, m.admin.Create(m.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{
 		corev1.LabelHostname: m.name, constants.LabelWorkerPoolNodeAgentSecretName: m.pool, constants.LabelWorkerPool: m.name,
@@ -86,6 +96,7 @@ func (m *machine) node() *corev1.Node {
 func (m *machine) applied(checksum string) {
 	m.Helper()
 	kit.Eventually(m, "the Node says that the configuration is applied", func() string {
+		m.tick()
 		if got := m.node().Annotations[constants.AnnotationChecksumCloudConfigData]; got != checksum {
 			return "the checksum is " + got
 		}

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/nodeagent/v1alpha1"
@@ -44,7 +46,9 @@ type machine struct {
 	restarts        map[string]int
 	enabled, active map[string]bool
 	refuses         map[string]bool
-	images          map[string]string
+	// silent is set if containerd does not answer.
+	silent bool
+	images map[string]string
 	// effects counts changes. The one with the number killAt, and all behind it, are not made.
 	effects, killAt int
 	starts          int
@@ -68,6 +72,20 @@ func newMachine(t *testing.T, name string) *machine {
 	m.write(paths.ClusterCA, string(plane.Config().CAData))
 	m.configure(nil)
 	return m
+}
+
+// fakeClock gives the machine a time that only tick and the test advance.
+func (m *machine) fakeClock() *clocktesting.FakeClock {
+	fake := clocktesting.NewFakeClock(time.Now())
+	m.clock = fake
+	return fake
+}
+
+// tick advances the time of a machine with an own clock by a second.
+func (m *machine) tick() {
+	if fake, is := m.clock.(*clocktesting.FakeClock); is {
+		fake.Step(time.Second)
+	}
 }
 
 // tokenID returns six characters for the id of a token.
@@ -163,7 +181,7 @@ func (m *machine) Run(_ context.Context, name string, _ ...string) ([]byte, erro
 	switch {
 	case name == "containerd":
 		return []byte("version = 3\n"), nil
-	case name == "ctr" && !m.refuses[paths.ContainerdUnit]:
+	case name == "ctr" && !m.silent:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%s does not work", name)

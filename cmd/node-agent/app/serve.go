@@ -30,18 +30,24 @@ func newLog(to io.Writer, settings *v1alpha1.NodeAgentConfiguration) logr.Logger
 	return logr.FromSlogHandler(slog.NewJSONHandler(to, options))
 }
 
-// serve serves health and metrics until the context ends.
-func serve(ctx context.Context, settings *v1alpha1.NodeAgentConfiguration, registry prometheus.Gatherer, ready func() bool) error {
-	health, metrics := http.NewServeMux(), http.NewServeMux()
-	health.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	health.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+// handlers returns what the servers of health and of metrics serve.
+func handlers(registry prometheus.Gatherer, ready func() bool) (health, metrics http.Handler) {
+	checks, exposed := http.NewServeMux(), http.NewServeMux()
+	checks.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	checks.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {
 			http.Error(w, "the node agent has no certificate yet", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok")
 	})
-	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	exposed.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return checks, exposed
+}
+
+// serve serves health and metrics until the context ends.
+func serve(ctx context.Context, settings *v1alpha1.NodeAgentConfiguration, registry prometheus.Gatherer, ready func() bool) error {
+	health, metrics := handlers(registry, ready)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, each := range []struct {
 		at      *v1alpha1.Server

@@ -62,6 +62,8 @@ cp -f "$program" ` + paths.Agent + `.new
 chmod +x ` + paths.Agent + `.new
 mv -f ` + paths.Agent + `.new ` + paths.Agent + `
 
+cleanup
+trap - EXIT
 exec ` + paths.Agent + ` bootstrap --config-dir=` + paths.Base + `
 `
 	unencoded := func(file extensionsv1alpha1.File) extensionsv1alpha1.File {

@@ -14,9 +14,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/apply"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/cluster"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/configuration"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/drift"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/health"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/lease"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/restart"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/token"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/unitcheck"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
@@ -60,16 +63,12 @@ func (s *run) loops(connection *rest.Config) ([]*loop.Loop, error) {
 		return again, s.authoritiesChanged()
 	}))
 	s.secret.OnChange(configures.Wake)
-	restarts := &restart.Controller{Client: s.client, Node: s.node, Events: s.events, Systemd: s.Systemd, Log: s.Log}
-	leases := &lease.Controller{Client: s.client, Node: s.node, Clock: s.Clock}
 	loops := []*loop.Loop{configures}
-	for name, pass := range map[string]func(context.Context) (time.Duration, error){
-		"node": s.alone(restarts.Run), "lease": leases.Run, "hostname": s.hostname,
-	} {
+	for name, pass := range s.passes() {
 		loops = append(loops, s.newLoop(name, pass))
 	}
 	for _, each := range loops {
-		if each.Name != "lease" && each.Name != "hostname" {
+		if followsNode[each.Name] {
 			s.node.OnChange(each.Wake)
 		}
 	}
@@ -82,6 +81,27 @@ func (s *run) loops(connection *rest.Config) ([]*loop.Loop, error) {
 		loops = append(loops, s.newLoop("certificate", renews.Run))
 	}
 	return loops, nil
+}
+
+// followsNode are the controllers that run after each change of the Node.
+var followsNode = map[string]bool{"operatingsystemconfig": true, "node": true, "drift": true}
+
+// passes returns the passes of the controllers of the Node by their names.
+func (s *run) passes() map[string]func(context.Context) (time.Duration, error) {
+	restarts := &restart.Controller{Client: s.client, Node: s.node, Events: s.events, Systemd: s.Systemd, Log: s.Log}
+	leases := &lease.Controller{Client: s.client, Node: s.node, Clock: s.Clock}
+	checks := &health.Controller{
+		Client: s.client, Node: s.node, Events: s.events, Systemd: s.Systemd, Commands: s.Commands, Kubelet: s.KubeletHealth, Clock: s.Clock, Log: s.Log,
+	}
+	units := &unitcheck.Controller{
+		Client: s.client, Node: s.node, Systemd: s.Systemd, Applier: s.applier, Files: s.Files, Clock: s.Clock,
+		Period: s.config.Controllers.SystemdUnitCheck.SyncPeriod.Duration, Stuck: s.config.Controllers.SystemdUnitCheck.StuckThreshold.Duration,
+	}
+	drifts := &drift.Controller{Node: s.node, Events: s.events, Systemd: s.Systemd, Applier: s.applier, Files: s.Files}
+	return map[string]func(context.Context) (time.Duration, error){
+		"node": s.alone(restarts.Run), "lease": leases.Run, "hostname": s.hostname,
+		"health": s.alone(checks.Run), "units": units.Run, "drift": s.alone(drifts.Run),
+	}
 }
 
 // wakeOnce wakes the controller of the Lease when the Node appears, and not for each change of it.
