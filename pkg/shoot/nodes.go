@@ -90,7 +90,7 @@ func (in Inputs) nodeParts() []table.Part {
 		configs,
 		[]kindRow{{
 			bundleWorker, "Worker", in.worker, append([]string{bundleInfrastructure}, ofConfigs...),
-			slices.Concat(running, ofConfigs, []string{bundleControlPlane, bundleNodeAgent}), ofRuntimes,
+			slices.Concat(running, ofConfigs, []string{bundleControlPlane, bundleNodeAgent}), append([]string{bundleIngress}, ofRuntimes...),
 		}},
 		runtimes,
 	)

@@ -255,7 +255,9 @@ const (
 )
 
 // isOfShoot reports whether a bundle contains objects of the shoot cluster.
-func isOfShoot(name string) bool { return strings.HasPrefix(name, prefixShoot) }
+func isOfShoot(name string) bool {
+	return strings.HasPrefix(name, prefixShoot) || strings.HasPrefix(name, prefixAddon)
+}
 
 // keepObjects keeps the objects of a bundle when its ManagedResource is deleted.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }

@@ -23,6 +23,10 @@ const (
 	bundleNodeLocalDNS  = prefixShoot + "node-local-dns"
 	bundleNodeProblems  = prefixShoot + "node-problem-detector"
 
+	prefixAddon     = "shoot-addon-"
+	bundleDashboard = prefixAddon + "kubernetes-dashboard"
+	bundleIngress   = prefixAddon + "nginx-ingress"
+
 	// The Vertical Pod Autoscaler: its programs in the control plane, and what they need in the cluster.
 	bundleScaling        = "vpa"
 	bundleScalingInShoot = prefixShoot + "vpa"
@@ -36,6 +40,8 @@ type systemRow struct {
 	unknown, absent string
 	// needs are the bundles whose objects must exist before.
 	needs []string
+	// early is set for components whose objects represent resources of the infrastructure, which are deleted before the machines.
+	early bool
 }
 
 // systemRows returns the system components of a Shoot with workers.
@@ -47,7 +53,23 @@ func (in Inputs) systemRows() []systemRow {
 		{name: bundleMetricsServer, objects: in.metricsServer, unknown: in.unknownSecrets()},
 		{name: bundleNodeProblems, objects: in.nodeProblemDetector, needs: []string{bundleSystem}},
 	}
-	return append(rows, in.proxyRows()...)
+	return append(append(rows, in.addonRows()...), in.proxyRows()...)
+}
+
+// addonRows returns the addons, which users can have in clusters for evaluation.
+func (in Inputs) addonRows() []systemRow {
+	addons := ptr.Deref(in.Shoot.Spec.Addons, corev1beta1.Addons{})
+	rows := []systemRow{
+		{name: bundleDashboard, objects: in.dashboard, absent: "spec.addons.kubernetesDashboard is not enabled"},
+		{name: bundleIngress, objects: in.ingress, absent: "spec.addons.nginxIngress is not enabled", early: true},
+	}
+	if addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled {
+		rows[0].absent = ""
+	}
+	if addons.NginxIngress != nil && addons.NginxIngress.Enabled {
+		rows[1].absent = ""
+	}
+	return rows
 }
 
 // systemParts returns the parts of the system components. An operation does not wait until they are healthy, because they need nodes, and
@@ -59,10 +81,14 @@ func (in Inputs) systemParts() []table.Part {
 	}
 	parts := []table.Part{in.scalingInShootPart()}
 	for _, row := range in.systemRows() {
+		after := []string{bundleWorker}
+		if row.early {
+			after = []string{}
+		}
 		parts = append(parts, table.Part{
 			Name: row.name, Target: table.Shoot, Objects: row.objects, Unknown: row.unknown, Absent: row.absent, Removed: true,
 			Unchanged: in.hibernated(), Needs: []table.Need{table.Applied(append([]string{bundleResourceManager, bundleScalingInShoot}, row.needs...)...)},
-			DeletedAfter: []string{bundleWorker}, Adjust: flow.AwaitNoHealth,
+			DeletedAfter: after, Adjust: flow.AwaitNoHealth,
 		})
 	}
 	return append(parts, in.oldProxies()...)
