@@ -32,7 +32,7 @@ func (in Inputs) cleanUpTasks() []flow.Task {
 		return nil
 	}
 	tasks := []flow.Task{{Name: taskCleanUpBegins, Value: string(in.Owner.UID)}}
-	for _, stage := range cleanup.Stages(in.Shoot.Annotations) {
+	for _, stage := range in.cleanUpStages() {
 		tasks = append(tasks, flow.Task{Name: stage.Name, Value: string(in.Owner.UID)})
 	}
 	if in.Ledger == nil {
@@ -41,11 +41,20 @@ func (in Inputs) cleanUpTasks() []flow.Task {
 	return flow.Due(in.Ledger, tasks...)
 }
 
+// cleanUpStages returns the stages of the clean-up. Only a cluster with nodes has volumes.
+func (in Inputs) cleanUpStages() []cleanup.Stage {
+	stages := cleanup.Stages(in.Shoot.Annotations)
+	if in.hasWorkers() {
+		stages = append(stages, cleanup.VolumeStage())
+	}
+	return stages
+}
+
 // cleanUpSince returns the start of the first due task: the end of the previous one, or the start of the deletion.
 func (in Inputs) cleanUpSince() time.Time {
 	since := in.Shoot.DeletionTimestamp.Time
 	for _, stage := range slices.Concat(
-		[]string{taskCleanUpBegins}, []string{cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources},
+		[]string{taskCleanUpBegins}, []string{cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources, cleanup.StageVolumes},
 	) {
 		if entry, done := in.Ledger.Entry(stage); done && entry.Value == string(in.Owner.UID) && entry.Time.After(since) {
 			since = entry.Time
@@ -74,7 +83,7 @@ func (r *reconciler) cleanUp(ctx context.Context, in Inputs, result *flow.Result
 			return flow.Outcome{Done: true}, nil
 		}},
 	}}
-	for _, stage := range cleanup.Stages(in.Shoot.Annotations) {
+	for _, stage := range in.cleanUpStages() {
 		runner.Acts[stage.Name] = flow.Act{
 			Ready: func(context.Context, flow.Owner, flow.Task) (string, error) {
 				return in.notServing(stage, *result), nil

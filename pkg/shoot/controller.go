@@ -160,7 +160,7 @@ func (p *pass) steps() []step {
 		{p.operate, true},
 		// 2 What is.
 		{p.observe, true},
-		{p.fillNetworks, true},
+		{p.fillNetworks, false},
 		{p.begin, true},
 		// 3 What shall be.
 		{p.compute, true},

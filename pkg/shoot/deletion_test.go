@@ -26,7 +26,7 @@ func expiredTokens(in *Inputs) {
 
 // cleaned records in the ledger that the clean-up of user content is complete.
 func cleaned(in *Inputs) {
-	done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources)
+	done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources, cleanup.StageVolumes)
 }
 
 func done(in *Inputs, tasks ...string) {

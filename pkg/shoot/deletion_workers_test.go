@@ -9,6 +9,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/shoot/cleanup"
 )
 
 // observeMachines sets what extensions have reported: they finish an operation when its object is applied, unless they are broken.
@@ -65,5 +66,26 @@ func TestDeletionEndsWithWorkers(t *testing.T) {
 	}
 	if awake.store.mrs[client.ObjectKey(awake.in.key(bundleWorker))] == nil {
 		t.Error("the Shoot had no Worker")
+	}
+}
+
+// TestVolumesBeforeMachines checks that the deletion of a Shoot with workers waits for users' volumes before it deletes machines or their
+// control plane, and that a Shoot without workers has no such stage.
+func TestVolumesBeforeMachines(t *testing.T) {
+	deleting := func(in *Inputs) {
+		in.Deleting = true
+		done(in, taskCleanUpBegins, cleanup.StageWebhooks, cleanup.StageExtendedAPIs, cleanup.StageResources)
+	}
+	plan := planOf(t, upWithWorkers(t, deleting))
+	if len(plan.Tasks) != 1 || plan.Tasks[0].Name != cleanup.StageVolumes {
+		t.Errorf("the tasks are %v", plan.Tasks)
+	}
+	for _, tombstone := range plan.Tombstones {
+		if tombstone.Name == bundleWorker || tombstone.Name == bundleControlPlane {
+			t.Errorf("%s is deleted before the volumes", tombstone.Name)
+		}
+	}
+	if plan := planOf(t, up(t, deleting)); len(plan.Tasks) != 0 {
+		t.Errorf("without workers, the tasks are %v", plan.Tasks)
 	}
 }

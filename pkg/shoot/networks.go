@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/utils/ptr"
 
@@ -15,8 +16,12 @@ func (p *pass) fillNetworks(ctx context.Context) error {
 	if nodes == "" || p.decision.stopped || p.in.Deleting {
 		return nil
 	}
+	shoot := p.shoot.DeepCopy() // which remains as it is if the garden refuses the change
+	if err := p.patch(ctx, shoot, func() { shoot.Spec.Networking.Nodes = &nodes }); err != nil {
+		return fmt.Errorf("set spec.networking.nodes to the network %s of the infrastructure: %w", nodes, err)
+	}
 	p.over = true
-	return p.patch(ctx, p.shoot, func() { p.shoot.Spec.Networking.Nodes = &nodes })
+	return nil
 }
 
 // chosenNodes returns the network of nodes that the infrastructure has chosen, empty if the Shoot declares one.

@@ -35,6 +35,9 @@ type Cleaner struct {
 // complete. It can be repeated at any time. The error joins some of the errors of single objects. They do not stop the
 // deletion of other objects.
 func (c Cleaner) Run(ctx context.Context, stage Stage) (left string, err error) {
+	if stage.Name == StageVolumes {
+		return c.volumes(ctx)
+	}
 	remaining := &leftovers{}
 	var errs []error
 	for _, kind := range stage.Kinds {
