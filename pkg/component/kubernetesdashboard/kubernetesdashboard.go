@@ -111,7 +111,8 @@ func dashboard(values Values) (*appsv1.Deployment, error) {
 		requirements.Limits = corev1.ResourceList{corev1.ResourceMemory: parts.Requests("0", "256Mi")[corev1.ResourceMemory]}
 	}
 	return parts.Workload{
-		Namespace: Namespace, Name: name, Selector: selector, Labels: addon(nil), PodLabels: addon(nil), Replicas: 1, ServiceAccount: name, MountsToken: true,
+		Namespace: Namespace, Name: name, Selector: selector, Labels: addon(nil), PodLabels: addon(nil), Replicas: 1,
+		PriorityClass: constants.PriorityClassShootSystem600, ServiceAccount: name, MountsToken: true,
 		Container: corev1.Container{
 			Name: name, Image: values.Image, Args: []string{
 				"--auto-generate-certificates", "--authentication-mode=" + values.AuthenticationMode, "--namespace=" + Namespace,
@@ -127,7 +128,8 @@ func dashboard(values Values) (*appsv1.Deployment, error) {
 
 func metricsScraper(values Values) (*appsv1.Deployment, error) {
 	return parts.Workload{
-		Namespace: Namespace, Name: scraper, Selector: selectorScraper, Labels: addon(nil), PodLabels: addon(nil), Replicas: 1, ServiceAccount: name, MountsToken: true,
+		Namespace: Namespace, Name: scraper, Selector: selectorScraper, Labels: addon(nil), PodLabels: addon(nil), Replicas: 1,
+		PriorityClass: constants.PriorityClassShootSystem600, ServiceAccount: name, MountsToken: true,
 		Container: corev1.Container{
 			Name: scraper, Image: values.ImageScraper, Env: parts.ServerHost(values.ServerHost),
 			Ports:         []corev1.ContainerPort{{ContainerPort: portScraper, Protocol: corev1.ProtocolTCP}},

@@ -98,6 +98,7 @@ func controllerDeployment(values Values) (*appsv1.Deployment, error) {
 	const namespace = metav1.NamespaceSystem + "/"
 	deployment, err := parts.Workload{
 		Namespace: metav1.NamespaceSystem, Name: controller, Selector: component("controller"), Labels: addon(nil), PodLabels: addon(nil), Replicas: 1,
+		PriorityClass: constants.PriorityClassShootSystem600,
 		ServiceAccount: name, MountsToken: true,
 		Container: corev1.Container{
 			Name: "nginx-ingress-controller", Image: values.Image, Args: []string{
@@ -146,6 +147,7 @@ func balancer(values Values) *corev1.Service {
 func backendDeployment(values Values) (*appsv1.Deployment, error) {
 	deployment, err := parts.Workload{
 		Namespace: metav1.NamespaceSystem, Name: backend, Selector: component("nginx-ingress-k8s-backend"), Labels: addon(nil), PodLabels: addon(nil), Replicas: 1,
+		PriorityClass: constants.PriorityClassShootSystem600,
 		Container: corev1.Container{
 			Name: "nginx-ingress-nginx-ingress-k8s-backend", Image: values.ImageBackend,
 			Ports:         []corev1.ContainerPort{{ContainerPort: portServer, Protocol: corev1.ProtocolTCP}},
