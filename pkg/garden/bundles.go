@@ -157,7 +157,8 @@ func (in Inputs) controllerManager() ([]client.Object, error) {
 	config := ptr.Deref(in.virtual().Kubernetes.KubeControllerManager, operatorv1alpha1.KubeControllerManagerConfig{})
 	values := kubecontrollermanager.Values{
 		Namespace: in.Namespace, NamePrefix: prefix, PriorityClass: constants.PriorityClassGardenSystem300, ClusterName: "garden", Image: image,
-		Config: config.KubeControllerManagerConfig, RuntimeConfig: kubeapiserver.RuntimeConfig(in.server().KubeAPIServerConfig, false),
+		Disabled: []string{"serviceaccount-token-controller"}, // tokens are requested, and expire
+		Config:   config.KubeControllerManagerConfig, RuntimeConfig: kubeapiserver.RuntimeConfig(in.server().KubeAPIServerConfig, false),
 		Replicas: 1, VerticalPodAutoscaler: true, ServiceNetworks: in.virtual().Networking.Services,
 		Mounted: kubecontrollermanager.Mounted{
 			CA: in.trusted(constants.SecretNameCACluster), ClientCA: in.Secrets[constants.SecretNameCAClient].Active.Name,

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
@@ -35,8 +36,17 @@ func kindOf(deleting bool) (corev1beta1.LastOperationType, string) {
 	return corev1beta1.LastOperationTypeReconcile, "Garden cluster reconciliation"
 }
 
-// begin writes the status at the start of an operation.
-func (p *pass) begin(ctx context.Context) error { return p.write(ctx, p.garden, p.started()) }
+// begin writes the status at the start of an operation, and shows which Secret has the kubeconfig for programs in the runtime cluster.
+func (p *pass) begin(ctx context.Context) error {
+	const annotation = constants.AnnotationGenericTokenKubeconfigSecretName
+	name := p.in.secret(constants.SecretNameGenericTokenKubeconfig)
+	if name != "" && p.garden.Annotations[annotation] != name {
+		if err := p.patch(ctx, p.garden, func() { metav1.SetMetaDataAnnotation(&p.garden.ObjectMeta, annotation, name) }); err != nil {
+			return err
+		}
+	}
+	return p.write(ctx, p.garden, p.started())
+}
 
 // started returns the status at the start of an operation: its generation and the operator that executes it. It returns an equal status if no operation
 // starts and nothing has changed.

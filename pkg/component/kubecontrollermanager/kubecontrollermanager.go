@@ -66,6 +66,8 @@ type Values struct {
 	NamePrefix string
 	// PriorityClass of the Pods; empty for that of control planes of shoots.
 	PriorityClass string
+	// Disabled are the names of controllers that do not run, in addition to those that the cluster does not need.
+	Disabled []string
 	// ClusterName is the name of the cluster in the flags; empty for the namespace.
 	ClusterName string
 	// SigningDuration is how long certificates are valid that it signs; 0 for 30 days.
@@ -215,10 +217,10 @@ func deployment(values Values) (*appsv1.Deployment, error) {
 }
 
 // controllers returns the enabled controllers: all except those of disabled APIs and, without workers, those that need nodes.
-func controllers(runtimeConfig map[string]bool, nodes bool) string {
-	var off []string
+func controllers(runtimeConfig map[string]bool, nodes bool, disabled ...string) string {
+	off := slices.Clone(disabled)
 	if !nodes {
-		off = slices.Clone(needNodes)
+		off = append(off, needNodes...)
 	}
 	for api, names := range ofAPI {
 		if enabled, known := runtimeConfig[api]; known && !enabled {
@@ -251,7 +253,7 @@ func flags(values Values) []string {
 		"--profiling=false", "--leader-elect=true",
 		"--concurrent-endpoint-syncs=15", "--concurrent-service-endpoint-syncs=15", "--concurrent-gc-syncs=30", "--concurrent-namespace-syncs=30",
 		"--concurrent-resource-quota-syncs=15", "--concurrent-serviceaccount-token-syncs=15",
-		"--controllers=" + controllers(values.RuntimeConfig, values.hasNodes()),
+		"--controllers=" + controllers(values.RuntimeConfig, values.hasNodes(), values.Disabled...),
 	}
 	all = append(all, nodeFlags(values)...)
 	if len(values.Config.FeatureGates) > 0 {

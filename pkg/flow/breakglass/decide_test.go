@@ -76,6 +76,18 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestInstalls checks that a flow that installs the resource-manager does not wait until its lease is stale, and that others do.
+func TestInstalls(t *testing.T) {
+	start := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{flow.LabelFlow: "garden"}}}
+	for installs, want := range map[bool]string{false: "", true: "the resource-manager is not installed, and has no ready replica"} {
+		c := &Controller{options: Options{Flow: "garden", StaleAfter: 10 * time.Minute, Installs: installs}}
+		if why, _ := c.decide(observed{mr: mr}, start, start); why != want {
+			t.Errorf("installs %t: %q", installs, why)
+		}
+	}
+}
+
 // TestWhatAnEventSays checks that an Event contains no content of a Secret and is not longer than the API allows.
 func TestWhatAnEventSays(t *testing.T) {
 	object := func(kind string) *unstructured.Unstructured {
