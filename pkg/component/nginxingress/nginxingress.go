@@ -98,7 +98,7 @@ func controllerDeployment(values Values) (*appsv1.Deployment, error) {
 	const namespace = metav1.NamespaceSystem + "/"
 	deployment, err := parts.Workload{
 		Namespace: metav1.NamespaceSystem, Name: controller, Selector: component("controller"), Labels: addon(nil), PodLabels: addon(nil), Replicas: 1,
-		PriorityClass: constants.PriorityClassShootSystem600,
+		PriorityClass:  constants.PriorityClassShootSystem600,
 		ServiceAccount: name, MountsToken: true,
 		Container: corev1.Container{
 			Name: "nginx-ingress-controller", Image: values.Image, Args: []string{
