@@ -26,7 +26,7 @@ func (in Inputs) managedNodes() *resourcemanager.NodeSettings {
 		return nil
 	}
 	settings := &resourcemanager.NodeSettings{
-		ServerCertificate: in.secret(resourcemanager.SecretServer), Host: in.outsideHost(), MaxDelay: in.nodeDelay(),
+		ServerCertificate: in.secret(resourcemanager.SecretServer), Host: in.internalHost(), MaxDelay: in.nodeDelay(),
 		Tolerations: resourcemanager.SystemTolerations(in.Shoot.Spec.Provider.Workers), NodeToleration: in.Config.NodeToleration,
 		WithSelectors: in.authorizesWithSelectors(), WithoutTemplateKeys: !in.gate("MatchLabelKeysInPodTopologySpread", true),
 	}

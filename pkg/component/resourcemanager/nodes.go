@@ -32,7 +32,7 @@ const namespaceDashboard = "kubernetes-dashboard"
 type NodeSettings struct {
 	// ServerCertificate is the Secret of the config SecretServer.
 	ServerCertificate string
-	// Host is the host name of the API server for Pods.
+	// Host is the host name of the API server for Pods, empty if they have none of their own and use the Service kubernetes.
 	Host string
 	// Tolerations are the tolerations of system components: see SystemTolerations.
 	Tolerations []corev1.Toleration
@@ -99,7 +99,7 @@ func configureNodes(config *configv1alpha1.ResourceManagerConfiguration, namespa
 	if settings.Scheduler != "" {
 		enabled.PodSchedulerName.Enabled, enabled.PodSchedulerName.SchedulerName = true, ptr.To(settings.Scheduler)
 	}
-	enabled.KubernetesServiceHost.Enabled, enabled.KubernetesServiceHost.Host = true, settings.Host
+	enabled.KubernetesServiceHost.Enabled, enabled.KubernetesServiceHost.Host = settings.Host != "", settings.Host
 	enabled.SystemComponentsConfig.Enabled = true
 	enabled.SystemComponentsConfig.NodeSelector = map[string]string{constants.LabelWorkerPoolSystemComponents: "true"}
 	enabled.SystemComponentsConfig.PodNodeSelector = map[string]string{constants.LabelWorkerPoolSystemComponents: "true"}

@@ -185,6 +185,14 @@ func TestShootObjectsWithWorkers(t *testing.T) {
 			Namespace: "shoot--dev--one", Image: "resource-manager:v1", Replicas: 2, ClusterID: "seed-1", LogLevel: "info", LogFormat: "json",
 			Kubeconfig: "generic-token-kubeconfig-1", Nodes: &settings,
 		}
+		if !shootConfiguration(v).Webhooks.KubernetesServiceHost.Enabled {
+			t.Errorf("%s: Pods do not get the host name of the API server", name)
+		}
+		without := v
+		without.Nodes = &NodeSettings{}
+		if shootConfiguration(without).Webhooks.KubernetesServiceHost.Enabled {
+			t.Errorf("%s: Pods get an empty host name", name)
+		}
 		objects, err := ShootObjects(v)
 		if err != nil {
 			t.Fatal(err)
