@@ -77,11 +77,14 @@ func TestShootWithWorkers(t *testing.T) {
 		profile.Spec.ProviderConfig = before.Spec.ProviderConfig
 		kit.Must(t, w.garden.Update(ctx, profile))
 	})
-	kit.Must(t, w.garden.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}, Data: map[string][]byte{"token": []byte("a")}}))
-	kit.Must(t, w.garden.Create(t.Context(), &securityv1alpha1.CredentialsBinding{
+	// The garden is that of other tests, and of a repetition of this one.
+	kit.Must(t, client.IgnoreAlreadyExists(w.garden.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}, Data: map[string][]byte{"token": []byte("a")},
+	})))
+	kit.Must(t, client.IgnoreAlreadyExists(w.garden.Create(t.Context(), &securityv1alpha1.CredentialsBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "cloud"},
-	}))
+	})))
 	toGarden, toSeed, stop := w.gardenlet()
 	w.declare(func(shoot *corev1beta1.Shoot) {
 		shoot.Spec.CredentialsBindingName = ptr.To("cloud")
