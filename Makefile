@@ -37,7 +37,7 @@ controlplane-older: ## Build kube-apiserver and kube-controller-manager VERSION,
 	@GO='$(GO)' hack/build-older.sh '$(VERSION)'
 
 .PHONY: demo
-demo: controlplane build bin/demo ## Start a control plane and the resource-manager on this machine, and show a tour.
+demo: controlplane build bin/demo ## Start a control plane, the controller-manager and the resource-manager on this machine, and show a tour.
 	@bin/demo up
 	@bin/demo tour
 

@@ -21,13 +21,14 @@ const (
 	// progressDescriptor is the first of exec.Cmd.ExtraFiles.
 	progressDescriptor = 3
 
-	resourceManagerProgram = "resource-manager"
-	apiServerProgram       = "apiserver"
+	resourceManagerProgram   = "resource-manager"
+	apiServerProgram         = "apiserver"
+	controllerManagerProgram = "controller-manager"
 	// gardenIdentity is the identity of the demo's garden.
 	gardenIdentity = "demo"
 
-	nodes                  = 3
-	resourceManagerTimeout = time.Minute
+	nodes        = 3
+	readyTimeout = time.Minute
 )
 
 const resourceManagerConfig = `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
@@ -48,8 +49,25 @@ logLevel: info
 logFormat: text
 `
 
-// serve runs in the background process. It runs the control plane and the resource-manager until it receives a signal or
-// the resource-manager ends. Its parent reads the progress. If the parent exits early, writing the progress fails and
+const controllerManagerConfig = `apiVersion: controllermanager.config.gardener.cloud/v1alpha1
+kind: ControllerManagerConfiguration
+gardenClientConnection:
+  kubeconfig: %q
+leaderElection:
+  leaderElect: false
+server:
+  healthProbes:
+    bindAddress: 127.0.0.1
+    port: %d
+  metrics:
+    bindAddress: 127.0.0.1
+    port: %d
+logLevel: info
+logFormat: text
+`
+
+// serve runs in the background process. It runs the control plane, the resource-manager and the garden's controller-manager
+// until it receives a signal or one of them ends. Its parent reads the progress. If the parent exits early, writing the progress fails and
 // everything is stopped.
 func (d *demo) serve(ctx context.Context) (err error) {
 	pidFile, err := d.lock()
@@ -70,7 +88,7 @@ func (d *demo) serve(ctx context.Context) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, cp.Stop()) }()
-		return d.hold(ctx, progress, nil)
+		return d.hold(ctx, progress, nil, nil)
 	}
 	g, err := garden.Start(ctx, garden.Options{
 		ControlPlane: options, APIServer: d.program(apiServerProgram), Identity: gardenIdentity, Dir: d.path("garden"),
@@ -79,19 +97,30 @@ func (d *demo) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Stop()) }()
-	resourceManager, err := d.startResourceManager(ctx, g.ControlPlane, progress)
+	if _, err := fmt.Fprintln(progress, "Installing the CRDs and starting the resource-manager, this takes a few seconds."); err != nil {
+		return fmt.Errorf("reporting progress: %w", err)
+	}
+	if err := installCRDs(ctx, g.Config(), filepath.Join(d.root, "config", "crd")); err != nil {
+		return err
+	}
+	resourceManager, err := d.startManager(ctx, g.ControlPlane, progress, resourceManagerProgram, resourceManagerConfig)
 	if err != nil {
 		return err
 	}
-	return d.hold(ctx, progress, resourceManager)
+	controllerManager, err := d.startManager(ctx, g.ControlPlane, progress, controllerManagerProgram, controllerManagerConfig)
+	if err != nil {
+		return err
+	}
+	return d.hold(ctx, progress, resourceManager, controllerManager)
 }
 
-// hold reports that everything runs, and waits until the context or the resource-manager ends. resourceManager may be
-// nil.
-func (d *demo) hold(ctx context.Context, progress *os.File, resourceManager *controlplane.Process) error {
-	var ended <-chan struct{}
-	if resourceManager != nil {
-		ended = resourceManager.Done()
+// hold reports that everything runs, and waits until the context or one of the processes ends. Both may be nil.
+func (d *demo) hold(ctx context.Context, progress *os.File, resourceManager, controllerManager *controlplane.Process) error {
+	ended := func(process *controlplane.Process) <-chan struct{} {
+		if process == nil {
+			return nil // never
+		}
+		return process.Done()
 	}
 	_, err := fmt.Fprintln(progress, servingMessage)
 	if err := errors.Join(err, progress.Close()); err != nil {
@@ -101,21 +130,19 @@ func (d *demo) hold(ctx context.Context, progress *os.File, resourceManager *con
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-ended: // never without resource-manager
+	case <-ended(resourceManager):
 		return resourceManager.Err()
+	case <-ended(controllerManager):
+		return controllerManager.Err()
 	}
 }
 
 func (d *demo) program(name string) string { return filepath.Join(d.root, "bin", name) }
 
-// startResourceManager installs the CRDs, starts the resource-manager and waits until it is ready.
-func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.ControlPlane, progress *os.File) (*controlplane.Process, error) {
-	if _, err := fmt.Fprintln(progress, "Installing the CRDs and starting the resource-manager, this takes a few seconds."); err != nil {
-		return nil, fmt.Errorf("reporting progress: %w", err)
-	}
-	if err := installCRDs(ctx, cp.Config(), filepath.Join(d.root, "config", "crd")); err != nil {
-		return nil, err
-	}
+// startManager starts a program with a configuration for its kubeconfig and ports, and waits until it is ready.
+func (d *demo) startManager(
+	ctx context.Context, cp *controlplane.ControlPlane, progress *os.File, program, config string,
+) (*controlplane.Process, error) {
 	healthPort, err := controlplane.FreePort()
 	if err != nil {
 		return nil, err
@@ -124,26 +151,26 @@ func (d *demo) startResourceManager(ctx context.Context, cp *controlplane.Contro
 	if err != nil {
 		return nil, err
 	}
-	config := d.path("resource-manager.yaml")
-	content := fmt.Sprintf(resourceManagerConfig, d.path("kubeconfig"), healthPort, metricsPort)
-	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration of the resource-manager: %w", err)
+	file := d.path(program + ".yaml")
+	content := fmt.Sprintf(config, d.path("kubeconfig"), healthPort, metricsPort)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration of the %s: %w", program, err)
 	}
-	process, err := cp.StartProcess("resource-manager", d.program(resourceManagerProgram), "--config", config)
+	process, err := cp.StartProcess(program, d.program(program), "--config", file)
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitReady(ctx, process, fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort)); err != nil {
+	if err := awaitReady(ctx, process, program, fmt.Sprintf("http://127.0.0.1:%d/readyz", healthPort)); err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(progress, "resource-manager ready (metrics at http://127.0.0.1:%d/metrics)\n", metricsPort)
+	_, err = fmt.Fprintf(progress, "%s ready (metrics at http://127.0.0.1:%d/metrics)\n", program, metricsPort)
 	return process, err
 }
 
 // awaitReady polls a URL until it responds with status 200. It returns early if the process ends.
-func awaitReady(ctx context.Context, process *controlplane.Process, url string) error {
+func awaitReady(ctx context.Context, process *controlplane.Process, program, url string) error {
 	last := errors.New("no response")
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, resourceManagerTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := process.Err(); err != nil {
 			return false, err
 		}
@@ -151,7 +178,7 @@ func awaitReady(ctx context.Context, process *controlplane.Process, url string) 
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the resource-manager to become ready: %w", errors.Join(err, last))
+		return fmt.Errorf("waiting for the %s to become ready: %w", program, errors.Join(err, last))
 	}
 	return nil
 }

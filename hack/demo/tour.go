@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-k8s/trellis/examples"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
@@ -145,7 +146,10 @@ wait for them, since objects that cannot be applied yet are retried:
 // prepare creates the tour's namespace and then a ManagedResource in a dry run. The API server delays the first objects
 // of a new kind for two seconds. The dry run keeps this delay out of the measurement.
 func (g *guide) prepare(ctx context.Context, p *parcel) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tourNamespace}}
+	// The labels allow the Project garden to use the namespace.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tourNamespace, Labels: map[string]string{
+		constants.LabelGardenRole: constants.RoleProject, constants.LabelProjectName: constants.GardenNamespace,
+	}}}
 	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating Namespace %s: %w", tourNamespace, err)
 	}

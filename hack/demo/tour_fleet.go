@@ -9,16 +9,14 @@ import (
 	"os/exec"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// fleetNamespace is the namespace of the example Project.
-	fleetNamespace = "garden-dev"
+	// fleetProject is the example Project.
+	fleetProject = "dev"
 	// explainedLines is the number of lines of a field's explanation that the tour shows.
 	explainedLines = 14
 )
@@ -47,12 +45,9 @@ func (k kubectl) output(ctx context.Context, input []byte, args ...string) (stri
 func (g *guide) declare(ctx context.Context) error {
 	g.heading("5 of 5: declare a fleet (a few seconds)")
 	g.say(`The garden's API server has the kinds of a fleet. kube-apiserver passes requests for them on to it, so that kubectl
-works as with all other kinds. Controllers that make clusters of them do not run here.
+works as with all other kinds. The controller-manager makes the namespace of the Project, and the rights of its members. What
+makes clusters of Shoots does not run here.
 `)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleetNamespace}}
-	if err := client.IgnoreAlreadyExists(g.client.Create(ctx, namespace)); err != nil {
-		return fmt.Errorf("creating Namespace %s: %w", fleetNamespace, err)
-	}
 	// The Project of the namespace garden allows its Shoots to use protected Seeds.
 	own := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project",
@@ -73,6 +68,11 @@ works as with all other kinds. Controllers that make clusters of them do not run
 			return err
 		}
 		g.show(output)
+		if name == "project" {
+			if err := g.awaitProject(ctx, fleetProject); err != nil {
+				return err
+			}
+		}
 	}
 	for _, command := range []string{"get projects,cloudprofiles,seeds", "get shoots -A"} {
 		g.say("\n  $ kubectl %s", command)
@@ -83,6 +83,21 @@ works as with all other kinds. Controllers that make clusters of them do not run
 		g.show(output)
 	}
 	return g.explain(ctx, "shoot.spec.provider.workers")
+}
+
+// awaitProject waits until the controller-manager has made the namespace of a Project.
+func (g *guide) awaitProject(ctx context.Context, name string) error {
+	project := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Project"}}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, tourTimeout, true, func(ctx context.Context) (bool, error) {
+		last = g.client.Get(ctx, client.ObjectKey{Name: name}, project)
+		phase, _, err := unstructured.NestedString(project.Object, "status", "phase")
+		return last == nil && phase == "Ready", err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the namespace of Project %s, see controller-manager.log: %w", name, err), last)
+	}
+	return nil
 }
 
 // explain shows the beginning of the explanation of a field. kube-apiserver reads the schemas of other API servers some

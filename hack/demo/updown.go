@@ -59,7 +59,7 @@ func (d *demo) checkPrograms() error {
 	if d.controlPlaneOnly {
 		return nil
 	}
-	for _, program := range []string{resourceManagerProgram, apiServerProgram} {
+	for _, program := range []string{resourceManagerProgram, apiServerProgram, controllerManagerProgram} {
 		if _, err := os.Stat(d.program(program)); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("bin/%s does not exist: run `make build` first, or use --control-plane-only", program)
 		} else if err != nil {
