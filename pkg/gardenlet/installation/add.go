@@ -25,9 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
+	"github.com/trellis-k8s/trellis/pkg/existingtypes"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
@@ -67,7 +69,11 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 	r := &reconciler{
 		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed,
 		garden: garden.GetClient(), objects: gardenobjects.New(garden),
-		registries: registry.New(), extensions: newExtensionObjects(seed.Dynamic, seed.Metadata, seed.Kinds, look),
+		registries: registry.New(), extensions: existingtypes.New(existingtypes.Options{
+			Dynamic: seed.Dynamic, Metadata: seed.Metadata, Served: seed.Kinds, Changed: look,
+			Counts:   func(class string) bool { return class != string(extensionsv1alpha1.ExtensionClassGarden) },
+			Affected: "the condition Required of ControllerInstallations",
+		}),
 	}
 	r.emitter = &flow.Emitter{
 		Reader: indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
@@ -83,7 +89,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 			return fmt.Errorf("add a cache of the controller of extensions: %w", err)
 		}
 	}
-	if err := r.extensions.addToManager(mgr); err != nil {
+	if err := r.extensions.AddToManager(mgr); err != nil {
 		return fmt.Errorf("add the watches of extension objects: %w", err)
 	}
 	return r.watch(mgr, garden, emitted, wake)

@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
+	"github.com/trellis-k8s/trellis/pkg/existingtypes"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
@@ -56,7 +57,7 @@ type reconciler struct {
 	garden     client.Client
 	objects    *gardenobjects.Cache
 	registries *registry.Registries
-	extensions *extensionObjects
+	extensions *existingtypes.Watcher
 
 	// written are the installations as the API server of the garden returned them after the last write. The cache may be older.
 	written latest.Store[*corev1beta1.ControllerInstallation]
@@ -200,7 +201,7 @@ func (r *reconciler) required(ctx context.Context, installation *corev1beta1.Con
 	if err := r.garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration); err != nil {
 		return finding{}, false
 	}
-	id, known := r.extensions.existing(registration)
+	id, known := r.extensions.Existing(registration.Spec.Resources)
 	return requiredFinding(id), known
 }
 

@@ -16,9 +16,10 @@ import (
 const (
 	// volumeName is the name of the volume with the kubeconfig and the token.
 	volumeName = "garden-kubeconfig"
-	// KeyKubeconfig and KeyToken are the keys of the Secrets, and the names of the files.
+	// KeyKubeconfig is the key of the Secret with the kubeconfig, and the name of its file.
 	KeyKubeconfig = "kubeconfig"
-	KeyToken      = "token"
+	// KeyToken is the key of the Secret with the token, and the name of its file.
+	KeyToken = "token"
 
 	envSeedName   = "SEED_NAME"
 	envKubeconfig = "GARDEN_KUBECONFIG"

@@ -9,6 +9,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/readiness"
 )
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -105,12 +106,12 @@ func TestTooEarly(t *testing.T) {
 		changes time.Time
 		want    time.Duration
 	}{
-		"another explanation":                 {next, time.Time{}, messageEvery - time.Second},
+		"another explanation":                 {next, time.Time{}, 9 * time.Second},
 		"another explanation, soon a failure": {next, now.Add(2 * time.Second), 2 * time.Second},
 		"another status":                      {failed, time.Time{}, 0},
 		"nothing":                             {before, now.Add(2 * time.Second), 0},
 	} {
-		if got := tooEarly(&before, test.next, test.changes, now); got != test.want {
+		if got := readiness.Delay(&before, test.next, test.changes, now); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -37,19 +37,10 @@ func (o observation) systemComponents() (corev1beta1.Condition, time.Time) {
 			Message: "no ManagedResource of the seed's system components exists yet",
 		}, o.now), time.Time{}
 	}
-	found := readiness.CheckAll(o.components)
-	if found == nil {
-		return corev1beta1.KeepTimes(before, corev1beta1.Condition{
-			Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue, Reason: reasonRunning,
-			Message: "all system components of the seed are applied, healthy and rolled out",
-		}, o.now), time.Time{}
-	}
-	condition := corev1beta1.Condition{
-		Type: corev1beta1.SeedSystemComponentsHealthy, Reason: found.Reason, Message: found.Message, Codes: found.Codes,
-	}
-	status, next := corev1beta1.StatusOfFailure(before, condition.Reason, o.seed.Status.LastOperation, o.threshold, o.now)
-	condition.Status = status
-	return corev1beta1.KeepTimes(before, condition, o.now), next
+	return readiness.Condition(before, corev1beta1.Condition{
+		Type: corev1beta1.SeedSystemComponentsHealthy, Reason: reasonRunning,
+		Message: "all system components of the seed are applied, healthy and rolled out",
+	}, readiness.CheckAll(o.components), o.seed.Status.LastOperation, o.threshold, o.now)
 }
 
 // emergencyStop returns the condition EmergencyStopShootReconciliations if the Seed requests the stop, nil otherwise.

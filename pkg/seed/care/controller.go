@@ -30,9 +30,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
-// messageEvery is the minimum interval between writes of a condition's message while its status is unchanged.
-const messageEvery = 10 * time.Second
-
 // Options configure the controllers.
 type Options struct {
 	SeedName string
@@ -137,7 +134,7 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	healthy, next := o.systemComponents()
-	if later := tooEarly(corev1beta1.FindCondition(seed.Status.Conditions, healthy.Type), healthy, next, o.now); later > 0 {
+	if later := readiness.Delay(corev1beta1.FindCondition(seed.Status.Conditions, healthy.Type), healthy, next, o.now); later > 0 {
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
 	wanted := corev1beta1.SetCondition(seed.Status.Conditions, healthy)
@@ -162,25 +159,6 @@ func whilePresent(all []corev1beta1.Condition, kind corev1beta1.ConditionType, c
 	return corev1beta1.SetCondition(all, *condition)
 }
 
-// tooEarly returns how long to delay a write of a condition whose message alone has changed, because the message
-// changes often while components start. changes is when the status changes without an event; zero for never. It returns
-// 0 if the condition must be written now.
-func tooEarly(before *corev1beta1.Condition, next corev1beta1.Condition, changes, now time.Time) time.Duration {
-	if before == nil || before.Status != next.Status || before.LastUpdateTime.Equal(&next.LastUpdateTime) {
-		return 0
-	}
-	later := max(before.LastUpdateTime.Add(messageEvery).Sub(now), 0)
-	if !changes.IsZero() {
-		later = min(later, max(changes.Sub(now), 0))
-	}
-	return later
-}
-
 func (c *conditions) threshold(kind corev1beta1.ConditionType) time.Duration {
-	for _, threshold := range c.options.Thresholds {
-		if threshold.Type == string(kind) {
-			return threshold.Duration.Duration
-		}
-	}
-	return 0
+	return readiness.Threshold(c.options.Thresholds, kind)
 }
