@@ -21,7 +21,7 @@ func decode[T any](t *testing.T, text string) *T {
 	return object
 }
 
-const all = `spec:
+const everything = `spec:
   dns: {providers: [{type: local}]}
   extensions: [{type: filter}]
   virtualCluster: {etcd: {main: {backup: {provider: local}}}}
@@ -35,15 +35,15 @@ func TestInRuntime(t *testing.T) {
 		want                        string
 	}{
 		"no garden":           {"[{kind: DNSRecord, type: local}]", "", "", false, ""},
-		"dns":                 {"[{kind: DNSRecord, type: local}]", all, "", false, "DNSRecord/local"},
-		"backup":              {"[{kind: BackupBucket, type: local}, {kind: BackupEntry, type: local}]", all, "", false, "BackupBucket/local, BackupEntry/local"},
-		"extension":           {"[{kind: Extension, type: filter}]", all, "", false, "Extension/filter"},
-		"other types":         {"[{kind: DNSRecord, type: other}, {kind: Network, type: local}, {kind: Extension, type: local}]", all, "", false, ""},
+		"dns":                 {"[{kind: DNSRecord, type: local}]", everything, "", false, "DNSRecord/local"},
+		"backup":              {"[{kind: BackupBucket, type: local}, {kind: BackupEntry, type: local}]", everything, "", false, "BackupBucket/local, BackupEntry/local"},
+		"extension":           {"[{kind: Extension, type: filter}]", everything, "", false, "Extension/filter"},
+		"other types":         {"[{kind: DNSRecord, type: other}, {kind: Network, type: local}, {kind: Extension, type: local}]", everything, "", false, ""},
 		"enabled for gardens": {"[{kind: Extension, type: x, autoEnable: [garden]}]", "spec: {}", "", false, "Extension/x"},
 		"enabled for seeds":   {"[{kind: Extension, type: x, autoEnable: [seed]}]", "spec: {}", "", false, ""},
 		"objects exist":       {"[{kind: DNSRecord, type: local}]", "", "DNSRecord/local", false, "DNSRecord/local"},
-		"garden is deleted":   {"[{kind: DNSRecord, type: local}, {kind: Extension, type: x, autoEnable: [garden]}]", all, "", true, ""},
-		"deleted, but exists": {"[{kind: DNSRecord, type: local}]", all, "DNSRecord/local", true, "DNSRecord/local"},
+		"garden is deleted":   {"[{kind: DNSRecord, type: local}, {kind: Extension, type: x, autoEnable: [garden]}]", everything, "", true, ""},
+		"deleted, but exists": {"[{kind: DNSRecord, type: local}]", everything, "DNSRecord/local", true, "DNSRecord/local"},
 	} {
 		extension := decode[operatorv1alpha1.Extension](t, "spec: {resources: "+test.resources+"}")
 		var garden *operatorv1alpha1.Garden
