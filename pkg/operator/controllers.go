@@ -4,6 +4,11 @@ package operator
 import (
 	"github.com/trellis-k8s/trellis/pkg/garden"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/extension"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensioncare"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensionrequired"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/gardencare"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/reference"
 	"github.com/trellis-k8s/trellis/pkg/operator/registrar"
 )
 
@@ -12,5 +17,11 @@ func Controllers() controller.Set {
 	return controller.Set{
 		garden.Controller(),
 		registrar.Rights(),
+		reference.Controller(),
+		gardencare.Controller(),
+		extension.Controller(),
+		extensionrequired.Runtime(),
+		extensionrequired.Virtual(),
+		extensioncare.Controller(),
 	}
 }
