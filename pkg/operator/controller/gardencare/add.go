@@ -64,7 +64,7 @@ func succeeded(garden *operatorv1alpha1.Garden) bool {
 	return garden.Status.LastOperation != nil && garden.Status.LastOperation.State == corev1beta1.LastOperationStateSucceeded
 }
 
-// all returns requests for all Gardens, of which there is one.
+// all returns requests for all Gardens. There is one.
 func (c *care) all(ctx context.Context) []reconcile.Request {
 	gardens := &operatorv1alpha1.GardenList{}
 	if err := c.client.List(ctx, gardens); err != nil {
