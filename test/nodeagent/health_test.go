@@ -3,6 +3,7 @@ package nodeagent
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,7 +16,7 @@ import (
 func (m *machine) condition(status corev1.ConditionStatus, message string) {
 	m.Helper()
 	kit.Eventually(m, "the Node has the condition", func() string {
-		m.tick()
+		m.pass(10 * time.Second)
 		for _, each := range m.node().Status.Conditions {
 			if each.Type == "SystemdUnitsReady" {
 				return difference(string(status)+" "+message, string(each.Status)+" "+each.Message)
@@ -42,7 +43,7 @@ func TestUnits(t *testing.T) {
 	m.active[paths.ContainerdUnit], m.silent = true, true
 	m.mu.Unlock()
 	kit.Eventually(t, "containerd is restarted", func() string {
-		m.tick()
+		m.pass(10 * time.Second)
 		return difference("1", fmt.Sprint(m.count(paths.ContainerdUnit)))
 	})
 	m.event(health.ReasonContainerd, "containerd.service is restarted, because it failed for 1m0s: ctr does not work")

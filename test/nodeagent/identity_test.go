@@ -57,7 +57,7 @@ func TestRenewal(t *testing.T) {
 	clock := m.fakeClock()
 	m.joined(basic())
 	first := m.certificate()
-	if first.Subject.CommonName != "gardener.cloud:node-agent:machine:renews" || first.NotAfter.Sub(first.NotBefore) < 700*time.Hour {
+	if first.Subject.CommonName != "gardener.cloud:node-agent:machine:"+m.name || first.NotAfter.Sub(first.NotBefore) < 700*time.Hour {
 		t.Errorf("the certificate is for %s, until %s", first.Subject, first.NotAfter)
 	}
 	clock.SetTime(first.NotBefore.Add(27 * 24 * time.Hour))
@@ -95,12 +95,12 @@ func TestOnlyOwnObjects(t *testing.T) {
 	if _, err := client.Secret(t.Context(), m.pool); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{other.pool, "bootstrap-token-" + tokenID("other")} {
+	for _, name := range []string{other.pool, "bootstrap-token-" + other.tokenID} {
 		if _, err := client.Secret(t.Context(), name); err == nil || !strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("the Secret %s can be read: %v", name, err)
 		}
 	}
-	if _, err := client.Lease(t.Context(), "gardener-node-agent-other"); err == nil || !strings.Contains(err.Error(), "forbidden") {
+	if _, err := client.Lease(t.Context(), "gardener-node-agent-"+other.name); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("the Lease of another node can be read: %v", err)
 	}
 	if err := agent.Check(t.Context(), m.options()); err != nil {
@@ -148,15 +148,15 @@ func TestTokens(t *testing.T) {
 func TestOwnToken(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "owntoken")
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "node-agent-of-a-test"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.name}}
 	kit.Must(t, m.admin.Create(t.Context(), account))
 	kit.Must(t, m.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: account.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name}},
 	}))
 	const path = paths.Credentials + "/token"
-	first, second := m.token(account, "token-one"), m.token(account, "token-two")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "token-of-a-test"}, Data: map[string][]byte{"token": []byte(first)}}
+	first, second := m.token(account, m.name+"-one"), m.token(account, m.name+"-two")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.name}, Data: map[string][]byte{"token": []byte(first)}}
 	m.put(secret)
 	m.write(path, first)
 	m.write("/etc/kubeconfig", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],
@@ -173,7 +173,7 @@ func TestOwnToken(t *testing.T) {
 	secret.Data["token"] = []byte(second)
 	m.put(secret)
 	kit.Eventually(t, "the new token is written", func() string { return difference(second, m.read(path)) })
-	kit.Must(t, m.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "token-one"}})) // ends the first token
+	kit.Must(t, m.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: m.name + "-one"}})) // ends the first token
 	changed := basic()
 	changed.Spec.Files[0] = textFile("/etc/a", "with the new token")
 	m.applied(m.offer(changed))
@@ -200,7 +200,7 @@ func TestRest(t *testing.T) {
 	m.condition(corev1.ConditionTrue, "All systemd units are healthy")
 	kit.Quiet(t, m.requests)
 	m.requests.Forget()
-	const lease = "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/gardener-node-agent-rests"
+	lease := "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/gardener-node-agent-" + m.name
 	for i := range 12 { // at least two minutes
 		kit.EventuallyTrue(t, "the Lease is renewed", func() bool {
 			clock.Step(5 * time.Second)

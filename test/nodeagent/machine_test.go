@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,9 +38,11 @@ type machine struct {
 	*testing.T
 	admin      client.Client
 	name, pool string
-	root       string
-	clock      clock.WithTicker
-	requests   *kit.Requests
+	// tokenID identifies the bootstrap token.
+	tokenID  string
+	root     string
+	clock    clock.WithTicker
+	requests *kit.Requests
 
 	mu sync.Mutex
 	// restarts counts starts of units, enabled has those that start with the machine, active those that run.
@@ -54,14 +57,20 @@ type machine struct {
 	starts          int
 }
 
-// newMachine returns a new machine as user data leaves it. Its name is that of the Node and of its pool.
-func newMachine(t *testing.T, name string) *machine {
+// machines counts machines.
+var machines atomic.Int32
+
+// newMachine returns a new machine as user data leaves it. Its name begins with a prefix, and is that of the Node and of its pool.
+func newMachine(t *testing.T, prefix string) *machine {
 	t.Helper()
+	number := machines.Add(1)
+	name := fmt.Sprintf("%s-%d", prefix, number)
 	m := &machine{
 		T: t, admin: prepare(t), name: name, pool: "gardener-node-agent-" + name, root: t.TempDir(), clock: clock.RealClock{}, requests: &kit.Requests{},
 		restarts: map[string]int{}, enabled: map[string]bool{}, active: map[string]bool{}, refuses: map[string]bool{}, images: map[string]string{}, killAt: -1,
 	}
-	id := tokenID(name)
+	id := fmt.Sprintf("to%04d", number)
+	m.tokenID = id
 	kit.Must(t, m.admin.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + id}, Type: corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
@@ -82,14 +91,14 @@ func (m *machine) fakeClock() *clocktesting.FakeClock {
 }
 
 // tick advances the time of a machine with an own clock by a second.
-func (m *machine) tick() {
+func (m *machine) tick() { m.pass(time.Second) }
+
+// pass advances the time of a machine with an own clock.
+func (m *machine) pass(duration time.Duration) {
 	if fake, is := m.clock.(*clocktesting.FakeClock); is {
-		fake.Step(time.Second)
+		fake.Step(duration)
 	}
 }
-
-// tokenID returns six characters for the id of a token.
-func tokenID(name string) string { return (name + "000000")[:6] }
 
 // configure writes the configuration of the node agent as gardenlet renders it.
 func (m *machine) configure(change func(*v1alpha1.NodeAgentConfiguration)) {

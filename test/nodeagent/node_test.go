@@ -27,7 +27,7 @@ func TestNode(t *testing.T) {
 	kit.EventuallyTrue(t, "the configuration is applied before the Node exists, because it starts kubelet", func() bool {
 		return m.read("/etc/a") == "a1" && m.count("a.service") == 1 && m.count("b.service") == 1 && m.exists(paths.LastApplied)
 	})
-	if !strings.Contains(m.read(paths.KubeletBootstrap), "alpha0.0123456789abcdef") {
+	if !strings.Contains(m.read(paths.KubeletBootstrap), m.tokenID+".0123456789abcdef") {
 		t.Error("kubelet has no kubeconfig with the bootstrap token")
 	}
 	m.join()
@@ -43,7 +43,7 @@ func TestNode(t *testing.T) {
 	})
 	kit.Eventually(t, "the Lease belongs to the Node", func() string {
 		lease := &coordinationv1.Lease{}
-		if err := m.admin.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "gardener-node-agent-alpha"}, lease); err != nil {
+		if err := m.admin.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "gardener-node-agent-" + m.name}, lease); err != nil {
 			return err.Error()
 		}
 		if *lease.Spec.LeaseDurationSeconds != 40 || lease.OwnerReferences[0].UID != node.UID {

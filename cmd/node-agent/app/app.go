@@ -152,7 +152,7 @@ func check(ctx context.Context, f *flags) error {
 	return agent.Check(ctx, o)
 }
 
-// install installs the node agent. That the API server does not answer yet is only a warning.
+// install installs the node agent as a systemd service.
 func install(ctx context.Context, f *flags) error {
 	o, err := options(f)
 	if err != nil {

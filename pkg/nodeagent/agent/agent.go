@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/host"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/identity"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 // Options are what a node agent needs of its machine and of the command line.
@@ -78,7 +79,7 @@ func session(ctx context.Context, options Options) error {
 		Options: options, config: config, files: identity.Files{Files: options.Files, Config: config}, host: strings.ToLower(hostname),
 		node: &cluster.Watched[corev1.Node]{}, secret: &cluster.Watched[corev1.Secret]{},
 	}
-	if err := s.files.MakeDirectory(tmp); err != nil {
+	if err := s.files.MakeDirectory(paths.Temporary); err != nil {
 		return err
 	}
 	connection, err := s.identify(ctx)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/cluster"
@@ -37,7 +38,7 @@ func Check(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	_, err = osc.Decode(secret.Data[osc.Key], hostname)
+	_, err = osc.Decode(secret.Data[osc.Key], strings.ToLower(hostname))
 	return err
 }
 

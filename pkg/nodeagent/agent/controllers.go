@@ -21,11 +21,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/token"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/controller/unitcheck"
 	"github.com/trellis-k8s/trellis/pkg/nodeagent/loop"
-	"github.com/trellis-k8s/trellis/pkg/nodeagent/paths"
 )
 
 const (
-	tmp = paths.Temporary
 	// probeTimeout limits how long the host of a registry may take to answer, and hostnamePeriod is the time between two reads of the name of the
 	// machine.
 	probeTimeout   = time.Second

@@ -126,18 +126,6 @@ func (c *Client) CreateEvent(ctx context.Context, event *corev1.Event) error {
 	return wrap("create", "Event", event.Name, err)
 }
 
-// Answers reports whether the API server answers, whatever it answers. The error says why not.
-func (c *Client) Answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var status int
-	err := c.core.Get().AbsPath("/readyz").Do(ctx).StatusCode(&status).Error()
-	if status != 0 {
-		return nil
-	}
-	return err
-}
-
 // WatchSecret watches one Secret of the namespace kube-system until the context ends. changed is called after each change.
 func (c *Client) WatchSecret(ctx context.Context, name string, into *Watched[corev1.Secret]) {
 	run(ctx, c.core, "secrets", metav1.NamespaceSystem, fields.OneTermEqualSelector("metadata.name", name).String(), "", &corev1.Secret{}, into)
