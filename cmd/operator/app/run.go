@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -70,7 +71,7 @@ func run(ctx context.Context, c *v1alpha1.OperatorConfiguration) error {
 			return schemes.ConnectVirtual(config)
 		},
 	}
-	if err := adder.AddToManager(ctx); err != nil {
+	if err := errors.Join(adder.AddToManager(ctx), addWebhooks(ctx, mgr, c.Server.Webhooks)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -25,9 +25,20 @@ func admissionWebhooks() ([]byte, error) {
 	limits := v1alpha1.ServerConfiguration{
 		ResourceAdmissionConfiguration: &v1alpha1.ResourceAdmissionConfiguration{Limits: []v1alpha1.ResourceLimit{{}}},
 	}
-	configuration := admissioncontroller.Configuration(nowhere)
+	return webhooksFile(admissioncontroller.Configuration(nowhere), admissioncontroller.Table(admissioncontroller.Readers{}, limits),
+		func(path string, fields map[string]any) {
+			if path == resourcesize.Path {
+				delete(fields, "rules")
+			}
+		})
+}
+
+// webhooksFile returns webhooks by the kind of their configuration, without addresses. change may change the fields of one.
+func webhooksFile(
+	configuration webhookserver.Configuration, table []webhookserver.Webhook, change func(path string, fields map[string]any),
+) ([]byte, error) {
 	all := map[string][]called{}
-	for _, row := range admissioncontroller.Table(admissioncontroller.Readers{}, limits) {
+	for _, row := range table {
 		if row.Kind == webhookserver.Authorizing {
 			continue // API servers know it from their configuration file
 		}
@@ -45,9 +56,7 @@ func admissionWebhooks() ([]byte, error) {
 			return nil, fmt.Errorf("webhook %s: %w", row.Name, err)
 		}
 		delete(fields, "clientConfig")
-		if row.Path == resourcesize.Path {
-			delete(fields, "rules")
-		}
+		change(row.Path, fields)
 		all[kind] = append(all[kind], called{Path: row.Path, Webhook: fields})
 	}
 	encoded, err := yaml.Marshal(all)

@@ -6,20 +6,33 @@ import (
 	"path"
 	"path/filepath"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/trellis-k8s/trellis/pkg/operator"
+	"github.com/trellis-k8s/trellis/pkg/operator/webhook"
 )
 
 // operatorChart is the directory of the chart of the operator.
 const operatorChart = "charts/operator"
 
-// operatorFiles returns the generated files of the chart of the operator: its permissions, and the definitions of its kinds and of
+// operatorFiles returns the generated files of the chart of the operator: its permissions and webhooks, and the definitions of its kinds and of
 // ManagedResources, without which it can write nothing.
 func operatorFiles(root string) (map[string][]byte, error) {
 	rights, err := operator.Controllers().RightsYAML()
 	if err != nil {
 		return nil, fmt.Errorf("the permissions of the operator: %w", err)
 	}
-	files := map[string][]byte{operatorChart + "/files/rights.yaml": append([]byte(header), rights...)}
+	nowhere := func(string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{}
+	}
+	webhooks, err := webhooksFile(webhook.Configuration(nowhere), webhook.Table(nil), func(string, map[string]any) {})
+	if err != nil {
+		return nil, fmt.Errorf("the webhooks of the operator: %w", err)
+	}
+	files := map[string][]byte{
+		operatorChart + "/files/rights.yaml":   append([]byte(header), rights...),
+		operatorChart + "/files/webhooks.yaml": webhooks,
+	}
 	definitions, err := filepath.Glob(filepath.Join(root, "config", "crd", "operator", "*.yaml"))
 	if err != nil {
 		return nil, err
