@@ -188,6 +188,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{},
 			predicate.Or(flow.DeclarationChanged(), specChanged())),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.options.SeedName)),
+		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(ofEntry), entryChanged()),
 		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
 		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
 		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),

@@ -53,7 +53,7 @@ func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 		values := etcd.Values{
 			Namespace: in.Namespace, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(),
 			Storage:               etcd.Storage(role, in.Seed.Spec.Volume),
-			VerticalPodAutoscaler: in.autoscaling(), Defragmentation: in.defragmentation(),
+			VerticalPodAutoscaler: in.autoscaling(), Defragmentation: in.defragmentation(), Backup: in.backup(role),
 			CA: in.trusted(constants.SecretNameCAETCD), Server: in.secret(etcd.SecretServer(role)), Client: in.secret(etcd.SecretClient),
 		}
 		if in.highlyAvailable() {

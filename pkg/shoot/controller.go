@@ -166,6 +166,7 @@ func (p *pass) steps() []step {
 		{p.compute, true},
 		// 4 Do.
 		{p.emit, false},
+		{p.ensureEntry, false},
 		{p.deleteBastions, false},
 		{p.cleanUp, false},
 		{p.rotate, false},

@@ -94,6 +94,8 @@ type Inputs struct {
 	ConfigsKnown bool
 	// ProxiesUnused are the bundles of previous versions of kube-proxy, and whether no node has them any more. It is not known of missing ones.
 	ProxiesUnused map[string]bool
+	// Entry is the BackupEntry of the Shoot, or nil if it does not exist or the Seed has no backups.
+	Entry *corev1beta1.BackupEntry
 	// Bastions are the Bastions in the namespace of the control plane.
 	Bastions []Bastion
 	// Addresses are the addresses of the API server's Service for DNS records. They are empty if it has none yet.

@@ -49,7 +49,7 @@ func (r *reconciler) observeWith(
 	readAll := r.objects.Begin(in.user())
 	steps := []func(context.Context, *Inputs) error{
 		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeMachines,
-		r.observeBastions,
+		r.observeBastions, r.observeEntry,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)

@@ -133,7 +133,7 @@ func (in Inputs) controlPlane() []table.Part {
 // etcdPart returns the part of an etcd. It stops after the API server.
 func (in Inputs) etcdPart(name string, role etcd.Role) table.Part {
 	return table.Part{
-		Name: name, Objects: in.etcd(role), Unknown: in.unknownSecrets(), NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)},
+		Name: name, Objects: in.etcd(role), Unknown: table.Join(in.unknownSecrets(), in.unknownEntry(role)), NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)},
 		DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: adjustEtcd,
 	}
 }

@@ -91,6 +91,10 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	in.Namespace = TechnicalID(shoot, in.Project)
 	in.ClusterIdentity = cmp.Or(ptr.Deref(shoot.Status.ClusterIdentity, ""), in.Namespace)
+	if in.backedUp() {
+		in.Entry = in.entry()
+		in.Entry.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	}
 	in.Placement = &Placement{Tolerance: in.tolerance(), Zones: in.zones()}
 	in.Secrets = in.renderedSecrets()
 	return in, nil

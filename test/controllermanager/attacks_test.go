@@ -189,6 +189,12 @@ func writes() []operation {
 		{name: "create BackupBucket", send: func(g *gardenlets, as client.Client, seed string) error {
 			return as.Create(g.Context(), bucket(g.uidOf(seed), seed, "backup-"+seed))
 		}},
+		{name: "create BackupEntry", send: func(g *gardenlets, as client.Client, seed string) error {
+			return as.Create(g.Context(), &corev1beta1.BackupEntry{
+				ObjectMeta: in(project, "created", seed),
+				Spec:       corev1beta1.BackupEntrySpec{BucketName: in("", "bucket", seed).Name, SeedName: &seed},
+			})
+		}},
 		{name: "create lease", send: func(g *gardenlets, as client.Client, seed string) error {
 			return as.Create(g.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.SystemSeedLeaseNamespace, Name: seed}})
 		}},
@@ -224,6 +230,13 @@ func grabs() []operation {
 			seed := example(g.fixture, "seed.yaml", &corev1beta1.Seed{})
 			seed.Name = "third"
 			return as.Create(g.Context(), seed)
+		}),
+		never("create BackupEntry in the bucket of another Seed", func(g *gardenlets, as client.Client, seed string) error {
+			other := map[string]string{seedName: evil, evil: seedName}[seed]
+			return as.Create(g.Context(), &corev1beta1.BackupEntry{
+				ObjectMeta: in(project, "created", seed),
+				Spec:       corev1beta1.BackupEntrySpec{BucketName: in("", "bucket", other).Name, SeedName: &seed},
+			})
 		}),
 		never("create another lease", func(g *gardenlets, as client.Client, _ string) error {
 			return as.Create(g.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.SystemSeedLeaseNamespace, Name: "third"}})

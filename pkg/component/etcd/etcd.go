@@ -65,6 +65,8 @@ type Values struct {
 	Autoscaling *corev1beta1.ControlPlaneAutoscaling
 	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
 	VerticalPodAutoscaler bool
+	// Backup defines where the cluster is backed up; nil for no backups.
+	Backup *Backup
 	// CA is the CA bundle, Server and Client are certificates. PeerCA and Peer are their counterparts for the members of a
 	// highly available cluster.
 	CA, Server, Client, PeerCA, Peer string
@@ -202,7 +204,7 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 				ClientURLTLS:            v.tls(v.CA, v.Server, v.Client), PeerURLTLS: v.peerTLS(),
 				Resources: &corev1.ResourceRequirements{Requests: v.requests(least)},
 			},
-			Backup: druidv1alpha1.BackupSpec{Port: ptr.To[int32](portBackup), TLS: v.tls(v.CA, v.Server, v.Client)},
+			Backup: v.backup(),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package care
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -127,14 +128,19 @@ func TestOwnPods(t *testing.T) {
 	}
 }
 
-// TestBackup checks that a Seed with a backup states that none is taken.
+// TestBackup checks that a Seed with a backup reports the Shoots whose backups are not taken.
 func TestBackup(t *testing.T) {
 	o := observation{seed: &corev1beta1.Seed{}, now: now}
 	if got := o.backup(); got != nil {
 		t.Errorf("without a backup: %+v", got)
 	}
 	o.seed.Spec.Backup = &corev1beta1.Backup{}
-	if got := o.backup(); got == nil || got.Type != "BackupReady" || got.Status != corev1beta1.ConditionFalse || got.Reason != reasonNoBackups {
+	o.shoots = []corev1beta1.Shoot{{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-a", Name: "one"}}}
+	if got := o.backup(); got == nil || got.Type != "BackupReady" || got.Status != corev1beta1.ConditionTrue || got.Reason != reasonBackups {
 		t.Errorf("with a backup: %+v", got)
+	}
+	o.shoots[0].Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootBackupReady, Status: corev1beta1.ConditionFalse}}
+	if got := o.backup(); got.Status != corev1beta1.ConditionFalse || got.Reason != reasonNoBackups || !strings.Contains(got.Message, "garden-a/one") {
+		t.Errorf("with a Shoot whose backups fail: %+v", got)
 	}
 }

@@ -4,6 +4,9 @@
 package care
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -14,7 +17,8 @@ import (
 const (
 	reasonRunning       = "SystemComponentsRunning"
 	reasonEmergencyStop = "EmergencyStopShootReconciliations"
-	reasonNoBackups     = "BackupsNotTaken"
+	reasonBackups       = "BackupSucceeded"
+	reasonNoBackups     = "BackupFailed"
 )
 
 // observation is the input of the conditions.
@@ -22,6 +26,8 @@ type observation struct {
 	seed *corev1beta1.Seed
 	// components are the ManagedResources of the system components.
 	components []resourcesv1alpha1.ManagedResource
+	// shoots are the Shoots of the Seed.
+	shoots []corev1beta1.Shoot
 	// threshold is how long a failed check is reported as Progressing; 0 to report it immediately.
 	threshold time.Duration
 	now       time.Time
@@ -56,17 +62,38 @@ func (o observation) emergencyStop(annotated bool) *corev1beta1.Condition {
 	return &condition
 }
 
-// backup returns the condition BackupReady if the Seed declares a backup, nil otherwise. It is never True: nothing takes
-// snapshots of etcd yet, and operators must not rely on them.
+// maxNamed limits the number of Shoots that a message names.
+const maxNamed = 10
+
+// backup returns the condition BackupReady if the Seed declares a backup, nil otherwise. It is False if Shoots report that their
+// backups are not taken.
 func (o observation) backup() *corev1beta1.Condition {
 	if o.seed.Spec.Backup == nil {
 		return nil
 	}
+	var failing []string
+	for _, shoot := range o.shoots {
+		if backupFails(&shoot) {
+			failing = append(failing, shoot.Namespace+"/"+shoot.Name)
+		}
+	}
+	condition := corev1beta1.Condition{
+		Type: corev1beta1.SeedBackupReady, Status: corev1beta1.ConditionTrue, Reason: reasonBackups,
+		Message: "no Shoot reports that the backups of its etcd are overdue",
+	}
+	if len(failing) > 0 {
+		slices.Sort(failing)
+		condition.Status, condition.Reason = corev1beta1.ConditionFalse, reasonNoBackups
+		condition.Message = fmt.Sprintf("the backups of %d Shoots are overdue or not configured: %s", len(failing),
+			strings.Join(failing[:min(len(failing), maxNamed)], ", "))
+	}
 	before := corev1beta1.FindCondition(o.seed.Status.Conditions, corev1beta1.SeedBackupReady)
-	condition := corev1beta1.KeepTimes(before, corev1beta1.Condition{
-		Type: corev1beta1.SeedBackupReady, Status: corev1beta1.ConditionFalse, Reason: reasonNoBackups,
-		Message: "spec.backup is declared and its bucket is maintained, but this version takes no snapshots of etcd: " +
-			"data of Shoots that is lost with the volumes of their etcd cannot be restored",
-	}, o.now)
+	condition = corev1beta1.KeepTimes(before, condition, o.now)
 	return &condition
+}
+
+// backupFails reports whether a Shoot has a constraint that its backups are not taken.
+func backupFails(shoot *corev1beta1.Shoot) bool {
+	found := corev1beta1.FindCondition(shoot.Status.Constraints, corev1beta1.ShootBackupReady)
+	return found != nil && found.Status == corev1beta1.ConditionFalse
 }

@@ -71,6 +71,12 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache,
 	if err := built.Watch(source.Kind(seed, &resourcesv1alpha1.ManagedResource{}, toSeed, componentChanged())); err != nil {
 		return fmt.Errorf("watch the ManagedResources of the seed: %w", err)
 	}
+	ofShoot := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1beta1.Shoot) []reconcile.Request {
+		return []reconcile.Request{request}
+	})
+	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Shoot{}, ofShoot, backupChanged())); err != nil {
+		return fmt.Errorf("watch the Shoots of the Seed: %w", err)
+	}
 	return addStalePods(mgr, seed, options.Clock)
 }
 
@@ -109,6 +115,17 @@ func componentChanged() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResou
 	}
 }
 
+// backupChanged passes Shoots whose backups begin or end to fail.
+func backupChanged() predicate.TypedPredicate[*corev1beta1.Shoot] {
+	return predicate.TypedFuncs[*corev1beta1.Shoot]{
+		CreateFunc: func(e event.TypedCreateEvent[*corev1beta1.Shoot]) bool { return backupFails(e.Object) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+			return backupFails(e.ObjectOld) != backupFails(e.ObjectNew)
+		},
+		DeleteFunc: func(e event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return backupFails(e.Object) },
+	}
+}
+
 // stopped reports whether a Seed requests the emergency stop.
 func stopped(seed *corev1beta1.Seed) bool {
 	asked, err := strconv.ParseBool(seed.Annotations[constants.AnnotationShootEmergencyStopReconciliations])
@@ -129,6 +146,13 @@ func (c *conditions) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		other := func(mr resourcesv1alpha1.ManagedResource) bool { return !readiness.IsSeedComponent(&mr) }
 		o.components = append(o.components, slices.DeleteFunc(list.Items, other)...)
+	}
+	if seed.Spec.Backup != nil {
+		var shoots corev1beta1.ShootList
+		if err := c.garden.List(ctx, &shoots); err != nil {
+			return reconcile.Result{}, fmt.Errorf("list the Shoots of Seed %s: %w", seed.Name, err)
+		}
+		o.shoots = shoots.Items
 	}
 	slices.SortFunc(o.components, func(a, b resourcesv1alpha1.ManagedResource) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

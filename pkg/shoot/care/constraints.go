@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -26,7 +24,6 @@ const (
 	reasonExpiring             = "ExpiringCACertificates"
 	reasonConversion           = "CRDsWithProblematicConversionWebhooks"
 	reasonIgnored              = "ManagedResourcesIgnored"
-	reasonNoBackups            = "BackupsNotTaken"
 )
 
 const (
@@ -64,20 +61,8 @@ func (o Observation) Constraints() ([]corev1beta1.Condition, time.Time) {
 		constraints, corev1beta1.ShootCRDsWithProblematicConversionWebhooks, o.conversion(), o.Hibernated || o.Cluster != nil,
 	)
 	constraints = o.whileFalse(constraints, corev1beta1.ShootHasIgnoredManagedResources, o.ignored(), true)
-	constraints = o.whileFalse(constraints, corev1beta1.ShootBackupReady, o.unsaved(), o.Unsaved != nil)
+	constraints = o.whileFalse(constraints, corev1beta1.ShootBackupReady, o.Backup.problem(), o.Backup != nil)
 	return constraints, next
-}
-
-// unsaved returns a finding if backups are declared, because none are taken.
-func (o Observation) unsaved() *finding {
-	if !ptr.Deref(o.Unsaved, false) {
-		return nil
-	}
-	return &finding{
-		status: corev1beta1.ConditionFalse, reason: reasonNoBackups,
-		message: "the Seed declares a backup, but this version takes no snapshots of etcd: data that is lost with the volumes of etcd " +
-			"cannot be restored",
-	}
 }
 
 // whileFalse sets a constraint if there is a finding, and removes it otherwise. If the result is not known, the list remains unchanged.

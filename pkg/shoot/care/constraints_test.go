@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
@@ -42,6 +43,7 @@ func TestConstraints(t *testing.T) {
 	ignored := func(o *Observation) {
 		o.Components[1].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 	}
+	backup := func(b *Backup) func(*Observation) { return func(o *Observation) { o.Backup = b } }
 	before := func(kinds ...string) func(*Observation) {
 		return func(o *Observation) {
 			for _, kind := range kinds {
@@ -77,8 +79,10 @@ func TestConstraints(t *testing.T) {
 		"ignored":                       {[]func(*Observation){ignored}, append(both("True NoProblematicWebhooks"), "HasIgnoredManagedResources False ManagedResourcesIgnored"), time.Time{}},
 		"ignored while hibernated":      {[]func(*Observation){ignored, hibernated}, append(both("True ConstraintNotChecked"), "HasIgnoredManagedResources False ManagedResourcesIgnored"), time.Time{}},
 		"ignored no longer":             {[]func(*Observation){before("HasIgnoredManagedResources")}, both("True NoProblematicWebhooks"), time.Time{}},
-		"backups are not taken":         {[]func(*Observation){func(o *Observation) { o.Unsaved = ptr.To(true) }}, append(both("True NoProblematicWebhooks"), "BackupReady False BackupsNotTaken"), time.Time{}},
-		"no backup is declared":         {[]func(*Observation){before("BackupReady"), func(o *Observation) { o.Unsaved = ptr.To(false) }}, both("True NoProblematicWebhooks"), time.Time{}},
+		"backups are overdue":           {[]func(*Observation){backup(&Backup{Declared: true, Condition: druidv1alpha1.Condition{Type: "BackupReady", Status: "False", Reason: "BackupFailed"}})}, append(both("True NoProblematicWebhooks"), "BackupReady False BackupFailed"), time.Time{}},
+		"backups are not configured":    {[]func(*Observation){backup(&Backup{Declared: true})}, append(both("True NoProblematicWebhooks"), "BackupReady False BackupsNotConfigured"), time.Time{}},
+		"backups are taken":             {[]func(*Observation){before("BackupReady"), backup(&Backup{Declared: true, Condition: druidv1alpha1.Condition{Type: "BackupReady", Status: "True"}})}, both("True NoProblematicWebhooks"), time.Time{}},
+		"no backup is declared":         {[]func(*Observation){before("BackupReady"), backup(&Backup{})}, both("True NoProblematicWebhooks"), time.Time{}},
 		"the Seed is not known":         {[]func(*Observation){before("BackupReady")}, append([]string{"BackupReady False Before"}, both("True NoProblematicWebhooks")...), time.Time{}},
 		"of other writers":              {[]func(*Observation){before("ReadyForMigration")}, append([]string{"ReadyForMigration False Before"}, both("True NoProblematicWebhooks")...), time.Time{}},
 	} {

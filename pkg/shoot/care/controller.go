@@ -27,6 +27,7 @@ import (
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-k8s/trellis/pkg/latest"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
@@ -123,7 +124,7 @@ func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache
 			return err
 		}
 	}
-	return nil
+	return backup.WatchWhenDefined(mgr, c.extensions.objects.Cache, built, etcdDefinition, etcdObject(), byControlPlane, backupChanged())
 }
 
 // byControlPlane maps an object of a control plane to its Shoot, if the Shoot has been reconciled before.

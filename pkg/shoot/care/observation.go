@@ -29,9 +29,8 @@ type Observation struct {
 	Error error
 	// Cluster contains the relevant objects of the cluster, or is nil if they are not known.
 	Cluster *Cluster
-	// Unsaved reports whether the Seed declares a backup, and no version takes snapshots of etcd yet. It is nil if the Seed is
-	// not known.
-	Unsaved *bool
+	// Backup is the state of the backups of the main etcd, or nil if it is not known.
+	Backup *Backup
 	// Authorities are the expiry times of the certificate authorities of the control plane, by the names of their Secrets.
 	Authorities map[string]time.Time
 	Limits      Limits

@@ -59,7 +59,7 @@ func (c *care) observe(ctx context.Context, shoot *corev1beta1.Shoot) (Observati
 	}
 	var seed corev1beta1.Seed
 	if err := c.garden.Get(ctx, client.ObjectKey{Name: c.options.SeedName}, &seed); err == nil { // otherwise the constraint stays as it is
-		observation.Unsaved = ptr.To(seed.Spec.Backup != nil)
+		observation.Backup = c.backupOf(ctx, &seed, shoot)
 	}
 	if err := c.observeComponents(ctx, &observation); err != nil {
 		return observation, nil, err
