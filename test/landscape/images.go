@@ -73,7 +73,7 @@ var recipes = map[string]recipe{
 	"kube-controller-manager": {program: "kube-controller-manager", directory: kubernetes},
 	"kube-scheduler":          {program: "kube-scheduler", directory: kubernetes},
 	"kubelet":                 {program: "landscape/kubelet"},
-	"kube-proxy":              {program: "landscape/kube-proxy", tools: true},
+	"kube-proxy":              {program: "landscape/kube-proxy", directory: kubernetes, tools: true},
 	"node-agents":             {program: "landscape/node-agents", further: []string{"landscape/local-provisioner"}, own: true, tools: true},
 
 	// Programs of other projects that the components of a seed run.
