@@ -237,3 +237,13 @@ func (p *pass) emit(ctx context.Context) (err error) {
 	p.wake.In(p.in.looksAgain())
 	return err
 }
+
+// looksAgain returns after how long nodes with old keys are looked for again, 0 for never.
+func (in Inputs) looksAgain() time.Duration {
+	for _, key := range in.oldKeys() {
+		if in.Machines.Left.keeps(key) {
+			return leftAgain
+		}
+	}
+	return 0
+}

@@ -33,10 +33,10 @@ func (in Inputs) chosenNodes() string {
 	return ptr.Deref(infrastructure.NodesCIDR, "")
 }
 
-// networks returns status.networking: the networks that the cluster uses, once the infrastructure exists.
+// networks returns status.networking of a Shoot with workers: the networks that the cluster uses, once the infrastructure exists.
 func (in Inputs) networks() *corev1beta1.NetworkingStatus {
 	infrastructure := in.Machines.Infrastructure
-	if !in.hasWorkers() || infrastructure == nil {
+	if infrastructure == nil {
 		return in.Shoot.Status.Networking
 	}
 	status := &corev1beta1.NetworkingStatus{Pods: in.podNetworks(), Services: in.serviceNetworks(), EgressCIDRs: infrastructure.EgressCIDRs}

@@ -81,13 +81,3 @@ func (r *reconciler) nodesWith(ctx context.Context, in Inputs, keys []string) (L
 	}
 	return left, nil
 }
-
-// looksAgain returns after how long nodes with old keys are looked for again, 0 for never.
-func (in Inputs) looksAgain() time.Duration {
-	for _, key := range in.oldKeys() {
-		if in.Machines.Left.keeps(key) {
-			return leftAgain
-		}
-	}
-	return 0
-}

@@ -69,6 +69,9 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	return configs
 }
 
+// scales reports whether the cluster has the Vertical Pod Autoscaler.
+func (in Inputs) scales() bool { return in.withoutScaling() == "" }
+
 // secret returns the name of the Secret of a config. trusted returns the name of the Secret that its clients trust.
 func (in Inputs) secret(config string) string  { return in.Secrets[config].Current.Name }
 func (in Inputs) trusted(config string) string { return in.Secrets[config].Trusted() }

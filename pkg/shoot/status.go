@@ -151,7 +151,9 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	if len(in.refused()) == 0 {
 		status.AdvertisedAddresses = in.advertised()
 	}
-	status.Networking = in.networks()
+	if in.hasWorkers() {
+		status.Networking = in.networks()
+	}
 	return status
 }
 

@@ -196,9 +196,6 @@ func (in Inputs) scalingInShootPart() table.Part {
 	}
 }
 
-// scales reports whether the cluster has the Vertical Pod Autoscaler.
-func (in Inputs) scales() bool { return in.withoutScaling() == "" }
-
 // withoutScaling returns why the cluster has no Vertical Pod Autoscaler, empty if it has one.
 func (in Inputs) withoutScaling() string {
 	settings := in.Shoot.Spec.Kubernetes.VerticalPodAutoscaler
