@@ -5159,7 +5159,7 @@ func schema_pkg_apis_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCallba
 					},
 					"oidcConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication. Deprecated: use structuredAuthentication.",
+							Description: "OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication, which replaces it.",
 							Ref:         ref(v1beta1.OIDCConfig{}.OpenAPIModelName()),
 						},
 					},

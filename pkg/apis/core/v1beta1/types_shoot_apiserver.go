@@ -24,8 +24,8 @@ type KubeAPIServerConfig struct {
 	// AuditConfig defines what is written to the audit log.
 	// +optional
 	AuditConfig *AuditConfig `json:"auditConfig,omitempty"`
-	// OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication.
-	// Deprecated: use structuredAuthentication.
+	// OIDCConfig defines an OpenID Connect issuer whose tokens are accepted. It cannot be combined with structuredAuthentication,
+	// which replaces it.
 	// +optional
 	OIDCConfig *OIDCConfig `json:"oidcConfig,omitempty"`
 	// RuntimeConfig switches API groups and versions on or off.
