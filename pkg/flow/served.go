@@ -77,3 +77,20 @@ func findUnknown(value any, schema apiextensionsv1.JSONSchemaProps, path string,
 		}
 	}
 }
+
+// DropSchemas is a cache transformation that drops all schemas except the one of ManagedResources, which [ServedSchema] reads. Flows read
+// only the names of the other definitions.
+func DropSchemas(object any) (any, error) {
+	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return object, nil
+	}
+	definition.ManagedFields = nil
+	if definition.Spec.Group != resourcesv1alpha1.GroupName {
+		definition.Annotations = nil
+		for i := range definition.Spec.Versions {
+			definition.Spec.Versions[i].Schema = nil
+		}
+	}
+	return definition, nil
+}

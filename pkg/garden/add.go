@@ -109,7 +109,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	if c.runtime, err = build("the runtime cluster", map[client.Object]cache.ByObject{
 		&resourcesv1alpha1.ManagedResource{}: inNamespace(labels.Everything()), &corev1.Service{}: inNamespace(labels.Everything()),
 		&corev1.Secret{}: inNamespace(labels.NewSelector().Add(*emitted)),
-		&apiextensionsv1.CustomResourceDefinition{}: {Transform: dropSchemas},
+		&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 	}); err != nil {
 		return nil, err
 	}
@@ -135,22 +135,6 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return object
-}
-
-// dropSchemas drops all schemas except the one of ManagedResources. The flow reads only the names of the other definitions.
-func dropSchemas(object any) (any, error) {
-	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return object, nil
-	}
-	definition.ManagedFields = nil
-	if definition.Spec.Group != resourcesv1alpha1.GroupName {
-		definition.Annotations = nil
-		for i := range definition.Spec.Versions {
-			definition.Spec.Versions[i].Schema = nil
-		}
-	}
-	return definition, nil
 }
 
 func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, error) {

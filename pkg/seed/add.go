@@ -152,7 +152,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
 			&corev1.Pod{}: {Transform: stalepods.Reduce},
-			&apiextensionsv1.CustomResourceDefinition{}: {Transform: dropSchemas},
+			&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 		},
 	}
 	c := &caches{}
@@ -171,23 +171,6 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 		return nil, fmt.Errorf("create a cache of the Secrets of gardenlet: %w", err)
 	}
 	return c, nil
-}
-
-// dropSchemas drops all schemas except the one of ManagedResources. The flow reads only the names of the other
-// definitions.
-func dropSchemas(object any) (any, error) {
-	definition, ok := object.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return object, nil
-	}
-	definition.ManagedFields = nil
-	if definition.Spec.Group != resourcesv1alpha1.GroupName {
-		definition.Annotations = nil
-		for i := range definition.Spec.Versions {
-			definition.Spec.Versions[i].Schema = nil
-		}
-	}
-	return definition, nil
 }
 
 func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -94,7 +95,7 @@ type dbWriter struct {
 }
 
 func (d *dbWriter) Write(content []byte) (int, error) {
-	held := append(d.sum, content...) //nolint:gocritic // the end of the stream so far
+	held := slices.Concat(d.sum, content)
 	pass := max(0, len(held)-sha256.Size)
 	n, err := d.to.Write(held[:pass])
 	d.size += int64(n)
