@@ -49,7 +49,7 @@ func (r *reconciler) connect(in Inputs) (client.Client, error) {
 // ensureToken requests a token for the resource-manager of the virtual garden: its first one, or a new one if it was stopped for too long to renew its
 // own. The resource-manager requests the tokens of all other components. The API server must be available.
 func (p *pass) ensureToken(ctx context.Context) error {
-	r, in, result := p.reconciler, p.in, p.result
+	r, in, result := p.reconciler, p.in, p.Result
 	if in.Deleting || in.unknownSecrets() != "" || in.hasToken(constants.PrefixShootAccess+resourcemanager.Account) || !serves(result, in.key(bundleServer)) {
 		return nil
 	}

@@ -2,7 +2,6 @@ package garden
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -15,7 +14,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
-	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -81,7 +79,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The watch reports the change, and the next pass continues.
 		return reconcile.Result{}, r.patch(ctx, garden, func() { controllerutil.AddFinalizer(garden, Finalizer) })
 	}
-	p := &pass{reconciler: r, garden: garden, wake: requeue.Wake{Now: r.options.Clock.Now()}}
+	p := &pass{reconciler: r, Pass: flow.NewPass(r.options.Clock.Now()), garden: garden}
 	return p.run(ctx)
 }
 
@@ -111,70 +109,46 @@ func olderThan(a, b *operatorv1alpha1.Garden) bool {
 // pass is one reconciliation of the Garden. Its steps share what they find out.
 type pass struct {
 	*reconciler
+	flow.Pass
+
 	// garden is the Garden as last read or written.
 	garden *operatorv1alpha1.Garden
-	// wake collects when the next pass is due if no watch reports a change.
-	wake requeue.Wake
-	// in is set by observe, plan by compute, and result by emit.
-	in     Inputs
-	plan   flow.Plan
-	result flow.Result
-	// over skips the remaining steps except the report.
-	over bool
-}
-
-// step is a part of a pass. If a step that others need fails, these are skipped. The failure of any other step does not end the pass.
-type step struct {
-	run    func(context.Context) error
-	needed bool
+	// in is set by observe.
+	in Inputs
 }
 
 // run executes the steps of a pass. Whatever fails, the status is written.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
-	var failed []error
-	for _, step := range []step{
+	failure := p.Run(ctx, []flow.PassStep{
 		// 1 What is.
-		{p.observe, true},
-		{p.begin, true},
+		{Run: p.observe, Needed: true},
+		{Run: p.begin, Needed: true},
 		// 2 What shall be.
-		{p.compute, true},
+		{Run: p.compute, Needed: true},
 		// 3 Do.
-		{p.record, true},
-		{p.emit, false},
-		{p.ensureToken, false},
-		{p.cleanUp, false},
-	} {
-		if p.over {
-			break
-		}
-		if err := step.run(ctx); err != nil {
-			failed = append(failed, err)
-			p.over = p.over || step.needed
-		}
-	}
+		{Run: p.record, Needed: true},
+		{Run: p.emit},
+		{Run: p.ensureToken},
+		{Run: p.cleanUp},
+	})
 	// 4 Report.
-	return p.report(ctx, errors.Join(failed...))
+	return p.report(ctx, failure)
 }
 
 // compute makes the plan.
 func (p *pass) compute(context.Context) (err error) {
-	p.plan, err = Plan(p.in) //nolint:contextcheck // rendering a chart needs no context
+	p.Plan, err = Plan(p.in) //nolint:contextcheck // rendering a chart needs no context
 	return err
 }
 
-// emit emits the plan. Bundles that cannot be written do not keep the other steps from being executed.
-func (p *pass) emit(ctx context.Context) (err error) {
-	p.result, err = p.emitter.Emit(ctx, p.in.Owner, p.plan)
-	p.over = err != nil && p.result.Live.ManagedResources == nil // nothing is known about the bundles
-	p.wake.In(p.options.Config.Controllers.Garden.SyncPeriod.Duration)
-	p.wake.At(p.plan.NextAt(p.in.Now))
-	p.wake.At(p.result.Plan.NextAt(p.in.Now))
-	return err
+// emit emits the plan.
+func (p *pass) emit(ctx context.Context) error {
+	return p.Emit(ctx, p.emitter, p.in.Owner, p.in.Now, p.options.Config.Controllers.Garden.SyncPeriod.Duration)
 }
 
 // cleanUp deletes Secrets that no component uses any more.
 func (p *pass) cleanUp(ctx context.Context) error {
-	r, in, result := p.reconciler, p.in, p.result
+	r, in, result := p.reconciler, p.in, p.Result
 	if in.Deleting || r.unused == 0 || len(result.Written) > 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (p *pass) finish(ctx context.Context) error {
 		}
 		return nil
 	}
-	if len(in.Emitted) > 0 || len(p.plan.Waits) > 0 {
+	if len(in.Emitted) > 0 || len(p.Plan.Waits) > 0 {
 		return nil // the watches report their deletion
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
@@ -40,7 +40,7 @@ func (p *pass) finish(ctx context.Context) error {
 		return err
 	}
 	if gone, err := p.removeResourceManager(ctx); err != nil || !gone {
-		p.wake.In(removedAfter)
+		p.Wake.In(removedAfter)
 		return err
 	}
 	if err := flow.DeleteManifests(ctx, r.uncached, r.runtime, in.Namespace, client.MatchingLabels{flow.LabelFlow: FlowName}); err != nil {

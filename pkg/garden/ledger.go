@@ -34,7 +34,7 @@ func (r *reconciler) observeLedger(ctx context.Context, in *Inputs) error {
 func (p *pass) record(ctx context.Context) error {
 	in := p.in
 	var entry string
-	deploys := slices.ContainsFunc(p.plan.Bundles, func(bundle flow.Bundle) bool { return bundle.Key == in.key(bundleAPI) })
+	deploys := slices.ContainsFunc(p.Plan.Bundles, func(bundle flow.Bundle) bool { return bundle.Key == in.key(bundleAPI) })
 	switch {
 	case in.Deleting && in.Served && !in.Unused && in.inUse() == "":
 		entry = entryUnused

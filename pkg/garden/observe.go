@@ -37,7 +37,7 @@ func (p *pass) observe(ctx context.Context) error {
 	p.in = Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: garden.UID, Name: garden.Name}, Namespace: r.options.Namespace, Garden: garden,
 		Config: r.options.Config, Version: r.options.Version, Images: r.images, KubernetesVersion: facts.Version,
-		Deleting: garden.DeletionTimestamp != nil, Now: p.wake.Now,
+		Deleting: garden.DeletionTimestamp != nil, Now: p.Wake.Now,
 	}
 	if p.in.Emitted, err = flow.Emitted(ctx, r.emitter.Reader, p.in.Owner); err != nil {
 		return err

@@ -72,14 +72,14 @@ func (p *pass) started() operatorv1alpha1.GardenStatus {
 func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, error) {
 	if failure == nil {
 		status, later := p.progress()
-		p.wake.In(later)
+		p.Wake.In(later)
 		failure = p.write(ctx, p.garden, status)
 	}
 	if failure == nil && p.in.Deleting {
 		failure = p.finish(ctx)
 	}
 	if failure == nil {
-		return p.wake.Result(), nil
+		return p.Wake.Result(), nil
 	}
 	failure = errors.Join(failure, p.write(ctx, p.garden, p.failed(failure)))
 	p.events.Eventf(p.garden, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
@@ -102,10 +102,10 @@ func (p *pass) failed(err error) operatorv1alpha1.GardenStatus {
 func (p *pass) progress() (operatorv1alpha1.GardenStatus, time.Duration) {
 	status := *p.garden.Status.DeepCopy()
 	before := status.LastOperation
-	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && p.result.Settled() {
+	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && p.Result.Settled() {
 		return status, 0 // a condition reports the health of the components
 	}
-	next := operation(before, describe(p.in, p.result), p.in.Now)
+	next := operation(before, describe(p.in, p.Result), p.in.Now)
 	const processing = corev1beta1.LastOperationStateProcessing
 	if before != nil && before.State == processing && next.State == processing && *next != *before {
 		if wait := before.LastUpdateTime.Add(progressEvery).Sub(p.in.Now); wait > 0 && before.Progress > 0 {

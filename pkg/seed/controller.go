@@ -2,7 +2,6 @@ package seed
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +18,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
-	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -84,77 +82,51 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// The watch reports the change, and the next pass continues.
 		return reconcile.Result{}, r.patch(ctx, seed, func() { controllerutil.AddFinalizer(seed, constants.GardenerName) })
 	}
-	p := &pass{reconciler: r, seed: seed, wake: requeue.Wake{Now: r.options.Clock.Now()}}
+	p := &pass{reconciler: r, Pass: flow.NewPass(r.options.Clock.Now()), seed: seed}
 	return p.run(ctx)
 }
 
 // pass is one reconciliation of the Seed. Its steps share what they find out.
 type pass struct {
 	*reconciler
+	flow.Pass
+
 	// seed is the Seed as last read or written.
 	seed *corev1beta1.Seed
-	// wake collects when the next pass is due if no watch reports a change.
-	wake requeue.Wake
-	// in is set by observe, plan by compute, and result by emit.
-	in     Inputs
-	plan   flow.Plan
-	result flow.Result
-	// over skips the remaining steps except the report.
-	over bool
-}
-
-// step is a part of a pass. If a step that others need fails, these are skipped. The failure of any other step does not
-// end the pass.
-type step struct {
-	run    func(context.Context) error
-	needed bool
+	// in is set by observe.
+	in Inputs
 }
 
 // run executes the steps of a pass. Whatever fails, the status is written.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
-	var failed []error
-	for _, step := range []step{
+	failure := p.Run(ctx, []flow.PassStep{
 		// 1 What the user asks.
-		{p.operate, false},
+		{Run: p.operate},
 		// 2 What is.
-		{p.observe, true},
-		{p.begin, true},
+		{Run: p.observe, Needed: true},
+		{Run: p.begin, Needed: true},
 		// 3 What shall be.
-		{p.compute, true},
+		{Run: p.compute, Needed: true},
 		// 4 Do.
-		{p.emit, false},
-		{p.ensureBucket, false},
-		{p.cleanUp, false},
-	} {
-		if p.over {
-			break
-		}
-		if err := step.run(ctx); err != nil {
-			failed = append(failed, err)
-			p.over = p.over || step.needed
-		}
-	}
+		{Run: p.emit},
+		{Run: p.ensureBucket},
+		{Run: p.cleanUp},
+	})
 	// 5 Report.
-	return p.report(ctx, errors.Join(failed...))
+	return p.report(ctx, failure)
 }
 
 // compute makes the plan.
 func (p *pass) compute(context.Context) (err error) {
-	p.plan, err = Plan(p.in)
+	p.Plan, err = Plan(p.in)
 	return err
 }
 
-// emit emits the plan. Bundles that cannot be written do not keep the other steps from being executed. At the sync period
-// everything is computed again, and usually nothing is written.
-func (p *pass) emit(ctx context.Context) (err error) {
-	p.result, err = p.emitter.Emit(ctx, p.in.Owner, p.plan)
-	p.over = err != nil && p.result.Live.ManagedResources == nil // nothing is known about the bundles
+// emit emits the plan.
+func (p *pass) emit(ctx context.Context) error {
 	period := defaultSyncAfter
 	if controllers := p.options.Config.Controllers; controllers != nil && controllers.Seed != nil && controllers.Seed.SyncPeriod != nil {
 		period = controllers.Seed.SyncPeriod.Duration
 	}
-	p.wake.In(period)
-	p.wake.At(p.plan.NextAt(p.in.Now))
-	p.wake.At(p.result.Plan.NextAt(p.in.Now))
-	return err
+	return p.Emit(ctx, p.emitter, p.in.Owner, p.in.Now, period)
 }

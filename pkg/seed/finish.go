@@ -40,7 +40,7 @@ func (p *pass) finish(ctx context.Context) error {
 		err := r.garden.Delete(ctx, in.Bucket, client.Preconditions{UID: &in.Bucket.UID})
 		return client.IgnoreNotFound(err)
 	}
-	if len(in.Emitted) > 0 || len(p.plan.Waits) > 0 {
+	if len(in.Emitted) > 0 || len(p.Plan.Waits) > 0 {
 		return nil // the watches report their deletion
 	}
 	left, err := flow.Remaining(ctx, r.uncached, in.Owner, in.Namespace)
@@ -58,7 +58,7 @@ func (p *pass) finish(ctx context.Context) error {
 		return err
 	}
 	if gone, err := r.removeResourceManager(ctx, in); err != nil || !gone {
-		p.wake.In(removedAfter)
+		p.Wake.In(removedAfter)
 		return err
 	}
 	return r.patch(ctx, seed, func() { controllerutil.RemoveFinalizer(seed, constants.GardenerName) })

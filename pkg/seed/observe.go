@@ -45,7 +45,7 @@ func (p *pass) observe(ctx context.Context) error {
 		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
 		Images: r.images, KubernetesVersion: facts.Version, IsGarden: facts.IsGarden,
 		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
-		Deleting: seed.DeletionTimestamp != nil, Now: p.wake.Now,
+		Deleting: seed.DeletionTimestamp != nil, Now: p.Wake.Now,
 	}
 	readAll := r.objects.Begin(r.user())
 	steps := []func(context.Context, *Inputs) error{

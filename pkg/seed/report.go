@@ -21,15 +21,15 @@ func (p *pass) begin(ctx context.Context) error { return p.write(ctx, p.seed, p.
 // the progress, so that they do not alternate.
 func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, error) {
 	if failure == nil {
-		status, later := p.progress(p.in, p.result)
-		p.wake.In(later)
+		status, later := p.progress(p.in, p.Result)
+		p.Wake.In(later)
 		failure = p.write(ctx, p.seed, status)
 	}
 	if failure == nil && p.in.Deleting {
 		failure = p.finish(ctx)
 	}
 	if failure == nil {
-		return p.wake.Result(), nil
+		return p.Wake.Result(), nil
 	}
 	failure = errors.Join(failure, p.write(ctx, p.seed, p.failed(p.seed, failure)))
 	p.events.Eventf(p.seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))

@@ -38,7 +38,7 @@ func (in Inputs) secretConfigs() []secrets.Config {
 
 // cleanUp deletes Secrets that no component uses any more.
 func (p *pass) cleanUp(ctx context.Context) error {
-	r, in, result := p.reconciler, p.in, p.result
+	r, in, result := p.reconciler, p.in, p.Result
 	if in.Deleting || r.unused == 0 || len(result.Written) > 0 {
 		return nil
 	}

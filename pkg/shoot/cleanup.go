@@ -65,9 +65,9 @@ func (in Inputs) cleanUpSince() time.Time {
 
 // cleanUp executes the next step of the deletion of users' objects in the cluster.
 func (p *pass) cleanUp(ctx context.Context) error {
-	again, err := p.reconciler.cleanUp(ctx, p.in, &p.result)
+	again, err := p.reconciler.cleanUp(ctx, p.in, &p.Result)
 	p.busy = p.busy || again > 0
-	p.wake.In(again)
+	p.Wake.In(again)
 	return err
 }
 

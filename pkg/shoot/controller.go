@@ -21,7 +21,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
-	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
@@ -120,74 +119,50 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // pass is one reconciliation of a Shoot. Its steps share what they find out.
 type pass struct {
 	*reconciler
+	flow.Pass
+
 	// shoot is the Shoot as last read. Each write of its status replaces it.
 	shoot *corev1beta1.Shoot
-	// wake collects when the next pass is due, if no watch triggers one before. Each step may add a time.
-	wake requeue.Wake
 	// seed and decision are set by decide.
 	seed     *corev1beta1.Seed
 	decision decision
 	// in is set by observe. Only rotate changes it.
 	in Inputs
-	// plan is set by compute.
-	plan flow.Plan
-	// result is set by emit. Later steps add waits to its plan.
-	result flow.Result
-
-	// over skips the remaining steps except the report. failed are the errors of the steps.
-	over   bool
-	failed []error
 	// busy is set if the clean-up or a rotation has a next step, which also retries what has failed.
 	busy bool
 }
 
 func (r *reconciler) newPass(shoot *corev1beta1.Shoot) *pass {
-	return &pass{reconciler: r, shoot: shoot, wake: requeue.Wake{Now: r.options.Clock.Now()}}
-}
-
-// step is a part of a pass. If a step that others need fails, these are skipped. The failure of any other step does not
-// end the pass.
-type step struct {
-	run    func(context.Context) error
-	needed bool
+	return &pass{reconciler: r, Pass: flow.NewPass(r.options.Clock.Now()), shoot: shoot}
 }
 
 // steps returns the steps of a pass in their order.
-func (p *pass) steps() []step {
-	return []step{
+func (p *pass) steps() []flow.PassStep {
+	return []flow.PassStep{
 		// 1 What the user asks.
-		{p.decide, true},
-		{p.operate, true},
+		{Run: p.decide, Needed: true},
+		{Run: p.operate, Needed: true},
 		// 2 What is.
-		{p.observe, true},
-		{p.fillNetworks, false},
-		{p.begin, true},
+		{Run: p.observe, Needed: true},
+		{Run: p.fillNetworks},
+		{Run: p.begin, Needed: true},
 		// 3 What shall be.
-		{p.compute, true},
+		{Run: p.compute, Needed: true},
 		// 4 Do.
-		{p.emit, false},
-		{p.ensureEntry, false},
-		{p.deleteBastions, false},
-		{p.cleanUp, false},
-		{p.rotate, false},
-		{p.ensureToken, false},
-		{p.copyAuthorities, false},
+		{Run: p.emit},
+		{Run: p.ensureEntry},
+		{Run: p.deleteBastions},
+		{Run: p.cleanUp},
+		{Run: p.rotate},
+		{Run: p.ensureToken},
+		{Run: p.copyAuthorities},
 		// 5 Report: see run.
 	}
 }
 
 // run executes the steps of a pass. Whatever fails, it then reports the outcome.
-func (p *pass) run(ctx context.Context, steps []step) (reconcile.Result, error) {
-	for _, step := range steps {
-		if p.over {
-			break
-		}
-		if err := step.run(ctx); err != nil {
-			p.failed = append(p.failed, err)
-			p.over = p.over || step.needed
-		}
-	}
-	return p.report(ctx, errors.Join(p.failed...))
+func (p *pass) run(ctx context.Context, steps []flow.PassStep) (reconcile.Result, error) {
+	return p.report(ctx, p.Run(ctx, steps))
 }
 
 // isOurs reports whether the control plane of a Shoot runs on this Seed. During a migration, the Seed that has the
@@ -204,7 +179,7 @@ func (r *reconciler) isOurs(shoot *corev1beta1.Shoot) bool {
 // compute makes the plan. While operations are stopped, extensions learn it first, and the plan contains no operation.
 func (p *pass) compute(ctx context.Context) (err error) {
 	if !p.decision.stopped {
-		p.plan, err = Plan(p.in)
+		p.Plan, err = Plan(p.in)
 		return err
 	}
 	if p.decision.shown {
@@ -212,30 +187,25 @@ func (p *pass) compute(ctx context.Context) (err error) {
 			return fmt.Errorf("show the extensions that the Shoot is not reconciled: %w", err)
 		}
 	}
-	if p.over = !p.maintains(); p.over {
+	if p.Over = !p.maintains(); p.Over {
 		return nil
 	}
 	p.in.Stopped = true
-	if p.plan, err = Plan(p.in); err != nil {
+	if p.Plan, err = Plan(p.in); err != nil {
 		return err
 	}
-	live, err := flow.Observe(ctx, p.emitter.Reader, p.in.Owner, p.plan)
+	live, err := flow.Observe(ctx, p.emitter.Reader, p.in.Owner, p.Plan)
 	if err != nil {
 		return err
 	}
-	p.plan = p.in.withoutOperations(p.plan, live)
+	p.Plan = p.in.withoutOperations(p.Plan, live)
 	return nil
 }
 
-// emit emits the plan. Bundles that cannot be written do not keep the other steps from being executed.
-func (p *pass) emit(ctx context.Context) (err error) {
-	p.result, err = p.emitter.Emit(ctx, p.in.Owner, p.plan)
-	p.over = err != nil && p.result.Live.ManagedResources == nil // nothing is known about the control plane
-	p.wake.In(syncPeriod(p.shoot, p.options.controller()))
-	p.wake.At(p.plan.NextAt(p.in.Now))
-	p.wake.At(p.result.Plan.NextAt(p.in.Now))
-	p.wake.In(p.in.looksAgain())
-	return err
+// emit emits the plan.
+func (p *pass) emit(ctx context.Context) error {
+	p.Wake.In(p.in.looksAgain())
+	return p.Emit(ctx, p.emitter, p.in.Owner, p.in.Now, syncPeriod(p.shoot, p.options.controller()))
 }
 
 // looksAgain returns after how long nodes with old keys are looked for again, 0 for never.

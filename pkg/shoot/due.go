@@ -67,17 +67,39 @@ func (p *pass) decide(ctx context.Context) error {
 		return fmt.Errorf("read Seed %s: %w", p.options.SeedName, err)
 	}
 	settings := p.options.controller()
-	p.decision = decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity, config: &settings, now: p.wake.Now}.decide()
+	p.decision = decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity, config: &settings, now: p.Wake.Now}.decide()
 	if p.decision.run {
 		return nil
 	}
-	p.wake.In(p.decision.again)
-	p.over = !p.decision.stopped || !p.decision.shown && !p.maintains()
+	p.Wake.In(p.decision.again)
+	p.Over = !p.decision.stopped || !p.decision.shown && !p.maintains()
 	if !p.decision.failed || !isUnfinished(p.shoot) {
 		return nil
 	}
 	p.events.Eventf(p.shoot, nil, corev1.EventTypeWarning, eventSeedNotReady, actionReconcile, "%s", p.decision.why)
 	return p.write(ctx, p.shoot, p.waitsForSeed(p.shoot, p.decision.why))
+}
+
+// operate starts and completes the rotations for which the Shoot is annotated. It removes the annotation once the status
+// contains the request.
+func (p *pass) operate(ctx context.Context) error {
+	r, shoot := p.reconciler, p.shoot
+	if shoot.DeletionTimestamp != nil || shoot.Status.LastOperation == nil || p.decision.stopped {
+		return nil
+	}
+	status := *shoot.Status.DeepCopy()
+	var left []string
+	status.Credentials, left = operated(shoot, r.options.Clock.Now())
+	if err := r.write(ctx, shoot, status); err != nil {
+		return err
+	}
+	value, asked := shoot.Annotations[constants.AnnotationGardenerOperation]
+	if rest := strings.Join(left, ";"); !asked || rest == value {
+		return nil
+	} else if rest != "" {
+		return r.patch(ctx, shoot, func() { shoot.Annotations[constants.AnnotationGardenerOperation] = rest })
+	}
+	return r.patch(ctx, shoot, func() { delete(shoot.Annotations, constants.AnnotationGardenerOperation) })
 }
 
 // decide returns whether gardenlet reconciles a Shoot now. The first matching rule applies, as in Gardener.

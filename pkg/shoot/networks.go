@@ -20,7 +20,7 @@ func (p *pass) fillNetworks(ctx context.Context) error {
 	if err := p.patch(ctx, shoot, func() { shoot.Spec.Networking.Nodes = &nodes }); err != nil {
 		return fmt.Errorf("set spec.networking.nodes to the network %s of the infrastructure: %w", nodes, err)
 	}
-	p.over = true
+	p.Over = true
 	return nil
 }
 

@@ -20,9 +20,9 @@ func (p *pass) rotate(ctx context.Context) error {
 	if p.decision.stopped {
 		return nil
 	}
-	again, err := p.reconciler.rotate(ctx, &p.in, &p.result)
+	again, err := p.reconciler.rotate(ctx, &p.in, &p.Result)
 	p.busy = p.busy || again > 0
-	p.wake.In(again)
+	p.Wake.In(again)
 	return err
 }
 

@@ -44,12 +44,12 @@ func (p *pass) begin(ctx context.Context) error {
 // report shows the outcome of a pass and its failure in the status, and returns when the next pass is due. If the bundles
 // were emitted, the status reports the failure together with the progress.
 func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, error) {
-	emitted := p.result.Live.ManagedResources != nil
+	emitted := p.Result.Live.ManagedResources != nil
 	switch {
 	case p.decision.stopped:
-		return p.wake.Result(), reported(failure) // the last operation remains as it is
+		return p.Wake.Result(), reported(failure) // the last operation remains as it is
 	case failure == nil && !emitted:
-		return p.wake.Result(), nil
+		return p.Wake.Result(), nil
 	case !emitted:
 		return reconcile.Result{}, p.reportFailure(ctx, failure)
 	}
@@ -62,9 +62,9 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 		}
 	} else if failure == nil {
 		// This happens after the operation. Its failure concerns nothing that the status reports.
-		failure = p.deleteUnused(ctx, p.in, p.result)
+		failure = p.deleteUnused(ctx, p.in, p.Result)
 	}
-	wake := p.wake.Result()
+	wake := p.Wake.Result()
 	if failure != nil && p.busy {
 		log.FromContext(ctx).Error(failure, "A step failed; the others go on", "again", wake.RequeueAfter.String())
 		return wake, nil
@@ -76,7 +76,7 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 func (p *pass) reportFailure(ctx context.Context, failure error) error {
 	reason := flow.ReasonOf(failure)
 	if !isKept(p.shoot, failure) {
-		failure = errors.Join(failure, p.write(ctx, p.shoot, p.reconciler.failed(p.shoot, reason)))
+		failure = errors.Join(failure, p.write(ctx, p.shoot, p.failed(p.shoot, reason)))
 	}
 	p.events.Eventf(p.shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", reason)
 	return failure
@@ -85,27 +85,27 @@ func (p *pass) reportFailure(ctx context.Context, failure error) error {
 // writeProgress writes the status after an emission.
 func (p *pass) writeProgress(ctx context.Context, failure error) error {
 	shoot, before := p.shoot, p.shoot.Status.LastOperation
-	status, later := p.progress(p.in, p.result)
+	status, later := p.progress(p.in, p.Result)
 	if failure != nil {
 		status, later = p.failedStep(p.in, status, failure), 0
 		p.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))
 	}
-	p.wake.In(later)
+	p.Wake.In(later)
 	if err := p.write(ctx, shoot, status); err != nil {
 		return err
 	}
 	now := shoot.Status.LastOperation
 	if now.State == corev1beta1.LastOperationStateSucceeded && before.State != now.State {
 		p.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "%s", now.Description)
-		p.wake.In(time.Millisecond) // reconcile again, so that the Cluster contains the new status
+		p.Wake.In(time.Millisecond) // reconcile again, so that the Cluster contains the new status
 	} else if now.State == corev1beta1.LastOperationStateFailed {
-		p.wake.In(time.Millisecond) // likewise
+		p.Wake.In(time.Millisecond) // likewise
 	}
 	if now.Description != before.Description &&
 		(now.State == corev1beta1.LastOperationStateError || now.State == corev1beta1.LastOperationStateFailed) {
 		p.events.Eventf(shoot, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", now.Description)
 	}
-	if held := p.held(p.result); held != "" && before.Description != now.Description {
+	if held := p.held(p.Result); held != "" && before.Description != now.Description {
 		p.events.Eventf(shoot, nil, corev1.EventTypeNormal, eventRolloutHeld, actionReconcile, "%s", strings.TrimPrefix(held, ". "))
 	}
 	return nil

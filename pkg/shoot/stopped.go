@@ -24,7 +24,7 @@ func (p *pass) maintains() bool {
 	}
 	input := decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity}
 	if input.seedNotReady() != "" {
-		p.wake.In(seedAgain)
+		p.Wake.In(seedAgain)
 		return false
 	}
 	return true

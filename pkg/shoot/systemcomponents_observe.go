@@ -23,7 +23,7 @@ func (p *pass) observeProxies(ctx context.Context) {
 	if len(names) == 0 || p.in.hibernated() || p.in.Deleting || !p.in.NamespaceExists {
 		return
 	}
-	p.wake.In(proxiesAgain)
+	p.Wake.In(proxiesAgain)
 	shoot, err := p.connect(p.in)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Previous versions of kube-proxy are kept", "why", err.Error())

@@ -34,7 +34,7 @@ const (
 // long to renew its own, or if the API server rejects it. The resource-manager requests the tokens of all other components.
 // The API server must be available. The client certificate for the request is not stored.
 func (p *pass) ensureToken(ctx context.Context) error {
-	r, in, result := p.reconciler, p.in, p.result
+	r, in, result := p.reconciler, p.in, p.Result
 	hasToken := in.hasToken(accessSecret(resourcemanager.Account))
 	if in.hibernated() || in.unknownSecrets() != "" || hasToken && !in.lockedOut(result) || !serves(result, in.key(bundleAPIServer)) {
 		return nil
