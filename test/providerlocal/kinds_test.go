@@ -64,7 +64,7 @@ func (w *world) infrastructure() {
 	object := fresh()
 	w.create(object)
 	w.succeeded(object, created)
-	if status := object.Status; *status.NodesCIDR != "10.99.0.0/17" || !slices.Equal(status.Networking.Pods, []string{"100.96.0.0/16"}) ||
+	if status := object.Status; status.NodesCIDR != nil || !slices.Equal(status.EgressCIDRs, []string{"10.99.0.0/17"}) || !slices.Equal(status.Networking.Pods, []string{"100.96.0.0/16"}) ||
 		!strings.Contains(string(status.ProviderStatus.Raw), `"simulated":true`) {
 		w.Errorf("the status is %+v, %s", status, status.ProviderStatus.Raw)
 	}

@@ -11,6 +11,7 @@ func containerd(Values) (content, error) {
 	const logrotate = "/etc/systemd/containerd.conf"
 	service := `[Unit]
 Description=Rotates logs of containers.
+ConditionFileIsExecutable=/usr/sbin/logrotate
 
 [Service]
 Type=oneshot

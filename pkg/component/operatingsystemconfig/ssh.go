@@ -63,6 +63,7 @@ home=/home/$user
 id "$user" >/dev/null 2>&1 || useradd --create-home --home-dir "$home" --shell /bin/bash "$user"
 install -d -m 0700 -o "$user" "$home/.ssh"
 install -m 0600 -o "$user" ` + keys + ` "$home/.ssh/authorized_keys"
+mkdir -p /etc/sudoers.d
 echo "$user ALL=(ALL) NOPASSWD:ALL" >/etc/sudoers.d/99-gardener-user.new
 chmod 0440 /etc/sudoers.d/99-gardener-user.new
 mv -f /etc/sudoers.d/99-gardener-user.new /etc/sudoers.d/99-gardener-user

@@ -62,12 +62,17 @@ func (f *Fleet) providerValues() (map[string]any, error) {
 			return nil, err
 		}
 	}
+	agentsRepository, agentsTag, err := f.image("node-agents")
+	if err != nil {
+		return nil, err
+	}
 	return map[string]any{
 		"image":    map[string]any{"repository": repository, "tag": tag},
 		"machines": map[string]any{"environment": environment},
 		"backup":   map[string]any{"hostPath": "/var/" + bucketsDirectory},
-		// Bastions run the same image as the extension.
-		"imageVectorOverwrite": fmt.Sprintf("images:\n- {name: %s, repository: %q, tag: %q}\n", provider, repository, tag),
+		// Bastions run the same image as the extension. Networks need the agents of nodes.
+		"imageVectorOverwrite": fmt.Sprintf("images:\n- {name: %s, repository: %q, tag: %q}\n- {name: node-agents, repository: %q, tag: %q}\n",
+			provider, repository, tag, agentsRepository, agentsTag),
 	}, nil
 }
 

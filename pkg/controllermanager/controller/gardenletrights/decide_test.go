@@ -91,7 +91,24 @@ func TestRightsForAShoot(t *testing.T) {
 	expect(t, "garden-dev", world, map[string][]string{"one": append([]string{
 		"list,watch secrets: authorizer dns dns-old resource webhooks", "list,watch configmaps: audit authentication authorization config",
 		"list,watch workloadidentities: identity resource", "create workloadidentities/token: identity resource",
-	}, rightsOf("s")...)})
+	}, append(rightsOf("s"), "list,watch secretbindings: binding", "list,watch credentialsbindings: binding")...)})
+}
+
+// TestRulesHaveAllUses checks that no use is left out of the Roles.
+func TestRulesHaveAllUses(t *testing.T) {
+	all := Grants{}
+	for use := range rights {
+		all.add(use, "a")
+	}
+	granted := map[string]sets.Set[string]{}
+	for _, rule := range all.Rules() {
+		granted[rule.Resources[0]] = sets.New(rule.Verbs...).Union(granted[rule.Resources[0]])
+	}
+	for _, right := range rights {
+		if missing := sets.New(right.verbs...).Difference(granted[right.resource]); missing.Len() > 0 {
+			t.Errorf("the rules do not grant %v on %s", sets.List(missing), right.resource)
+		}
+	}
 }
 
 // TestRightsFollowTheSeed checks that each gardenlet has rights only for its own Shoots. A Shoot that moves counts for both.

@@ -111,7 +111,7 @@ func (g Grants) protect(apiVersion, kind, name string) {
 // Rules returns the rules of the Role, in a stable order. Names also permit lists and watches of single objects by name.
 func (g Grants) Rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for at := readSecret; at <= keepState; at++ {
+	for _, at := range uses {
 		if g[at].Len() == 0 {
 			continue
 		}

@@ -101,21 +101,21 @@ func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
 	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
 }
 
-// report sets the networks in the status: those that the Shoot declares. If it declares none for nodes, they use the
-// network of the seed's Pods.
+// report sets the networks in the status: those that the Shoot declares. If it declares none for nodes, none is reported: machines then have
+// addresses of the network of the seed's Pods, which a Shoot must not declare as its own.
 func report(object *extensionsv1alpha1.Infrastructure, config *providerlocalv1alpha1.InfrastructureConfig, cluster *extension.Cluster) {
 	networking := cluster.Shoot.Spec.Networking
 	if networking == nil {
 		networking = &gardencorev1beta1.Networking{}
 	}
 	nodes := networking.Nodes
-	if nodes == nil && cluster.Seed != nil {
-		nodes = &cluster.Seed.Spec.Networks.Pods
-	}
 	if config != nil && config.Networks != nil && config.Networks.Nodes != nil {
 		nodes = config.Networks.Nodes
 	}
 	object.Status.NodesCIDR, object.Status.EgressCIDRs = nodes, list(nodes)
+	if nodes == nil && cluster.Seed != nil {
+		object.Status.EgressCIDRs = list(&cluster.Seed.Spec.Networks.Pods)
+	}
 	object.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{
 		Pods: list(networking.Pods), Nodes: list(nodes), Services: list(networking.Services),
 	}

@@ -53,7 +53,7 @@ func TestNodes(t *testing.T) {
 		config  *runtime.RawExtension
 		want    string
 	}{
-		"the seed's Pods":   {newCluster(), nil, "10.99.0.0/17"},
+		"the seed's Pods":   {newCluster(), nil, ""},
 		"the Shoot's nodes": {declared, config(""), "10.250.0.0/16"},
 		"the configuration": {declared, config(`,"networks":{"nodes":"10.251.0.0/16"}`), "10.251.0.0/16"},
 		"none":              {workerless, nil, ""},

@@ -3,6 +3,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,16 +53,24 @@ func (ShootEnsurer) EnsureKubeSchedulerDeployment(_ context.Context, _ controlpl
 	return nil
 }
 
+// ofDisk are the signals of evictions for disks.
+var ofDisk = []string{"imagefs.available", "imagefs.inodesFree", "nodefs.available", "nodefs.inodesFree"}
+
 // EnsureKubeletConfiguration permits kubelet to start on hosts with swap or with cgroups v1, because machines share both with their host.
+// They also share its disk: kubelet neither evicts Pods nor removes images to free space that others use.
 func (ShootEnsurer) EnsureKubeletConfiguration(
 	_ context.Context, _ controlplane.Context, _ string, wanted, _ *unstructured.Unstructured,
 ) error {
-	for _, field := range []string{"failSwapOn", "failCgroupV1"} { // machines have the swap and the cgroups of the seed's node
-		if err := unstructured.SetNestedField(wanted.Object, false, field); err != nil {
-			return err
-		}
+	var errs []error
+	set := func(value any, path ...string) { errs = append(errs, unstructured.SetNestedField(wanted.Object, value, path...)) }
+	set(false, "failSwapOn")
+	set(false, "failCgroupV1")
+	for _, signal := range ofDisk {
+		set("0%", "evictionHard", signal)
+		set("0%", "evictionSoft", signal)
 	}
-	return nil
+	set(int64(100), "imageGCHighThresholdPercent")
+	return errors.Join(errs...)
 }
 
 // mark labels Pods as modified by this extension.

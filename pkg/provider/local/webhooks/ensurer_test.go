@@ -43,6 +43,11 @@ func TestShoots(t *testing.T) {
 	if err := (ShootEnsurer{}).EnsureKubeletConfiguration(t.Context(), nil, "1.37.1", kubelet, nil); err != nil || kubelet.Object["failSwapOn"] != false || kubelet.Object["failCgroupV1"] != false {
 		t.Errorf("%v, %v", kubelet.Object, err)
 	}
+	for _, limit := range []string{"evictionHard", "evictionSoft"} {
+		if found, _, err := unstructured.NestedString(kubelet.Object, limit, "nodefs.available"); found != "0%" || err != nil {
+			t.Errorf("machines evict Pods because of the disk of their host: %s is %v, %v", limit, kubelet.Object[limit], err)
+		}
+	}
 }
 
 func TestExposure(t *testing.T) {
