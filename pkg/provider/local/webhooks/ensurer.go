@@ -62,7 +62,9 @@ func (ShootEnsurer) EnsureKubeletConfiguration(
 	_ context.Context, _ controlplane.Context, _ string, wanted, _ *unstructured.Unstructured,
 ) error {
 	var errs []error
-	set := func(value any, path ...string) { errs = append(errs, unstructured.SetNestedField(wanted.Object, value, path...)) }
+	set := func(value any, path ...string) {
+		errs = append(errs, unstructured.SetNestedField(wanted.Object, value, path...))
+	}
 	set(false, "failSwapOn")
 	set(false, "failCgroupV1")
 	for _, signal := range ofDisk {
