@@ -5,11 +5,13 @@ import (
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,10 +60,15 @@ type Reconciler struct {
 // CacheOptions restrict the cache of the operator to the objects that flows emit for Etcds, the objects that belong to
 // Etcds, and the CustomResourceDefinition of ManagedResources.
 func CacheOptions() map[client.Object]cache.ByObject {
+	emitted, err := labels.NewRequirement(flow.LabelFlow, selection.In, []string{FlowName, FlowNameCopy})
+	if err != nil {
+		panic(err) // the names of the flows are not valid as labels
+	}
 	ours := labels.SelectorFromSet(labels.Set{lease.LabelManagedBy: lease.ManagedBy})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:        {Label: labels.SelectorFromSet(labels.Set{flow.LabelFlow: FlowName})},
+		&corev1.Secret{}:        {Label: labels.NewSelector().Add(*emitted)},
 		&coordinationv1.Lease{}: {Label: ours},
+		&batchv1.Job{}:          {Label: ours},
 		&appsv1.StatefulSet{}:   {Label: ours},
 		&apiextensionsv1.CustomResourceDefinition{}: {
 			Field: fields.OneTermEqualSelector("metadata.name", "managedresources."+resourcesv1alpha1.SchemeGroupVersion.Group),
@@ -95,14 +102,24 @@ func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: key}}
 	})
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(FlowName).
+	err := ctrl.NewControllerManagedBy(mgr).Named(FlowName).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(changed)).
-		Watches(&resourcesv1alpha1.ManagedResource{}, flow.ToOwner()).
-		Watches(&corev1.Secret{}, flow.ToOwner(), builder.OnlyMetadata).
+		Watches(&resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), builder.WithPredicates(flow.EmittedBy(FlowName))).
+		Watches(&corev1.Secret{}, flow.ToOwner(), builder.OnlyMetadata, builder.WithPredicates(flow.EmittedBy(FlowName))).
 		Watches(&appsv1.StatefulSet{}, toEtcd).
+		Watches(&batchv1.Job{}, toEtcd, builder.WithPredicates(component(componentCompaction))).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(predicate.Funcs{UpdateFunc: leaseChanged})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).
 		Complete(r)
+	if err != nil {
+		return err
+	}
+	return (&copies{r}).addToManager(mgr)
+}
+
+// component passes the objects of a component.
+func component(name string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[lease.LabelComponent] == name })
 }
 
 // leaseChanged reports whether the content of a Lease has changed. The renewal of a Lease that was not expired does not

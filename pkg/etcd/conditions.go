@@ -52,6 +52,12 @@ func (in Inputs) conditions(result Result) []druidv1alpha1.Condition {
 	if in.Etcd.Spec.Backup.Store != nil {
 		add(druidv1alpha1.ConditionTypeBackupReady, in.backupReady())
 	}
+	if s, known := in.snapshotTaken(); known {
+		add(ConditionTypeSnapshotTaken, s)
+	}
+	if s, known := in.compacted(); known {
+		add(druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded, s)
+	}
 	return all
 }
 

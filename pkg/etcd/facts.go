@@ -16,6 +16,8 @@ const (
 	entryCluster = "cluster"
 	// entryAcceptedLoss is the ID of the cluster whose data loss was accepted most recently.
 	entryAcceptedLoss = "accepted-data-loss"
+	// entryCompacted is the revision that the last compaction of the backups has reached.
+	entryCompacted = "compacted"
 )
 
 // fact is an entry that must be written to the ledger.
@@ -30,6 +32,9 @@ func (in Inputs) facts() []fact {
 	id, _ := in.lostCluster(in.Etcd.Spec.Replicas)
 	if id != "" && in.Etcd.Annotations[AnnotationAcceptDataLoss] == id && !in.Ledger.Has(entryAcceptedLoss, id) {
 		due = append(due, fact{entryAcceptedLoss, id})
+	}
+	if job := in.Compactor; job != nil && jobState(job) == jobSucceeded && !in.Ledger.Has(entryCompacted, job.Annotations[annotationCompacts]) {
+		due = append(due, fact{entryCompacted, job.Annotations[annotationCompacts]})
 	}
 	return due
 }
@@ -70,6 +75,9 @@ func (in Inputs) leases() []*coordinationv1.Lease {
 			annotations[own] = value
 		}
 	}
+	if request := in.wantedSnapshot(); request != "" {
+		annotations[lease.AnnotationSnapshot] = request
+	}
 	var wanted []*coordinationv1.Lease
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		wanted = append(wanted, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -85,5 +93,6 @@ func upToDate(member lease.Member, wanted *coordinationv1.Lease) bool {
 	return member.ClusterID == wanted.Annotations[lease.AnnotationClusterID] &&
 		member.AcceptedLoss == wanted.Annotations[lease.AnnotationAcceptedLoss] &&
 		(member.Restore == wanted.Annotations[lease.AnnotationRestore] || wanted.Annotations[lease.AnnotationRestore] == "") &&
+		(member.Snapshot == wanted.Annotations[lease.AnnotationSnapshot] || wanted.Annotations[lease.AnnotationSnapshot] == "") &&
 		(member.AcceptEmpty == wanted.Annotations[lease.AnnotationAcceptEmpty] || wanted.Annotations[lease.AnnotationAcceptEmpty] == "")
 }

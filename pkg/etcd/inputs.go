@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,6 +34,9 @@ type Inputs struct {
 	// StoreSecret is what is used of the Secret of the store. FullSnapshot and DeltaSnapshot are the contents of the Leases of snapshots.
 	StoreSecret                 StoreSecret
 	FullSnapshot, DeltaSnapshot lease.Snapshot
+	// Compactor is the Job that compacts the backups, nil if there is none. Compacting is set if it was emitted.
+	Compactor  *batchv1.Job
+	Compacting bool
 	// Ledger records irreversible events.
 	Ledger *flow.Ledger
 	Now    time.Time

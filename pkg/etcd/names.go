@@ -32,6 +32,9 @@ const (
 	AnnotationRestore = "druid.gardener.cloud/restore-from-backup"
 	// AnnotationAcceptEmpty is the ID of the cluster whose backups are in the store, and which an empty cluster replaces.
 	AnnotationAcceptEmpty = "druid.gardener.cloud/accept-empty-cluster"
+	// AnnotationSnapshot requests a full snapshot, once for each value. A value that begins with "final/" requests the last one of the
+	// cluster, for which copies of the backups can wait. The condition SnapshotTaken reports the last value.
+	AnnotationSnapshot = "druid.gardener.cloud/take-snapshot"
 )
 
 const (
@@ -51,6 +54,8 @@ const (
 	componentServiceAccount = "druid-service-account"
 	componentRole           = "etcd-druid-role"
 	componentRoleBinding    = "druid-role-binding"
+	componentCompaction     = "etcd-backup-compaction"
+	componentCopy           = "etcd-copy-backups-task"
 )
 
 // Default ports.

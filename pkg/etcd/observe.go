@@ -40,6 +40,9 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (Inp
 	if err := r.observeBackups(ctx, &in); err != nil {
 		return in, err
 	}
+	if err := r.observeCompaction(ctx, &in); err != nil {
+		return in, err
+	}
 	key := BundleKey(keyOf(etcd))
 	var mr resourcesv1alpha1.ManagedResource
 	err = r.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, &mr)

@@ -28,9 +28,22 @@ const secretRetry = 10 * time.Second
 func Plan(in Inputs) (Result, error) {
 	key := BundleKey(keyOf(in.Etcd))
 	if in.deleting() {
-		return Result{Plan: flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key}}}}, nil
+		plan := flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key}}}
+		if in.Compacting {
+			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: CompactionKey(keyOf(in.Etcd))})
+		}
+		return Result{Plan: plan}, nil
 	}
 	result := Result{NotDue: in.notDue(), Invalid: in.invalid()}
+	if err := in.plan(&result, key); err != nil {
+		return Result{}, err
+	}
+	in.addCompaction(&result.Plan, result.Invalid != "")
+	return result, nil
+}
+
+// plan adds the members of an Etcd that is not being deleted.
+func (in Inputs) plan(result *Result, key flow.Key) error {
 	plan := &result.Plan
 	plan.Next = requeue.Earlier(in.nextExpiry(), in.nextBackupDeadline())
 	if in.StoreSecret.Missing != "" {
@@ -39,7 +52,7 @@ func Plan(in Inputs) (Result, error) {
 	if result.NotDue != "" && in.EmittedVersion == "" {
 		// Nothing was emitted yet, so there is nothing to hold.
 		plan.Waits = []flow.Wait{{Name: "requested", Reason: result.NotDue, Holds: []flow.Key{key}}}
-		return result, nil
+		return nil
 	}
 	if result.Invalid != "" {
 		plan.Waits = []flow.Wait{{
@@ -55,14 +68,14 @@ func Plan(in Inputs) (Result, error) {
 			plan.Waits = append(plan.Waits, flow.Wait{Name: "rollout", Reason: wait})
 		}
 		in.addDefragmentation(plan)
-		return result, nil
+		return nil
 	}
 	if result.Invalid != "" {
-		return result, nil
+		return nil
 	}
 	template, digest, settings, err := in.template()
 	if err != nil {
-		return Result{}, err
+		return err
 	}
 	result.Digest = digest
 	step := in.decideRollout(digest)
@@ -80,7 +93,7 @@ func Plan(in Inputs) (Result, error) {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: "rollout", Reason: step.wait})
 	}
 	in.addDefragmentation(plan)
-	return result, nil
+	return nil
 }
 
 func (in Inputs) bundle(key flow.Key, objects []client.Object) flow.Bundle {

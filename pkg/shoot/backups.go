@@ -20,6 +20,9 @@ import (
 // annotationPurpose on a BackupEntry is the purpose of its Shoot, on which the grace period of its deletion depends.
 const annotationPurpose = "shoot.gardener.cloud/purpose"
 
+// defaultCompaction is the number of changes after which backups are compacted (Gardener).
+const defaultCompaction = 1_000_000
+
 // backedUp reports whether the Seed declares backups.
 func (in Inputs) backedUp() bool { return in.Seed != nil && in.Seed.Spec.Backup != nil }
 
@@ -55,6 +58,9 @@ func (in Inputs) backup(role etcd.Role) *etcd.Backup {
 	}
 	if in.Config != nil && in.Config.ETCDConfig != nil {
 		backup.DeltaRetention = in.Config.ETCDConfig.DeltaSnapshotRetentionPeriod
+		if compaction := in.Config.ETCDConfig.BackupCompactionController; compaction != nil && ptr.Deref(compaction.EnableBackupCompaction, false) {
+			backup.Compaction = ptr.Deref(compaction.EventsThreshold, defaultCompaction)
+		}
 	}
 	return backup
 }

@@ -176,7 +176,7 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 	name, claim, metrics := v.name(), v.name(), druidv1alpha1.Basic
 	least := map[string]string{corev1.ResourceCPU.String(): "30m", corev1.ResourceMemory.String(): "150M"}
 	podAnnotations := map[string]string(nil)
-	annotations := map[string]string{constants.AnnotationGardenerOperation: constants.OperationReconcile}
+	annotations := parts.Merge(v.Backup.annotations(), map[string]string{constants.AnnotationGardenerOperation: constants.OperationReconcile})
 	if v.Role == RoleMain {
 		claim, metrics = "main-"+v.NamePrefix+"etcd", druidv1alpha1.Extensive
 		least = map[string]string{corev1.ResourceCPU.String(): "150m", corev1.ResourceMemory.String(): "500M"}

@@ -128,9 +128,10 @@ func rules() []rbacv1.PolicyRule {
 	write := slices.Concat(read, []string{"create", "patch", "delete"})
 	update := slices.Concat(write, []string{"update"})
 	return []rbacv1.PolicyRule{
-		parts.Rule("druid.gardener.cloud", []string{"etcds"}, slices.Concat(read, []string{"patch"})...),
-		parts.Rule("druid.gardener.cloud", []string{"etcds/status"}, "patch"),
-		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds", "etcdcopybackupstasks"}, slices.Concat(read, []string{"patch"})...),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/status", "etcdcopybackupstasks/status"}, "patch"),
+		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers", "etcdcopybackupstasks/finalizers"}, "update"),
+		parts.Rule("batch", []string{"jobs"}, read...),
 		parts.Rule("resources.gardener.cloud", []string{"managedresources"}, write...),
 		parts.Rule("", []string{"secrets"}, update...),
 		parts.Rule("coordination.k8s.io", []string{"leases"}, update...),

@@ -39,6 +39,10 @@ const (
 const (
 	// AnnotationFollows is "<ID of a cluster>/<number of an epoch>": the epoch of the backups that the cluster continues or replaces.
 	AnnotationFollows = "member.etcd.gardener.cloud/follows-epoch"
+	// AnnotationSnapshotTaken is the last value of AnnotationSnapshot for which the member has stored a snapshot.
+	AnnotationSnapshotTaken = "member.etcd.gardener.cloud/snapshot-taken"
+	// AnnotationSnapshotError is why a requested snapshot could not be stored; absent if it could. It is tried again.
+	AnnotationSnapshotError = "member.etcd.gardener.cloud/snapshot-error"
 	// AnnotationBackupCluster is the ID of the cluster whose snapshots the Lease of snapshots describes.
 	AnnotationBackupCluster = "backup.etcd.gardener.cloud/cluster-id"
 	// AnnotationBackupError is why snapshots cannot be taken; absent if they can.
@@ -58,7 +62,13 @@ const (
 	AnnotationAcceptEmpty = "member.etcd.gardener.cloud/accept-empty-cluster"
 	// AnnotationDefragment requests the member to defragment its database, once for each value.
 	AnnotationDefragment = "member.etcd.gardener.cloud/defragment"
+	// AnnotationSnapshot requests the member that leads to take a full snapshot, once for each value. A value that begins with
+	// [SnapshotFinal] requests one that is marked as the last one of the cluster.
+	AnnotationSnapshot = "member.etcd.gardener.cloud/snapshot"
 )
+
+// SnapshotFinal is the begin of a value of AnnotationSnapshot that requests a final snapshot.
+const SnapshotFinal = "final/"
 
 // RestoreLatest is the value of AnnotationRestore for the latest backups in the store, of any cluster.
 const RestoreLatest = "latest"
@@ -151,6 +161,8 @@ type Member struct {
 	Defragment, Defragmented, DefragmentError string
 	// Follows, Restore and AcceptEmpty are the annotations of these names.
 	Follows, Restore, AcceptEmpty string
+	// Snapshot, SnapshotTaken and SnapshotError are the annotations of these names.
+	Snapshot, SnapshotTaken, SnapshotError string
 }
 
 // Read returns the content of a Lease.
@@ -162,6 +174,7 @@ func Read(lease *coordinationv1.Lease) Member {
 		Defragment: annotations[AnnotationDefragment], Defragmented: annotations[AnnotationDefragmented],
 		DefragmentError: annotations[AnnotationDefragmentError],
 		Follows:         annotations[AnnotationFollows], Restore: annotations[AnnotationRestore], AcceptEmpty: annotations[AnnotationAcceptEmpty],
+		Snapshot: annotations[AnnotationSnapshot], SnapshotTaken: annotations[AnnotationSnapshotTaken], SnapshotError: annotations[AnnotationSnapshotError],
 	}
 	if holder, valid := ParseHolder(ptr.Deref(lease.Spec.HolderIdentity, "")); valid {
 		member.Holder = &holder

@@ -44,6 +44,9 @@ type Member struct {
 	// defragmenting is the annotation value that is being processed, and defragmented the result that is not reported yet.
 	defragmenting string
 	defragmented  *result
+	// snapshotting is the requested snapshot that is being taken, and snapshotted the last result.
+	snapshotting string
+	snapshotted  *result
 	// cluster is the ID of the cluster, empty before it is known. followed is the epoch of the backups that it continues or replaces.
 	cluster  string
 	followed int
@@ -52,7 +55,7 @@ type Member struct {
 	registry *prometheus.Registry
 }
 
-// result is the outcome of a defragmentation.
+// result is the outcome of a requested operation.
 type result struct{ value, err string }
 
 // New returns a member. access is the connection to the API server that stores its Lease.

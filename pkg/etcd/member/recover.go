@@ -41,6 +41,10 @@ func decideRecovery(k known) recovery {
 			return recovery{wait: fmt.Sprintf("the store has no backups of the cluster %s: check spec.backup.store and its bucket",
 				strings.Join(k.clusters, ", "))}
 		}
+		if k.declared != "" {
+			return recovery{wait: "the Etcd begins with backups, but the store has none: check spec.backup.store and its bucket. To begin with " +
+				"an empty cluster, remove the annotation druid.gardener.cloud/restore-from-backup of the Etcd"}
+		}
 		return recovery{}
 	}
 	latest := k.epochs[len(k.epochs)-1]

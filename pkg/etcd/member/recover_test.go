@@ -20,6 +20,7 @@ func TestRecovery(t *testing.T) {
 		wait string
 	}{
 		"nothing exists":                           {known{}, recovery{}, ""},
+		"backups declared, store is empty":         {known{declared: "latest"}, recovery{}, "the store has none"},
 		"recorded, store is empty":                 {known{clusters: []string{"c1"}}, recovery{}, "has no backups of the cluster c1"},
 		"recorded, store of another cluster":       {known{clusters: []string{"c1"}, epochs: foreign}, recovery{follows: 1}, "of the cluster x, not of c1"},
 		"recorded":                                 {known{clusters: []string{"c1"}, epochs: one, stored: stored}, recovery{restore: true, atLeast: 77, follows: 1}, ""},

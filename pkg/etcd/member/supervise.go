@@ -110,7 +110,7 @@ func (m *Member) quorate(ctx context.Context) error {
 // one.
 func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 	m.mu.Lock()
-	finished := m.defragmented
+	finished, taken := m.defragmented, m.snapshotted
 	m.mu.Unlock()
 	renewed := m.now()
 	r := report{
@@ -122,6 +122,12 @@ func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 	if finished != nil {
 		r.annotations[lease.AnnotationDefragmented], r.annotations[lease.AnnotationDefragmentError] = finished.value, finished.err
 	}
+	if taken != nil {
+		r.annotations[lease.AnnotationSnapshotError] = taken.err
+		if taken.err == "" {
+			r.annotations[lease.AnnotationSnapshotTaken] = taken.value
+		}
+	}
 	if now.Follows > 0 {
 		r.annotations[lease.AnnotationFollows] = fmt.Sprintf("%s/%d", now.ClusterID, now.Follows)
 	}
@@ -131,6 +137,7 @@ func (m *Member) renew(ctx context.Context, now identity, leads bool) error {
 		now.Recorded = true
 		m.written(finished)
 		m.defragment(ctx, updated)
+		m.takeRequested(ctx, updated, leads)
 	}
 	if before, readErr := m.data.identity(); readErr != nil || !before.equal(now) {
 		err = errors.Join(err, m.data.remember(now))
