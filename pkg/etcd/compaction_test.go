@@ -129,7 +129,7 @@ func TestRequestedSnapshot(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		in                Inputs
-		request, statment string
+		request, statement string
 	}{
 		"nothing":          {compacting(100), "", ""},
 		"very many":        {compacting(300), "full/after-revision-1000", ""},
@@ -143,7 +143,7 @@ func TestRequestedSnapshot(t *testing.T) {
 		if s, known := test.in.snapshotTaken(); known {
 			got = string(s.status) + " " + s.reason
 		}
-		if test.in.wantedSnapshot() != test.request || got != test.statment {
+		if test.in.wantedSnapshot() != test.request || got != test.statement {
 			t.Errorf("%s: requested %q, condition %q", name, test.in.wantedSnapshot(), got)
 		}
 		if leases := test.in.leases(); leases[0].Annotations[lease.AnnotationSnapshot] != test.request {

@@ -23,7 +23,7 @@ const (
 )
 
 // wantedSnapshot returns the snapshot that members are requested to take, empty for none: the one that the annotation requests, or a
-// full one if so many changes follow the last one that merging them takes longer.
+// full one if merging the changes since the last one would take longer.
 func (in Inputs) wantedSnapshot() string {
 	if in.store() == nil {
 		return ""

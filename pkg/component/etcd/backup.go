@@ -12,7 +12,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
 // Settings of backups (Gardener).
@@ -32,7 +31,7 @@ type Backup struct {
 	FullSchedule string
 	// DeltaRetention is how long delta snapshots are kept that a full one replaces; nil for the default.
 	DeltaRetention *metav1.Duration
-	// Compaction merges the changes after so many of them; 0 for never.
+	// Compaction is the number of changes after which they are merged; 0 for never.
 	Compaction int64
 	// Restore makes a cluster that was never formed begin with the latest backups, or wait for them.
 	Restore bool
@@ -41,13 +40,13 @@ type Backup struct {
 }
 
 // FinalSnapshot returns the request for the last snapshot of a cluster. It is taken once for each token.
-func FinalSnapshot(token string) string { return lease.SnapshotFinal + token }
+func FinalSnapshot(token string) string { return "final/" + token }
 
 // annotations returns the annotations of the Etcd about its backups.
 func (b *Backup) annotations() map[string]string {
 	annotations := map[string]string{}
 	if b != nil && b.Restore {
-		annotations[annotationRestore] = lease.RestoreLatest
+		annotations[annotationRestore] = "latest"
 	}
 	if b != nil && b.Snapshot != "" {
 		annotations[annotationSnapshot] = b.Snapshot

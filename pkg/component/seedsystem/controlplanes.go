@@ -1,6 +1,8 @@
 package seedsystem
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -18,7 +20,7 @@ const policyPrefix = "gardener-control-plane-"
 // rules for Pods are those of the Pod Security Standard "Baseline" that protect nodes. They apply to the objects that
 // create the Pods: the namespaces permit privileged Pods, which controllers of extensions may create.
 func controlPlanePolicies() []client.Object {
-	pods := policy("pods", "apps", []string{"deployments", "statefulsets"}, []admissionregistrationv1.Validation{
+	ofPods := []admissionregistrationv1.Validation{
 		validation("!variables.pod.?hostNetwork.orValue(false) && !variables.pod.?hostPID.orValue(false) && !variables.pod.?hostIPC.orValue(false)",
 			"hostNetwork, hostPID and hostIPC are not permitted"),
 		validation("variables.pod.?volumes.orValue([]).all(v, !has(v.hostPath))", "volumes of type hostPath are not permitted"),
@@ -31,13 +33,17 @@ func controlPlanePolicies() []client.Object {
 			"only procMount: Default is permitted"),
 		validation("!variables.pod.?securityContext.?windowsOptions.?hostProcess.orValue(false) && "+
 			"variables.containers.all(c, !c.?securityContext.?windowsOptions.?hostProcess.orValue(false))", "host processes are not permitted"),
-	}, admissionregistrationv1.Variable{Name: "pod", Expression: "object.spec.template.spec"}, admissionregistrationv1.Variable{
-		Name: "containers", Expression: "variables.pod.containers + variables.pod.?initContainers.orValue([])",
-	})
+	}
+	template := []admissionregistrationv1.Variable{
+		{Name: "pod", Expression: "object.spec.template.spec"},
+		{Name: "containers", Expression: "variables.pod.containers + variables.pod.?initContainers.orValue([])"},
+	}
+	pods := policy("pods", "apps", []string{"deployments", "statefulsets"}, ofPods, template...)
+	jobs := policy("jobs", "batch", []string{"jobs"}, ofPods, template...)
 	services := policy("services", "", []string{"services"}, []admissionregistrationv1.Validation{
 		validation("object.spec.?externalIPs.orValue([]).size() == 0", "external IP addresses are not permitted"),
 	})
-	return append(pods, services...)
+	return slices.Concat(pods, jobs, services)
 }
 
 func validation(expression, message string) admissionregistrationv1.Validation {

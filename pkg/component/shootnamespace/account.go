@@ -37,9 +37,10 @@ func rules(workers bool) []rbacv1.PolicyRule {
 		parts.Rule("rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, manage...),
 		parts.Rule("monitoring.coreos.com", []string{"podmonitors", "prometheusrules", "scrapeconfigs", "servicemonitors"}, manage...),
 		parts.Rule("extensions.gardener.cloud", kinds, manage...),
-		parts.Rule("druid.gardener.cloud", []string{"etcds"}, manage...),
-		// Objects of an Etcd have an owner reference that blocks its deletion.
-		parts.Rule("druid.gardener.cloud", []string{"etcds/finalizers"}, "update"),
+		parts.Rule("batch", []string{"jobs"}, manage...),
+		parts.Rule("druid.gardener.cloud", []string{"etcdcopybackupstasks", "etcds"}, manage...),
+		// Objects of an Etcd, and Jobs of a copy, have an owner reference that blocks its deletion.
+		parts.Rule("druid.gardener.cloud", []string{"etcdcopybackupstasks/finalizers", "etcds/finalizers"}, "update"),
 
 		// Roles grant this to the shoot's resource-manager, members of etcd, and controllers of extensions.
 		parts.Rule(resourcesv1alpha1.GroupName, []string{"managedresources"}, append(read, "patch")...),
