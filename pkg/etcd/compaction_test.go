@@ -128,7 +128,7 @@ func TestRequestedSnapshot(t *testing.T) {
 		return func(in *Inputs) { in.Members[0].SnapshotTaken, in.Members[0].SnapshotError = taken, failed }
 	}
 	for name, test := range map[string]struct {
-		in                Inputs
+		in                 Inputs
 		request, statement string
 	}{
 		"nothing":          {compacting(100), "", ""},
