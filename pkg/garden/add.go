@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -144,6 +145,7 @@ func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, err
 	}
 	r := &reconciler{
 		runtime: mgr.GetClient(), uncached: mgr.GetAPIReader(), caches: of, options: o, images: vector, facts: o.Facts,
+		rewrites: rotation.Rewriter{FieldManager: fieldManager}, ledgers: &flow.Ledgers{Cached: of.runtime, Uncached: mgr.GetAPIReader()},
 		events: eventlimit.New(mgr.GetEventRecorder(fieldManager), mgr.GetScheme(), o.Clock),
 	}
 	if r.facts == nil {

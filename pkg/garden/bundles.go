@@ -5,7 +5,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
@@ -15,7 +14,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
-	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // The limits of the API server's autoscaler (Gardener).
@@ -82,9 +80,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	encryption, err := secrets.Encryption{
-		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encryptedKinds(),
-	}.Secret(in.Secrets[constants.SecretNameETCDEncryptionKey])
+	encryption, err := in.encryptionSecret()
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +102,6 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey), SNI: in.sniSecret(),
 		},
 	})
-}
-
-// encryptedKinds returns the kinds that the API server encrypts in etcd, sorted: Secrets, and those in the configuration.
-func (in Inputs) encryptedKinds() []string {
-	var resources []string
-	if config := in.server().EncryptionConfig; config != nil {
-		resources = config.Resources
-	}
-	return canonical("secrets", resources)
 }
 
 func (in Inputs) serverAutoscaler() ([]client.Object, error) {
@@ -179,31 +166,3 @@ func (in Inputs) controllerManagerRights() ([]client.Object, error) {
 }
 
 func (in Inputs) operatorAccess() ([]client.Object, error) { return shootsystem.Access(), nil }
-
-// gardenerKinds are the kinds of the garden that are always encrypted in etcd, because they contain credentials.
-var gardenerKinds = []string{
-	"controllerdeployments.core.gardener.cloud", "controllerregistrations.core.gardener.cloud", "internalsecrets.core.gardener.cloud",
-	"shootstates.core.gardener.cloud",
-}
-
-// encryptedGardenerKinds returns the kinds that the garden's API server encrypts in etcd, sorted.
-func (in Inputs) encryptedGardenerKinds() []string {
-	resources := gardenerKinds
-	if config := in.gardener().EncryptionConfig; config != nil {
-		resources = append(resources[:len(resources):len(resources)], config.Resources...)
-	}
-	return canonical("", resources)
-}
-
-// encryptionAtRest returns what is encrypted in addition to what always is, for the status.
-func (in Inputs) encryptionAtRest() *corev1beta1.EncryptionAtRest {
-	var resources []string
-	for _, config := range []*corev1beta1.EncryptionConfig{in.server().EncryptionConfig, in.gardener().EncryptionConfig} {
-		if config != nil {
-			resources = append(resources, config.Resources...)
-		}
-	}
-	return &corev1beta1.EncryptionAtRest{
-		Resources: canonical("", resources), Provider: corev1beta1.EncryptionProviderStatus{Type: providerOf(in.server().EncryptionConfig)},
-	}
-}

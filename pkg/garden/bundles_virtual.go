@@ -3,8 +3,6 @@ package garden
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,19 +14,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
-
-// canonical returns sorted resources without the suffix of the core group, which API servers do not accept. first is added if it is not empty.
-func canonical(first string, resources []string) []string {
-	var names []string
-	if first != "" {
-		names = append(names, first)
-	}
-	for _, resource := range resources {
-		names = append(names, strings.TrimSuffix(resource, ".core"))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
 
 func (in Inputs) virtualSystem() ([]client.Object, error) {
 	return gardensystem.VirtualNamespaces(), nil
@@ -68,7 +53,7 @@ func (in Inputs) runtimeProgram(program gardenerprograms.Program) func() ([]clie
 		if err != nil || program != gardenerprograms.APIServer {
 			return objects, err
 		}
-		encryption, err := in.gardenerEncryption()
+		encryption, err := in.gardenerEncryptionSecret()
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +112,7 @@ const pathAdmissionCertificate = "/etc/admission-controller/tls"
 
 // completeAPIServer adds the values of the garden's API server.
 func (in Inputs) completeAPIServer(values *gardenerprograms.Values) error {
-	encryption, err := in.gardenerEncryption()
+	encryption, err := in.gardenerEncryptionSecret()
 	if err != nil {
 		return err
 	}
@@ -161,11 +146,4 @@ func (in Inputs) completeAPIServer(values *gardenerprograms.Values) error {
 	}
 	values.Mounts = map[string]string{}
 	return in.addAudit(values)
-}
-
-// gardenerEncryption returns the Secret with the encryption configuration of the garden's API server.
-func (in Inputs) gardenerEncryption() (*corev1.Secret, error) {
-	return secrets.Encryption{
-		Namespace: in.Namespace, Name: "gardener-apiserver-etcd-encryption-configuration", Resources: in.encryptedGardenerKinds(),
-	}.Secret(in.Secrets[constants.SecretNameGardenerETCDEncryptionKey])
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -47,10 +48,14 @@ type reconciler struct {
 	secrets  *secrets.Manager
 	options  Options
 	images   images.Vector
+	ledgers  *flow.Ledgers
+	rewrites rotation.Rewriter
 	facts    *seedfacts.Reader
 
 	// unused is the number of unused Secrets.
 	unused int
+	// asked are the Seeds that the current task has annotated.
+	asked asked
 	// recorded is set once the ledger has the entry that the API of the garden was deployed.
 	recorded bool
 	// written is the Garden as returned by the last write. The cache might not show it yet.
@@ -120,7 +125,8 @@ type pass struct {
 // run executes the steps of a pass. Whatever fails, the status is written.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	failure := p.Run(ctx, []flow.PassStep{
-		// 1 What is.
+		// 1 What is, and what the annotation requests.
+		{Run: p.operate, Needed: true},
 		{Run: p.observe, Needed: true},
 		{Run: p.begin, Needed: true},
 		// 2 What shall be.
@@ -129,6 +135,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		{Run: p.record, Needed: true},
 		{Run: p.emit},
 		{Run: p.ensureToken},
+		{Run: p.rotate},
 		{Run: p.cleanUp},
 	})
 	// 4 Report.
@@ -149,14 +156,10 @@ func (p *pass) emit(ctx context.Context) error {
 // cleanUp deletes Secrets that no component uses any more.
 func (p *pass) cleanUp(ctx context.Context) error {
 	r, in, result := p.reconciler, p.in, p.Result
-	if in.Deleting || r.unused == 0 || len(result.Written) > 0 {
+	if in.Deleting || r.unused == 0 || in.moves() || len(result.Plan.Tasks) > 0 {
 		return nil
 	}
-	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, result.Plan, in.Namespace)
-	if err != nil {
-		return err
-	}
-	unsettled, err := flow.Unsettled(in.Owner, result.Plan, live, r.emitter.Rules)
+	unsettled, err := r.unsettled(ctx, in, result)
 	if err != nil || len(unsettled) > 0 {
 		return err
 	}
@@ -164,5 +167,5 @@ func (p *pass) cleanUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.secrets.CleanUp(ctx, secrets.Wanted{Configs: in.secretConfigs()}, unsettled, referred)
+	return r.secrets.CleanUp(ctx, in.wantedSecrets(), unsettled, referred)
 }

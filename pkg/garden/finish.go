@@ -56,6 +56,7 @@ func (p *pass) finish(ctx context.Context) error {
 		}
 	}
 	r.recorded = false
+	r.ledgers.Forget(in.key(ledgerName))
 	return r.patch(ctx, garden, func() { controllerutil.RemoveFinalizer(garden, Finalizer) })
 }
 

@@ -63,6 +63,8 @@ type Inputs struct {
 	// APIServerAddress is the cluster IP of the Service of the garden's own API server.
 	APIServerAddress string
 
+	// Ledger records what happened once: the steps of the current rotations, that the API was deployed, and that a deletion has begun.
+	Ledger *flow.Ledger
 	// Emitted are the existing bundles of the Garden.
 	Emitted []flow.Key
 	// Deleting is set if the Garden is being deleted. Users then describes the objects of the virtual garden that still need it; nil if unknown.

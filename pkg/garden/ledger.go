@@ -15,15 +15,13 @@ const (
 	entryServed, entryUnused = "served", "unused"
 )
 
-// observeLedger reads what former passes have recorded. Only a deletion needs it, and the first pass after a start.
+// observeLedger reads what former passes have recorded. It sends no request if nothing was recorded since the last pass.
 func (r *reconciler) observeLedger(ctx context.Context, in *Inputs) error {
-	if !in.Deleting {
-		return nil
-	}
-	ledger, err := flow.ReadLedger(ctx, r.uncached, in.key(ledgerName))
+	ledger, err := r.ledgers.Read(ctx, in.key(ledgerName))
 	if err != nil {
 		return err
 	}
+	in.Ledger = ledger
 	in.Served = ledger.Has(entryServed, string(in.Owner.UID)) || in.emitted(bundleAPI)
 	in.Unused = ledger.Has(entryUnused, string(in.Owner.UID))
 	return nil
@@ -43,12 +41,9 @@ func (p *pass) record(ctx context.Context) error {
 	default:
 		return nil
 	}
-	ledger, err := flow.ReadLedger(ctx, p.uncached, in.key(ledgerName))
-	if err != nil {
-		return err
-	}
-	if !ledger.Has(entry, string(in.Owner.UID)) {
-		if err := ledger.Write(ctx, p.runtime, in.Owner, entry, flow.Entry{Value: string(in.Owner.UID), Time: in.Now.UTC()}); err != nil {
+	if !in.Ledger.Has(entry, string(in.Owner.UID)) {
+		if err := in.Ledger.Write(ctx, p.runtime, in.Owner, entry, flow.Entry{Value: string(in.Owner.UID), Time: in.Now.UTC()}); err != nil {
+			p.ledgers.Forget(in.key(ledgerName))
 			return err
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // autoscalerKind is the CustomResourceDefinition of VerticalPodAutoscalers.
@@ -43,7 +42,7 @@ func (p *pass) observe(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context, *Inputs) error{
-		r.observeCluster, r.observeServices, r.observeTokens, r.observeFiles, r.observeSecrets, r.observeLedger,
+		r.observeCluster, r.observeServices, r.observeTokens, r.observeFiles, r.observeLedger, r.observeSecrets,
 	} {
 		if err := step(ctx, &p.in); err != nil {
 			return err
@@ -133,7 +132,7 @@ func (r *reconciler) observeFiles(ctx context.Context, in *Inputs) error {
 
 // observeSecrets generates the Secrets of the components and reads them. A deletion generates none.
 func (r *reconciler) observeSecrets(ctx context.Context, in *Inputs) error {
-	wanted := secrets.Wanted{Configs: in.secretConfigs()}
+	wanted := in.wantedSecrets()
 	if in.Deleting {
 		items, err := r.secrets.Existing(ctx, wanted)
 		in.Secrets = items

@@ -106,14 +106,14 @@ func (in Inputs) controlPlane() []table.Part {
 		in.etcdPart(bundleEtcdEvents, etcd.RoleEvents, bundleServer),
 		{
 			Name: bundleServer, Objects: in.apiServer, Unknown: table.Join(unknown, in.unknownFiles()),
-			Needs:        []table.Need{table.Healthy(bundleEtcdMain, bundleEtcdEvents), table.Applied(bundleServerService)},
+			Needs:        []table.Need{in.ready(bundleEtcdMain, bundleEtcdEvents), table.Applied(bundleServerService)},
 			DeletedAfter: slices.Concat([]string{bundleServerAutoscaler, bundleVirtualManager, bundleControllerManager}, users), Adjust: adjustServer,
 		},
 		{Name: bundleServerAutoscaler, Objects: in.serverAutoscaler, Needs: []table.Need{table.Applied(bundleServer)}},
 		{
 			Name: bundleVirtualManager, Objects: in.virtualManager,
 			Unknown: table.Join(unknown, in.unknownToken(bundleVirtualManager, resourcemanager.Account)),
-			Needs:   []table.Need{table.Healthy(bundleServer)}, DeletedAfter: slices.Concat([]string{bundleControllerManager}, users, in.virtualNames()),
+			Needs:   []table.Need{in.ready(bundleServer)}, DeletedAfter: slices.Concat([]string{bundleControllerManager}, users, in.virtualNames()),
 		},
 		{
 			Name: bundleAccess, Objects: in.accessSecrets, Unknown: unknown, Needs: []table.Need{table.Applied(bundleSystem)},
@@ -155,13 +155,13 @@ func (in Inputs) programs() []table.Part {
 		{
 			Name: bundleAPI, Objects: in.runtimeProgram(gardenerprograms.APIServer),
 			Unknown: table.Join(unknown, in.unknownFiles(), in.unknownToken(bundleAPI, gardenerprograms.APIServer.Name())),
-			Needs:   []table.Need{table.Healthy(bundleEtcdMain, bundleServer, bundleVirtualManager), table.Applied(bundleVirtualSystem)},
+			Needs:   []table.Need{in.ready(bundleEtcdMain, bundleServer, bundleVirtualManager), table.Applied(bundleVirtualSystem)},
 			// The registration goes first: requests for its kinds would otherwise fail until it is gone, and namespaces could not be deleted.
 			DeletedAfter: []string{bundleAPIInVirtual},
 		},
 		{
 			Name: bundleAPIInVirtual, Target: table.Shoot, Objects: in.virtualProgram(gardenerprograms.APIServer),
-			Unknown: table.Join(unknown, in.unknownAPIServerAddress()), Needs: []table.Need{table.Applied(bundleVirtualManager), table.Healthy(bundleAPI)},
+			Unknown: table.Join(unknown, in.unknownAPIServerAddress()), Needs: []table.Need{table.Applied(bundleVirtualManager), in.ready(bundleAPI)},
 			DeletedAfter: in.runtimeClients(),
 		},
 	}
@@ -172,7 +172,7 @@ func (in Inputs) programs() []table.Part {
 		}, table.Part{
 			Name: runtimeOf(program), Objects: in.runtimeProgram(program),
 			Unknown: table.Join(unknown, in.unknownToken(runtimeOf(program), program.Name())),
-			Needs:   []table.Need{table.Healthy(bundleAPIInVirtual), table.Applied(virtualOf(program))}, DeletedAfter: []string{},
+			Needs:   []table.Need{in.ready(bundleAPIInVirtual), table.Applied(virtualOf(program))}, DeletedAfter: []string{},
 		})
 	}
 	return parts
@@ -217,6 +217,7 @@ func Plan(in Inputs) (flow.Plan, error) {
 	default:
 		in.contents().AddAll(&plan)
 		in.addWaits(&plan)
+		plan.Tasks = in.due()
 	}
 	plan.Inputs, err = flow.InputsDigest(in.Garden.Spec, in.Config, in.Deleting, in.KubernetesVersion)
 	return plan, err

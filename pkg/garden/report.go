@@ -101,6 +101,7 @@ func (p *pass) failed(err error) operatorv1alpha1.GardenStatus {
 // progress returns the status after an emission, and when to write it again; 0 for never.
 func (p *pass) progress() (operatorv1alpha1.GardenStatus, time.Duration) {
 	status := *p.garden.Status.DeepCopy()
+	status.Credentials = p.in.Garden.Status.Credentials.DeepCopy()
 	before := status.LastOperation
 	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && p.Result.Settled() {
 		return status, 0 // a condition reports the health of the components

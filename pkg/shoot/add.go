@@ -32,6 +32,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
@@ -66,7 +67,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 		objects: gardenobjects.New(garden), caches: of, options: o, images: vector,
 		events: eventlimit.New(garden.GetEventRecorder("gardenlet"), garden.GetScheme(), o.Clock),
 		copied: map[types.UID]copied{}, owners: map[string]types.NamespacedName{},
-		rewrites: map[types.UID]cursor{}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
+		rewrites: rotation.Rewriter{FieldManager: fieldManager}, ledgers: &flow.Ledgers{Cached: of.emitted, Uncached: mgr.GetAPIReader()},
 		asked: map[types.UID]asked{}, reports: map[types.UID]map[string]extensionReport{},
 	}
 	if r.domains, err = newDomains(garden, o.SeedName); err != nil {

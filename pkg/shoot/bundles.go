@@ -101,7 +101,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 		return nil, err
 	}
 	encryption, err := secrets.Encryption{
-		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encrypting(), Decrypted: in.decrypting(),
+		Namespace: in.Namespace, Name: constants.PrefixSecretETCDEncryptionConfiguration, Resources: in.encryption().Encrypting(), Decrypted: in.encryption().Decrypting(),
 	}.Secret(in.Secrets[constants.SecretNameETCDEncryptionKey])
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
@@ -67,6 +68,7 @@ type reconciler struct {
 	emitter    *flow.Emitter
 	states     *state.Keeper
 	ledgers    *flow.Ledgers
+	rewrites   rotation.Rewriter
 	options    Options
 	images     images.Vector
 
@@ -78,8 +80,6 @@ type reconciler struct {
 	copied map[types.UID]copied
 	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
-	// rewrites are the positions in the rewrite of a Shoot's objects, by the UIDs of Shoots.
-	rewrites map[types.UID]cursor
 	// asked are the times of requests to extensions, by the UIDs of Shoots. The bundles in the cache may not have them yet.
 	asked map[types.UID]asked
 	// reports are what extensions reported about nodes, by the UIDs of Shoots and the names of bundles.

@@ -111,7 +111,8 @@ func TestUnknownTasks(t *testing.T) {
 	in.Ledger = flow.NewLedger(in.ledgerKey(), nil)
 	r, _ := failing(t, &in, "")
 	for _, name := range []string{"rotate-workers", "distribute-", "distribute-workers"} {
-		if outcome, err := r.runTasks(t.Context(), in, []flow.Task{{Name: name, Value: "1"}}); err == nil || outcome.Done || in.Ledger.Has(name, "1") {
+		result := flow.Result{Plan: flow.Plan{Tasks: []flow.Task{{Name: name, Value: "1"}}}}
+		if outcome, err := r.step(&in, &result).Run(t.Context()); err == nil || outcome.Done || in.Ledger.Has(name, "1") {
 			t.Errorf("%s: %+v, %v", name, outcome, err)
 		}
 	}

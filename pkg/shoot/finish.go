@@ -13,6 +13,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 )
 
 // finish removes the finalizer of the Shoot once nothing of its control plane is left and no step has failed.
@@ -81,6 +82,7 @@ func (r *reconciler) release(shoot client.ObjectKey) {
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
 	r.release(client.ObjectKeyFromObject(in.Shoot))
+	r.rewrites.Keep(in.Owner.UID, rotation.Position{})
 	r.written.Forget(client.ObjectKeyFromObject(in.Shoot))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,5 +90,4 @@ func (r *reconciler) forget(in Inputs) {
 	delete(r.asked, in.Owner.UID)
 	delete(r.reports, in.Owner.UID)
 	delete(r.owners, in.Namespace)
-	delete(r.rewrites, in.Owner.UID)
 }

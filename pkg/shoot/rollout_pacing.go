@@ -46,8 +46,8 @@ func (in Inputs) atOnce() bool {
 
 // isUnderWay reports whether the next step of a rotation is up to gardenlet, not the user.
 func (c cycle) isUnderWay() bool {
-	return !c.isOver() && *c.phase != corev1beta1.RotationPrepared &&
-		(*c.phase != corev1beta1.RotationWaitingForWorkersRollout || len(c.waiting()) == 0)
+	return !c.IsOver() && *c.Phase != corev1beta1.RotationPrepared &&
+		(*c.Phase != corev1beta1.RotationWaitingForWorkersRollout || len(c.Waiting()) == 0)
 }
 
 // readAnnotations are the annotations of Shoots that change the control plane. Others, such as those of dashboards, do

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -13,148 +12,69 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
-// credential is a kind of credentials that is rotated.
-type credential string
-
-// The kinds of credentials, as used in the names of tasks. The rotation of observability credentials has no phases.
-const (
-	authoritiesRotated   credential = "certificate-authorities"
-	accountKeyRotated    credential = "service-account-key"
-	encryptionKeyRotated credential = "etcd-encryption-key"
-	observabilityRotated credential = "observability"
-	sshKeypairRotated    credential = "ssh-keypair"
-)
-
 // started are the credentials whose rotation an operation starts. Whether workers are rolled out makes no difference for a Shoot without.
-var started = map[string][]credential{
+var started = map[string][]rotation.Credential{
 	constants.OperationRotateCredentialsStart: {
-		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated, sshKeypairRotated,
+		rotation.Authorities, rotation.AccountKey, rotation.EncryptionKey, rotation.Observability, rotation.SSHKeypair,
 	},
 	constants.OperationRotateCredentialsStartWithoutWorkersRollout: {
-		authoritiesRotated, accountKeyRotated, encryptionKeyRotated, observabilityRotated, sshKeypairRotated,
+		rotation.Authorities, rotation.AccountKey, rotation.EncryptionKey, rotation.Observability, rotation.SSHKeypair,
 	},
-	constants.OperationRotateCAStart:                                     {authoritiesRotated},
-	constants.OperationRotateCAStartWithoutWorkersRollout:                {authoritiesRotated},
-	constants.OperationRotateServiceAccountKeyStart:                      {accountKeyRotated},
-	constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout: {accountKeyRotated},
-	constants.OperationRotateETCDEncryptionKey:                           {encryptionKeyRotated},
-	constants.OperationRotateETCDEncryptionKeyStart:                      {encryptionKeyRotated},
-	constants.OperationRotateObservabilityCredentials:                    {observabilityRotated},
-	constants.OperationRotateSSHKeypair:                                  {sshKeypairRotated},
+	constants.OperationRotateCAStart:                                     {rotation.Authorities},
+	constants.OperationRotateCAStartWithoutWorkersRollout:                {rotation.Authorities},
+	constants.OperationRotateServiceAccountKeyStart:                      {rotation.AccountKey},
+	constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout: {rotation.AccountKey},
+	constants.OperationRotateETCDEncryptionKey:                           {rotation.EncryptionKey},
+	constants.OperationRotateETCDEncryptionKeyStart:                      {rotation.EncryptionKey},
+	constants.OperationRotateObservabilityCredentials:                    {rotation.Observability},
+	constants.OperationRotateSSHKeypair:                                  {rotation.SSHKeypair},
 }
 
 // completed are the credentials whose rotation an operation completes.
-var completed = map[string][]credential{
-	constants.OperationRotateCredentialsComplete:       {authoritiesRotated, accountKeyRotated, encryptionKeyRotated},
-	constants.OperationRotateCAComplete:                {authoritiesRotated},
-	constants.OperationRotateServiceAccountKeyComplete: {accountKeyRotated},
-	constants.OperationRotateETCDEncryptionKeyComplete: {encryptionKeyRotated},
+var completed = map[string][]rotation.Credential{
+	constants.OperationRotateCredentialsComplete:       {rotation.Authorities, rotation.AccountKey, rotation.EncryptionKey},
+	constants.OperationRotateCAComplete:                {rotation.Authorities},
+	constants.OperationRotateServiceAccountKeyComplete: {rotation.AccountKey},
+	constants.OperationRotateETCDEncryptionKeyComplete: {rotation.EncryptionKey},
 }
 
-// cycle points to the part of the status for the rotation of one kind of credentials.
-type cycle struct {
-	credential                                   credential
-	phase                                        *corev1beta1.CredentialsRotationPhase
-	initiated, prepared, completing, completedAt **metav1.Time
-	// pending are the worker pools that wait for their rollout; nil if nodes do not depend on the credentials.
-	pending *[]corev1beta1.PendingWorkersRollout
-}
+// cycle is the rotation of one kind of credentials of a Shoot.
+type cycle struct{ rotation.Cycle }
 
 // cycles returns the rotations with phases in a status.
-func cycles(rotation *corev1beta1.ShootCredentialsRotation) []cycle {
+func cycles(of *corev1beta1.ShootCredentialsRotation) []cycle {
 	var all []cycle
-	if rotation == nil {
+	if of == nil {
 		return nil
 	}
-	if of := rotation.CertificateAuthorities; of != nil {
-		all = append(all, cycle{
-			authoritiesRotated, &of.Phase,
-			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
-			&of.PendingWorkersRollouts,
-		})
+	if of.CertificateAuthorities != nil {
+		all = append(all, cycle{rotation.OfAuthorities(of.CertificateAuthorities)})
 	}
-	if of := rotation.ServiceAccountKey; of != nil {
-		all = append(all, cycle{
-			accountKeyRotated, &of.Phase,
-			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime,
-			&of.PendingWorkersRollouts,
-		})
+	if of.ServiceAccountKey != nil {
+		all = append(all, cycle{rotation.OfAccountKey(of.ServiceAccountKey)})
 	}
-	if of := rotation.ETCDEncryptionKey; of != nil {
-		all = append(all, cycle{
-			encryptionKeyRotated, &of.Phase,
-			&of.LastInitiationTime, &of.LastInitiationFinishedTime, &of.LastCompletionTriggeredTime, &of.LastCompletionTime, nil,
-		})
+	if of.ETCDEncryptionKey != nil {
+		all = append(all, cycle{rotation.OfEncryptionKey(of.ETCDEncryptionKey)})
 	}
 	return all
 }
 
-// isPreparing reports whether the new credentials are being distributed in addition to the old ones.
-func (c cycle) isPreparing() bool {
-	return *c.phase == corev1beta1.RotationPreparing || *c.phase == corev1beta1.RotationPreparingWithoutWorkersRollout
-}
-
-// isOver reports whether only one set of credentials exists.
-func (c cycle) isOver() bool { return *c.phase == "" || *c.phase == corev1beta1.RotationCompleted }
-
-// start starts a rotation unless one is in progress. In that case the operation was already handled, but its annotation not removed.
-func (c cycle) start(now metav1.Time) bool {
-	if !c.isOver() {
-		return false
-	}
-	*c.phase, *c.initiated, *c.prepared, *c.completing = corev1beta1.RotationPreparing, &now, nil, nil
-	if c.pending != nil {
-		*c.pending = nil
-	}
-	return true
-}
-
-// complete starts the withdrawal of the old credentials if the new ones have been prepared.
-func (c cycle) complete(now metav1.Time) {
-	if *c.phase == corev1beta1.RotationPrepared {
-		*c.phase, *c.completing = corev1beta1.RotationCompleting, &now
-	}
-}
-
-// advance sets the next phase if nothing of the plan is unsettled, and reports whether it did.
-func (c cycle) advance(unsettled []string, now metav1.Time) bool {
-	next, _ := secrets.Advance(*c.phase, unsettled, c.waiting())
-	if next == *c.phase {
-		return false
-	}
-	*c.phase = next
-	switch next {
-	case corev1beta1.RotationPrepared:
-		*c.prepared = &now
-	case corev1beta1.RotationCompleted:
-		*c.completedAt, *c.prepared, *c.completing = &now, nil, nil
-	}
-	return true
-}
-
-// distribution returns the task that is done once all servers accept the new credentials. The new credentials are used only afterwards.
-func (c cycle) distribution() flow.Task {
-	return flow.Task{Name: "distribute-" + string(c.credential), Value: timeOf(*c.initiated).UTC().Format(time.RFC3339)}
-}
-
-// timeOf returns the time, or the zero time if it is nil.
-func timeOf(at *metav1.Time) time.Time { return ptr.Deref(at, metav1.Time{}).Time }
-
 // cycleOf returns the rotation of a kind of credentials. It adds one to the status if there is none.
-func cycleOf(rotation *corev1beta1.ShootCredentialsRotation, kind credential) cycle {
+func cycleOf(of *corev1beta1.ShootCredentialsRotation, kind rotation.Credential) cycle {
 	switch {
-	case kind == authoritiesRotated && rotation.CertificateAuthorities == nil:
-		rotation.CertificateAuthorities = &corev1beta1.CARotation{}
-	case kind == accountKeyRotated && rotation.ServiceAccountKey == nil:
-		rotation.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
-	case kind == encryptionKeyRotated && rotation.ETCDEncryptionKey == nil:
-		rotation.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
+	case kind == rotation.Authorities && of.CertificateAuthorities == nil:
+		of.CertificateAuthorities = &corev1beta1.CARotation{}
+	case kind == rotation.AccountKey && of.ServiceAccountKey == nil:
+		of.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
+	case kind == rotation.EncryptionKey && of.ETCDEncryptionKey == nil:
+		of.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
 	}
-	all := cycles(rotation)
-	return all[slices.IndexFunc(all, func(c cycle) bool { return c.credential == kind })]
+	all := cycles(of)
+	return all[slices.IndexFunc(all, func(c cycle) bool { return c.Credential == kind })]
 }
 
 // operated returns the credentials in the status after the operations for which the Shoot is annotated, and after a
@@ -165,14 +85,14 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 	if credentials == nil {
 		credentials = &corev1beta1.ShootCredentials{}
 	}
-	rotation := credentials.Rotation
-	if rotation == nil {
-		rotation = &corev1beta1.ShootCredentialsRotation{}
+	of := credentials.Rotation
+	if of == nil {
+		of = &corev1beta1.ShootCredentialsRotation{}
 	}
 	at := metav1.NewTime(now)
 	// The rotation of the encryption key completes without a request if the Shoot is configured or new enough for it.
-	if key := rotation.ETCDEncryptionKey; key != nil && completesItself(shoot, key) {
-		cycleOf(rotation, encryptionKeyRotated).complete(at)
+	if key := of.ETCDEncryptionKey; key != nil && rotation.KeyCompletesItself(key, shoot.Spec.Kubernetes.Version) {
+		cycleOf(of, rotation.EncryptionKey).Complete(at)
 	}
 	for _, operation := range validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
 		begins, ends := started[operation], completed[operation]
@@ -181,25 +101,25 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 			left = append(left, operation)
 		}
 		for _, kind := range begins {
-			begin(shoot, rotation, kind, operation, at)
+			begin(shoot, of, kind, operation, at)
 		}
-		for _, c := range cycles(rotation) {
-			if slices.Contains(ends, c.credential) {
-				c.complete(at)
+		for _, c := range cycles(of) {
+			if slices.Contains(ends, c.Credential) {
+				c.Complete(at)
 			}
 			if rolls {
 				c.rollOut(pools)
 			}
 		}
 	}
-	for _, c := range cycles(rotation) {
+	for _, c := range cycles(of) {
 		c.forgetPools(shoot)
 	}
 	if providerChanged(shoot) {
-		begin(shoot, rotation, encryptionKeyRotated, constants.OperationRotateETCDEncryptionKey, at)
+		begin(shoot, of, rotation.EncryptionKey, constants.OperationRotateETCDEncryptionKey, at)
 	}
-	if *rotation != (corev1beta1.ShootCredentialsRotation{}) {
-		credentials.Rotation = rotation
+	if *of != (corev1beta1.ShootCredentialsRotation{}) {
+		credentials.Rotation = of
 	}
 	if *credentials == (corev1beta1.ShootCredentials{}) {
 		return nil, left
@@ -208,47 +128,34 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 }
 
 // begin starts the rotation of one kind of credentials.
-func begin(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, kind credential, operation string, at metav1.Time) {
+func begin(shoot *corev1beta1.Shoot, of *corev1beta1.ShootCredentialsRotation, kind rotation.Credential, operation string, at metav1.Time) {
 	switch kind {
-	case observabilityRotated:
-		if rotation.Observability == nil {
-			rotation.Observability = &corev1beta1.ObservabilityRotation{}
+	case rotation.Observability:
+		if of.Observability == nil {
+			of.Observability = &corev1beta1.ObservabilityRotation{}
 		}
-		rotation.Observability.LastInitiationTime = &at
+		of.Observability.LastInitiationTime = &at
 		return
-	case sshKeypairRotated:
-		beginSSH(shoot, rotation, at)
+	case rotation.SSHKeypair:
+		beginSSH(shoot, of, at)
 		return
 	}
-	c := cycleOf(rotation, kind)
-	before := *c.initiated
-	if !c.start(at) {
+	c := cycleOf(of, kind)
+	before := *c.Initiated
+	if !c.Start(at) {
 		return
 	}
 	if withoutRollout(operation) {
 		c.deferRollout(shoot, before)
 	}
-	if kind != encryptionKeyRotated {
+	if kind != rotation.EncryptionKey {
 		return
 	}
 	// Users complete the rotation on older versions, unless they requested it in one step.
-	rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
-	if operation == constants.OperationRotateETCDEncryptionKey || completesAlways(shoot) {
-		rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
+	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
+	if operation == constants.OperationRotateETCDEncryptionKey || rotation.KeyCompletesAlways(shoot.Spec.Kubernetes.Version) {
+		of.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
 	}
-}
-
-// completesItself reports whether the rotation of the encryption key completes without an operation of the user. Only the
-// control plane uses the key.
-func completesItself(shoot *corev1beta1.Shoot, key *corev1beta1.ETCDEncryptionKeyRotation) bool {
-	return ptr.Deref(key.AutoCompleteAfterPrepared, false) || completesAlways(shoot)
-}
-
-// completesAlways reports whether the Kubernetes version of a Shoot no longer has an operation to complete the rotation
-// of the encryption key.
-func completesAlways(shoot *corev1beta1.Shoot) bool {
-	parsed, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version)
-	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
 }
 
 // providerChanged reports whether a Shoot that does not hibernate declares another encryption provider than the active
@@ -271,14 +178,13 @@ func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now
 	credentials, moved := credentials.DeepCopy(), false
 	at := metav1.NewTime(now)
 	for _, c := range cycles(credentials.Rotation) {
-		moved = c.advance(unsettled, at) || moved
+		moved = c.Advance(unsettled, at) || moved
 	}
-	if of := credentials.Rotation.Observability; of != nil && len(unsettled) == 0 &&
-		timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
-		of.LastCompletionTime, moved = &at, true
+	if of := credentials.Rotation.Observability; of != nil {
+		moved = rotation.AdvanceOnce(of.LastInitiationTime, &of.LastCompletionTime, unsettled, at) || moved
 	}
-	if of := credentials.Rotation.SSHKeypair; of != nil && len(unsettled) == 0 && timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
-		of.LastCompletionTime, moved = &at, true
+	if of := credentials.Rotation.SSHKeypair; of != nil {
+		moved = rotation.AdvanceOnce(of.LastInitiationTime, &of.LastCompletionTime, unsettled, at) || moved
 	}
 	return credentials, moved
 }
@@ -301,33 +207,31 @@ func (in Inputs) moves() bool {
 // authorities. In this case, clients wait until all replicas of their servers have changed. Clients trust the new
 // authority before servers use it, and the old one until none does.
 func (in Inputs) authoritiesChange() bool {
-	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == authoritiesRotated && !c.isOver() })
+	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.Credential == rotation.Authorities && !c.IsOver() })
 }
 
 // withdraws reports whether the old authorities are being withdrawn. Servers may still have certificates of them.
 func (in Inputs) withdraws() bool {
 	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool {
-		return c.credential == authoritiesRotated && *c.phase == corev1beta1.RotationCompleting
+		return c.Credential == rotation.Authorities && *c.Phase == corev1beta1.RotationCompleting
 	})
 }
 
 // rotations returns the states of rotations according to the status and the ledger, by the names of configs.
 func (in Inputs) rotations() map[string]secrets.Rotation {
 	all := map[string]secrets.Rotation{}
-	configs := map[credential][]string{
-		authoritiesRotated:   append([]string{kubeapiserver.SecretStaticTokens}, in.authorities()...),
-		accountKeyRotated:    {constants.SecretNameServiceAccountKey},
-		encryptionKeyRotated: {constants.SecretNameETCDEncryptionKey},
+	configs := map[rotation.Credential][]string{
+		rotation.Authorities:   append([]string{kubeapiserver.SecretStaticTokens}, in.authorities()...),
+		rotation.AccountKey:    {constants.SecretNameServiceAccountKey},
+		rotation.EncryptionKey: {constants.SecretNameETCDEncryptionKey},
 	}
 	for _, c := range cycles(in.rotation()) {
-		for _, name := range configs[c.credential] {
-			all[name] = secrets.Rotation{
-				Initiated: timeOf(*c.initiated), Phase: *c.phase, Distributed: !c.isPreparing() || in.done(c.distribution()),
-			}
+		for _, name := range configs[c.Credential] {
+			all[name] = c.State(in.done)
 		}
 	}
-	if rotation := in.rotation(); rotation != nil && rotation.SSHKeypair != nil && in.hasWorkers() {
-		all[constants.SecretNameSSHKeyPair] = sshRotation(rotation.SSHKeypair)
+	if of := in.rotation(); of != nil && of.SSHKeypair != nil && in.hasWorkers() {
+		all[constants.SecretNameSSHKeyPair] = sshRotation(of.SSHKeypair)
 	}
 	return all
 }
@@ -350,10 +254,10 @@ func (in Inputs) tasks() []flow.Task {
 	if !in.allDone(tasks) || in.unknownSecrets() != "" {
 		return tasks
 	}
-	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.credential == accountKeyRotated && c.isPreparing() }) {
-		tasks = append(tasks, flow.Task{Name: taskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
+	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.Credential == rotation.AccountKey && c.IsPreparing() }) {
+		tasks = append(tasks, flow.Task{Name: rotation.TaskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
 	}
-	return append(tasks, in.rewrites()...)
+	return append(tasks, in.encryption().Rewrites()...)
 }
 
 // distributions returns the tasks that are done as soon as all servers accept new credentials, or can read newly encrypted
@@ -361,11 +265,11 @@ func (in Inputs) tasks() []flow.Task {
 func (in Inputs) distributions() []flow.Task {
 	var tasks []flow.Task
 	for _, c := range cycles(in.rotation()) {
-		if c.isPreparing() {
-			tasks = append(tasks, c.distribution())
+		if c.IsPreparing() {
+			tasks = append(tasks, c.Distribution())
 		}
 	}
-	return append(tasks, in.readables()...)
+	return append(tasks, in.encryption().Readables()...)
 }
 
 // due returns the tasks that are not done.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 )
 
 // TestRewriteReadsOnce checks that a rewrite reads from the API server of the seed before its first page, in the namespaces of
@@ -16,7 +16,7 @@ import (
 func TestRewriteReadsOnce(t *testing.T) {
 	in := up(t)
 	r, _ := failing(t, &in, "")
-	plan := flow.Plan{Tasks: []flow.Task{{Name: taskRewrite + "secrets", Value: "key"}}}
+	plan := flow.Plan{Tasks: []flow.Task{{Name: "rewrite-secrets", Value: "key"}}}
 	lists := 0
 	seed, ok := r.seed.(client.WithWatch)
 	if !ok {
@@ -32,12 +32,11 @@ func TestRewriteReadsOnce(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	})
-	r.rewrites = map[types.UID]cursor{}
 	for _, page := range []struct {
 		next  string
 		reads bool
 	}{{"", true}, {"second", false}, {"third", false}} {
-		r.keepCursor(in.Owner.UID, cursor{task: plan.Tasks[0], next: page.next})
+		r.rewrites.Keep(in.Owner.UID, rotation.Position{Task: plan.Tasks[0], Next: page.next})
 		lists = 0
 		if why, err := r.unsettled(t.Context(), in, flow.Result{Plan: plan}); err != nil || len(why) > 0 {
 			t.Errorf("%v, %v", why, err)

@@ -4,16 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
-
-// waitRotation is the wait of an operation for a rotation that has not reached its next phase.
-const waitRotation = "credentials-rotation"
 
 // rotate executes the next step of the rotations and changes of encryption that are under way.
 func (p *pass) rotate(ctx context.Context) error {
@@ -32,65 +29,38 @@ func (r *reconciler) rotate(ctx context.Context, in *Inputs, result *flow.Result
 	if in.Deleting || len(result.Plan.Tasks) == 0 && !in.moves() {
 		return 0, nil
 	}
-	waits := func(reason string) {
-		result.Plan.Waits = append(result.Plan.Waits, flow.Wait{Name: waitRotation, Reason: reason})
+	wait, again, err := r.step(in, result).Next(ctx)
+	if wait != "" {
+		result.Plan.Waits = append(result.Plan.Waits, flow.Wait{Name: rotation.Wait, Reason: wait})
 	}
-	unsettled, err := r.unsettled(ctx, *in, *result)
-	if err != nil {
-		return 0, err
-	}
-	if len(unsettled) > 0 {
-		waits("credentials are rotated once all changes are rolled out")
-		return 0, nil
-	}
-	if len(result.Plan.Tasks) > 0 {
-		outcome, err := r.runTasks(ctx, *in, result.Plan.Tasks)
-		if err != nil {
-			r.ledgers.Forget(in.ledgerKey())
-			return 0, err
-		}
-		if outcome.Progress != "" {
-			waits(outcome.Progress)
-		}
-		return outcome.Again, nil
-	}
-	// Change a copy. The Shoot as read is the base of the patch of the status.
-	in.Shoot = in.Shoot.DeepCopy()
-	in.Shoot.Status.Credentials, _ = advanced(in.Shoot.Status.Credentials, unsettled, in.Now)
-	return time.Millisecond, nil
+	return again, err
 }
 
-// runTasks runs the tasks in order, until one is not done immediately. All of them require that the plan is rolled out. It
-// returns an error for a task that no rotation or change of the encryption has.
-func (r *reconciler) runTasks(ctx context.Context, in Inputs, tasks []flow.Task) (flow.Outcome, error) {
-	runner := flow.Runner{Writer: r.seed, Clock: r.options.Clock, Acts: map[string]flow.Act{}}
-	for _, task := range tasks {
-		if act, known := r.actOf(in, task); known {
-			runner.Acts[task.Name] = act
-		}
-		outcome, err := runner.Run(ctx, in.Owner, in.Ledger, []flow.Task{task})
-		if err != nil || !outcome.Done {
-			return outcome, err
-		}
+// step returns how to execute the next step.
+func (r *reconciler) step(in *Inputs, result *flow.Result) rotation.Step {
+	return rotation.Step{
+		Owner: in.Owner, Ledger: in.Ledger, Writer: r.seed, Clock: r.options.Clock, Tasks: result.Plan.Tasks,
+		Act:       func(task flow.Task) (flow.Act, bool) { return r.actOf(*in, task) },
+		Unsettled: func(ctx context.Context) ([]string, error) { return r.unsettled(ctx, *in, *result) },
+		Failed:    func() { r.ledgers.Forget(in.ledgerKey()) },
+		Advance: func() { // a copy: the Shoot as read is the base of the patch of the status
+			in.Shoot = in.Shoot.DeepCopy()
+			in.Shoot.Status.Credentials, _ = advanced(in.Shoot.Status.Credentials, nil, in.Now)
+		},
 	}
-	return flow.Outcome{Done: true, Again: time.Millisecond}, nil // plan again: other tasks may be due now
 }
 
-// actOf returns how to execute a task, and whether it is known. A task that nothing executes must not count as done.
+// actOf returns how to execute a task, and whether it is known.
 func (r *reconciler) actOf(in Inputs, task flow.Task) (flow.Act, bool) {
 	switch {
-	case task.Name == taskRenewTokens:
-		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
-			return r.renewTokens(ctx, in, task)
-		}}, true
-	case strings.HasPrefix(task.Name, taskRewrite):
-		return flow.Act{Run: func(ctx context.Context, _ flow.Owner, task flow.Task) (flow.Outcome, error) {
+	case task.Name == rotation.TaskRenewTokens:
+		return rotation.Act(func(ctx context.Context, task flow.Task) (flow.Outcome, error) { return r.renewTokens(ctx, in, task) }), true
+	case rotation.IsRewrite(task):
+		return rotation.Act(func(ctx context.Context, task flow.Task) (flow.Outcome, error) {
 			return r.rewriteObjects(ctx, in, task)
-		}}, true
-	case slices.Contains(in.distributions(), task): // the plan is rolled out, so all servers accept the new credentials
-		return flow.Act{Run: func(context.Context, flow.Owner, flow.Task) (flow.Outcome, error) {
-			return flow.Outcome{Done: true}, nil
-		}}, true
+		}), true
+	case slices.Contains(in.distributions(), task):
+		return rotation.Nothing(), true
 	}
 	return flow.Act{}, false
 }
@@ -104,7 +74,7 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 	plan := result.Plan
 	plan.Tasks = nil
 	why, err := flow.Differences(in.Owner, plan, in.withoutStopped(result.Live), r.emitter.Rules)
-	if err != nil || len(why) > 0 || r.continuesRewrite(in, result.Plan.Tasks) {
+	if err != nil || len(why) > 0 || r.rewrites.Continues(in.Owner.UID, result.Plan.Tasks) {
 		return why, err
 	}
 	live, err := flow.ObserveUncached(ctx, r.uncached, in.Owner, plan, in.GardenNamespace, in.Namespace)

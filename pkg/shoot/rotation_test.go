@@ -15,6 +15,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -45,11 +46,11 @@ func phases(credentials *corev1beta1.ShootCredentials) string {
 		return ""
 	}
 	for _, c := range cycles(credentials.Rotation) {
-		text := string(c.credential) + " " + string(*c.phase)
+		text := string(c.Credential) + " " + string(*c.Phase)
 		for _, at := range []struct {
 			name string
 			time *metav1.Time
-		}{{"initiated", *c.initiated}, {"prepared", *c.prepared}, {"completing", *c.completing}, {"completed", *c.completedAt}} {
+		}{{"initiated", *c.Initiated}, {"prepared", *c.Prepared}, {"completing", *c.Completing}, {"completed", *c.CompletedAt}} {
 			if at.time == nil {
 				continue
 			}
@@ -170,7 +171,7 @@ func TestAdvanced(t *testing.T) {
 	} {
 		before := rotating(phase, phase, phase).Status.Credentials
 		var all []string
-		for _, kind := range []credential{authoritiesRotated, accountKeyRotated, encryptionKeyRotated} {
+		for _, kind := range []rotation.Credential{rotation.Authorities, rotation.AccountKey, rotation.EncryptionKey} {
 			all = append(all, string(kind)+" "+want)
 		}
 		if got, moved := advanced(before, []string{"ManagedResource kube-apiserver is being rolled out"}, now); phases(got) != phases(before) || moved {
@@ -186,26 +187,6 @@ func TestAdvanced(t *testing.T) {
 	got, moved := advanced(shoot.Status.Credentials, nil, now)
 	if again, more := advanced(got, nil, now); !moved || more || !again.Rotation.Observability.LastCompletionTime.Time.Equal(now) {
 		t.Errorf("%+v, moved %t, again %t", got.Rotation.Observability, moved, more)
-	}
-}
-
-// TestTokensAreRenewed tests isRenewed with the values that the resource-manager and gardenlet write.
-func TestTokensAreRenewed(t *testing.T) {
-	at := func(when time.Duration) string { return now.Add(when).UTC().Format(time.RFC3339) }
-	const renewal = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
-	for name, test := range map[string]struct {
-		annotations map[string]string
-		want        bool
-	}{
-		"of before":                {map[string]string{renewal: at(time.Hour)}, false},
-		"of another rotation":      {map[string]string{renewal: at(time.Hour), annotationKeyName: "old"}, false},
-		"asked for":                {map[string]string{renewal: at(0), annotationKeyName: "new"}, false},
-		"asked for, not requested": {map[string]string{annotationKeyName: "new"}, false},
-		"requested":                {map[string]string{renewal: at(time.Hour), annotationKeyName: "new"}, true},
-	} {
-		if isRenewed(test.annotations, "new", now) != test.want {
-			t.Errorf("%s: %t", name, !test.want)
-		}
 	}
 }
 
@@ -278,10 +259,10 @@ func use(t *testing.T, plan flow.Plan) string {
 // TestRotationPlans compares the plan of each step of a rotation of everything, and of a change of the encrypted resources.
 func TestRotationPlans(t *testing.T) {
 	distributed := []flow.Task{}
-	for _, kind := range []credential{authoritiesRotated, accountKeyRotated, encryptionKeyRotated} {
+	for _, kind := range []rotation.Credential{rotation.Authorities, rotation.AccountKey, rotation.EncryptionKey} {
 		distributed = append(distributed, flow.Task{Name: "distribute-" + string(kind), Value: initiated.UTC().Format(time.RFC3339)})
 	}
-	renewed := flow.Task{Name: taskRenewTokens, Value: "service-account-key-new"}
+	renewed := flow.Task{Name: rotation.TaskRenewTokens, Value: "service-account-key-new"}
 	rewritten := flow.Task{Name: "rewrite-secrets", Value: "kube-apiserver-etcd-encryption-key-new"}
 	phased := func(authorities, accountKey, encryptionKey corev1beta1.CredentialsRotationPhase) func(*Inputs) {
 		return func(in *Inputs) {

@@ -8,18 +8,19 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // deferRollout makes a rotation that has just started wait for the rollout of the worker pools, which users request. Until then, nodes keep
 // the key that they had: before is when the previous rotation began, nil for never.
 func (c cycle) deferRollout(shoot *corev1beta1.Shoot, before *metav1.Time) {
-	if c.pending == nil || len(shoot.Spec.Provider.Workers) == 0 {
+	if c.Pending == nil || len(shoot.Spec.Provider.Workers) == 0 {
 		return
 	}
-	*c.phase = corev1beta1.RotationPreparingWithoutWorkersRollout
+	*c.Phase = corev1beta1.RotationPreparingWithoutWorkersRollout
 	for _, worker := range shoot.Spec.Provider.Workers {
-		*c.pending = append(*c.pending, corev1beta1.PendingWorkersRollout{Name: worker.Name, LastInitiationTime: before})
+		*c.Pending = append(*c.Pending, corev1beta1.PendingWorkersRollout{Name: worker.Name, LastInitiationTime: before})
 	}
 }
 
@@ -35,33 +36,22 @@ func withoutRollout(operation string) bool {
 
 // rollOut ends the wait of pools for their rollout, which changes their keys.
 func (c cycle) rollOut(pools []string) {
-	if c.pending != nil {
-		*c.pending = slices.DeleteFunc(*c.pending, func(one corev1beta1.PendingWorkersRollout) bool { return slices.Contains(pools, one.Name) })
+	if c.Pending != nil {
+		*c.Pending = slices.DeleteFunc(*c.Pending, func(one corev1beta1.PendingWorkersRollout) bool { return slices.Contains(pools, one.Name) })
 	}
 }
 
 // forgetPools ends the wait for pools that the Shoot no longer has.
 func (c cycle) forgetPools(shoot *corev1beta1.Shoot) {
-	if c.pending == nil {
+	if c.Pending == nil {
 		return
 	}
-	*c.pending = slices.DeleteFunc(*c.pending, func(one corev1beta1.PendingWorkersRollout) bool {
+	*c.Pending = slices.DeleteFunc(*c.Pending, func(one corev1beta1.PendingWorkersRollout) bool {
 		return !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(worker corev1beta1.Worker) bool { return worker.Name == one.Name })
 	})
-	if len(*c.pending) == 0 {
-		*c.pending = nil
+	if len(*c.Pending) == 0 {
+		*c.Pending = nil
 	}
-}
-
-// waiting returns the names of the pools that wait for their rollout.
-func (c cycle) waiting() []string {
-	var names []string
-	if c.pending != nil {
-		for _, one := range *c.pending {
-			names = append(names, one.Name)
-		}
-	}
-	return names
 }
 
 // rolledOut returns the pools of an operation that rolls out worker pools for rotations, and whether it is one.
@@ -71,19 +61,19 @@ func rolledOut(operation string) ([]string, bool) {
 }
 
 // beginSSH starts the rotation of the SSH key pair of nodes, unless one is in progress.
-func beginSSH(shoot *corev1beta1.Shoot, rotation *corev1beta1.ShootCredentialsRotation, at metav1.Time) {
+func beginSSH(shoot *corev1beta1.Shoot, status *corev1beta1.ShootCredentialsRotation, at metav1.Time) {
 	if len(shoot.Spec.Provider.Workers) == 0 {
 		return
 	}
-	if rotation.SSHKeypair == nil {
-		rotation.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
+	if status.SSHKeypair == nil {
+		status.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
 	}
-	if of := rotation.SSHKeypair; !timeOf(of.LastInitiationTime).After(timeOf(of.LastCompletionTime)) {
+	if of := status.SSHKeypair; !rotation.TimeOf(of.LastInitiationTime).After(rotation.TimeOf(of.LastCompletionTime)) {
 		of.LastInitiationTime = &at
 	}
 }
 
 // sshRotation returns the state of the SSH key pair. The previous key pair is accepted until the next rotation.
 func sshRotation(of *corev1beta1.ShootSSHKeypairRotation) secrets.Rotation {
-	return secrets.Rotation{Initiated: timeOf(of.LastInitiationTime), Phase: corev1beta1.RotationPrepared, Distributed: true}
+	return secrets.Rotation{Initiated: rotation.TimeOf(of.LastInitiationTime), Phase: corev1beta1.RotationPrepared, Distributed: true}
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -136,11 +137,11 @@ func TestRotationOfSSHKeys(t *testing.T) {
 	}
 	later := now.Add(time.Hour)
 	in.Shoot.Status.Credentials, _ = advanced(in.Shoot.Status.Credentials, nil, later)
-	if of := in.Shoot.Status.Credentials.Rotation.SSHKeypair; !timeOf(of.LastCompletionTime).Equal(later) {
+	if of := in.Shoot.Status.Credentials.Rotation.SSHKeypair; !rotation.TimeOf(of.LastCompletionTime).Equal(later) {
 		t.Errorf("%+v", of)
 	}
 	in.Shoot.Status.Credentials, _ = operated(in.Shoot, later.Add(time.Hour))
-	if of := in.Shoot.Status.Credentials.Rotation.SSHKeypair; !timeOf(of.LastInitiationTime).Equal(later.Add(time.Hour)) {
+	if of := in.Shoot.Status.Credentials.Rotation.SSHKeypair; !rotation.TimeOf(of.LastInitiationTime).Equal(later.Add(time.Hour)) {
 		t.Errorf("the next rotation does not begin: %+v", of)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
+// shootQPS limits the requests of gardenlet to the API server of a shoot, per second.
+const shootQPS = 100
+
 const (
 	// accessTimeout limits each request to the API server of a shoot.
 	accessTimeout = 15 * time.Second

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,17 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/clusteraccess"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
-)
-
-const (
-	// taskRenewTokens is the task that renews all tokens in access Secrets, so that a new key signs them.
-	taskRenewTokens = "renew-tokens"
-	// annotationKeyName is the annotation with the key for which a token was requested.
-	annotationKeyName = "credentials.gardener.cloud/key-name"
-	// tokensAgain is how often the tokens are checked, if no watch triggers it before.
-	tokensAgain = 10 * time.Second
-	// tokensShown limits the number of Secrets that a message names.
-	tokensShown = 5
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 )
 
 // ensureToken requests a token for the shoot's resource-manager: its first one, or a new one if it was stopped for too
@@ -64,39 +53,7 @@ func (r *reconciler) renewTokens(ctx context.Context, in Inputs, task flow.Task)
 	if in.hibernated() {
 		return flow.Outcome{Progress: "tokens are renewed after the shoot has woken up"}, nil
 	}
-	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.uncached.List(ctx, &list, client.InNamespace(in.Namespace), client.MatchingLabels{
-		resourcesv1alpha1.LabelPurpose: resourcesv1alpha1.PurposeTokenRequestor, resourcesv1alpha1.LabelClass: resourcesv1alpha1.ClassShoot,
-	}); err != nil {
-		return flow.Outcome{}, fmt.Errorf("list the access Secrets in namespace %s: %w", in.Namespace, err)
-	}
-	var old []string
-	for i := range list.Items {
-		secret := &list.Items[i]
-		if isRenewed(secret.Annotations, task.Value, in.Now) || secret.DeletionTimestamp != nil {
-			continue
-		}
-		old = append(old, secret.Name)
-		if secret.Annotations[annotationKeyName] == task.Value {
-			continue // already requested
-		}
-		before := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		if secret.Annotations == nil {
-			secret.Annotations = map[string]string{}
-		}
-		secret.Annotations[annotationKeyName] = task.Value
-		secret.Annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp] = in.Now.UTC().Format(time.RFC3339)
-		if err := client.IgnoreNotFound(r.seed.Patch(ctx, secret, before, client.FieldOwner(fieldManager))); err != nil {
-			return flow.Outcome{}, fmt.Errorf("request a new token for Secret %s/%s: %w", in.Namespace, secret.Name, err)
-		}
-	}
-	if len(old) == 0 {
-		return flow.Outcome{Done: true}, nil
-	}
-	slices.Sort(old)
-	text := fmt.Sprintf("%d tokens are being renewed: %s", len(old), strings.Join(old[:min(len(old), tokensShown)], ", "))
-	return flow.Outcome{Progress: text, Again: tokensAgain}, nil
+	return rotation.Tokens{Uncached: r.uncached, Writer: r.seed, Namespace: in.Namespace, FieldManager: fieldManager}.Renew(ctx, task, in.Now)
 }
 
 // lockedOut reports whether the shoot's API server rejects the resource-manager: its token is invalid because its ServiceAccount
@@ -134,11 +91,4 @@ func (r *reconciler) acceptsToken(ctx context.Context, in Inputs, shoot client.C
 		return false, fmt.Errorf("review the token of the resource-manager in shoot %s: %w", in.Namespace, err)
 	}
 	return review.Status.Authenticated, nil
-}
-
-// isRenewed reports whether an access Secret has a token that was requested after a key became active. The request set
-// the renewal time to its own time, and each new token sets a later one.
-func isRenewed(annotations map[string]string, key string, now time.Time) bool {
-	renewal, err := time.Parse(time.RFC3339, annotations[resourcesv1alpha1.AnnotationTokenRenewTimestamp])
-	return err == nil && annotations[annotationKeyName] == key && renewal.After(now)
 }

@@ -185,6 +185,7 @@ func Secrets(namespace, authority string) []secrets.Config {
 		}
 		configs = append(configs, secrets.Config{
 			Name: program.Name(), Kind: secrets.KindServer, CommonName: program.Name(), DNSNames: names, SignedBy: authority,
+			ByOther: true, // all clients get the authorities from this flow, so they trust a new one before it signs
 		})
 	}
 	return configs

@@ -20,6 +20,12 @@ var gardenerGroups = []string{
 	"seedmanagement.gardener.cloud",
 }
 
+// IsGardenerResource reports whether the garden's own API server serves a resource, such as shoots.core.gardener.cloud.
+func IsGardenerResource(name string) bool {
+	_, group, _ := strings.Cut(name, ".")
+	return slices.Contains(gardenerGroups, group)
+}
+
 // alwaysEncrypted are the resources that the garden's own API server encrypts in any case.
 var alwaysEncrypted = []string{
 	"controllerdeployments.core.gardener.cloud", "controllerregistrations.core.gardener.cloud", "internalsecrets.core.gardener.cloud",
@@ -117,11 +123,11 @@ func validateGardenerEncryption(cluster *v1alpha1.VirtualCluster, path *field.Pa
 	errs := rules.UniqueValues(config.Resources, path.Child("resources"))
 	for i, name := range config.Resources {
 		at := path.Child("resources").Index(i)
-		resource, group, _ := strings.Cut(name, ".")
+		resource, _, _ := strings.Cut(name, ".")
 		switch {
 		case slices.Contains(alwaysEncrypted, name):
 			errs = append(errs, field.Forbidden(at, name+" are always encrypted"))
-		case resource == "" || name != strings.ToLower(name) || strings.Contains(name, "*") || !slices.Contains(gardenerGroups, group):
+		case resource == "" || name != strings.ToLower(name) || strings.Contains(name, "*") || !IsGardenerResource(name):
 			errs = append(errs, field.Invalid(at, name, "must be a resource of the garden's own API server, such as shoots.core.gardener.cloud"))
 		}
 	}
