@@ -70,11 +70,6 @@ func (in Inputs) reportedEncryption() *corev1beta1.EncryptionAtRest {
 	return in.Garden.Status.Credentials.EncryptionAtRest
 }
 
-// encryptionChanges reports whether the encrypted resources differ from those when the last operation succeeded.
-func (in Inputs) encryptionChanges() bool {
-	return in.reportedEncryption() != nil && len(in.encryption().Changing())+len(in.gardenerEncryption().Changing()) > 0
-}
-
 // encryptionSecret returns the Secret with the encryption configuration of the API server of Kubernetes, and gardenerEncryptionSecret that of the
 // garden's API server.
 func (in Inputs) encryptionSecret() (*corev1.Secret, error) {

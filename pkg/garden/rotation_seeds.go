@@ -29,7 +29,7 @@ const (
 	seedsAgain = 10 * time.Second
 )
 
-// order is what all Seeds are told while new credentials are prepared.
+// order is what all Seeds execute while new credentials are prepared.
 type order struct {
 	credential rotation.Credential
 	operation  string
@@ -64,13 +64,13 @@ func (in Inputs) withoutSeeds() []string {
 	return names
 }
 
-// asked are the Seeds that have been told the operation of a task since the start of the process. They remove the annotation when they are done.
+// asked are the Seeds that have been annotated with the operation of a task since the start of the process. They remove the annotation when they are done.
 type asked struct {
 	task  flow.Task
 	seeds map[types.UID]bool
 }
 
-// seedsToAsk returns the indices of the Seeds that must be told an operation, and the names of those that execute another one. Seeds that are being
+// seedsToAsk returns the indices of the Seeds that must be annotated with an operation, and the names of those that execute another one. Seeds that are being
 // deleted execute none.
 func seedsToAsk(seeds []metav1.PartialObjectMetadata, operation string, asked map[types.UID]bool, without []string) (ask []int, busy []string) {
 	for i := range seeds {

@@ -275,7 +275,7 @@ func TestRotationOfUnknownSecrets(t *testing.T) {
 	}
 }
 
-// TestSeeds checks which Seeds are told an operation, and for which a rotation waits.
+// TestSeeds checks which Seeds are annotated with an operation, and for which a rotation waits.
 func TestSeeds(t *testing.T) {
 	seed := func(name, operation string, deleting bool) metav1.PartialObjectMetadata {
 		one := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
@@ -289,7 +289,7 @@ func TestSeeds(t *testing.T) {
 	}
 	const operation = constants.OperationRenewKubeconfig
 	seeds := []metav1.PartialObjectMetadata{
-		seed("new", "", false), seed("told", operation, false), seed("done", "", false), seed("busy", "reconcile", false), seed("deleted", "", true),
+		seed("new", "", false), seed("annotated", operation, false), seed("done", "", false), seed("busy", "reconcile", false), seed("deleted", "", true),
 		seed("lost", operation, false), seed("lost-and-busy", "reconcile", false),
 	}
 	garden := small()
@@ -297,12 +297,12 @@ func TestSeeds(t *testing.T) {
 	without := Inputs{Garden: garden}.withoutSeeds()
 	ask, busy := seedsToAsk(seeds, operation, map[types.UID]bool{"done": true}, without)
 	if !slices.Equal(ask, []int{0}) || !slices.Equal(busy, []string{"busy"}) {
-		t.Errorf("told %v, busy %v", ask, busy)
+		t.Errorf("annotated %v, busy %v", ask, busy)
 	}
-	if left := seedsWaitedFor(seeds, operation, without); !slices.Equal(left, []string{"told"}) {
+	if left := seedsWaitedFor(seeds, operation, without); !slices.Equal(left, []string{"annotated"}) {
 		t.Errorf("waits for %v", left)
 	}
-	if left := seedsWaitedFor(seeds, operation, Inputs{Garden: small()}.withoutSeeds()); !slices.Equal(left, []string{"told", "lost"}) {
+	if left := seedsWaitedFor(seeds, operation, Inputs{Garden: small()}.withoutSeeds()); !slices.Equal(left, []string{"annotated", "lost"}) {
 		t.Errorf("waits for %v", left)
 	}
 }
