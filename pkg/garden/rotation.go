@@ -228,7 +228,7 @@ func (in Inputs) done(task flow.Task) bool {
 
 // tasks returns the tasks in addition to the bundles, in order, including those that are done. First, all servers must accept the new credentials of
 // all rotations and be able to read newly encrypted resources. Only then does the plan use them. The programs of the garden get new tokens, the
-// Seeds are told to renew what they have, and objects are rewritten.
+// Seeds are annotated to renew what they have, and objects are rewritten.
 func (in Inputs) tasks() []flow.Task {
 	tasks := in.distributions()
 	if in.unknownSecrets() != "" || slices.ContainsFunc(tasks, func(task flow.Task) bool { return !in.done(task) }) {
