@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +33,7 @@ func (e *Emitter) confirm(ctx context.Context, owner Owner, step Step) error {
 	}
 	var documents []manifestsecret.Document
 	for _, reference := range mr.Spec.SecretRefs {
-		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, step.force)
+		confirmed, err := e.confirmed(ctx, client.ObjectKey{Namespace: mr.Namespace, Name: reference.Name}, step)
 		if err != nil {
 			return err
 		}
@@ -88,9 +89,9 @@ type confirmedObject struct {
 	manifestsecret.Document
 }
 
-// confirmed returns the objects in a Secret with the annotations that confirm their deletion and, if force is set,
-// force it.
-func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force bool) ([]confirmedObject, error) {
+// confirmed returns the objects in a Secret with the annotations that confirm their deletion and, if the step says so, force it or
+// make extensions give up the objects.
+func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, step Step) ([]confirmedObject, error) {
 	var secret corev1.Secret
 	if err := e.Uncached.Get(ctx, key, &secret); err != nil {
 		return nil, err
@@ -107,7 +108,11 @@ func (e *Emitter) confirmed(ctx context.Context, key client.ObjectKey, force boo
 			annotations = map[string]string{}
 		}
 		annotations[AnnotationConfirmDeletion] = "true"
-		if force {
+		if !step.migrate.IsZero() && obj.GroupVersionKind().Group == extensionsGroup {
+			annotations[annotationOperation] = operationMigrate
+			annotations[annotationTimestamp] = step.migrate.UTC().Format(time.RFC3339Nano)
+		}
+		if step.force {
 			annotations[AnnotationForceDeletion] = "true"
 			annotations[resourcesv1alpha1.AnnotationFinalizeDeletionAfter] = forcedFinalizeAfter
 		}

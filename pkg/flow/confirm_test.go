@@ -22,7 +22,7 @@ func TestForcedDeletionIsConfirmed(t *testing.T) {
 	e := &Emitter{Uncached: fake.NewClientBuilder().WithScheme(testScheme()).WithObjects(secrets[0]).Build()}
 	for _, force := range []bool{true, false} {
 		decision := decide(t, Plan{Tombstones: []Tombstone{{Key: named("a"), Confirm: true, Force: force}}}, live)
-		documents, err := e.confirmed(t.Context(), client.ObjectKeyFromObject(secrets[0]), decision.Steps[0].force)
+		documents, err := e.confirmed(t.Context(), client.ObjectKeyFromObject(secrets[0]), decision.Steps[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,8 +56,9 @@ type Step struct {
 	uid types.UID
 	// emission is recorded on the ManagedResource.
 	emission emission
-	// force adds AnnotationForceDeletion to the objects.
-	force bool
+	// force adds AnnotationForceDeletion to the objects. migrate requests the operation migrate, unless it is zero.
+	force   bool
+	migrate time.Time
 	// inPlace confirms the deletion on the objects themselves, because the ManagedResource cannot apply a revision any more.
 	inPlace bool
 	// resourceVersion is the only one in which the ManagedResource may be deleted, empty for any. A resource-manager writes

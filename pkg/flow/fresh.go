@@ -12,6 +12,8 @@ import (
 const (
 	annotationOperation = "gardener.cloud/operation"
 	annotationTimestamp = "gardener.cloud/timestamp"
+	// operationMigrate makes an extension give up an object without deleting what the object stands for.
+	operationMigrate = "migrate"
 )
 
 // NotFresh returns why the status of an extension object does not belong to the spec that a plan wants now, empty if it

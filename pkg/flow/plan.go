@@ -70,6 +70,12 @@ type Tombstone struct {
 	Confirm bool
 	// Force also adds AnnotationForceDeletion. Extensions then do not call the infrastructure.
 	Force bool
+	// Migrate is when extensions were asked to give up the objects of the bundle, which move to another seed; zero if they are
+	// deleted. The confirmation then also requests the operation migrate with this time. Without the operation, an extension
+	// would delete what the objects stand for.
+	Migrate time.Time
+	// Kept is why the bundle must not be deleted yet, although its objects confirm that; empty if it may be deleted.
+	Kept string
 	// After are the bundles that must be deleted first. Nil stands for the order that the revision of the bundle records:
 	// see [Bundle.DeleteAfter].
 	After []Key

@@ -52,9 +52,14 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 		d.Problems[key] = err.Error()
 		return
 	}
-	step := Step{Key: key, uid: mr.UID, force: tombstone.Force}
-	confirmed := !tombstone.Confirm || len(mr.Status.Resources) == 0 || mr.Annotations[AnnotationConfirmed] == digestOfNames(mr.Spec.SecretRefs)
+	step := Step{Key: key, uid: mr.UID, force: tombstone.Force, migrate: tombstone.Migrate}
+	moves := !tombstone.Migrate.IsZero()
+	confirmed := !tombstone.Confirm && !moves || len(mr.Status.Resources) == 0 || mr.Annotations[AnnotationConfirmed] == digestOfNames(mr.Spec.SecretRefs)
 	switch {
+	case moves && !confirmed && (mr.DeletionTimestamp != nil || len(d.live.missing(mr)) > 0):
+		// Its objects cannot be asked by a revision any more. If they were deleted, the extension would delete what they stand for.
+		d.Problems[key] = "it was deleted, or its manifests were, before its extension was asked to give up its objects: " +
+			"annotate the objects with gardener.cloud/operation=migrate, and remove the finalizers of the ManagedResource"
 	case mr.DeletionTimestamp != nil:
 		d.Pending[key] = "it is being deleted"
 		switch {
@@ -72,7 +77,9 @@ func (d *decider) deletion(tombstone Tombstone, mr *resourcesv1alpha1.ManagedRes
 		d.Steps = append(d.Steps, step)
 	case len(before) > 0:
 		d.Pending[key] = "it is deleted after " + joinWith(before, ", ")
-	case !tombstone.Confirm:
+	case tombstone.Kept != "" && (confirmed && notApplied(mr) == "" || !tombstone.Confirm && !moves):
+		d.Pending[key] = tombstone.Kept
+	case !tombstone.Confirm && !moves:
 		step.Action, step.Reason = ActionDelete, "the plan deletes it"
 		d.Steps = append(d.Steps, step)
 	case !confirmed:
