@@ -6,11 +6,13 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-k8s/trellis/pkg/component/clusteridentity"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-k8s/trellis/pkg/component/machinecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
@@ -150,6 +152,9 @@ func (in Inputs) accessSecrets() ([]client.Object, error) {
 		Namespace: in.Namespace, Inside: "https://" + in.insideHost(), Outside: "https://" + in.outsideHost(),
 	})
 	objects = append(objects, kubecontrollermanager.AccessSecret(in.Namespace))
+	if in.withoutMachines() == "" {
+		objects = append(objects, machinecontrollermanager.AccessSecret(in.Namespace), clusterautoscaler.AccessSecret(in.Namespace))
+	}
 	if in.hasWorkers() {
 		objects = append(objects, kubescheduler.AccessSecret(in.Namespace))
 	}

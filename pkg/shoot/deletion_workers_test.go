@@ -28,6 +28,9 @@ func (s *simulation) observeMachines() {
 			s.Fatal(err)
 		}
 		s.in.Machines.Finished[mr.Name] = asked == s.in.generation()
+		if mr.Name == bundleWorker {
+			s.in.Machines.Deployments = []extensionsv1alpha1.MachineDeployment{{Name: "shoot--dev--one-a-z1", Minimum: 1, Maximum: 2}}
+		}
 		if of, is := strings.CutPrefix(mr.Name, prefixOperatingSystem); is {
 			s.in.Machines.UserData[of] = "osc-result-" + of
 			s.in.Machines.Configs[of] = extensionsv1alpha1.OperatingSystemConfig{}

@@ -45,6 +45,8 @@ type Machines struct {
 	Infrastructure *extensionsv1alpha1.InfrastructureStatus
 	// Pools are the pools of the existing Worker, by name.
 	Pools map[string]extensionsv1alpha1.WorkerPool
+	// Deployments are the sets of machines of the existing Worker.
+	Deployments []extensionsv1alpha1.MachineDeployment
 	// UserData are the names of Secrets with user data for new machines, and Configs what nodes have to apply, as the webhooks of
 	// infrastructures have changed it; both by the key of a pool.
 	UserData map[string]string
@@ -90,7 +92,7 @@ func (in Inputs) nodeParts() []table.Part {
 		configs,
 		[]kindRow{{
 			bundleWorker, "Worker", in.worker, append([]string{bundleInfrastructure}, ofConfigs...),
-			slices.Concat(running, ofConfigs, []string{bundleControlPlane, bundleNodeAgent}), append([]string{bundleIngress}, ofRuntimes...),
+			slices.Concat(running, ofConfigs, []string{bundleControlPlane, bundleNodeAgent}, in.machineManagers()), append([]string{bundleIngress}, ofRuntimes...),
 		}},
 		runtimes,
 	)
@@ -105,7 +107,9 @@ func (in Inputs) nodeParts() []table.Part {
 // stop, so they do not wait for those.
 func (in Inputs) nodePart(row kindRow) table.Part {
 	credentials := table.Applied(bundleCloudProvider, bundleReferenced)
-	asleep := slices.DeleteFunc(slices.Clone(row.needs), func(name string) bool { return name == bundleResourceManager || isOfShoot(name) })
+	asleep := slices.DeleteFunc(slices.Clone(row.needs), func(name string) bool {
+		return name == bundleResourceManager || name == bundleMachines || isOfShoot(name)
+	})
 	return table.Part{
 		Name: row.name, Objects: row.objects, ReadsCluster: true,
 		Unknown: table.Join(in.heldForDeletion(), in.unknownSecrets(), in.unknownCloudProfile(), in.unfinished(row.status)),

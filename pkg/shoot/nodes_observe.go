@@ -69,6 +69,7 @@ type extensionReport struct {
 	stamp          string
 	infrastructure *extensionsv1alpha1.InfrastructureStatus
 	pools          []extensionsv1alpha1.WorkerPool
+	deployments    []extensionsv1alpha1.MachineDeployment
 	userData       string
 }
 
@@ -146,6 +147,9 @@ func (r *reconciler) observeReported(ctx context.Context, in *Inputs, name, stam
 	if known.infrastructure != nil {
 		in.Machines.Infrastructure = known.infrastructure
 	}
+	if len(known.deployments) > 0 {
+		in.Machines.Deployments = known.deployments
+	}
 	for _, pool := range known.pools {
 		in.Machines.Pools[pool.Name] = pool
 	}
@@ -173,7 +177,7 @@ func (r *reconciler) readReported(ctx context.Context, in *Inputs, name string) 
 	case name == bundleWorker:
 		object := &extensionsv1alpha1.Worker{}
 		err := read(key, object)
-		found.pools = object.Spec.Pools
+		found.pools, found.deployments = object.Spec.Pools, object.Status.MachineDeployments
 		return found, err
 	case strings.HasPrefix(name, prefixOperatingSystem):
 		object := &extensionsv1alpha1.OperatingSystemConfig{}

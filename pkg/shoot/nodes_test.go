@@ -22,7 +22,8 @@ func reporting(in *Inputs) {
 		Infrastructure: &extensionsv1alpha1.InfrastructureStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{
 			ProviderStatus: &runtime.RawExtension{Raw: []byte(`{"network":"net-1"}`)},
 		}},
-		UserData: map[string]string{}, Configs: map[string]extensionsv1alpha1.OperatingSystemConfig{},
+		Deployments: []extensionsv1alpha1.MachineDeployment{{Name: "shoot--dev--one-a-z1", Minimum: 1, Maximum: 2}},
+		UserData:    map[string]string{}, Configs: map[string]extensionsv1alpha1.OperatingSystemConfig{},
 	}
 	pools, _ := in.pools()
 	for _, pool := range pools {

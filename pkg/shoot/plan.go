@@ -58,7 +58,7 @@ var required = []string{
 func (in Inputs) contents() table.Table {
 	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
 	if in.hasWorkers() {
-		parts = slices.Concat(parts, []table.Part{in.scalingPart()}, in.nodeParts(), in.systemParts())
+		parts = slices.Concat(parts, []table.Part{in.scalingPart()}, in.machineParts(), in.nodeParts(), in.systemParts())
 	}
 	return table.Table{
 		Parts: append(parts, in.extensionParts()...),
@@ -224,7 +224,7 @@ func (in Inputs) inCluster() []string {
 func (in Inputs) controllers() []string {
 	all := []string{bundleControllerManager}
 	if in.hasWorkers() {
-		all = append(all, bundleScheduler)
+		all = append(append(all, bundleScheduler), in.machineManagers()...)
 	}
 	if in.scales() {
 		all = append(all, bundleScaling)

@@ -60,7 +60,8 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager", "kubelet", "gardener-node-agent", "pause", "kube-proxy",
 		"coredns", "cluster-proportional-autoscaler", "metrics-server", "node-local-dns", "node-problem-detector",
 		"vpa-admission-controller", "vpa-recommender", "vpa-updater",
-		"kubernetes-dashboard", "kubernetes-dashboard-metrics-scraper", "nginx-ingress-controller", "ingress-default-backend"} {
+		"kubernetes-dashboard", "kubernetes-dashboard-metrics-scraper", "nginx-ingress-controller", "ingress-default-backend",
+		"machine-controller-manager", "cluster-autoscaler"} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}

@@ -11,7 +11,9 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-k8s/trellis/pkg/component/machinecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 )
 
@@ -21,7 +23,9 @@ func withWorkers(in *Inputs) {
 		Name: "a", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "linux", Version: ptr.To("1.0.0")}},
 	}}
 	in.Shoot.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("local")}
-	in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
+	for _, account := range []string{kubescheduler.Name, machinecontrollermanager.Name, clusterautoscaler.Name} {
+		in.Tokens[accessSecret(account)] = now.Add(time.Hour)
+	}
 }
 
 // contentsOf returns the table of contents by name.

@@ -15,8 +15,10 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-k8s/trellis/pkg/component/machinecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/manifestsecret"
@@ -118,7 +120,9 @@ func (s *simulation) observe() {
 	if serves && s.works(bundleResourceManager) {
 		s.in.Tokens[accessSecret(kubecontrollermanager.Name)] = now.Add(time.Hour)
 		if s.in.hasWorkers() {
-			s.in.Tokens[accessSecret(kubescheduler.Name)] = now.Add(time.Hour)
+			for _, account := range []string{kubescheduler.Name, machinecontrollermanager.Name, clusterautoscaler.Name} {
+				s.in.Tokens[accessSecret(account)] = now.Add(time.Hour)
+			}
 		}
 		if s.in.scales() {
 			scaled(&s.in)

@@ -53,7 +53,7 @@ func (in Inputs) systemRows() []systemRow {
 		{name: bundleMetricsServer, objects: in.metricsServer, unknown: in.unknownSecrets()},
 		{name: bundleNodeProblems, objects: in.nodeProblemDetector, needs: []string{bundleSystem}},
 	}
-	return append(append(rows, in.addonRows()...), in.proxyRows()...)
+	return slices.Concat(rows, in.machineRows(), in.addonRows(), in.proxyRows())
 }
 
 // addonRows returns the addons, which users can have in clusters for evaluation.

@@ -33,7 +33,9 @@ import (
 // providerLocal registers provider-local in the garden, and runs its controllers in the seed. Machines are simulated Nodes.
 func (w *world) providerLocal() {
 	w.Helper()
-	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: local.Name}}
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{
+		Name: local.Name, Annotations: map[string]string{constants.AnnotationMachinesWithoutManager: "true"},
+	}}
 	for _, kind := range []string{"ControlPlane", "Infrastructure", "Network", "OperatingSystemConfig", "Worker"} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: local.Type})
 	}

@@ -31,7 +31,8 @@ const (
 	ShootExtensions Group = "ShootExtensions"
 	// Etcd are Etcd and EtcdCopyBackupsTask.
 	Etcd Group = "Etcd"
-	// Machines is Machine of machine.sapcloud.io: extensions show by it which machines exist.
+	// Machines are the kinds of machine.sapcloud.io: extensions show by Machine which machines exist, and describe machines for
+	// machine-controller-manager by the others.
 	Machines Group = "Machines"
 	// VerticalPodAutoscaler are VerticalPodAutoscaler and its checkpoints.
 	VerticalPodAutoscaler Group = "VerticalPodAutoscaler"

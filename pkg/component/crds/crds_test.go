@@ -49,7 +49,7 @@ func TestGroups(t *testing.T) {
 		ShootExtensions: "bastions clusters containerruntimes controlplanes infrastructures networks operatingsystemconfigs " +
 			"selfhostedshootexposures workers",
 		Etcd:                  "etcdcopybackupstasks etcds",
-		Machines:              "machines",
+		Machines:              "machineclasses machinedeployments machines machinesets",
 		VerticalPodAutoscaler: "verticalpodautoscalercheckpoints verticalpodautoscalers",
 	} {
 		if got := strings.Join(namesOf(t, group), " "); got != want {

@@ -6,6 +6,7 @@ import (
 
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/component/machinecontrollermanager"
 	"github.com/trellis-k8s/trellis/pkg/rbac"
 )
 
@@ -51,6 +52,9 @@ func rules(workers bool) []rbacv1.PolicyRule {
 	}
 	if workers { // the shoot's resource-manager must know which machines exist
 		all = append(all, parts.Rule("machine.sapcloud.io", []string{"machines"}, read...))
+		// Roles grant this to machine-controller-manager and cluster-autoscaler.
+		all = append(all, parts.Rule("machine.sapcloud.io", machinecontrollermanager.MachineResources(), append(manage, "update", "deletecollection")...),
+			parts.Rule("", []string{"configmaps", "secrets"}, "update"))
 	}
 	return all
 }

@@ -47,4 +47,7 @@ const (
 	// AnnotationExtensionsServiceAccountSelector selects the service accounts of extensions that a ClusterRole is bound
 	// to, as JSON.
 	AnnotationExtensionsServiceAccountSelector = "authorization.gardener.cloud/extensions-serviceaccount-selector"
+	// AnnotationMachinesWithoutManager on a ControllerRegistration says that its extension makes the machines of Workers
+	// itself, so that control planes need no machine-controller-manager and no cluster-autoscaler. It is specific to Trellis.
+	AnnotationMachinesWithoutManager = "worker.extensions.gardener.cloud/without-machine-controller-manager"
 )
