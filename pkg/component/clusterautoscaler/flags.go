@@ -50,7 +50,7 @@ func flags(values Values) []string {
 	if slices.ContainsFunc(values.Deployments, func(of extensionsv1alpha1.MachineDeployment) bool {
 		return ptr.Deref(of.AutoPreserveFailedMachineMax, 0) > 0
 	}) {
-		all = append(all, "--max-total-unready-percentage=100") // failed machines that are preserved are no reason to stop
+		all = append(all, "--max-total-unready-percentage=100") // it must not stop because of failed machines that are preserved
 	}
 	for _, of := range values.Deployments {
 		all = append(all, fmt.Sprintf("--nodes=%d:%d:%s.%s", of.Minimum, of.Maximum, values.Namespace, of.Name))
