@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // annotationGenericKubeconfig on a Cluster is the name of the Secret with the kubeconfig that Pods of the control plane mount.
@@ -106,16 +106,13 @@ func (c *Cluster) Failed() bool {
 }
 
 // Ignored reports whether the Shoot is annotated to be ignored.
-func (c *Cluster) Ignored() bool { return isTrue(c.Shoot.Annotations[constants.AnnotationShootIgnore]) }
+func (c *Cluster) Ignored() bool {
+	return resourcesv1alpha1.Truthy(c.Shoot.Annotations[constants.AnnotationShootIgnore])
+}
 
 // ForceDeletion reports whether the Shoot is being deleted and the deletion is forced.
 func (c *Cluster) ForceDeletion() bool {
-	return c.Shoot.DeletionTimestamp != nil && isTrue(c.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
-}
-
-func isTrue(text string) bool {
-	value, err := strconv.ParseBool(text)
-	return err == nil && value
+	return c.Shoot.DeletionTimestamp != nil && resourcesv1alpha1.Truthy(c.Shoot.Annotations[constants.AnnotationConfirmationForceDeletion])
 }
 
 // clusterName returns the name of the Cluster to which an object belongs, or an empty string.

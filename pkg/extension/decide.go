@@ -9,6 +9,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // Responsible reports whether an object has a type and one of the classes. Without classes, only the class shoot matches.
@@ -76,7 +77,7 @@ func requestOf(object extensionsv1alpha1.Object, ignoreOperation bool) request {
 	annotations := object.GetAnnotations()
 	asked := request{
 		operation: operationOf(object), timestamp: annotations[constants.AnnotationGardenerTimestamp],
-		deleting: object.GetDeletionTimestamp() != nil, force: isTrue(annotations[constants.AnnotationConfirmationForceDeletion]),
+		deleting: object.GetDeletionTimestamp() != nil, force: resourcesv1alpha1.Truthy(annotations[constants.AnnotationConfirmationForceDeletion]),
 	}
 	if ignoreOperation {
 		asked.generation = object.GetGeneration()
@@ -115,5 +116,5 @@ func announced(object extensionsv1alpha1.Object, operation corev1beta1.LastOpera
 
 // forced reports whether an object is deleted without calling the infrastructure.
 func forced(object extensionsv1alpha1.Object, cluster *Cluster) bool {
-	return isTrue(object.GetAnnotations()[constants.AnnotationConfirmationForceDeletion]) || cluster != nil && cluster.ForceDeletion()
+	return resourcesv1alpha1.Truthy(object.GetAnnotations()[constants.AnnotationConfirmationForceDeletion]) || cluster != nil && cluster.ForceDeletion()
 }

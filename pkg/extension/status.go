@@ -61,21 +61,8 @@ func report(object extensionsv1alpha1.Object, operation corev1beta1.LastOperatio
 		next.State, next.Progress = corev1beta1.LastOperationStateProcessing, cmp.Or(result.Progress, progressRunning)
 		next.Description = description(result.Waiting)
 	}
-	status.LastOperation = keepTime(status.LastOperation, next, now)
+	status.LastOperation = corev1beta1.KeepTime(status.LastOperation, next, now)
 	status.LastError = keepErrorTime(status.LastError, lastError, now)
-}
-
-// keepTime returns the next operation, with the timestamp of the previous one if it is unchanged.
-func keepTime(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) *corev1beta1.LastOperation {
-	next.LastUpdateTime = metav1.NewTime(now)
-	if before != nil {
-		same := next
-		same.LastUpdateTime = before.LastUpdateTime
-		if same == *before {
-			return &same
-		}
-	}
-	return &next
 }
 
 // keepErrorTime returns the next error, with the timestamp of the previous one if it is unchanged.

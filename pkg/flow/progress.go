@@ -42,6 +42,16 @@ func (r Report) Pause(before Report, now time.Time) time.Duration {
 	return max(0, was.LastUpdateTime.Add(progressEvery).Sub(now))
 }
 
+// PauseProgress returns how long to wait before an operation replaces the previous one in the status; 0 if it is due now. Only
+// the progress of an operation waits. before is nil if there is none.
+func PauseProgress(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) time.Duration {
+	const processing = corev1beta1.LastOperationStateProcessing
+	if before == nil || before.State != processing || next.State != processing || next == *before || before.Progress == 0 {
+		return 0
+	}
+	return max(0, before.LastUpdateTime.Add(progressEvery).Sub(now))
+}
+
 // Operation is the subject of a report.
 type Operation struct {
 	// Name of the flow, such as "Shoot cluster reconciliation".
@@ -76,12 +86,7 @@ func Progress(operation Operation, owner Owner, result Result, now time.Time) Re
 	default:
 		last.Description = strings.Join(append(running, result.causes(owner, now)...), ", ")
 	}
-	before := operation.Before.LastOperation
-	last.LastUpdateTime = before.LastUpdateTime
-	if last != before {
-		last.LastUpdateTime = metav1.NewTime(now)
-	}
-	report.LastOperation = last
+	report.LastOperation = *corev1beta1.KeepTime(&operation.Before.LastOperation, last, now)
 	return report
 }
 

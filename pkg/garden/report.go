@@ -22,8 +22,6 @@ import (
 
 const (
 	fieldManager = "gardener-operator"
-	// progressEvery is the minimum interval between progress reports of one operation.
-	progressEvery = 5 * time.Second
 
 	willBeRetried = "Operation will be retried."
 )
@@ -90,7 +88,7 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 func (p *pass) failed(err error) operatorv1alpha1.GardenStatus {
 	status := *p.garden.Status.DeepCopy()
 	kind, _ := kindOf(p.garden.DeletionTimestamp != nil)
-	status.LastOperation = operation(status.LastOperation, corev1beta1.LastOperation{
+	status.LastOperation = corev1beta1.KeepTime(status.LastOperation, corev1beta1.LastOperation{
 		Type: kind, State: corev1beta1.LastOperationStateError,
 		Description: flow.UpperFirst(strings.TrimSuffix(flow.ReasonOf(err), ".")) + ". " + willBeRetried,
 		Progress:    ptr.Deref(status.LastOperation, corev1beta1.LastOperation{}).Progress,
@@ -106,12 +104,9 @@ func (p *pass) progress() (operatorv1alpha1.GardenStatus, time.Duration) {
 	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && p.Result.Settled() {
 		return status, 0 // a condition reports the health of the components
 	}
-	next := operation(before, describe(p.in, p.Result), p.in.Now)
-	const processing = corev1beta1.LastOperationStateProcessing
-	if before != nil && before.State == processing && next.State == processing && *next != *before {
-		if wait := before.LastUpdateTime.Add(progressEvery).Sub(p.in.Now); wait > 0 && before.Progress > 0 {
-			return status, wait
-		}
+	next := corev1beta1.KeepTime(before, describe(p.in, p.Result), p.in.Now)
+	if wait := flow.PauseProgress(before, *next, p.in.Now); wait > 0 {
+		return status, wait
 	}
 	status.LastOperation = next
 	if next.State == corev1beta1.LastOperationStateSucceeded && !p.in.Deleting {
@@ -149,19 +144,6 @@ func describe(in Inputs, result flow.Result) corev1beta1.LastOperation {
 		report.State, report.Description = corev1beta1.LastOperationStateError, "The deletion is blocked: "+why+". "+willBeRetried
 	}
 	return report
-}
-
-// operation returns the next last operation. Its timestamp changes only with its content.
-func operation(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) *corev1beta1.LastOperation {
-	next.LastUpdateTime = metav1.NewTime(now)
-	if before != nil {
-		same := *before
-		same.LastUpdateTime = next.LastUpdateTime
-		if same == next {
-			next.LastUpdateTime = before.LastUpdateTime
-		}
-	}
-	return &next
 }
 
 // patch applies a change to the Garden with optimistic locking.

@@ -2,6 +2,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type Program[C any] struct {
 	Version string
 	// Load reads the configuration file at a path.
 	Load func(path string) (C, error)
+	// Overrides returns the fields of the configuration that environment variables replace if they are set and not empty.
+	Overrides func(config C) map[string]*string
 	// Run runs the program until the context ends.
 	Run func(ctx context.Context, config C) error
 }
@@ -40,6 +43,11 @@ func (p Program[C]) Command() *cobra.Command {
 		config, err := p.Load(configFile)
 		if err != nil {
 			return err
+		}
+		if p.Overrides != nil {
+			for name, field := range p.Overrides(config) {
+				*field = cmp.Or(os.Getenv(name), *field)
+			}
 		}
 		return p.Run(command.Context(), config)
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// progressEvery is the minimum interval between progress reports of one operation.
-const progressEvery = 5 * time.Second
-
 const willBeRetried = "Operation will be retried."
 
 // kindOf returns the type and the name of the current operation.
@@ -89,7 +86,7 @@ func keep(before, now corev1.ResourceList) corev1.ResourceList {
 func (r *reconciler) failed(seed *corev1beta1.Seed, err error) corev1beta1.SeedStatus {
 	status := *seed.Status.DeepCopy()
 	kind, _ := kindOf(seed.DeletionTimestamp != nil)
-	status.LastOperation = operation(seed.Status.LastOperation, corev1beta1.LastOperation{
+	status.LastOperation = corev1beta1.KeepTime(seed.Status.LastOperation, corev1beta1.LastOperation{
 		Type: kind, State: corev1beta1.LastOperationStateError, Description: sentence(flow.ReasonOf(err)) + " " + willBeRetried,
 		Progress: ptr.Deref(seed.Status.LastOperation, corev1beta1.LastOperation{}).Progress,
 	}, r.options.Clock.Now())
@@ -103,12 +100,9 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.SeedSt
 	if before != nil && before.State == corev1beta1.LastOperationStateSucceeded && result.Settled() {
 		return status, 0 // a condition reports the health of the components
 	}
-	next := operation(before, describe(in, result), in.Now)
-	const processing = corev1beta1.LastOperationStateProcessing
-	if before != nil && before.State == processing && next.State == processing && *next != *before {
-		if wait := before.LastUpdateTime.Add(progressEvery).Sub(in.Now); wait > 0 && before.Progress > 0 {
-			return status, wait
-		}
+	next := corev1beta1.KeepTime(before, describe(in, result), in.Now)
+	if wait := flow.PauseProgress(before, *next, in.Now); wait > 0 {
+		return status, wait
 	}
 	status.LastOperation = next
 	if next.State == corev1beta1.LastOperationStateSucceeded && next.Type != corev1beta1.LastOperationTypeDelete {
@@ -166,19 +160,6 @@ func codesOf(errs []corev1beta1.LastError) string {
 		texts = append(texts, string(code))
 	}
 	return fmt.Sprintf("[%s]", strings.Join(texts, ", "))
-}
-
-// operation returns the next last operation. Its timestamp changes only with its content.
-func operation(before *corev1beta1.LastOperation, next corev1beta1.LastOperation, now time.Time) *corev1beta1.LastOperation {
-	next.LastUpdateTime = metav1.NewTime(now)
-	if before != nil {
-		same := *before
-		same.LastUpdateTime = next.LastUpdateTime
-		if same == next {
-			next.LastUpdateTime = before.LastUpdateTime
-		}
-	}
-	return &next
 }
 
 // unchecked resets conditions that do not fail to Progressing, because they describe the Seed before the operation.

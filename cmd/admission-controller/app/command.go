@@ -3,8 +3,6 @@
 package app
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
@@ -39,18 +37,9 @@ Environment:
 
   # run outside of the garden
   KUBECONFIG=garden.kubeconfig admission-controller --config admission-controller.yaml`,
-		Version: version, Load: load, Run: run,
+		Version: version, Load: config.Load, Run: run,
+		Overrides: func(c *v1alpha1.AdmissionControllerConfiguration) map[string]*string {
+			return map[string]*string{"KUBECONFIG": &c.GardenClientConnection.Kubeconfig}
+		},
 	}.Command()
-}
-
-// load reads the configuration file. Environment variables override the kubeconfig.
-func load(path string) (*v1alpha1.AdmissionControllerConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.GardenClientConnection.Kubeconfig = path
-	}
-	return c, nil
 }

@@ -3,8 +3,6 @@
 package app
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
@@ -39,18 +37,9 @@ Environment:
 
   # run outside of the garden
   KUBECONFIG=garden.kubeconfig controller-manager --config controller-manager.yaml`,
-		Version: version, Load: load, Run: run,
+		Version: version, Load: config.Load, Run: run,
+		Overrides: func(c *controllermanagerv1alpha1.ControllerManagerConfiguration) map[string]*string {
+			return map[string]*string{"KUBECONFIG": &c.GardenClientConnection.Kubeconfig}
+		},
 	}.Command()
-}
-
-// load reads the configuration file. Environment variables override the kubeconfigs.
-func load(path string) (*controllermanagerv1alpha1.ControllerManagerConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.GardenClientConnection.Kubeconfig = path
-	}
-	return c, nil
 }

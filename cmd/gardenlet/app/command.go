@@ -3,8 +3,6 @@
 package app
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
@@ -40,21 +38,9 @@ Environment:
 
   # run outside of the seed
   KUBECONFIG=seed.kubeconfig gardenlet --config gardenlet.yaml`,
-		Version: version, Load: load, Run: run,
+		Version: version, Load: config.Load, Run: run,
+		Overrides: func(c *gardenletv1alpha1.GardenletConfiguration) map[string]*string {
+			return map[string]*string{"KUBECONFIG": &c.SeedClientConnection.Kubeconfig, "GARDEN_KUBECONFIG": &c.GardenClientConnection.Kubeconfig}
+		},
 	}.Command()
-}
-
-// load reads the configuration file. Environment variables override the kubeconfigs.
-func load(path string) (*gardenletv1alpha1.GardenletConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.SeedClientConnection.Kubeconfig = path
-	}
-	if path := os.Getenv("GARDEN_KUBECONFIG"); path != "" {
-		c.GardenClientConnection.Kubeconfig = path
-	}
-	return c, nil
 }

@@ -3,8 +3,6 @@
 package app
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
@@ -39,18 +37,9 @@ Environment:
 
   # run outside of the runtime cluster
   KUBECONFIG=runtime.kubeconfig operator --config operator.yaml`,
-		Version: version, Load: load, Run: run,
+		Version: version, Load: config.Load, Run: run,
+		Overrides: func(c *v1alpha1.OperatorConfiguration) map[string]*string {
+			return map[string]*string{"KUBECONFIG": &c.RuntimeClientConnection.Kubeconfig}
+		},
 	}.Command()
-}
-
-// load reads the configuration file. An environment variable overrides the kubeconfig.
-func load(path string) (*v1alpha1.OperatorConfiguration, error) {
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		c.RuntimeClientConnection.Kubeconfig = path
-	}
-	return c, nil
 }

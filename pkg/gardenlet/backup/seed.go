@@ -159,23 +159,16 @@ func Report(
 	before *corev1beta1.LastOperation, beforeError *corev1beta1.LastError,
 	next corev1beta1.LastOperation, failed *corev1beta1.LastError, now time.Time,
 ) (*corev1beta1.LastOperation, *corev1beta1.LastError) {
-	next.LastUpdateTime = metav1.NewTime(now)
-	if before != nil {
-		same := *before
-		same.LastUpdateTime = next.LastUpdateTime
-		if same == next {
-			next.LastUpdateTime = before.LastUpdateTime
-		}
-	}
+	operation := corev1beta1.KeepTime(before, next, now)
 	if failed == nil {
-		return &next, nil
+		return operation, nil
 	}
 	failed = failed.DeepCopy()
 	failed.LastUpdateTime = ptr.To(metav1.NewTime(now))
 	if beforeError != nil && beforeError.Description == failed.Description && slices.Equal(beforeError.Codes, failed.Codes) {
 		failed.LastUpdateTime = beforeError.LastUpdateTime
 	}
-	return &next, failed
+	return operation, failed
 }
 
 // Failing returns the error of an extension, or of the bundle with its object, or nil.

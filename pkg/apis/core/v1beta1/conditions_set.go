@@ -46,6 +46,20 @@ func KeepTimes(before *Condition, condition Condition, now time.Time) Condition 
 	return condition
 }
 
+// KeepTime returns a last operation whose time changes only with its content, so that a repeated report writes nothing. before
+// is the operation that it replaces, or nil if there is none. The time of next is ignored.
+func KeepTime(before *LastOperation, next LastOperation, now time.Time) *LastOperation {
+	next.LastUpdateTime = metav1.NewTime(now)
+	if before != nil {
+		same := next
+		same.LastUpdateTime = before.LastUpdateTime
+		if same == *before {
+			return &same
+		}
+	}
+	return &next
+}
+
 // StatusOfFailure returns Progressing while the failure of a check is younger than a threshold, and the end of this time.
 // Otherwise it returns False and the zero time. before is the condition that reports the failure, or nil if it is new. A
 // failure with another reason is a new one. After the success of an operation, components may need this time again.

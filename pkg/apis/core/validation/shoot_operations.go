@@ -3,13 +3,13 @@ package validation
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // alone are the operations that cannot be executed together with others.
@@ -236,7 +236,7 @@ var forceDeletable = []v1beta1.ErrorCode{
 // the request is not withdrawn.
 func validateForceDeletion(shoot, old *v1beta1.Shoot) field.ErrorList {
 	const annotation = constants.AnnotationConfirmationForceDeletion
-	now, before := isTrue(shoot.Annotations[annotation]), isTrue(old.Annotations[annotation])
+	now, before := resourcesv1alpha1.Truthy(shoot.Annotations[annotation]), resourcesv1alpha1.Truthy(old.Annotations[annotation])
 	path := field.NewPath("metadata", "annotations").Key(annotation)
 	switch {
 	case before && !now:
@@ -251,9 +251,4 @@ func validateForceDeletion(shoot, old *v1beta1.Shoot) field.ErrorList {
 	})
 	return forbidden(!hasCode, path, fmt.Sprintf(
 		"force-deletion annotation can only be set if the Shoot status contains one of these error codes: %v", forceDeletable))
-}
-
-func isTrue(value string) bool {
-	parsed, err := strconv.ParseBool(value)
-	return err == nil && parsed
 }

@@ -3,7 +3,6 @@ package shootmaintenance
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/validation"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // request requests the operations and tasks of the maintenance in the annotations of the Shoot. Operations that the state of the Shoot
@@ -22,7 +22,7 @@ func (p *Plan) request(in *Input) {
 	present := slices.DeleteFunc(validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]),
 		func(operation string) bool { return operation == constants.OperationMaintain })
 	if last := shoot.Status.LastOperation; last != nil && last.State == corev1beta1.LastOperationStateFailed {
-		if isTrue(shoot.Annotations[constants.AnnotationMaintenanceNeedsRetryOperation]) {
+		if resourcesv1alpha1.Truthy(shoot.Annotations[constants.AnnotationMaintenanceNeedsRetryOperation]) {
 			present = []string{constants.OperationRetry}
 			delete(shoot.Annotations, constants.AnnotationMaintenanceNeedsRetryOperation)
 		}
@@ -132,11 +132,6 @@ func annotate(shoot *corev1beta1.Shoot, key, value string) {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, value)
-}
-
-func isTrue(text string) bool {
-	value, err := strconv.ParseBool(text)
-	return err == nil && value
 }
 
 // withoutRequest removes the request for maintenance from the annotation of a Shoot.
