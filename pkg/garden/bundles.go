@@ -29,6 +29,7 @@ func (in Inputs) etcdValues(role etcd.Role) etcd.Values {
 		Namespace: in.Namespace, NamePrefix: prefix, Role: role, Replicas: 1, HighlyAvailable: in.highlyAvailable(),
 		PriorityClass: constants.PriorityClassGardenSystem500, Storage: etcd.Storage(role, nil), VerticalPodAutoscaler: true,
 		Defragmentation: in.defragmentation(), CA: in.trusted(constants.SecretNameCAETCD), Server: in.secret(etcd.SecretServer(role)),
+		Backup: in.backup(role),
 		Client: in.secret(etcd.SecretClient),
 	}
 	if in.highlyAvailable() {

@@ -16,7 +16,7 @@ import (
 )
 
 func (in Inputs) virtualSystem() ([]client.Object, error) {
-	return gardensystem.VirtualNamespaces(), nil
+	return append(gardensystem.VirtualNamespaces(), gardensystem.VirtualRights()...), nil
 }
 
 // info returns what every user may know about the garden.

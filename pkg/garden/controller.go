@@ -95,13 +95,21 @@ func (r *reconciler) isSecond(ctx context.Context, garden *operatorv1alpha1.Gard
 		return false, err
 	}
 	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID != garden.UID && olderThan(other, garden) && !controllerutil.ContainsFinalizer(garden, Finalizer) {
+		other := r.written.Newest(&list.Items[i])
+		if goesFirst(other, garden) {
 			r.events.Eventf(garden, nil, "Warning", eventIgnored, actionReconcile, "Garden %s is older, and only one is reconciled: delete this one", other.Name)
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// goesFirst reports whether another Garden is reconciled instead of this one: one that has the finalizer, or the older one of two that have not.
+func goesFirst(other, garden *operatorv1alpha1.Garden) bool {
+	if other.UID == garden.UID || controllerutil.ContainsFinalizer(garden, Finalizer) {
+		return false
+	}
+	return controllerutil.ContainsFinalizer(other, Finalizer) || olderThan(other, garden)
 }
 
 func olderThan(a, b *operatorv1alpha1.Garden) bool {

@@ -41,7 +41,6 @@ func Inactive(garden *operatorv1alpha1.Garden) []string {
 	note(settings.PersistentVolumeClaimAutoscaler != nil && settings.PersistentVolumeClaimAutoscaler.Enabled,
 		"spec.runtimeCluster.settings.persistentVolumeClaimAutoscaler")
 	note(runtimeCluster.Volume != nil && runtimeCluster.Volume.MinimumSize != nil, "spec.runtimeCluster.volume.minimumSize")
-	note(virtual.ETCD != nil && virtual.ETCD.Main != nil && virtual.ETCD.Main.Backup != nil, "spec.virtualCluster.etcd.main.backup: there are no backups")
 	note(gardener.GardenerAPIServer != nil && gardener.GardenerAPIServer.Logging != nil, fieldGardener+"logging")
 	for _, each := range []struct {
 		declared bool

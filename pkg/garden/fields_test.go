@@ -120,7 +120,9 @@ func rowsOfVirtual() []fieldRow {
 		{path: "virtualCluster.dns", bundle: bundleServer, text: "api.other.example.org", set: func(s spec) { s.VirtualCluster.DNS.Domains[0].Name = "other.example.org" }},
 		{path: "virtualCluster.etcd.main.autoscaling", bundle: bundleEtcdMain, text: "901M", set: func(s spec) { main(s).Autoscaling = least("901M") }},
 		{path: "virtualCluster.etcd.main.storage", bundle: bundleEtcdMain, text: `"storageClass":"fast"`, set: func(s spec) { main(s).Storage = storage("31Gi") }},
-		{path: "virtualCluster.etcd.main.backup", inactive: "etcd.main.backup", set: func(s spec) { main(s).Backup = &operatorv1alpha1.Backup{Provider: "local"} }},
+		{path: "virtualCluster.etcd.main.backup", bundle: bundleEtcdMain, text: `"provider":"local"`, set: func(s spec) {
+			main(s).Backup = &operatorv1alpha1.Backup{Provider: "local", Region: ptr.To("local")}
+		}},
 		{path: "virtualCluster.etcd.events.autoscaling", bundle: bundleEtcdEvents, text: "902M", set: func(s spec) { events(s).Autoscaling = least("902M") }},
 		{path: "virtualCluster.etcd.events.storage", bundle: bundleEtcdEvents, text: "32Gi", set: func(s spec) { events(s).Storage = storage("32Gi") }},
 		{path: "virtualCluster.maintenance", bundle: bundleEtcdMain, text: " 3 * * *", set: func(s spec) {

@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/operatorconfig/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
@@ -56,6 +57,8 @@ type Inputs struct {
 	// Files are the objects of the namespace that the Garden refers to, by kind and name, such as "ConfigMap/audit". Missing entries do not
 	// exist.
 	Files map[string]File
+	// Bucket is the BackupBucket of the main etcd.
+	Bucket *extensionsv1alpha1.BackupBucket
 	// Tokens are the times at which the tokens in access Secrets are renewed, by the names of the Secrets.
 	Tokens map[string]time.Time
 	// Addresses of the Service of the virtual garden's API server.

@@ -64,7 +64,7 @@ var (
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
 	return table.Table{
-		Parts: slices.Concat(in.runtime(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts()),
+		Parts: slices.Concat(in.runtime(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts()),
 		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Now: in.Now,
 	}
 }
@@ -75,7 +75,10 @@ func (in Inputs) runtime() []table.Part {
 	return []table.Part{
 		{Name: bundleNamespace, Objects: in.namespace, Adjust: keepObjects, DeletedAfter: []string{}},
 		{Name: bundleManagedKinds, Objects: definitions(bundleManagedKinds), Adjust: keepObjects, DeletedAfter: []string{}},
-		{Name: bundleExtensionKinds, Objects: definitions(bundleExtensionKinds), Adjust: keepObjects, DeletedAfter: in.recordNames()},
+		{
+			Name: bundleExtensionKinds, Objects: definitions(bundleExtensionKinds), Adjust: keepObjects,
+			DeletedAfter: append(in.recordNames(), bundleBackupBucket),
+		},
 		{Name: bundleEtcdKinds, Objects: definitions(bundleEtcdKinds), Adjust: keepObjects, DeletedAfter: []string{bundleEtcdOperator}},
 		{
 			Name: bundleAutoscalerKinds, Absent: in.withoutAutoscalingKinds(), Objects: definitions(bundleAutoscalerKinds), Adjust: keepObjects,
@@ -130,8 +133,12 @@ func (in Inputs) controlPlane() []table.Part {
 
 // etcdPart returns the part of an etcd, which stops after others.
 func (in Inputs) etcdPart(name string, role etcd.Role, after ...string) table.Part {
+	needs := []table.Need{table.Healthy(bundleEtcdOperator)}
+	if in.backup(role) != nil {
+		needs = append(needs, table.Healthy(bundleBackupEntry)) // whose Secret with credentials the members mount
+	}
 	return table.Part{
-		Name: name, Objects: in.etcd(role), Unknown: in.unknownSecrets(), Needs: []table.Need{table.Healthy(bundleEtcdOperator)},
+		Name: name, Objects: in.etcd(role), Unknown: in.unknownSecrets(), Needs: needs,
 		DeletedAfter: after, Confirmed: true, Adjust: adjustEtcd,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
@@ -90,6 +91,8 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	for _, each := range change {
 		each(&in)
 	}
+	in.Bucket = &extensionsv1alpha1.BackupBucket{}
+	in.Bucket.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
 	for _, named := range in.references() {
 		in.Files[named.String()] = fileFor(named)
 	}

@@ -1,6 +1,9 @@
 package operator
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestControllers checks that the controllers can share one cache, that their names are unique, and that each can be added.
 func TestControllers(t *testing.T) {
@@ -8,8 +11,11 @@ func TestControllers(t *testing.T) {
 	if _, err := all.Cache(); err != nil {
 		t.Error(err)
 	}
-	if _, err := all.RightsYAML(); err != nil {
-		t.Error(err)
+	for _, namespaced := range []bool{false, true} {
+		text, err := all.RightsYAML(namespaced)
+		if secrets := strings.Contains(string(text), "- secrets\n"); err != nil || secrets != namespaced {
+			t.Errorf("%v, rights of Secrets %t, although only those in the namespace are needed", err, secrets)
+		}
 	}
 	names := map[string]bool{}
 	for _, one := range all {

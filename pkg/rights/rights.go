@@ -17,11 +17,19 @@ type Right struct {
 	For string
 	// Rule is the permission. All rules with the same group, resource and names become one.
 	Rule rbacv1.PolicyRule
+	// Namespaced limits it to the namespace of the program.
+	Namespaced bool
 }
 
 // May returns a right for resources of one API group.
 func May(purpose, group string, resources []string, verbs ...string) Right {
 	return Right{For: purpose, Rule: rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}}
+}
+
+// InNamespace returns the right, limited to the namespace of the program.
+func (r Right) InNamespace() Right {
+	r.Namespaced = true
+	return r
 }
 
 // Reads are the verbs for objects that are cached.

@@ -18,9 +18,13 @@ const operatorChart = "charts/operator"
 // operatorFiles returns the generated files of the chart of the operator: its permissions and webhooks, and the definitions of its kinds and of
 // ManagedResources, without which it can write nothing.
 func operatorFiles(root string) (map[string][]byte, error) {
-	rights, err := operator.Controllers().RightsYAML()
+	rights, err := operator.Controllers().RightsYAML(false)
 	if err != nil {
 		return nil, fmt.Errorf("the permissions of the operator: %w", err)
+	}
+	namespaced, err := operator.Controllers().RightsYAML(true)
+	if err != nil {
+		return nil, fmt.Errorf("the permissions of the operator in its namespace: %w", err)
 	}
 	nowhere := func(string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{}
@@ -30,8 +34,9 @@ func operatorFiles(root string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("the webhooks of the operator: %w", err)
 	}
 	files := map[string][]byte{
-		operatorChart + "/files/rights.yaml":   append([]byte(header), rights...),
-		operatorChart + "/files/webhooks.yaml": webhooks,
+		operatorChart + "/files/rights.yaml":           append([]byte(header), rights...),
+		operatorChart + "/files/rights-namespace.yaml": append([]byte(header), namespaced...),
+		operatorChart + "/files/webhooks.yaml":         webhooks,
 	}
 	definitions, err := filepath.Glob(filepath.Join(root, "config", "crd", "operator", "*.yaml"))
 	if err != nil {

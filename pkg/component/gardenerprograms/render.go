@@ -4,6 +4,7 @@ package gardenerprograms
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -42,8 +43,44 @@ const (
 	modeVirtual = "garden"
 )
 
-// render returns the objects of the chart of a program in a mode.
+// rendered keeps the last objects of each program and mode. A flow asks for them in each pass, usually with the same values.
+var rendered = struct {
+	sync.Mutex
+	last map[string]lastRendered
+}{last: map[string]lastRendered{}}
+
+// lastRendered are objects, and the values from which they were rendered, as JSON.
+type lastRendered struct {
+	values  string
+	objects []*unstructured.Unstructured
+}
+
+// render returns the objects of the chart of a program in a mode. Callers may change them.
 func (p Program) render(mode string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("encode the values for the chart of %s: %w", p.Name(), err)
+	}
+	key := string(p) + "/" + mode
+	rendered.Lock()
+	defer rendered.Unlock()
+	last := rendered.last[key]
+	if last.objects == nil || last.values != string(text) {
+		objects, err := p.renderNew(mode, values)
+		if err != nil {
+			return nil, err
+		}
+		last = lastRendered{values: string(text), objects: objects}
+		rendered.last[key] = last
+	}
+	copies := make([]*unstructured.Unstructured, 0, len(last.objects))
+	for _, object := range last.objects {
+		copies = append(copies, object.DeepCopy())
+	}
+	return copies, nil
+}
+
+func (p Program) renderNew(mode string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	loaded, err := p.load()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,28 @@ func PriorityClasses() []client.Object {
 		})
 	}
 	return objects
+}
+
+// roleBootstrapper is the ClusterRole of gardenlets that have no certificate yet.
+const roleBootstrapper = "gardener.cloud:system:seed-bootstrapper"
+
+// VirtualRights returns what clients with a bootstrap token may do in the virtual garden: request certificates as gardenlets.
+func VirtualRights() []client.Object {
+	const group = "certificates.k8s.io"
+	return []client.Object{
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: roleBootstrapper},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{group}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get"}},
+				{APIGroups: []string{group}, Resources: []string{"certificatesigningrequests/seedclient"}, Verbs: []string{"create"}},
+			},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: roleBootstrapper},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleBootstrapper},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:bootstrappers"}},
+		},
+	}
 }
 
 // VirtualNamespaces returns the namespaces of the virtual garden. They are kept when the component is deleted, because other objects are in

@@ -109,11 +109,18 @@ func (s Set) Cache() (map[client.Object]cache.ByObject, error) {
 	return options, nil
 }
 
-// RightsYAML returns the permissions of all controllers in the runtime cluster as YAML, for the ClusterRole of the chart.
-func (s Set) RightsYAML() ([]byte, error) {
+// RightsYAML returns the permissions of all controllers in the runtime cluster as YAML: those in the whole cluster for the ClusterRole of the
+// chart, or those in the namespace of the operator for its Role.
+func (s Set) RightsYAML(namespaced bool) ([]byte, error) {
 	all := make([]rights.Needs, 0, len(s))
 	for _, one := range s {
-		all = append(all, rights.Needs{Name: one.Name, Rights: one.Rights})
+		needs := rights.Needs{Name: one.Name}
+		for _, right := range one.Rights {
+			if right.Namespaced == namespaced {
+				needs.Rights = append(needs.Rights, right)
+			}
+		}
+		all = append(all, needs)
 	}
 	return rights.YAML(all)
 }

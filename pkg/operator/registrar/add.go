@@ -28,7 +28,7 @@ func Rights() controller.Controller {
 		Name: "registrar", Add: func(context.Context, controller.Deps) error { return nil },
 		Rights: []rights.Right{
 			rights.May("whether a Garden exists", operatorv1alpha1.GroupName, []string{"gardens"}, rights.Reads()...),
-			rights.May("its kubeconfig for the virtual garden", "", []string{"secrets"}, rights.Reads()...),
+			rights.May("its kubeconfig for the virtual garden", "", []string{"secrets"}, rights.Reads()...).InNamespace(),
 		},
 	}
 }

@@ -36,8 +36,8 @@ func Controller() controller.Controller {
 			rights.May("whether there is a Garden", operatorv1alpha1.GroupName, []string{"gardens"}, rights.Reads()...),
 			rights.May("what extensions consist of", resourcesv1alpha1.GroupName, []string{"managedresources"},
 				append(rights.Reads(), "create", "patch", "delete")...),
-			rights.May("manifests, and credentials of registries", "", []string{"secrets"}, append(rights.Reads(), "create", "patch", "delete")...),
-			rights.May("values of charts", "", []string{"configmaps"}, rights.Reads()...),
+			rights.May("manifests, and credentials of registries", "", []string{"secrets"}, append(rights.Reads(), "create", "patch", "delete")...).InNamespace(),
+			rights.May("values of charts", "", []string{"configmaps"}, rights.Reads()...).InNamespace(),
 		},
 	}
 }

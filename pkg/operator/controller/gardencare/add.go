@@ -34,7 +34,7 @@ func Controller() controller.Controller {
 			rights.May("conditions of Gardens", operatorv1alpha1.GroupName, []string{"gardens"}, rights.Reads()...),
 			rights.May("conditions of Gardens", operatorv1alpha1.GroupName, []string{"gardens/status"}, "patch"),
 			rights.May("health of components", resourcesv1alpha1.GroupName, []string{"managedresources"}, rights.Reads()...),
-			rights.May("its kubeconfig for the virtual garden", "", []string{"secrets"}, "get"),
+			rights.May("its kubeconfig for the virtual garden", "", []string{"secrets"}, "get").InNamespace(),
 		},
 	}
 }

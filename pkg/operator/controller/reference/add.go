@@ -35,7 +35,7 @@ func Controller() controller.Controller {
 		Rights: []rights.Right{
 			rights.May("finalizers of objects that refer to others", operatorv1alpha1.GroupName, []string{"gardens", "extensions"},
 				append(rights.Reads(), "patch")...),
-			rights.May("finalizers of objects that others refer to", "", []string{"secrets", "configmaps"}, append(rights.Reads(), "patch")...),
+			rights.May("finalizers of objects that others refer to", "", []string{"secrets", "configmaps"}, append(rights.Reads(), "patch")...).InNamespace(),
 		},
 	}
 }
