@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -255,17 +257,26 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 			c.t.Errorf("%T %s still exists: %v", object, shoot.Status.TechnicalID, err)
 		}
 	}
-	for _, list := range []client.ObjectList{configMaps, secrets, states} {
-		must(c.t, f.List(c.ctx, list, client.InNamespace(shoot.Namespace)))
-	}
-	for _, object := range configMaps.Items {
-		if strings.HasPrefix(object.Name, shoot.Name+".") {
-			c.t.Errorf("ConfigMap %s still exists in the garden", object.Name)
+	c.eventually("the objects of the Shoot in the garden are deleted", func() error {
+		var left []string
+		for _, list := range []client.ObjectList{configMaps, secrets, states} {
+			if err := f.List(c.ctx, list, client.InNamespace(shoot.Namespace)); err != nil {
+				return err
+			}
+			if err := meta.EachListItem(list, func(object runtime.Object) error {
+				if name := object.(client.Object).GetName(); name == shoot.Name || strings.HasPrefix(name, shoot.Name+".") {
+					left = append(left, fmt.Sprintf("%T %s", object, name))
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
 		}
-	}
-	if len(secrets.Items) > 0 || len(states.Items) > 0 {
-		c.t.Errorf("%d InternalSecrets and %d ShootStates still exist in the garden", len(secrets.Items), len(states.Items))
-	}
+		if len(left) > 0 {
+			return fmt.Errorf("these still exist: %v", left)
+		}
+		return nil
+	})
 	c.eventually("the volumes of the Shoot are removed", func() error {
 		volumes := &corev1.PersistentVolumeList{}
 		if err := c.List(c.ctx, volumes); err != nil {

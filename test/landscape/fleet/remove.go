@@ -18,16 +18,16 @@ import (
 
 // DeleteShoot deletes the Shoot, and returns when it no longer exists.
 func (f *Fleet) DeleteShoot(ctx context.Context) error {
-	return f.deleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shootKey.Namespace, Name: shootKey.Name}})
+	return f.DeleteConfirmed(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shootKey.Namespace, Name: shootKey.Name}})
 }
 
 // DeleteSeed deletes the Seed, and returns when it no longer exists.
 func (f *Fleet) DeleteSeed(ctx context.Context) error {
-	return f.deleteConfirmed(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: SeedName}})
+	return f.DeleteConfirmed(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: SeedName}})
 }
 
-// deleteConfirmed confirms the deletion of an object of the garden, and deletes it.
-func (f *Fleet) deleteConfirmed(ctx context.Context, object client.Object) error {
+// DeleteConfirmed confirms the deletion of an object of the garden, deletes it, and returns when it no longer exists.
+func (f *Fleet) DeleteConfirmed(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	confirm := client.RawPatch("application/merge-patch+json",

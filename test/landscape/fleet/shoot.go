@@ -27,14 +27,15 @@ func (f *Fleet) createProject(ctx context.Context) error { return f.apply(ctx, "
 
 // createShoot applies the Shoot, and waits until its control plane is running.
 func (f *Fleet) createShoot(ctx context.Context) error {
-	if err := f.applyShoot(ctx, shootKey); err != nil {
+	if err := f.CreateShoot(ctx, shootKey, f.shootVersion); err != nil {
 		return err
 	}
 	return wait(ctx, func() error { return f.ShootIsReady(ctx, shootKey) })
 }
 
-// applyShoot applies the Shoot of the example under another key.
-func (f *Fleet) applyShoot(ctx context.Context, key client.ObjectKey) error {
+// CreateShoot applies the Shoot of the example under another key and with another version of Kubernetes, which the
+// CloudProfile has to offer.
+func (f *Fleet) CreateShoot(ctx context.Context, key client.ObjectKey, version string) error {
 	objects, err := f.examples(shootFile)
 	if err != nil {
 		return err
@@ -42,7 +43,7 @@ func (f *Fleet) applyShoot(ctx context.Context, key client.ObjectKey) error {
 	for _, object := range objects {
 		object.SetNamespace(key.Namespace)
 		object.SetName(key.Name)
-		if err := unstructured.SetNestedField(object.Object, f.shootVersion, "spec", "kubernetes", "version"); err != nil {
+		if err := unstructured.SetNestedField(object.Object, version, "spec", "kubernetes", "version"); err != nil {
 			return fmt.Errorf("set the version of the Shoot: %w", err)
 		}
 		extensions := []any{map[string]any{"type": example.TypeSeed}, map[string]any{"type": example.TypeShoot}}
@@ -69,16 +70,23 @@ func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 	return nil
 }
 
+// AwaitShoot waits until the last operation of a Shoot has succeeded for its current generation.
+func (f *Fleet) AwaitShoot(ctx context.Context, key client.ObjectKey) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return wait(ctx, func() error { return f.ShootIsReady(ctx, key) })
+}
+
 // CreateShoots creates copies of the Shoot of Up, all at once, and returns how long each took to become ready.
 func (f *Fleet) CreateShoots(ctx context.Context, keys ...client.ObjectKey) ([]time.Duration, error) {
 	for _, key := range keys {
-		if err := f.applyShoot(ctx, key); err != nil {
+		if err := f.CreateShoot(ctx, key, f.shootVersion); err != nil {
 			return nil, err
 		}
 	}
 	times := make([]time.Duration, 0, len(keys))
 	for _, key := range keys {
-		if err := wait(ctx, func() error { return f.ShootIsReady(ctx, key) }); err != nil {
+		if err := f.AwaitShoot(ctx, key); err != nil {
 			return times, err
 		}
 		shoot := &corev1beta1.Shoot{}
