@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the definitions: those of ManagedResources in its root, and a directory for each other group.
 //
-//go:embed *.yaml autoscaling druid extensions machine operator
+//go:embed *.yaml autoscaling druid extensions gatewayapi istio machine operator
 var Files embed.FS

@@ -106,7 +106,7 @@ func (in Inputs) etcdOperator() ([]client.Object, error) {
 
 // serverService returns the Service of the API server. It has a load balancer, because clients are also outside of the runtime cluster.
 func (in Inputs) serverService() ([]client.Object, error) {
-	objects, err := kubeapiserver.ServiceNamed(in.Namespace, prefix+kubeapiserver.Name)
+	objects, err := kubeapiserver.Service(kubeapiserver.ServiceValues{Namespace: in.Namespace, Name: prefix + kubeapiserver.Name})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -152,6 +153,8 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 				LabelSelector: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kubernetes"}),
 			}}},
 			&corev1.Pod{}: {Transform: stalepods.Reduce},
+			// Services of API servers, which name their gateways.
+			&corev1.Service{}: {Label: labels.SelectorFromSet(kubeapiserver.Labels())},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 		},
 	}
@@ -215,7 +218,8 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 		default: // an event is already pending
 		}
 	})
-	secret, node := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	secret, node, service := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	ownSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == r.options.SeedName })
@@ -232,6 +236,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 		source.Kind[client.Object](of.seed, &discoveryv1.EndpointSlice{}, toSeed),
 		source.Kind[client.Object](of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, createdOrDeleted(managedResources)),
 		source.Kind[client.Object](of.seed, node, toSeed, createdOrDeleted("")),
+		source.Kind[client.Object](of.seed, service, toSeed, predicate.AnnotationChangedPredicate{}),
 		source.Channel(changed, toSeed),
 	} {
 		if err := built.Watch(watched); err != nil {

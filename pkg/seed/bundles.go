@@ -24,19 +24,17 @@ func (in Inputs) namespaces() ([]client.Object, error) {
 	return seednamespaces.Objects(seednamespaces.Values{SeedIsGarden: in.IsGarden, Zones: in.Seed.Spec.Provider.Zones})
 }
 
-// readDefinitions returns all CustomResourceDefinitions by group. They are large and never change, so they are read
-// once.
-var readDefinitions = sync.OnceValues(func() (map[crds.Group][]client.Object, error) {
-	all := map[crds.Group][]client.Object{}
-	for _, group := range []crds.Group{crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler} {
-		objects, err := crds.Objects(crds.Values{Groups: []crds.Group{group}})
-		if err != nil {
-			return nil, err
-		}
-		all[group] = objects
+// readDefinitions are functions that return the CustomResourceDefinitions of a group. They are large and never change, so a
+// group is read once, when a Seed needs it.
+var readDefinitions = func() map[crds.Group]func() ([]client.Object, error) {
+	all := map[crds.Group]func() ([]client.Object, error){}
+	for _, group := range []crds.Group{
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio,
+	} {
+		all[group] = sync.OnceValues(func() ([]client.Object, error) { return crds.Objects(crds.Values{Groups: []crds.Group{group}}) })
 	}
-	return all, nil
-})
+	return all
+}()
 
 // definitions returns a function that returns the objects of a bundle of CustomResourceDefinitions.
 func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
@@ -45,18 +43,19 @@ func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 		definitionsExtensions:       {crds.Extensions, crds.ShootExtensions, crds.Machines},
 		definitionsEtcd:             {crds.Etcd},
 		definitionsAutoscaling:      {crds.VerticalPodAutoscaler},
+		definitionsIstio:            {crds.Istio},
 	}[bundle]
 	if bundle == definitionsExtensions && in.IsGarden {
 		groups = []crds.Group{crds.ShootExtensions, crds.Machines} // the garden operator deploys the others
 	}
 	return func() ([]client.Object, error) {
-		objects, err := readDefinitions()
-		if err != nil {
-			return nil, err
-		}
 		var wanted []client.Object
 		for _, group := range groups {
-			wanted = append(wanted, objects[group]...)
+			objects, err := readDefinitions[group]()
+			if err != nil {
+				return nil, err
+			}
+			wanted = append(wanted, objects...)
 		}
 		return wanted, nil
 	}

@@ -17,8 +17,8 @@ func Inactive(seed *corev1beta1.Seed) []string {
 		settings = *seed.Spec.Settings
 	}
 	watchdog := settings.DependencyWatchdog
-	note(true, "ingress gateways (istio) and logging and monitoring")
-	note(settings.LoadBalancerServices != nil, "spec.settings.loadBalancerServices")
+	note(true, "logging and monitoring")
+	inactive = append(inactive, inactiveExposure(seed)...)
 	note(seed.Spec.Ingress != nil, "spec.ingress (nginx)")
 	note(seed.Spec.Ingress != nil && seed.Spec.DNS.Provider != nil, "spec.dns.provider (the DNS record of spec.ingress.domain)")
 	note(watchdog == nil || watchdog.Weeder == nil || watchdog.Weeder.Enabled, "spec.settings.dependencyWatchdog.weeder")

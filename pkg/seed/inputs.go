@@ -69,6 +69,8 @@ type Inputs struct {
 	// References are the objects listed in spec.resources, as read from the garden, by their name in the list. Missing
 	// entries are unknown.
 	References map[string]Reference
+	// usedGateways are the namespaces of the gateways through which API servers are reached, sorted; nil if unknown.
+	usedGateways []string
 	// Bucket is the BackupBucket of the Seed.
 	Bucket *corev1beta1.BackupBucket
 

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
@@ -49,7 +50,7 @@ func (p *pass) observe(ctx context.Context) error {
 	}
 	readAll := r.objects.Begin(r.user())
 	steps := []func(context.Context, *Inputs) error{
-		r.observeEmitted, r.observeIdentity, r.observeCluster, r.observeExtensions, r.observeBucket,
+		r.observeEmitted, r.observeIdentity, r.observeCluster, r.observeGateways, r.observeExtensions, r.observeBucket,
 	}
 	if p.in.Deleting {
 		steps = append(steps, r.observeUsers, r.observeInstances)
@@ -134,6 +135,22 @@ func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 		return fmt.Errorf("read the definition %s: %w", autoscalerKind, err)
 	}
 	in.HasVerticalPodAutoscaler = ptr.To(err == nil)
+	return nil
+}
+
+// observeGateways reads which gateways the Services of API servers name.
+func (r *reconciler) observeGateways(ctx context.Context, in *Inputs) error {
+	services := metav1.PartialObjectMetadataList{}
+	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
+	if err := r.cache.List(ctx, &services, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the Services of API servers: %w", err)
+	}
+	used := []string{}
+	for _, service := range services.Items {
+		used = append(used, kubeapiserver.GatewaysOf(&service)...)
+	}
+	slices.Sort(used)
+	in.usedGateways = slices.Compact(used)
 	return nil
 }
 

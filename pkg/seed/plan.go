@@ -8,6 +8,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -72,7 +73,7 @@ func (in Inputs) contents() table.Table {
 		{Name: bundleIdentity, Absent: in.identityOfOthers(), Objects: in.clusterIdentity, Unknown: in.unknownIdentity(),
 			Needs: afterBase, DeletedAfter: []string{}},
 	}
-	parts = append(append(parts, in.extensionParts(references)...),
+	parts = append(append(append(parts, in.exposureParts()...), in.extensionParts(references)...),
 		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Released: in.IsGarden, Removed: true,
 			Objects: in.autoscaler, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsAutoscaling)}},
@@ -183,6 +184,11 @@ func (in Inputs) addWaits(plan *flow.Plan) {
 			Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 		})
 	}
+	if _, err := exposure.ModeOf(in.Seed); err != nil {
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "exposure", Reason: err.Error(), Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		})
+	}
 	if why := in.bucketNotReady(); why != "" {
 		plan.Waits = append(plan.Waits, flow.Wait{Name: "backup-bucket", Reason: why, Deadline: in.deadline()})
 	}
@@ -222,13 +228,13 @@ func (in Inputs) bucketNotReady() string {
 
 // digest returns a digest of the declared inputs, as opposed to the parts that the program adds.
 func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Seed.Spec, in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
+	return flow.InputsDigest(in.Seed.Spec, in.Seed.Annotations[constants.AnnotationSeedExposure], in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
 }
 
 // configured returns the settings of gardenlet that affect bundles. Other settings, such as ports, do not.
 func (in Inputs) configured() []any {
 	config := in.Config
-	settings := []any{config.LogLevel, config.LogFormat, config.NodeToleration, config.FeatureGates["DefaultSeccompProfile"]}
+	settings := []any{config.LogLevel, config.LogFormat, config.NodeToleration, config.FeatureGates["DefaultSeccompProfile"], config.SNI, config.ExposureClassHandlers}
 	if controllers := config.Controllers; controllers != nil && controllers.NetworkPolicy != nil {
 		settings = append(settings, controllers.NetworkPolicy.AdditionalNamespaceSelectors)
 	}

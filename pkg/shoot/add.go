@@ -26,8 +26,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/images"
@@ -136,11 +136,15 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 	if c.material, err = with(material); err != nil {
 		return nil, err
 	}
+	services, err := labels.Parse(servicesOfServers)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the control planes: %w", err)
+	}
 	if c.access, err = with(map[client.Object]cache.ByObject{
 		&corev1.Secret{}:    labelled(resourcesv1alpha1.LabelClass, resourcesv1alpha1.ClassShoot),
 		&corev1.Namespace{}: labelled(constants.LabelGardenRole, constants.RoleShoot),
 		&corev1.Node{}:      {Transform: reduceNode},
-		&corev1.Service{}:   {Label: labels.SelectorFromSet(kubeapiserver.Labels()), Transform: reduceService},
+		&corev1.Service{}:   {Label: services, Transform: reduceService},
 	}); err != nil {
 		return nil, err
 	}
@@ -149,6 +153,9 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 	c.indexed, err = flow.IndexOwners(ctx, c.emitted)
 	return c, err
 }
+
+// servicesOfServers selects the Services of API servers and of gateways.
+const servicesOfServers = exposure.LabelApp + " in (kubernetes, " + exposure.GatewayApp + "), role notin (controller-manager, scheduler)"
 
 // reduceNode removes the metadata of a node except its name, because nodes are only counted.
 func reduceNode(object any) (any, error) {
@@ -195,7 +202,7 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
 		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
 		source.Kind[client.Object](r.caches.access, namespace, byNamespace, namespaceChanged()),
-		source.Kind[client.Object](r.caches.access, &corev1.Service{}, byNamespace),
+		source.Kind[client.Object](r.caches.access, &corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.ofService)),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),

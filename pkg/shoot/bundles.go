@@ -45,10 +45,6 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	return append(objects, cluster), nil
 }
 
-func (in Inputs) apiServerService() ([]client.Object, error) {
-	return kubeapiserver.Service(in.Namespace)
-}
-
 // etcd returns the function for the objects of an etcd cluster.
 func (in Inputs) etcd(role etcd.Role) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
@@ -112,7 +108,16 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	advertised, err := in.advertisedIP()
+	if err != nil {
+		return nil, err
+	}
+	exposed, err := in.exposed()
+	if err != nil {
+		return nil, err
+	}
 	return kubeapiserver.Objects(kubeapiserver.Values{
+		Exposed: exposed.Gateway != nil, AdvertiseAddress: advertised,
 		Namespace: in.Namespace, Image: image, Config: in.server(), Replicas: in.scale().Min,
 		Scaling: in.scale(), VerticalPodAutoscaler: in.autoscaling(),
 		ExternalHostname: in.outsideHost(), ServiceNetworks: in.serviceNetworks(), Encryption: encryption, HealthCheckToken: token, Given: given,

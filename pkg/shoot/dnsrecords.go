@@ -16,7 +16,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
@@ -152,7 +151,7 @@ func (in Inputs) recordParts() []table.Part {
 	for _, purpose := range []string{constants.AdvertisedAddressInternal, constants.AdvertisedAddressExternal} {
 		part := table.Part{
 			Name: prefixRecord + purpose, Absent: "the Shoot has no such record", Removed: true,
-			Unchanged: in.hibernated() && !in.Shoot.Status.IsHibernated, Needs: []table.Need{table.Applied(bundleAPIServerService)},
+			Unchanged: in.hibernated() && !in.Shoot.Status.IsHibernated, Needs: []table.Need{table.Applied(bundleAPIServerService, bundleExposure)},
 			DeletedAfter: []string{}, Outlives: []string{bundleAPIServer}, Confirmed: true,
 		}
 		for _, wanted := range in.records() {
@@ -184,7 +183,7 @@ func (in Inputs) unknownRecord(wanted record) string {
 	case wanted.Problem != "":
 		return "" // record returns the error
 	case len(in.Addresses) == 0:
-		return "the Service " + in.Namespace + "/" + kubeapiserver.Name + " has no address yet"
+		return in.missingAddress()
 	}
 	return in.unknownReferences("for the "+wanted.Purpose+" DNS record", wanted.Credentials)
 }

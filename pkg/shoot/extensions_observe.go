@@ -17,8 +17,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
@@ -89,7 +87,7 @@ func (r *reconciler) observeExtensions(ctx context.Context, in *Inputs) error {
 	if err := r.observeCluster(ctx, in); err != nil {
 		return err
 	}
-	return r.observeService(ctx, in)
+	return r.observeExposure(ctx, in)
 }
 
 // observeCluster reads the generation of the Shoot in the applied Cluster.
@@ -151,19 +149,6 @@ func (r *reconciler) observeAsked(in *Inputs) {
 		in.Asked = in.Now
 	}
 	r.asked[in.Owner.UID] = asked{in.Shoot.Generation, in.Asked}
-}
-
-// observeService reads the addresses of the API server's Service.
-func (r *reconciler) observeService(ctx context.Context, in *Inputs) error {
-	service := &corev1.Service{}
-	err := r.caches.access.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: kubeapiserver.Name}, service)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the Service of the API server in namespace %s: %w", in.Namespace, err)
-	}
-	if err == nil && service.DeletionTimestamp == nil {
-		in.Addresses = dnsvalues.AddressesOf(service)
-	}
-	return nil
 }
 
 // observeDomains reads the default domains of the garden. They apply to Seeds without their own default domains.

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -98,8 +99,15 @@ type Inputs struct {
 	Entry *corev1beta1.BackupEntry
 	// Bastions are the Bastions in the namespace of the control plane.
 	Bastions []Bastion
-	// Addresses are the addresses of the API server's Service for DNS records. They are empty if it has none yet.
+	// ExposureClass is that of spec.exposureClassName, or nil if the Shoot has none or if it does not exist.
+	ExposureClass *corev1beta1.ExposureClass
+	// Routes are the recorded routes to the API server.
+	Routes exposure.Routes
+	// Addresses are the addresses of the Service for DNS records: that of the gateway, or of the API server. They are empty if it has
+	// none yet.
 	Addresses []string
+	// ServiceIPs are the cluster IPs of the API server's Service.
+	ServiceIPs []string
 	// DefaultDomains of the garden.
 	DefaultDomains []Domain
 	// References are the objects of the garden to which the Shoot refers, and the credentials of its DNS services, by kind,
@@ -237,20 +245,8 @@ func (in Inputs) hasToken(secret string) bool {
 // refused returns the fields that this version does not support and cannot ignore.
 func (in Inputs) refused() []string {
 	var fields []string
-	spec := in.Shoot.Spec
-	if ptr.Deref(spec.ExposureClassName, "") != "" {
-		fields = append(fields, "spec.exposureClassName")
-	}
 	if in.Shoot.Annotations[constants.AnnotationAuthenticationIssuer] != "" {
 		fields = append(fields, "metadata.annotations["+constants.AnnotationAuthenticationIssuer+"]")
 	}
 	return fields
-}
-
-// howToRemove returns what users can do about refused fields. Fields of the specification among them cannot be changed.
-func (in Inputs) howToRemove(fields []string) string {
-	if slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(field, "spec.") }) {
-		return "the specification cannot be changed in this respect, so delete the Shoot and create one without"
-	}
-	return "remove it, and annotate the Shoot with gardener.cloud/operation=retry"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Names of the bundles. Each is the name of a ManagedResource in the namespace of the control plane. The exception is
@@ -90,16 +91,17 @@ func (in Inputs) controlPlane() []table.Part {
 			Adjust: in.adjustNamespace,
 		},
 		{
-			Name: bundleAPIServerService, Objects: in.apiServerService,
-			DeletedAfter: []string{bundleAPIServer, bundleInternalRecord, bundleExternalRecord},
+			Name: bundleAPIServerService, Objects: in.apiServerService, Adjust: in.recordRoutes,
+			DeletedAfter: []string{bundleExposure, bundleAPIServer, bundleInternalRecord, bundleExternalRecord},
 		},
+		in.exposurePart(),
 
 		// etcd
 		in.etcdPart(bundleEtcdMain, etcd.RoleMain), in.etcdPart(bundleEtcdEvents, etcd.RoleEvents),
 
 		// The API server and its autoscaler.
 		{
-			Name: bundleAPIServer, Objects: in.apiServer, Unknown: table.Join(secrets, in.unknownUserFiles()), ReadsCluster: true,
+			Name: bundleAPIServer, Objects: in.apiServer, Unknown: table.Join(secrets, in.unknownUserFiles(), in.unknownAdvertised()), ReadsCluster: true,
 			Needs:        []table.Need{table.Healthy(before...), in.ready(bundleEtcdMain, bundleEtcdEvents), table.Applied(bundleAPIServerService)},
 			NeedsAsleep:  []table.Need{table.RolledOut(clients...), table.Applied(bundleAPIServerService)},
 			DeletedAfter: slices.Concat([]string{bundleAPIServerAutoscaler, bundleResourceManager}, controllers, deletedEarly, ofNodes), Adjust: adjustAPIServer,
@@ -159,14 +161,14 @@ func (in Inputs) inShoot() []table.Part {
 // Plan returns the flow of a Shoot. It depends only on its inputs.
 func Plan(in Inputs) (flow.Plan, error) {
 	var err error
-	plan := flow.Plan{Next: in.SecretsRenewed}
+	plan := flow.Plan{Next: requeue.Earlier(in.SecretsRenewed, in.Routes.Ends())}
 	switch fields := in.refused(); {
 	case in.Deleting:
 		plan = deletion(in)
 		in.addLimits(&plan)
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
-			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": " + in.howToRemove(fields),
+			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": remove it, and annotate the Shoot with gardener.cloud/operation=retry",
 			Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
 		})
 	case in.Registrations == nil:

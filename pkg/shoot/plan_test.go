@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubecontrollermanager"
@@ -211,7 +212,7 @@ func TestPlans(t *testing.T) {
 		"07-hibernating":       up(t, hibernate),
 		"08-waking":            up(t, noTokens, func(in *Inputs) { in.Shoot.Status.IsHibernated = true }),
 		"09-refused": up(t, func(in *Inputs) {
-			in.Shoot.Spec.ExposureClassName = ptr.To("internet")
+			in.Shoot.Annotations = map[string]string{constants.AnnotationAuthenticationIssuer: "managed"}
 		}),
 		"10-audit-policy-missing": up(t, func(in *Inputs) {
 			in.Shoot.Spec.Kubernetes.KubeAPIServer.AuditConfig = &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}}

@@ -76,7 +76,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
 		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
 		CloudProfile: &corev1beta1.CloudProfile{}, UserFiles: map[string]UserFile{}, References: map[string]Referenced{},
-		Registrations: []corev1beta1.ControllerRegistration{}, Addresses: []string{renderedAddress}, Asked: given.Now,
+		Registrations: []corev1beta1.ControllerRegistration{}, Addresses: []string{renderedAddress}, ServiceIPs: []string{renderedAddress}, Asked: given.Now,
 		ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
 			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
 		},
@@ -116,6 +116,13 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		return read(in.Seed)
 	case corev1beta1.Kind("CloudProfile"):
 		return read(in.CloudProfile)
+	case corev1beta1.Kind("ExposureClass"):
+		class := &corev1beta1.ExposureClass{}
+		err := read(class)
+		if class.Name == ptr.Deref(in.Shoot.Spec.ExposureClassName, "") {
+			in.ExposureClass = class
+		}
+		return err
 	case corev1beta1.Kind("ControllerRegistration"):
 		registration := corev1beta1.ControllerRegistration{}
 		err := read(&registration)

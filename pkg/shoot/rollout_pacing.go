@@ -77,6 +77,13 @@ func (in Inputs) digest() (string, error) {
 		referenced := in.References[name]
 		inputs = append(inputs, name, versionOf(referenced.Secret), versionOf(referenced.ConfigMap), versionOf(referenced.WorkloadIdentity))
 	}
+	// Those that are not set are left out, so that the digest of other Shoots remains the same.
+	if in.ExposureClass != nil {
+		inputs = append(inputs, versionOf(in.ExposureClass))
+	}
+	if exposed, err := in.exposed(); err == nil && exposed.Gateway != nil {
+		inputs = append(inputs, in.ServiceIPs, in.routes(exposed).String())
+	}
 	if in.hasWorkers() {
 		inputs = append(inputs, in.Machines.Infrastructure, in.Machines.UserData, in.Machines.Stamps)
 	}
@@ -92,7 +99,7 @@ func (in Inputs) program() (string, error) {
 	seed := in.Seed
 	inputs := []any{in.Images, seed.Spec, seed.Labels, seed.Annotations, seed.Status.KubernetesVersion, in.Nodes == 1, in.wantedExtensions()}
 	if in.Config != nil {
-		inputs = append(inputs, in.Config.LogLevel, in.Config.LogFormat)
+		inputs = append(inputs, in.Config.LogLevel, in.Config.LogFormat, in.Config.SNI, in.Config.ExposureClassHandlers)
 	}
 	if profile := in.CloudProfile; profile != nil {
 		inputs = append(inputs, profile.Spec, profile.Labels, profile.Annotations)

@@ -190,8 +190,6 @@ func TestRefusedFieldsHavePaths(t *testing.T) {
 		spec := &in.Shoot.Spec
 		spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
 		spec.Extensions = []corev1beta1.Extension{{Type: "a"}}
-		exposure := "internet"
-		spec.ExposureClassName = &exposure
 		in.Shoot.Annotations = map[string]string{"authentication.gardener.cloud/issuer": "managed"}
 	})
 	fields := in.refused()

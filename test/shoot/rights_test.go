@@ -28,6 +28,7 @@ var unusedByShoot = map[string]string{
 	"watch controllerinstallations.core.gardener.cloud": "only for extensions: TestExtensions",
 	"patch shootstates.core.gardener.cloud":             "only when the Secrets of the control plane change",
 	"list namespacedcloudprofiles.core.gardener.cloud":  notNamed, "watch namespacedcloudprofiles.core.gardener.cloud": notNamed,
+	"list exposureclasses.core.gardener.cloud": notNamed, "watch exposureclasses.core.gardener.cloud": notNamed,
 	"list controllerdeployments.core.gardener.cloud": forSeeds, "watch controllerdeployments.core.gardener.cloud": forSeeds,
 	"get seeds.core.gardener.cloud": forSeeds, "create seeds.core.gardener.cloud": forSeeds, "update seeds.core.gardener.cloud": forSeeds,
 	"patch seeds.core.gardener.cloud": forSeeds, "patch seeds/status.core.gardener.cloud": forSeeds,

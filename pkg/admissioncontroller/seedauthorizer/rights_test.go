@@ -89,6 +89,7 @@ func present(context.Context, schema.GroupResource, graph.Vertex) (bool, error) 
 // own are the names of objects of Seed one by resource.
 var own = map[string]string{
 	"cloudprofiles": "profile", "controllerdeployments": "deployment", "controllerregistrations": "registration", "namespacedcloudprofiles": "namespaced",
+	"exposureclasses": "class",
 	"projects": "project", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
 	"secrets": "any", "serviceaccounts": "any", "leases": "one", "certificatesigningrequests": "request",
 }
@@ -141,6 +142,8 @@ func paths() *graph.Graph {
 	g := graph.New()
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "shoot"}}
 	shoot.Spec.SeedName, shoot.Spec.CloudProfileName = ptr.To("one"), ptr.To("profile")
+	class := "class"
+	shoot.Spec.ExposureClassName = &class
 	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "namespaced"}
 	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "project"}}
 	project.Spec.Namespace = ptr.To("garden-dev")

@@ -19,8 +19,8 @@ import (
 // Group is a group of definitions that are installed together.
 type Group string
 
-// The groups of definitions. Groups for Istio and the observability stack can be added
-// with files below config/crd and a row in the table of this package.
+// The groups of definitions. Groups for the observability stack can be added with files below config/crd and a row in the
+// table of this package.
 const (
 	// ManagedResources is the definition of ManagedResources.
 	ManagedResources Group = "ManagedResources"
@@ -36,6 +36,10 @@ const (
 	Machines Group = "Machines"
 	// VerticalPodAutoscaler are VerticalPodAutoscaler and its checkpoints.
 	VerticalPodAutoscaler Group = "VerticalPodAutoscaler"
+	// Istio are the kinds of Istio.
+	Istio Group = "Istio"
+	// GatewayAPI are the kinds of the standard channel of the Gateway API that gateways watch.
+	GatewayAPI Group = "GatewayAPI"
 )
 
 // group describes the definitions of a group.
@@ -57,6 +61,8 @@ var groups = map[Group]group{
 	Etcd:                  {directory: "druid", protected: true},
 	Machines:              {directory: "machine"},
 	VerticalPodAutoscaler: {directory: "autoscaling"},
+	Istio:                 {directory: "istio"},
+	GatewayAPI:            {directory: "gatewayapi"},
 }
 
 func isGeneral(plural string) bool { return slices.Contains(generalExtensions, plural) }

@@ -51,13 +51,16 @@ func TestGroups(t *testing.T) {
 		Etcd:                  "etcdcopybackupstasks etcds",
 		Machines:              "machineclasses machinedeployments machines machinesets",
 		VerticalPodAutoscaler: "verticalpodautoscalercheckpoints verticalpodautoscalers",
+		Istio: "wasmplugins destinationrules envoyfilters gateways proxyconfigs serviceentries sidecars virtualservices workloadentries workloadgroups " +
+			"authorizationpolicies peerauthentications requestauthentications telemetries",
+		GatewayAPI: "backendtlspolicies gatewayclasses gateways grpcroutes httproutes listenersets referencegrants tlsroutes",
 	} {
 		if got := strings.Join(namesOf(t, group), " "); got != want {
 			t.Errorf("group %s: got %s, want %s", group, got, want)
 		}
 	}
-	if len(groups) != 6 {
-		t.Errorf("found %d groups, but this test covers 6", len(groups))
+	if len(groups) != 8 {
+		t.Errorf("found %d groups, but this test covers 8", len(groups))
 	}
 	if _, err := Objects(Values{Groups: []Group{"Nothing"}}); err == nil || !strings.Contains(err.Error(), `"Nothing"`) {
 		t.Errorf("an unknown group: got the error %v", err)
@@ -66,22 +69,26 @@ func TestGroups(t *testing.T) {
 
 // TestCopiedDefinitions checks that the copied definitions are from the version of the module that the programs are built with.
 func TestCopiedDefinitions(t *testing.T) {
-	const module = "k8s.io/autoscaler/vertical-pod-autoscaler"
-	version, err := build.Version("../../..", "test/landscape/binaries/vpa", module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := fs.Glob(crd.Files, "autoscaling/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %v, %v", files, err)
-	}
-	for _, file := range files {
-		content, err := fs.ReadFile(crd.Files, file)
+	for directory, from := range map[string]struct{ module, pinned string }{
+		"autoscaling": {"k8s.io/autoscaler/vertical-pod-autoscaler", "test/landscape/binaries/vpa"},
+		"istio":       {"istio.io/api", "hack/crds/modules"}, "gatewayapi": {"sigs.k8s.io/gateway-api", "hack/crds/modules"},
+	} {
+		version, err := build.Version("../../..", from.pinned, from.module)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first, _, _ := strings.Cut(string(content), "\n"); !strings.Contains(first, module+" "+version+" ") {
-			t.Errorf("%s begins with %q, want the version %s: run make generate", file, first, version)
+		files, err := fs.Glob(crd.Files, directory+"/*.yaml")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("found %v, %v", files, err)
+		}
+		for _, file := range files {
+			content, err := fs.ReadFile(crd.Files, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, _, _ := strings.Cut(string(content), "\n"); !strings.Contains(first, from.module+" "+version+" ") {
+				t.Errorf("%s begins with %q, want the version %s: run make generate", file, first, version)
+			}
 		}
 	}
 }

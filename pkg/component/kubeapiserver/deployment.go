@@ -72,6 +72,9 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
+	if values.Exposed {
+		deployment.Labels[constants.LabelAPIServerExposure] = constants.APIServerExposureGardenerManaged
+	}
 	deployment.Spec.MinReadySeconds = readySeconds
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
 	return deployment, nil

@@ -55,6 +55,9 @@ func access(values Values) []string {
 		"--authentication-config=" + pathAuthentication + "/" + fileConfig, "--authorization-config=" + pathAuthorization + "/" + fileConfig,
 		"--tls-cert-file=" + pathServer + "/tls.crt", "--tls-private-key-file=" + pathServer + "/tls.key",
 	}
+	if values.AdvertiseAddress != "" { // all replicas have the same one, and the lease keeps it while one of them stops
+		all = append(all, "--advertise-address="+values.AdvertiseAddress, "--endpoint-reconciler-type=lease")
+	}
 	if version := ptr.Deref(values.Config.TLSMinVersion, ""); version != "" {
 		all = append(all, "--tls-min-version="+version)
 	}

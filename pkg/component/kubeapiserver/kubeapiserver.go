@@ -76,6 +76,10 @@ type Values struct {
 	VerticalPodAutoscaler bool
 	// ExternalHostname is the host name in URLs that the server returns to clients, such as the issuer of tokens.
 	ExternalHostname string
+	// Exposed is set if clients outside of the cluster reach the server through shared gateways.
+	Exposed bool
+	// AdvertiseAddress is the address in the endpoints of the Service kubernetes of the cluster, or empty for those of the Pods.
+	AdvertiseAddress string
 	// DNSNames are the host names at which external clients reach the server.
 	DNSNames []string
 	// ServiceNetworks are the Service ranges in CIDR notation.

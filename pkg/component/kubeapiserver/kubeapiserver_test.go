@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
@@ -93,7 +94,15 @@ func TestNodes(t *testing.T) { golden.Check(t, "rights", NodeRights()) }
 
 func TestServiceAndAutoscaler(t *testing.T) {
 	for name, objectsOf := range map[string]func() ([]client.Object, error){
-		"service":    func() ([]client.Object, error) { return Service("shoot--dev--one") },
+		"service": func() ([]client.Object, error) { return Service(ServiceValues{Namespace: "shoot--dev--one"}) },
+		"service-gateways": func() ([]client.Object, error) {
+			return Service(ServiceValues{Namespace: "shoot--dev--one", Gateways: []string{"istio-ingress--a", "istio-ingress"}})
+		},
+		"service-balancer": func() ([]client.Object, error) {
+			return Service(ServiceValues{Namespace: "shoot--dev--one", Balancer: &exposure.Balancer{
+				Annotations: map[string]string{"example.org/network": "public"}, Class: ptr.To("example.org/local"), TrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			}})
+		},
 		"autoscaler": func() ([]client.Object, error) { return Autoscaler("shoot--dev--one", Scaling{Min: 2, Max: 6}) },
 		"never-down": func() ([]client.Object, error) {
 			return Autoscaler("shoot--dev--one", Scaling{Min: 4, Max: 6, NeverDown: true})

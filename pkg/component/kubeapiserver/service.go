@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -15,19 +14,29 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
-	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
+
+// annotationExportTo names the namespaces of the gateways that forward connections to a Service (Istio).
+const annotationExportTo = "networking.istio.io/exportTo"
+
+// ServiceValues are the inputs of the Service.
+type ServiceValues struct {
+	// Namespace of the control plane. Name is the name of the Service, or empty for that of a shoot.
+	Namespace, Name string
+	// Gateways are the namespaces of the gateways through which clients outside of the cluster reach the API server.
+	Gateways []string
+	// Balancer are the settings of its own load balancer, or nil if it has none.
+	Balancer *exposure.Balancer
+}
 
 // Labels returns the labels of the Service and of all objects of the API server.
 func Labels() map[string]string { return maps.Clone(selector) }
 
 // Service returns the Service through which clients in the seed reach the API server. It exists as long as the control
 // plane.
-func Service(namespace string) ([]client.Object, error) { return ServiceNamed(namespace, Name) }
-
-// ServiceNamed is [Service] for an API server with another name.
-func ServiceNamed(namespace, name string) ([]client.Object, error) {
+func Service(values ServiceValues) ([]client.Object, error) {
 	selectors, err := json.Marshal([]metav1.LabelSelector{
 		{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}},
 		{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleExtension}},
@@ -36,9 +45,9 @@ func ServiceNamed(namespace, name string) ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the namespaces with clients of kube-apiserver: %w", err)
 	}
-	return []client.Object{&corev1.Service{
+	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name,
+			Namespace: values.Namespace, Name: Name,
 			Labels: parts.Merge(selector, map[string]string{constants.LabelMutatedByControlPlaneWebhook: "true"}),
 			Annotations: map[string]string{
 				netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port),
@@ -50,46 +59,35 @@ func ServiceNamed(namespace, name string) ([]client.Object, error) {
 			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
 			Ports: []corev1.ServicePort{{Name: Name, Port: port, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP}},
 		},
-	}}, nil
+	}
+	if values.Name != "" {
+		service.Name = values.Name
+	}
+	if len(values.Gateways) > 0 {
+		service.Labels[constants.LabelAPIServerExposure] = constants.APIServerExposureGardenerManaged
+		service.Annotations[annotationExportTo] = strings.Join(values.Gateways, ",")
+	}
+	if values.Balancer != nil {
+		balance(service, *values.Balancer)
+	}
+	return []client.Object{service}, nil
 }
 
-// Autoscaler returns the HorizontalPodAutoscaler of the Deployment. It is applied after the Deployment, because it
-// ignores a Deployment with 0 replicas.
-func Autoscaler(namespace string, scaling Scaling) ([]client.Object, error) {
-	return AutoscalerNamed(namespace, Name, scaling)
+// GatewaysOf returns the namespaces of the gateways that the Service of an API server names.
+func GatewaysOf(service client.Object) []string {
+	var names []string
+	for name := range strings.SplitSeq(service.GetAnnotations()[annotationExportTo], ",") {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// AutoscalerNamed is [Autoscaler] for an API server with another name.
-func AutoscalerNamed(namespace, name string, scaling Scaling) ([]client.Object, error) {
-	metric := func(resourceName corev1.ResourceName, average string) autoscalingv2.MetricSpec {
-		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: resourceName, Target: autoscalingv2.MetricTarget{
-				Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(average)),
-			},
-		}}
-	}
-	down := &autoscalingv2.HPAScalingRules{
-		StabilizationWindowSeconds: ptr.To[int32](1800), SelectPolicy: ptr.To(autoscalingv2.MaxChangePolicySelect),
-		Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 300}},
-	}
-	if scaling.NeverDown {
-		down.SelectPolicy = ptr.To(autoscalingv2.DisabledPolicySelect)
-	}
-	return []client.Object{&autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Labels: parts.Merge(selector, map[string]string{highavailability.LabelType: parts.TypeServer}),
-		},
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
-			MinReplicas:    ptr.To(scaling.Min), MaxReplicas: scaling.Max,
-			Metrics: []autoscalingv2.MetricSpec{metric(corev1.ResourceCPU, "6"), metric(corev1.ResourceMemory, "24G")},
-			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
-				ScaleUp: &autoscalingv2.HPAScalingRules{
-					StabilizationWindowSeconds: ptr.To[int32](60), SelectPolicy: ptr.To(autoscalingv2.MaxChangePolicySelect),
-					Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 60}},
-				},
-				ScaleDown: down,
-			},
-		},
-	}}, nil
+// balance gives a Service a load balancer. Everybody may connect to it, because clients authenticate themselves to the server.
+func balance(service *corev1.Service, balancer exposure.Balancer) {
+	service.Annotations = parts.Merge(balancer.Annotations, service.Annotations)
+	service.Annotations[netpol.AnnotationFromWorld] = parts.PortsAllowed(port)
+	service.Spec.Type, service.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, balancer.Class
+	service.Spec.ExternalTrafficPolicy = balancer.TrafficPolicy
 }

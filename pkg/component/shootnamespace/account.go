@@ -34,6 +34,8 @@ func rules(workers bool) []rbacv1.PolicyRule {
 		parts.Rule("autoscaling", []string{"horizontalpodautoscalers"}, manage...),
 		parts.Rule("autoscaling.k8s.io", []string{"verticalpodautoscalers"}, manage...),
 		parts.Rule("networking.k8s.io", []string{"networkpolicies"}, manage...),
+		parts.Rule("networking.istio.io", []string{"destinationrules", "gateways", "virtualservices"}, manage...),
+		parts.Rule("gateway.networking.k8s.io", []string{"tlsroutes"}, manage...),
 		parts.Rule("policy", []string{"poddisruptionbudgets"}, manage...),
 		parts.Rule("rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, manage...),
 		parts.Rule("monitoring.coreos.com", []string{"podmonitors", "prometheusrules", "scrapeconfigs", "servicemonitors"}, manage...),

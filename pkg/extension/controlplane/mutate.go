@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
@@ -25,8 +26,8 @@ const (
 	prefixVirtualGarden = "virtual-garden-"
 	nameKubeAPIServer   = "kube-apiserver"
 	// labelExposure with the value exposedByGardener means that gardenlet exposes an API server by SNI.
-	labelExposure     = "core.gardener.cloud/apiserver-exposure"
-	exposedByGardener = "gardener-managed"
+	labelExposure     = constants.LabelAPIServerExposure
+	exposedByGardener = constants.APIServerExposureGardenerManaged
 )
 
 // mutator calls an ensurer for the objects of requests.

@@ -4,6 +4,8 @@ package constants
 const (
 	// AnnotationBackupEntryForceDeletion lets a BackupEntry be deleted before its grace period is over.
 	AnnotationBackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
+	// AnnotationSeedExposure is how the API servers of a Seed are exposed: Istio, GatewayAPI, LoadBalancer or ClusterIP.
+	AnnotationSeedExposure = "seed.gardener.cloud/exposure"
 	// AnnotationPodSecurityEnforce is the pod security level of an extension's namespace.
 	AnnotationPodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
 	// AnnotationGenericTokenKubeconfigSecretName is the name of the Secret with the kubeconfig that components share, on

@@ -20,6 +20,11 @@ const (
 	LabelEvictionRequirements = "autoscaling.gardener.cloud/eviction-requirements"
 	// LabelSchedulingPurpose is the purpose of a ConfigMap for the scheduler: region-config.
 	LabelSchedulingPurpose = "scheduling.gardener.cloud/purpose"
+	// LabelAPIServerExposure with the value APIServerExposureGardenerManaged marks the Service and the Deployment of an API server
+	// that is reached through shared gateways. Extensions then leave the exposure alone.
+	LabelAPIServerExposure = "core.gardener.cloud/apiserver-exposure"
+	// APIServerExposureGardenerManaged is the value of LabelAPIServerExposure.
+	APIServerExposureGardenerManaged = "gardener-managed"
 	// LabelExposureClassHandlerName is the name of the handler of an ExposureClass.
 	LabelExposureClassHandlerName = "handler.exposureclass.gardener.cloud/name"
 	// LabelAutoUpdateGardenletHelmChartRef lets the operator raise the version of a Gardenlet.
