@@ -25,7 +25,7 @@ type source struct {
 	license           string
 	// to is the directory to which the definitions are written.
 	to string
-	// short leaves out the descriptions of fields, which nobody reads in a seed.
+	// short leaves out the descriptions of fields, which no one reads in a seed.
 	short bool
 }
 

@@ -38,7 +38,7 @@ type Gateway struct {
 	Labels map[string]string
 	// Handler is the name of the handler of ExposureClasses, or empty for the default gateway.
 	Handler string
-	// Zone is the only zone of a zonal gateway, or empty. Zones are the zones of the Pods, which may be none.
+	// Zone is the only zone of a zonal gateway, or empty. Zones are the zones of the Pods, or empty if the Seed has none.
 	Zone  string
 	Zones []string
 	// Balancer are the settings of the Service.
