@@ -53,7 +53,7 @@ func TestObjectsAreAccepted(t *testing.T) {
 func connectTo(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	definitions, err := crds.Objects(crds.Values{Groups: []crds.Group{
-		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler,
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio, crds.GatewayAPI,
 	}})
 	kit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "definitions.yaml")
