@@ -28,7 +28,7 @@ func usual() GatewayValues {
 // handler is the zonal gateway of a handler, with all settings.
 func handler() GatewayValues {
 	values := usual()
-	values.DualStack, values.VerticalPodAutoscaler = true, true
+	values.VerticalPodAutoscaler = true
 	values.Gateway = exposure.Gateway{
 		Namespace: "istio-ingress-handler-internet--a", Service: "istio-ingressgateway", Zones: []string{"a"}, Zone: "a", Handler: "internet",
 		Labels: map[string]string{
@@ -64,6 +64,9 @@ func TestObjects(t *testing.T) {
 		if checked := schema.Check(t, "istio", gatewayOf(t, values)); checked != want {
 			t.Errorf("%s: %d objects are of Istio's kinds, want %d", name, checked, want)
 		}
+	}
+	if service := Balanced(handler().Gateway, true, portTLS); *service.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyRequireDualStack {
+		t.Errorf("in a cluster with both IP families, the policy is %s", *service.Spec.IPFamilyPolicy)
 	}
 	if _, err := Gateway(GatewayValues{}); err == nil || !strings.Contains(err.Error(), "needs a namespace") {
 		t.Errorf("a gateway without a name: %v", err)
