@@ -179,7 +179,6 @@ func TestRules(t *testing.T) {
 		{"extensions/extension.yaml", "spec.class", nil, true, "class is immutable"},
 		{"extensions/infrastructure.yaml", "spec.class", "seed", true, "class is immutable"},
 		{"extensions/extension.yaml", "spec.class", "world", false, "spec.class"},
-		{"extensions/bastion.yaml", "spec.userData", "YQ==", true, "spec.userData"},
 		{"extensions/bastion.yaml", "spec.ingress", []any{}, false, "spec.ingress"},
 		{"extensions/dnsrecord.yaml", "spec.name", "other.example.org", true, "spec.name"},
 		{"extensions/dnsrecord.yaml", "spec.recordType", "CNAME", true, "spec.recordType"},

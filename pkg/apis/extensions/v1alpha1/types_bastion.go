@@ -39,9 +39,9 @@ type BastionList struct {
 // BastionSpec is the desired state of a Bastion.
 type BastionSpec struct {
 	DefaultSpec `json:",inline"`
-	// UserData is what the machine runs when it starts. It is immutable.
+	// UserData is what the machine runs when it starts. It is immutable. A webhook of the resource-manager checks this: CEL rules decode
+	// bytes with the alphabet for URLs, and would refuse each update of most objects.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	UserData []byte `json:"userData"`
 	// Ingress are the addresses from which the host can be reached.
 	// +listType=atomic
