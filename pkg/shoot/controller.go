@@ -205,7 +205,7 @@ func (p *pass) compute(ctx context.Context) (err error) {
 // emit emits the plan.
 func (p *pass) emit(ctx context.Context) error {
 	p.Wake.In(p.in.looksAgain())
-	return p.Emit(ctx, p.emitter, p.in.Owner, p.in.Now, syncPeriod(p.shoot, p.options.controller()))
+	return p.Emit(ctx, p.emitter, p.in.Owner, p.in.Now, p.inputsOfDecision().passAgain())
 }
 
 // looksAgain returns after how long nodes with old keys are looked for again, 0 for never.

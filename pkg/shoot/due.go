@@ -66,8 +66,7 @@ func (p *pass) decide(ctx context.Context) error {
 	if err := p.garden.Get(ctx, client.ObjectKey{Name: p.options.SeedName}, p.seed); err != nil {
 		return fmt.Errorf("read Seed %s: %w", p.options.SeedName, err)
 	}
-	settings := p.options.controller()
-	p.decision = decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity, config: &settings, now: p.Wake.Now}.decide()
+	p.decision = p.inputsOfDecision().decide()
 	if p.decision.run {
 		return nil
 	}
@@ -100,6 +99,12 @@ func (p *pass) operate(ctx context.Context) error {
 		return r.patch(ctx, shoot, func() { shoot.Annotations[constants.AnnotationGardenerOperation] = rest })
 	}
 	return r.patch(ctx, shoot, func() { delete(shoot.Annotations, constants.AnnotationGardenerOperation) })
+}
+
+// inputsOfDecision returns the inputs of the decision.
+func (p *pass) inputsOfDecision() decisionInput {
+	settings := p.options.controller()
+	return decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity, config: &settings, now: p.Wake.Now}
 }
 
 // decide returns whether gardenlet reconciles a Shoot now. The first matching rule applies, as in Gardener.
@@ -183,6 +188,19 @@ func (l decisionInput) turn() (now bool, next time.Time) {
 		return true, l.now
 	}
 	return window.From(l.shoot.UID).State(l.now)
+}
+
+// passAgain returns after how long a Shoot is reconciled again without a change: after its sync period or, if gardenlet reconciles only
+// in maintenance windows, at the end of its turn, when the next turn is computed.
+func (l decisionInput) passAgain() time.Duration {
+	if !ptr.Deref(l.config.ReconcileInMaintenanceOnly, false) {
+		return syncPeriod(l.shoot, *l.config)
+	}
+	if _, found := l.window(); !found {
+		return syncPeriod(l.shoot, *l.config)
+	}
+	_, next := l.turn()
+	return next.Sub(l.now)
 }
 
 func isTrue(text string) bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -131,6 +132,39 @@ func TestSyncPeriod(t *testing.T) {
 		shoot.Namespace, shoot.Annotations = test.namespace, map[string]string{constants.AnnotationShootSyncPeriod: test.annotation}
 		if got := syncPeriod(shoot, test.config); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestOncePerWindow checks that a Shoot without changes gets exactly one pass in each maintenance window if gardenlet reconciles only
+// there, whatever the sync period, and that changes do not wait.
+func TestOncePerWindow(t *testing.T) {
+	for i := range 50 {
+		l := ready()
+		l.shoot.UID = types.UID(fmt.Sprintf("uid-%d", i))
+		l.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "040000+0000"}}
+		l.config.ReconcileInMaintenanceOnly, l.config.SyncPeriod = ptr.To(true), &metav1.Duration{Duration: time.Minute}
+		l.now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+		end := l.now.Add(10 * 24 * time.Hour)
+		passes := 0
+		for l.now.Before(end) {
+			next := l.decide()
+			again := next.again
+			if next.run {
+				passes++
+				again = l.passAgain()
+			}
+			if again <= 0 {
+				t.Fatalf("no time to decide again at %s: %+v", l.now, next)
+			}
+			l.now = l.now.Add(again)
+		}
+		if passes != 10 {
+			t.Errorf("%s: %d passes in 10 windows", l.shoot.UID, passes)
+		}
+		l.shoot.Generation++
+		if !l.decide().run {
+			t.Error("a change waits for the window")
 		}
 	}
 }
