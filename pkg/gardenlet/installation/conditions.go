@@ -1,8 +1,12 @@
 package installation
 
 import (
+	"errors"
+	"net/url"
 	"time"
 	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -64,6 +68,18 @@ func limit(text string) string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// notEmitted returns the findings if the ManagedResource could not be written. What runs in the seed is not known, so the other
+// conditions remain. Errors that the next attempt may resolve, such as a conflict or an API server that does not respond, are not
+// reported. text is the message of the error.
+func notEmitted(valid finding, err error, text string) []finding {
+	var unanswered *url.Error
+	if errors.As(err, &unanswered) || apierrors.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) {
+		return []finding{valid}
+	}
+	return []finding{valid, {corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, reasonFailed, text}}
 }
 
 // findingsOf returns whether an extension is installed, healthy and progressing, from its ManagedResource. why is the

@@ -1,13 +1,17 @@
 package installation
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -50,6 +54,27 @@ func TestFindings(t *testing.T) {
 		}
 		if text := strings.Join(got, ", "); text != test.want {
 			t.Errorf("%s: got %s, want %s", name, text, test.want)
+		}
+	}
+}
+
+// TestNotEmitted checks that the condition names why a ManagedResource was refused, but not errors that end by themselves.
+func TestNotEmitted(t *testing.T) {
+	valid := finding{kind: corev1beta1.ControllerInstallationValid}
+	resource := schema.GroupResource{Group: resourcesv1alpha1.GroupName, Resource: "managedresources"}
+	for name, test := range map[string]struct {
+		err      error
+		reported bool
+	}{
+		"refused":     {apierrors.NewForbidden(resource, "example", errors.New("no")), true},
+		"too large":   {errors.New("the manifests are too large"), true},
+		"conflict":    {fmt.Errorf("apply: %w", apierrors.NewConflict(resource, "example", errors.New("changed"))), false},
+		"overload":    {apierrors.NewTooManyRequests("later", 1), false},
+		"no response": {fmt.Errorf("apply: %w", &url.Error{Op: "Patch", URL: "https://seed", Err: errors.New("refused")}), false},
+	} {
+		got := notEmitted(valid, test.err, "text")
+		if reported := len(got) == 2 && got[1].reason == reasonFailed && got[1].message == "text"; reported != test.reported || got[0] != valid {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

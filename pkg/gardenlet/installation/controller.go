@@ -122,13 +122,11 @@ func (r *reconciler) install(ctx context.Context, installation *corev1beta1.Cont
 		return installed{}, err
 	}
 	result, err := r.emitter.Emit(ctx, ownerOf(installation), flow.Plan{Bundles: []flow.Bundle{bundle}})
+	valid := finding{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, reasonValid, "The chart was rendered."}
 	if err != nil {
-		return installed{}, err
+		return installed{findings: notEmitted(valid, err, in.resources().Redact(flow.ReasonOf(err)))}, err
 	}
-	found := installed{findings: append(
-		[]finding{{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, reasonValid, "The chart was rendered."}},
-		findingsOf(r.live(result, key, len(result.Written) > 0), problemOf(result, key))...,
-	)}
+	found := installed{findings: append([]finding{valid}, findingsOf(r.live(result, key, len(result.Written) > 0), problemOf(result, key))...)}
 	if next := result.Plan.NextAt(r.Clock.Now()); !next.IsZero() {
 		found.again = max(next.Sub(r.Clock.Now()), time.Millisecond)
 	}

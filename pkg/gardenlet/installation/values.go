@@ -53,6 +53,8 @@ type (
 		FeatureGates map[string]bool `json:"featureGates"`
 	}
 	knownSeed struct {
+		// Identifier is the former name of Name.
+		Identifier      string                           `json:"identifier"`
 		Name            string                           `json:"name"`
 		ClusterIdentity string                           `json:"clusterIdentity"`
 		Annotations     map[string]string                `json:"annotations"`
@@ -77,7 +79,7 @@ func (in Inputs) known() (map[string]any, error) {
 	content := knownValues{
 		Version: in.Version, Garden: knownGarden{ClusterIdentity: in.GardenIdentity}, Gardenlet: knownGardenlet{in.FeatureGates},
 		Seed: knownSeed{
-			Name: seed.Name, ClusterIdentity: ptr.Deref(seed.Status.ClusterIdentity, ""), Annotations: ownAnnotations(seed), Labels: seed.Labels,
+			Identifier: seed.Name, Name: seed.Name, ClusterIdentity: ptr.Deref(seed.Status.ClusterIdentity, ""), Annotations: ownAnnotations(seed), Labels: seed.Labels,
 			Provider: seed.Spec.Provider.Type, Region: seed.Spec.Provider.Region, Taints: seed.Spec.Taints, Networks: seed.Spec.Networks,
 			BlockCIDRs: seed.Spec.Networks.BlockCIDRs, Spec: seed.Spec, Visible: true,
 			Protected: slices.ContainsFunc(
