@@ -9,6 +9,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/cloudprofilestatus"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/controllerregistration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/eventexpiry"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/extensionclusterrole"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/gardenletrights"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/managedseedset"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/namespacedcloudprofile"
@@ -38,6 +39,7 @@ func Controllers() controller.Set {
 		certificatesigningrequest.Controller(),
 		controllerregistration.Controller(),
 		eventexpiry.Controller(),
+		extensionclusterrole.Controller(),
 		gardenletrights.Controller(),
 		managedseedset.Controller(),
 		namespacedcloudprofile.Controller(),

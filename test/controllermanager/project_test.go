@@ -43,6 +43,7 @@ func TestProjects(t *testing.T) {
 		run  func()
 	}{
 		{"created", p.created}, {"rights", p.hasRights}, {"use of rights", p.usesRights}, {"rights by hand", p.putsBack}, {"removed member", p.removesMember},
+		{"extensions", p.bindsExtensions},
 		{"quota", p.keepsQuota}, {"one namespace", p.sharesNamespace}, {"adoption", p.adopts}, {"activity", p.recordsActivity},
 		{"rest", p.rests}, {"restart", p.restarts}, {"policies", p.grantsOnlyMembers},
 		{"stale", p.deletesStale}, {"in use", p.waitsForShoots}, {"deleted", p.deletes},

@@ -41,6 +41,7 @@ func setControllerDefaults(c *ControllersConfiguration) {
 	if c.Event != nil {
 		period(&c.Event.TTLNonShootEvents, time.Hour)
 	}
+	defaulting.Pointer(&defaulting.Object(&c.GardenletRights).Enabled, true)
 	defaulting.Pointer(&c.ManagedSeedSet.MaxShootRetries, 3)
 	period(&c.ManagedSeedSet.SyncPeriod, 30*time.Minute)
 	defaulting.Pointer(&c.Project.MinimumLifetimeDays, 30)

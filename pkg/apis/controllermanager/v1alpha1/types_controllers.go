@@ -40,6 +40,9 @@ type ControllersConfiguration struct {
 	// ExposureClass configures the protection of ExposureClasses in use.
 	// +optional
 	ExposureClass *Concurrency `json:"exposureClass,omitempty"`
+	// GardenletRights configures the rights of gardenlets to objects by name. Gardener does not have this field.
+	// +optional
+	GardenletRights *GardenletRights `json:"gardenletRights,omitempty"`
 	// ManagedSeedSet configures the controller of ManagedSeedSets.
 	// +optional
 	ManagedSeedSet *ManagedSeedSet `json:"managedSeedSet,omitempty"`
@@ -137,6 +140,14 @@ type Concurrency struct {
 	// ConcurrentSyncs is the number of objects that are reconciled concurrently. Default: 5. Rule: at least 1.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// GardenletRights configures the rights of gardenlets to objects by name.
+type GardenletRights struct {
+	// Enabled is false if the seed authorizer decides about gardenlets. Then the controller deletes all Roles and RoleBindings that it
+	// has created. Default: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // Bastion configures the deletion of Bastions.

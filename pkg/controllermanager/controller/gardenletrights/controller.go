@@ -77,7 +77,7 @@ func ownRights() []controller.Right {
 
 // add adds the controller to the manager of the garden.
 func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
-	r := &reconciler{garden: deps.Client}
+	r := &reconciler{garden: deps.Client, off: !*deps.Config.GardenletRights.Enabled}
 	toNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return controller.Requests(object.GetNamespace())
 	})
@@ -183,14 +183,17 @@ func changesSpec() predicate.Predicate {
 	}}
 }
 
-// reconciler grants gardenlets the rights to objects of a namespace.
-type reconciler struct{ garden client.Client }
+// reconciler grants gardenlets the rights to objects of a namespace. If it is off, it deletes what it has granted.
+type reconciler struct {
+	garden client.Client
+	off    bool
+}
 
 // Reconcile writes and deletes the Roles and RoleBindings in a namespace. It reads from the cache, and sends no requests
 // if nothing has to be done.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := client.InNamespace(request.Name)
-	world, err := r.world(ctx, request.Name)
+	allowed, own, err := r.wanted(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -199,11 +202,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	labelled := client.MatchingLabels{constants.LabelGardenRole: constants.RoleGardenletRights}
 	if err := errors.Join(r.garden.List(ctx, &roles, namespace, labelled), r.garden.List(ctx, &bindings, namespace, labelled)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the Roles and RoleBindings of namespace %s: %w", request.Name, err)
-	}
-	allowed := Wanted(request.Name, world)
-	own, err := r.ownSeed(ctx, request.Name, world.Seeds)
-	if err != nil {
-		return reconcile.Result{}, err
 	}
 	var errs []error
 	kept := map[string]bool{}
@@ -230,6 +228,19 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// wanted returns the rights in a namespace by the names of the Seeds, and the name of the Seed whose namespace this is, or an empty text.
+func (r *reconciler) wanted(ctx context.Context, namespace string) (allowed map[string]Grants, own string, err error) {
+	if r.off {
+		return nil, "", nil
+	}
+	world, err := r.world(ctx, namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	own, err = r.ownSeed(ctx, namespace, world.Seeds)
+	return Wanted(namespace, world), own, err
 }
 
 // ownSeed returns the name of the Seed whose namespace this is, or an empty text.
