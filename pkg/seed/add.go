@@ -38,6 +38,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupbucket"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backupentry"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
@@ -89,7 +90,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	return addBackups(mgr, garden, o, caches, r)
 }
 
-// addBackups adds the controllers of BackupBuckets and BackupEntries.
+// addBackups adds the controllers of BackupBuckets, BackupEntries and Bastions, which emit one extension object each.
 func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches, r *reconciler) error {
 	emitter := func() *flow.Emitter {
 		return &flow.Emitter{
@@ -114,7 +115,10 @@ func addBackups(mgr manager.Manager, garden cluster.Cluster, o Options, of *cach
 	if err := backupbucket.AddToManager(mgr, garden, of.seed, seed(), ptr.Deref(ofBuckets, 1)); err != nil {
 		return err
 	}
-	return backupentry.AddToManager(mgr, garden, of.seed, seed(), controllers.BackupEntry, ptr.Deref(ofEntries, 1))
+	if err := backupentry.AddToManager(mgr, garden, of.seed, seed(), controllers.BackupEntry, ptr.Deref(ofEntries, 1)); err != nil {
+		return err
+	}
+	return bastion.AddToManager(mgr, garden, of.seed, seed(), controllers.Bastion)
 }
 
 // caches are the caches of the seed cluster. There are two because they select different Secrets.

@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
@@ -174,7 +175,11 @@ func writes() []operation {
 			return as.Delete(g.Context(), object(seed))
 		}}
 	}
+	bastion := func(seed string) client.Object {
+		return &operationsv1alpha1.Bastion{ObjectMeta: in(project, "bastion", seed)}
+	}
 	return []operation{
+		patch("Bastion", bastion), status("Bastion", observed, bastion),
 		patch("Shoot", shoot), status("Shoot", observed, shoot), patch("BackupBucket", bucketOf), status("BackupBucket", observed, bucketOf), remove("BackupBucket", bucketOf),
 		patch("BackupEntry", entry), status("BackupEntry", observed, entry), patch("Seed", seedOf), status("Seed", observed, seedOf),
 		patch("ShootState", state), remove("ShootState", state), patch("CA bundle", ca), patch("client CA", clientCA),
@@ -269,6 +274,9 @@ func references() []operation {
 	return []operation{
 		change("Shoot", func(seed string) client.Object { return &corev1beta1.Shoot{ObjectMeta: in(project, "shoot", seed)} },
 			`{"spec":{"resources":[{"name":"x","resourceRef":{"apiVersion":"v1","kind":"Secret","name":"infra-credentials"}}]}}`),
+		change("Bastion", func(seed string) client.Object {
+			return &operationsv1alpha1.Bastion{ObjectMeta: in(project, "bastion", seed)}
+		}, `{"spec":{"ingress":[{"ipBlock":{"cidr":"0.0.0.0/0"}}]}}`),
 		change("BackupBucket", func(seed string) client.Object { return &corev1beta1.BackupBucket{ObjectMeta: in("", "bucket", seed)} },
 			`{"spec":{"credentialsRef":`+secret+`}}`),
 		change("BackupEntry", func(seed string) client.Object {

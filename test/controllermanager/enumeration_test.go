@@ -28,6 +28,8 @@ backupbuckets.core.gardener.cloud: any create,delete,list,patch,watch
 backupbuckets.core.gardener.cloud/status: any patch
 backupentries.core.gardener.cloud in every namespace: any create,list,patch,watch
 backupentries.core.gardener.cloud/status in every namespace: any patch
+bastions.operations.gardener.cloud in every namespace: any list,patch,watch
+bastions.operations.gardener.cloud/status in every namespace: any patch
 certificatesigningrequests.certificates.k8s.io: any create,get
 cloudprofiles.core.gardener.cloud: any get,list,watch
 configmaps in garden: own list,watch

@@ -6,6 +6,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -14,6 +15,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/test/kit"
 	"github.com/trellis-k8s/trellis/test/kit/charts"
@@ -54,6 +56,7 @@ func newGardenletsWith(t *testing.T, seeds string) *gardenlets {
 		g.createSeed(seed)
 		g.createShoot(seed)
 		g.createBackups(seed)
+		g.createBastion(seed)
 		g.createExtension(seed)
 	}
 	g.start()
@@ -118,6 +121,15 @@ func (g *gardenlets) createBackups(seed string) {
 		ObjectMeta: in(project, "entry", seed), Spec: corev1beta1.BackupEntrySpec{BucketName: "bucket-" + seed, SeedName: &seed},
 	})
 	g.create(&corev1.Secret{ObjectMeta: in("garden", "generated-bucket-bucket", seed)})
+}
+
+func (g *gardenlets) createBastion(seed string) {
+	g.Helper()
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: in(project, "bastion", seed)}
+	bastion.Spec.ShootRef.Name, bastion.Spec.SeedName, bastion.Spec.ProviderType = "shoot-"+seed, &seed, ptr.To("local")
+	bastion.Spec.SSHPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKxkQ0rGTrkHVWuRYhQ2bkd4kRz1Lx9nR7X4JfVvXy0v dev@example.org"
+	bastion.Spec.Ingress = []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "192.0.2.0/24"}}}
+	g.create(bastion)
 }
 
 func bucket(name, seed, credentials string) *corev1beta1.BackupBucket {

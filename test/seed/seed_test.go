@@ -65,6 +65,7 @@ func TestSeed(t *testing.T) {
 
 	w.degrades(name)
 	w.backups(name)
+	w.bastions(name)
 	w.deletion(name, installation)
 	stop()
 	w.same(before)

@@ -18,6 +18,7 @@ import (
 const (
 	forSeeds     = "only for Seeds: TestProgram of test/seed"
 	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
+	forBastions  = "only for Bastions: TestSeed of test/seed"
 	ownNamespace = "the namespace belongs to the Seed"
 	notNamed     = "the Shoot of the test refers to none"
 )
@@ -38,6 +39,8 @@ var unusedByShoot = map[string]string{
 	"list backupentries.core.gardener.cloud":   forSeeds, "watch backupentries.core.gardener.cloud": forSeeds,
 	"patch backupentries.core.gardener.cloud": forSeeds, "patch backupentries/status.core.gardener.cloud": forSeeds,
 	"patch controllerinstallations.core.gardener.cloud": forSeeds, "patch controllerinstallations/status.core.gardener.cloud": forSeeds,
+	"list bastions.operations.gardener.cloud": forBastions, "watch bastions.operations.gardener.cloud": forBastions,
+	"patch bastions.operations.gardener.cloud": forBastions, "patch bastions/status.operations.gardener.cloud": forBastions,
 	"create certificatesigningrequests.certificates.k8s.io": forBootstrap, "get certificatesigningrequests.certificates.k8s.io": forBootstrap,
 	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",
 	"create tokenreviews.authentication.k8s.io":                        forBootstrap,
