@@ -230,6 +230,8 @@ func TestGarden(t *testing.T) {
 		return ""
 	})
 
+	w.rotates(declared)
+
 	kit.Must(t, w.client.Delete(t.Context(), declared))
 	kit.EventuallyWithin(t, 6*kit.WaitTimeout, "the Garden is gone", func() string {
 		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(declared), declared)
@@ -240,6 +242,36 @@ func TestGarden(t *testing.T) {
 	})
 	stop()
 	w.isEmpty()
+}
+
+// rotates starts the rotation of a key. The API server of the virtual garden does not run, so the rotation does not end.
+func (w *world) rotates(declared *operatorv1alpha1.Garden) {
+	w.Helper()
+	keys := func() int {
+		var list corev1.SecretList
+		kit.Must(w, w.client.List(w.Context(), &list, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+			constants.LabelSecretsManagerName: constants.SecretNameServiceAccountKey,
+		}))
+		return len(list.Items)
+	}
+	if before := keys(); before != 1 {
+		w.Fatalf("there are %d keys before the rotation", before)
+	}
+	kit.Change(w, w.client, declared, func() {
+		metav1.SetMetaDataAnnotation(&declared.ObjectMeta, constants.AnnotationGardenerOperation, constants.OperationRotateServiceAccountKeyStart)
+	})
+	kit.EventuallyWithin(w, 2*kit.WaitTimeout, "there are two keys, and the status shows the rotation", func() string {
+		kit.Must(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(declared), declared))
+		credentials := declared.Status.Credentials
+		if credentials == nil || credentials.Rotation == nil || credentials.Rotation.ServiceAccountKey == nil ||
+			credentials.Rotation.ServiceAccountKey.Phase != corev1beta1.RotationPreparing {
+			return fmt.Sprintf("%+v", credentials)
+		}
+		if operation, annotated := declared.Annotations[constants.AnnotationGardenerOperation]; annotated || keys() != 2 {
+			return fmt.Sprintf("the operation is %q, and there are %d keys", operation, keys())
+		}
+		return ""
+	})
 }
 
 // isPrepared checks the namespace and the PriorityClasses in the runtime cluster.
