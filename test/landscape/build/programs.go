@@ -100,6 +100,7 @@ func Own() []Program {
 		{Name: "provider-local", Module: project, Package: "./cmd/provider-local"},
 		{Name: "etcd-operator", Module: project, Package: "./cmd/etcd-operator"},
 		{Name: "etcd-member", Module: project, Package: "./cmd/etcd-member"},
+		{Name: "tunnel", Module: project, Package: "./cmd/tunnel"},
 		{Name: "gardener-node-agent", Module: project, Package: "./cmd/node-agent"},
 	}
 }
