@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/shootnamespace"
 	"github.com/trellis-k8s/trellis/pkg/component/shootsystem"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
@@ -130,6 +131,7 @@ func (in Inputs) apiServer() ([]client.Object, error) {
 			ServiceAccountKey:  in.Secrets[constants.SecretNameServiceAccountKey].Active.Name,
 			ServiceAccountKeys: in.trusted(constants.SecretNameServiceAccountKey),
 			KubeletCA:          in.trustedWithWorkers(constants.SecretNameCAKubelet), KubeletClient: in.secret(kubeapiserver.SecretKubeletClient),
+			VPNCA: in.trustedWithWorkers(constants.SecretNameCAVPN), VPNClient: in.secret(vpnseedserver.SecretClient),
 		},
 	})
 }

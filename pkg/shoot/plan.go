@@ -59,7 +59,7 @@ var required = []string{
 func (in Inputs) contents() table.Table {
 	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
 	if in.hasWorkers() {
-		parts = slices.Concat(parts, []table.Part{in.scalingPart()}, in.machineParts(), in.nodeParts(), in.systemParts())
+		parts = slices.Concat(parts, []table.Part{in.scalingPart(), in.tunnelPart()}, in.machineParts(), in.nodeParts(), in.systemParts())
 	}
 	return table.Table{
 		Parts: append(parts, in.extensionParts()...),

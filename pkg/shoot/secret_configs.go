@@ -11,6 +11,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/metricsserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -21,7 +22,7 @@ func (in Inputs) authorities() []string {
 		constants.SecretNameCAETCDPeer, constants.SecretNameCAFrontProxy,
 	}
 	if in.hasWorkers() {
-		all = append(all, constants.SecretNameCAKubelet, constants.SecretNameCAMetricsServer)
+		all = append(all, constants.SecretNameCAKubelet, constants.SecretNameCAMetricsServer, constants.SecretNameCAVPN)
 	}
 	return all
 }
@@ -34,8 +35,8 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	for _, name := range in.authorities() {
 		configs = append(configs, secrets.Config{
 			Name: name, Kind: secrets.KindCA, KeepOld: true, Persist: true,
-			// Nothing in etcd depends on the authority of metrics-server, which control planes of earlier versions do not have.
-			RestoreOnly:    exists && name != constants.SecretNameCAMetricsServer,
+			// Nothing in etcd depends on these authorities, which control planes of earlier versions do not have.
+			RestoreOnly:    exists && name != constants.SecretNameCAMetricsServer && name != constants.SecretNameCAVPN,
 			AlwaysChecksum: name == constants.SecretNameCAClient,
 		})
 	}
@@ -60,7 +61,8 @@ func (in Inputs) secretConfigs() []secrets.Config {
 	configs = append(configs, kubecontrollermanager.Secrets(kubecontrollermanager.Values{Namespace: in.Namespace})...)
 	if in.hasWorkers() {
 		configs = append(configs, kubescheduler.Secrets(kubescheduler.Values{Namespace: in.Namespace})...)
-		configs = slices.Concat(configs, kubeapiserver.NodeSecrets(), resourcemanager.ShootSecrets(in.Namespace), metricsserver.Secrets())
+		configs = slices.Concat(configs, kubeapiserver.NodeSecrets(), resourcemanager.ShootSecrets(in.Namespace), metricsserver.Secrets(),
+			vpnseedserver.Secrets(in.Namespace))
 		configs = append(configs, secrets.Config{Name: constants.SecretNameSSHKeyPair, Kind: secrets.KindSSHKeypair, KeepOld: true, Persist: true})
 	}
 	if in.scales() {

@@ -51,6 +51,7 @@ func (in Inputs) systemRows() []systemRow {
 		{name: bundleCoreDNS, objects: in.coreDNS},
 		{name: bundleNodeLocalDNS, objects: in.nodeLocalDNS, absent: in.withoutNodeLocalDNS(), needs: []string{bundleCoreDNS}},
 		{name: bundleMetricsServer, objects: in.metricsServer, unknown: in.unknownSecrets()},
+		{name: bundleTunnelAgents, objects: in.tunnelAgents, unknown: in.unknownSecrets()},
 		{name: bundleNodeProblems, objects: in.nodeProblemDetector, needs: []string{bundleSystem}},
 	}
 	return slices.Concat(rows, in.machineRows(), in.addonRows(), in.proxyRows())

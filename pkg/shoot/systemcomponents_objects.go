@@ -168,13 +168,9 @@ func (in Inputs) metricsServer() ([]client.Object, error) {
 	}
 	return metricsserver.Objects(metricsserver.Values{
 		Image: image, Certificate: in.Secrets[metricsserver.SecretServer].Current.Data, CABundle: []byte(in.bundle(constants.SecretNameCAMetricsServer)),
-		ServerHost: in.serverHostForPods(), Registered: in.reachesPods(), VerticalPodAutoscaler: in.scales(),
+		ServerHost: in.serverHostForPods(), Registered: true, VerticalPodAutoscaler: in.scales(),
 	})
 }
-
-// reachesPods reports whether the API server can send requests to Pods of the cluster. This needs a tunnel, which this version does not
-// have. The API server deletes no namespace while a registered API does not answer.
-func (in Inputs) reachesPods() bool { return false }
 
 func (in Inputs) scaling() ([]client.Object, error) {
 	config := *in.Shoot.Spec.Kubernetes.VerticalPodAutoscaler

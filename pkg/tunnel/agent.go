@@ -94,7 +94,7 @@ func (a *Agent) connect(ctx context.Context, server Endpoint) (connected bool, e
 	if err != nil {
 		return false, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	handler := &requests{agent: a, server: server.Name}
 	serving := &http.Server{
 		Handler: handler, Protocols: onlyHTTP2(), HTTP2: limits(), ReadHeaderTimeout: handshakeTimeout,
@@ -107,7 +107,7 @@ func (a *Agent) connect(ctx context.Context, server Endpoint) (connected bool, e
 		}
 	})
 	defer refusal.Stop()
-	stop := context.AfterFunc(ctx, func() { a.drain(serving, conn) })
+	stop := context.AfterFunc(ctx, func() { a.drain(context.WithoutCancel(ctx), serving, conn) })
 	defer stop()
 	_ = serving.Serve(listenTo(conn)) // which ends when it is shut down, or with the connection
 	<-conn.ended
@@ -118,8 +118,8 @@ func (a *Agent) connect(ctx context.Context, server Endpoint) (connected bool, e
 }
 
 // drain lets the server know that it must use other agents, and ends the connection when it has no more streams, or after a time.
-func (a *Agent) drain(serving *http.Server, conn net.Conn) {
-	limited, cancel := context.WithTimeout(context.Background(), a.DrainTimeout)
+func (a *Agent) drain(ctx context.Context, serving *http.Server, conn net.Conn) {
+	limited, cancel := context.WithTimeout(ctx, a.DrainTimeout)
 	defer cancel()
 	_ = serving.Shutdown(limited) // the connection is closed either way
 	_ = conn.Close()

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// watchedConn is a TLS connection for HTTP/2. It tells when it has ended, and why. It hides that it uses TLS from net/http, because the roles of
+// watchedConn is a TLS connection for HTTP/2. It records when it has ended, and why. It hides that it uses TLS from net/http, because the roles of
 // the two sides are not the usual ones.
 type watchedConn struct {
 	net.Conn

@@ -41,16 +41,16 @@ func (s *Server) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		if err := s.Ready(); err != nil {
 			why += ": " + err.Error()
 		}
-		http.Error(writer, why, http.StatusServiceUnavailable)
+		refuse(writer, http.StatusServiceUnavailable, why)
 		return
 	}
 	response, outgoing, err := establish(ctx, cancel, agents, request.Host)
 	if err != nil {
 		s.state.metrics.requests.WithLabelValues(resultFailed).Inc()
-		http.Error(writer, err.Error(), http.StatusBadGateway)
+		refuse(writer, http.StatusBadGateway, err.Error())
 		return
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	s.state.metrics.requests.WithLabelValues(resultConnected).Inc()
 	if stop() {
 		s.join(writer, response.Body, outgoing)
@@ -64,7 +64,7 @@ func (s *Server) join(writer http.ResponseWriter, from io.Reader, outgoing *held
 		http.Error(writer, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if !s.opened(conn) {
 		return
 	}
@@ -74,6 +74,29 @@ func (s *Server) join(writer http.ResponseWriter, from io.Reader, outgoing *held
 	}
 	outgoing.release(buffered)
 	_ = stream(conn, from) // either side has ended, or the tunnel has
+}
+
+// refuse answers with an error. The text is the reason phrase of the status, too, because it is all of the answer that the API server reports to
+// its users.
+func refuse(writer http.ResponseWriter, status int, text string) {
+	conn, _, err := http.NewResponseController(writer).Hijack()
+	if err != nil {
+		http.Error(writer, text, status)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s\n", status, phrase(text), text)
+}
+
+// phrase returns a text as one line of visible ASCII characters, at most errorLimit of them.
+func phrase(text string) string {
+	visible := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, text)
+	return visible[:min(len(visible), errorLimit)]
 }
 
 // establish asks agents for a connection to an address, one after the other until one answers. The body of the request is sent once it is released.
@@ -108,7 +131,7 @@ func ask(ctx context.Context, agent *http.ClientConn, address string, body io.Re
 	if response.StatusCode == http.StatusOK {
 		return response, nil
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, errorLimit))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of the agent: %w", err)

@@ -4,7 +4,7 @@
 // connects to the address.
 //
 // On the connection between the two, the roles of HTTP/2 are reversed: the agent accepts requests, although it has dialed. Each connection
-// of the API server is a stream with a flow control of its own, so that one that nobody reads does not stop others. Both sides authenticate
+// of the API server is a stream with a flow control of its own, so that one that is not read does not stop others. Both sides authenticate
 // themselves with certificates of an authority that only this cluster has.
 package tunnel
 
@@ -13,7 +13,7 @@ import "time"
 // protocol is the name of the protocol between server and agent in their TLS handshake (ALPN).
 const protocol = "trellis-tunnel/1"
 
-// pathHello is the path of the request with which a server tells an agent that it accepts it.
+// pathHello is the path of the request with which a server accepts an agent.
 const pathHello = "/hello"
 
 // agentHost is the name of the agent in that request.

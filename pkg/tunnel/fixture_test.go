@@ -26,8 +26,8 @@ const (
 	serverName = "vpn-seed-server-0.shoot--dev--one.svc.cluster.local"
 )
 
-// patience is how long a test waits for something that must happen.
-const patience = 60 * time.Second
+// eventually is the timeout of what must happen.
+const eventually = 60 * time.Second
 
 // world is a cluster whose API server has no route to it.
 type world struct {
@@ -66,8 +66,8 @@ func (w *world) serve(agents, clients string) *running {
 	back, front := w.listen(agents), w.listen(clients)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	proxy := &http.Server{Handler: server, TLSConfig: forClients, ReadHeaderTimeout: patience, Protocols: protocols}
-	go func() { _ = server.ServeAgents(back, forAgents) }()
+	proxy := &http.Server{Handler: server, TLSConfig: forClients, ReadHeaderTimeout: eventually, Protocols: protocols}
+	go func() { _ = server.ServeAgents(context.Background(), back, forAgents) }()
 	go func() { _ = proxy.ServeTLS(front, "", "") }()
 	r := &running{Server: server, agents: back.Addr().String(), clients: front.Addr().String()}
 	r.stop = func() {
@@ -100,7 +100,7 @@ func (w *world) agent(by *pki.Authority, name string, targets map[string]string,
 	w.Helper()
 	config, err := w.files(by, name).ForServers()
 	kit.Must(w, err)
-	agent := &Agent{TLS: config, Dial: dialer(targets), DrainTimeout: patience, Log: logr.Discard(), Metrics: NewMetrics(prometheus.NewRegistry())}
+	agent := &Agent{TLS: config, Dial: dialer(targets), DrainTimeout: eventually, Log: logr.Discard(), Metrics: NewMetrics(prometheus.NewRegistry())}
 	for _, address := range servers {
 		agent.Servers = append(agent.Servers, Endpoint{Name: serverName, Address: address})
 	}
@@ -117,11 +117,11 @@ func (w *world) agent(by *pki.Authority, name string, targets map[string]string,
 // dialer connects to what has an address in the network of the cluster.
 func dialer(targets map[string]string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		real, found := targets[address]
+		listening, found := targets[address]
 		if !found {
 			return nil, fmt.Errorf("dial %s: no route to host", address)
 		}
-		return (&net.Dialer{}).DialContext(ctx, network, real)
+		return (&net.Dialer{}).DialContext(ctx, network, listening)
 	}
 }
 
@@ -132,11 +132,11 @@ func (w *world) dial(server *running, files Files, address string) (net.Conn, er
 		return nil, err
 	}
 	config.NextProtos, config.ServerName = nil, serverName
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", server.clients, config)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: eventually}, "tcp", server.clients, config)
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(eventually))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", address); err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (w *world) dial(server *running, files Files, address string) (net.Conn, er
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(response.Body)
 		_ = conn.Close()
-		return nil, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
+		return nil, fmt.Errorf("%s\n%s", response.Status, strings.TrimSpace(string(text)))
 	}
 	return &bufferedConn{conn, buffered}, nil
 }

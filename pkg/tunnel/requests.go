@@ -29,7 +29,7 @@ var Dialer = &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, 
 	}
 	ip := parsed.Addr().Unmap()
 	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
-		return fmt.Errorf("%s is no address of the cluster", ip)
+		return fmt.Errorf("%s is not an address of the cluster", ip)
 	}
 	return nil
 }}
@@ -72,7 +72,7 @@ func (r *requests) connect(writer http.ResponseWriter, request *http.Request) {
 	metrics.requests.WithLabelValues(resultConnected).Inc()
 	metrics.connections.Inc()
 	defer metrics.connections.Dec()
-	defer target.Close()
+	defer func() { _ = target.Close() }()
 	stop := context.AfterFunc(request.Context(), func() { _ = target.Close() })
 	defer stop()
 	controller := http.NewResponseController(writer)

@@ -37,7 +37,7 @@ func (s *Server) Ready() error { return s.state.ready("agent") }
 func (s *Server) Drain() { s.state.drain() }
 
 // ServeAgents accepts agents until the listener is closed. config is that of [Files.ForAgents].
-func (s *Server) ServeAgents(listener net.Listener, config *tls.Config) error {
+func (s *Server) ServeAgents(ctx context.Context, listener net.Listener, config *tls.Config) error {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -46,16 +46,16 @@ func (s *Server) ServeAgents(listener net.Listener, config *tls.Config) error {
 		if err != nil {
 			return fmt.Errorf("accept agents: %w", err)
 		}
-		go s.serveAgent(conn, config)
+		go s.serveAgent(context.WithoutCancel(ctx), conn, config)
 	}
 }
 
 // serveAgent authenticates an agent and makes it available, until its connection ends.
-func (s *Server) serveAgent(plain net.Conn, config *tls.Config) {
+func (s *Server) serveAgent(ctx context.Context, plain net.Conn, config *tls.Config) {
 	address := plain.RemoteAddr().String()
 	conn := watch(tls.Server(plain, config))
-	defer conn.Close()
-	agent, err := greet(conn)
+	defer func() { _ = conn.Close() }()
+	agent, err := greet(ctx, conn)
 	if err != nil {
 		err = fmt.Errorf("the agent at %s is refused: %w", address, err)
 		s.log.Error(err, "An agent cannot connect")
@@ -73,9 +73,9 @@ func (s *Server) serveAgent(plain net.Conn, config *tls.Config) {
 	s.log.Info("The connection of an agent has ended", "address", address)
 }
 
-// greet authenticates an agent, and tells it that it is accepted.
-func greet(conn *watchedConn) (*http.ClientConn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+// greet authenticates an agent, and accepts it.
+func greet(ctx context.Context, conn *watchedConn) (*http.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := conn.tls.HandshakeContext(ctx); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func greet(conn *watchedConn) (*http.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusNoContent {
 		return nil, fmt.Errorf("it answers with the status %s", response.Status)
 	}

@@ -103,7 +103,7 @@ certificates. It passes each connection of an API server on to an agent. It is r
 	flags.StringVar(&o.clients, "clients-address", ":9443", "address at which requests of API servers are accepted")
 	flags.StringVar(&o.agentName, "agent-name", "", "common name in the certificates of agents")
 	flags.StringVar(&o.clientName, "client-name", "", "common name in the certificate of API servers")
-	flags.DurationVar(&o.drain, "shutdown-delay", 10*time.Second, "how long the server serves after it is told to end; it is not ready meanwhile")
+	flags.DurationVar(&o.drain, "shutdown-delay", 10*time.Second, "how long the server serves after the signal to end; it is not ready meanwhile")
 	return command
 }
 
@@ -129,6 +129,6 @@ refuses to connect to its own addresses and to those of the local link.`,
 	o.add(flags)
 	flags.StringToStringVar(&servers, "server", nil,
 		"NAME=HOST:PORT of a server: the name in its certificate, and where it is reached; may be repeated")
-	flags.DurationVar(&o.drain, "drain-timeout", 20*time.Second, "how long connections may last after the agent is told to end")
+	flags.DurationVar(&o.drain, "drain-timeout", 20*time.Second, "how long connections may last after the signal to end")
 	return command
 }

@@ -66,7 +66,7 @@ func runServer(ctx context.Context, o serverOptions, to io.Writer) error {
 	}
 	front.Protocols.SetHTTP1(true)
 	group, failed := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.ServeAgents(listeners[0], agents) })
+	group.Go(func() error { return server.ServeAgents(ctx, listeners[0], agents) })
 	group.Go(func() error { return ended(front.ServeTLS(listeners[1], "", "")) })
 	health := healthServer(registry, server.Ready, log)
 	group.Go(func() error { return ended(health.Serve(listeners[2])) })

@@ -56,6 +56,8 @@ func configurations(values Values) (configured, error) {
 	keep(err)
 	authorization, err := authorization(values)
 	keep(err)
+	c.egress, err = egressFile(values)
+	keep(err)
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
@@ -75,6 +77,9 @@ func deployment(values Values, files configured) (*appsv1.Deployment, error) {
 	if values.Exposed {
 		deployment.Labels[constants.LabelAPIServerExposure] = constants.APIServerExposureGardenerManaged
 	}
+	if values.Mounted.hasTunnel() {
+		deployment.Spec.Template.Labels[netpol.LabelPrefix+vpnseedserver.Name+"-tcp-"+strconv.Itoa(vpnseedserver.PortClients)] = netpol.LabelValue
+	}
 	deployment.Spec.MinReadySeconds = readySeconds
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
 	return deployment, nil
@@ -130,6 +135,8 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 		{"etcd-encryption-secret", values.Encryption.Name, pathEncryption},
 		{"ca-kubelet", values.Mounted.KubeletCA, pathKubeletCA},
 		{"kubelet-client", values.Mounted.KubeletClient, pathKubeletClient},
+		{"ca-vpn", values.Mounted.VPNCA, pathVPNCA},
+		{"http-proxy-client", values.Mounted.VPNClient, pathVPNClient},
 		{"sni", values.Mounted.SNI, pathSNI},
 	} {
 		if each.secret != "" {
@@ -144,7 +151,11 @@ func volumes(values Values, files configured) ([]corev1.Volume, []corev1.VolumeM
 		{"audit-policy-config", pathAudit, files.audit},
 		{"authentication-config", pathAuthentication, files.authentication},
 		{"authorization-config", pathAuthorization, files.authorization},
+		{"egress-selection-config", pathEgress, files.egress},
 	} {
+		if each.configMap == nil {
+			continue
+		}
 		add(parts.ConfigVolume(each.name, each.configMap.Name), each.path)
 	}
 	for _, each := range []struct {

@@ -41,7 +41,7 @@ func RuntimeConfig(config corev1beta1.KubeAPIServerConfig, nodes bool) map[strin
 func flags(values Values) []string {
 	return slices.Concat(
 		access(values), admissionFlags(values), storage(values), serviceAccounts(values), frontProxy(), kubelets(values),
-		[]string{"--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ",")},
+		[]string{"--service-cluster-ip-range=" + strings.Join(values.ServiceNetworks, ",")}, egress(values),
 		[]string{"--audit-policy-file=" + pathAudit + "/" + fileAudit},
 		tuning(values.Config), apis(values), tolerations(values.Config), logging(values.Config.Logging), values.Garden.flags(),
 	)

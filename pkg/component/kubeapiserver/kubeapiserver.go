@@ -48,6 +48,9 @@ type Mounted struct {
 	// KubeletCA is the bundle of the CA that signs the certificates of kubelets, and KubeletClient the certificate with which the API
 	// server authenticates itself to kubelets. Both are empty for a shoot without workers.
 	KubeletCA, KubeletClient string
+	// VPNCA is the bundle of the CA of the servers of the tunnel to nodes, Pods and Services, and VPNClient the certificate with which the API
+	// server authenticates itself to them. Both are empty for an API server that reaches its nodes directly.
+	VPNCA, VPNClient string
 }
 
 // hasNodes reports whether the shoot has workers.
@@ -172,6 +175,8 @@ func minAllowed(config corev1beta1.KubeAPIServerConfig) map[string]any {
 // configured are the objects with the configuration files; nil for an object that is not needed.
 type configured struct {
 	admission, audit, authentication, authorization *corev1.ConfigMap
+	// egress is nil without a tunnel.
+	egress *corev1.ConfigMap
 	// webhookKubeconfigs are those of the webhooks of a garden.
 	admissionKubeconfigs, authorizerKubeconfigs, webhookKubeconfigs *corev1.Secret
 }
@@ -180,6 +185,9 @@ func (c configured) objects() []client.Object {
 	var objects []client.Object
 	for _, configMap := range []*corev1.ConfigMap{c.admission, c.audit, c.authentication, c.authorization} {
 		objects = append(objects, configMap)
+	}
+	if c.egress != nil {
+		objects = append(objects, c.egress)
 	}
 	for _, secret := range []*corev1.Secret{c.admissionKubeconfigs, c.authorizerKubeconfigs, c.webhookKubeconfigs} {
 		if secret != nil {

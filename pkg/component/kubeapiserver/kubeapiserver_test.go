@@ -76,6 +76,7 @@ func TestObjects(t *testing.T) {
 	for name, change := range map[string]func(*Values){
 		"nodes": func(v *Values) {
 			v.Mounted.KubeletCA, v.Mounted.KubeletClient = "ca-kubelet-bundle-1", "kube-apiserver-kubelet-1"
+			v.Mounted.VPNCA, v.Mounted.VPNClient = "ca-vpn-bundle-1", "kube-apiserver-http-proxy-client-1"
 		},
 		"minimal": func(*Values) {}, "everything": withEverything, "hibernated": func(v *Values) { v.Replicas, v.VerticalPodAutoscaler = 0, false },
 	} {

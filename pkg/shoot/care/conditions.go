@@ -171,7 +171,12 @@ func (o Observation) system() (finding, time.Time) {
 			status: corev1beta1.ConditionUnknown, reason: corev1beta1.ReasonConditionInitialized, message: messageNotReconciled,
 		}, time.Time{}
 	}
-	return o.all(components, reasonSystem, "All system components are healthy.")
+	found, next := o.all(components, reasonSystem, "All system components are healthy.")
+	if broken := o.tunnel(); broken != nil {
+		// It is named first, because other components fail without the tunnel.
+		return broken.with(found), next
+	}
+	return found, next
 }
 
 // all checks whether all ManagedResources are applied, healthy and rolled out. It also returns when the result changes without an event.

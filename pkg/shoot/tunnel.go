@@ -1,0 +1,89 @@
+package shoot
+
+import (
+	"net"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnshoot"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/flow/table"
+)
+
+// The bundles of the tunnel from the API server to nodes, Pods and Services: its servers in the control plane, and its agents in the cluster.
+const (
+	bundleTunnel       = vpnseedserver.Name
+	bundleTunnelAgents = prefixShoot + vpnshoot.Name
+)
+
+// tunnelPart returns the part of the servers. They are ready once an agent is connected, which needs nodes: operations do not wait for it, and
+// the condition SystemComponentsHealthy reports it. They stop after the API server.
+func (in Inputs) tunnelPart() table.Part {
+	return table.Part{
+		Name: bundleTunnel, Objects: in.tunnelServers, Unknown: in.unknownSecrets(), NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)},
+		DeletedAfter: []string{bundleAPIServer}, Adjust: adjustTunnel,
+	}
+}
+
+func adjustTunnel(bundle *flow.Bundle) {
+	flow.AwaitNoHealth(bundle)
+	bundle.Labels[constants.LabelConditionType] = string(corev1beta1.ShootSystemComponentsHealthy)
+}
+
+// servers returns the number of servers: one, or two for a control plane that is highly available. An annotation overrides it.
+func (in Inputs) servers() int32 {
+	available := in.highlyAvailable()
+	switch in.Shoot.Annotations[constants.AnnotationControlPlaneHighAvailabilityVPN] {
+	case "true":
+		available = true
+	case "false":
+		available = false
+	}
+	if available {
+		return vpnseedserver.Most
+	}
+	return 1
+}
+
+// serverAddresses returns where agents reach the servers, by the names of the servers. The Services of the servers are reached in the same way as
+// that of the API server: by their names in the seed, if nodes resolve them.
+func (in Inputs) serverAddresses() map[string]string {
+	addresses := map[string]string{}
+	for server := range in.servers() {
+		host := vpnseedserver.Host(in.Namespace, server)
+		addresses[host] = net.JoinHostPort(host, strconv.Itoa(vpnseedserver.PortAgents))
+	}
+	return addresses
+}
+
+func (in Inputs) tunnelServers() ([]client.Object, error) {
+	image, err := in.image(vpnseedserver.Image)
+	if err != nil {
+		return nil, err
+	}
+	return vpnseedserver.Objects(vpnseedserver.Values{
+		Namespace: in.Namespace, Image: image, Servers: in.servers(), Asleep: in.hibernated(), VerticalPodAutoscaler: in.autoscaling(),
+		RecommendOnly: in.recommendsForTunnel(), CA: in.trusted(constants.SecretNameCAVPN), Server: in.secret(vpnseedserver.SecretServer),
+	})
+}
+
+func (in Inputs) tunnelAgents() ([]client.Object, error) {
+	image, err := in.shootImage(vpnseedserver.Image)
+	if err != nil {
+		return nil, err
+	}
+	return vpnshoot.Objects(vpnshoot.Values{
+		Image: image, Servers: in.serverAddresses(), CABundle: in.bundle(constants.SecretNameCAVPN),
+		Certificate:           in.Secrets[vpnseedserver.SecretAgent].Current.Data,
+		VerticalPodAutoscaler: in.scales(), RecommendOnly: in.recommendsForTunnel(),
+	})
+}
+
+// recommendsForTunnel reports whether the requests of the tunnel must not be adapted.
+func (in Inputs) recommendsForTunnel() bool {
+	return in.Shoot.Annotations[constants.AnnotationControlPlaneVPNVPAUpdateDisabled] == "true"
+}
