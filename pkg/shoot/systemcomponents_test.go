@@ -22,7 +22,7 @@ func bundlesOf(plan flow.Plan) []string {
 
 // TestSystemComponents checks which system components a Shoot has, and that operations do not wait for their health.
 func TestSystemComponents(t *testing.T) {
-	usual := []string{bundleProxy, prefixProxy + "a-v1.37.1", bundleCoreDNS, bundleMetricsServer, bundleNodeProblems, bundleMachinesRBAC, bundleClusterScalingShoot}
+	usual := []string{bundleProxy, prefixProxy + "a-v1.37.1", bundleCoreDNS, bundleMetricsServer, bundleTunnelAgents, bundleNodeProblems, bundleMachinesRBAC, bundleClusterScalingShoot}
 	for name, test := range map[string]struct {
 		change func(*Inputs)
 		want   []string
