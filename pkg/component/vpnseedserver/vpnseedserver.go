@@ -31,7 +31,7 @@ const Name = "vpn-seed-server"
 const (
 	SecretServer = Name
 	SecretClient = "kube-apiserver-http-proxy-client" //nolint:gosec // a name
-	SecretAgent  = "vpn-shoot-client"
+	SecretAgent  = "vpn-shoot-client"                 //nolint:gosec // a name
 )
 
 // The ports of the servers. Agents connect to PortAgents, through a gateway, and API servers to PortClients.
@@ -113,7 +113,9 @@ func Objects(values Values) ([]client.Object, error) {
 		autoscaler := parts.AutoscalerOf(values.Namespace, Name+"-vpa", map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": Name},
 			map[string]any{"containerName": Name, "controlledValues": "RequestsOnly"}, map[string]any{"containerName": "*", "mode": "Off"})
 		if values.RecommendOnly {
-			autoscaler.Object["spec"].(map[string]any)["updatePolicy"] = map[string]any{"updateMode": "Off"}
+			if err := parts.RecommendOnly(autoscaler); err != nil {
+				return nil, err
+			}
 		}
 		objects = append(objects, autoscaler)
 	}

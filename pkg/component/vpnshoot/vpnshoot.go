@@ -64,7 +64,9 @@ func Objects(values Values) ([]client.Object, error) {
 	if values.VerticalPodAutoscaler {
 		autoscaler := parts.Autoscaler(deployment, "")
 		if values.RecommendOnly {
-			autoscaler.Object["spec"].(map[string]any)["updatePolicy"] = map[string]any{"updateMode": "Off"}
+			if err := parts.RecommendOnly(autoscaler); err != nil {
+				return nil, err
+			}
 		}
 		objects = append(objects, autoscaler)
 	}

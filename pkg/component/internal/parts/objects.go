@@ -120,6 +120,11 @@ func AutoscalerOf(namespace, name string, target map[string]any, policies ...any
 	}}
 }
 
+// RecommendOnly makes a VerticalPodAutoscaler recommend requests, but not change them. The error is that of an object of another kind.
+func RecommendOnly(autoscaler *unstructured.Unstructured) error {
+	return unstructured.SetNestedField(autoscaler.Object, "Off", "spec", "updatePolicy", "updateMode")
+}
+
 // PortsAllowed returns the value of an annotation that lists TCP ports of a Service's Pods for the network policy
 // controller.
 func PortsAllowed(ports ...int32) string {
