@@ -202,7 +202,7 @@ func (r *reconciler) observeExposure(ctx context.Context, in *Inputs) error {
 	serving := own
 	switch {
 	case err != nil:
-		return nil // the plan reports it
+		return nil //nolint:nilerr // the plan reports it
 	case exposed.Gateway != nil:
 		if serving, err = r.service(ctx, client.ObjectKey{Namespace: exposed.Gateway.Namespace, Name: exposed.Gateway.Service}); err != nil {
 			return err
@@ -219,12 +219,14 @@ func (r *reconciler) observeExposure(ctx context.Context, in *Inputs) error {
 // service returns a Service of an API server or a gateway, or nil if it does not exist.
 func (r *reconciler) service(ctx context.Context, key client.ObjectKey) (*corev1.Service, error) {
 	service := &corev1.Service{}
-	if err := r.caches.access.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
+	err := r.caches.access.Get(ctx, key, service)
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read Service %s: %w", key, err)
-	} else if err != nil || service.DeletionTimestamp != nil {
-		return nil, nil //nolint:nilnil // see the comment of the function
 	}
-	return service, nil
+	if err == nil && service.DeletionTimestamp == nil {
+		return service, nil
+	}
+	return nil, nil //nolint:nilnil // see the comment of the function
 }
 
 // observeRoutes reads the recorded routes.
