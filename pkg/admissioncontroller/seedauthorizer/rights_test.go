@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer"
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 )
 
 // rolesOf returns the rules by namespace and name of the Roles and ClusterRoles of gardenlet's chart for the Seed one.
@@ -89,8 +90,8 @@ func present(context.Context, schema.GroupResource, graph.Vertex) (bool, error) 
 // own are the names of objects of Seed one by resource.
 var own = map[string]string{
 	"cloudprofiles": "profile", "controllerdeployments": "deployment", "controllerregistrations": "registration", "namespacedcloudprofiles": "namespaced",
-	"exposureclasses": "class",
-	"projects":        "project", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
+	"exposureclasses": "class", "bastions": "bastion",
+	"projects": "project", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
 	"secrets": "any", "serviceaccounts": "any", "leases": "one", "certificatesigningrequests": "request",
 }
 
@@ -107,7 +108,7 @@ func request(namespace, role, group, resource, verb, name string) *authorization
 	attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Namespace: namespace, Name: name}
 	attributes.Resource, attributes.Subresource, _ = strings.Cut(resource, "/")
 	if namespace == "" {
-		attributes.Namespace = map[string]string{"shoots": "garden-dev", "backupentries": "garden-dev", "namespacedcloudprofiles": "garden-dev"}[attributes.Resource]
+		attributes.Namespace = map[string]string{"shoots": "garden-dev", "backupentries": "garden-dev", "bastions": "garden-dev", "namespacedcloudprofiles": "garden-dev"}[attributes.Resource]
 	}
 	if role == "gardener.cloud:system:seed-namespace" {
 		attributes.Namespace = "seed-one"
@@ -120,7 +121,7 @@ func request(namespace, role, group, resource, verb, name string) *authorization
 			}}
 		case "controllerinstallations":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedRef.name")
-		case "backupbuckets", "backupentries":
+		case "backupbuckets", "backupentries", "bastions":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedName")
 		case "controllerregistrations":
 			attributes.Name = ""
@@ -151,6 +152,8 @@ func paths() *graph.Graph {
 	bucket.Spec.SeedName = ptr.To("one")
 	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "entry"}}
 	entry.Spec.SeedName = ptr.To("one")
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "bastion"}}
+	bastion.Spec.SeedName = ptr.To("one")
 	watcher := graph.NewWatcher(g, clock.RealClock{})
 	for _, row := range graph.Table() {
 		switch row.Kind {
@@ -162,6 +165,8 @@ func paths() *graph.Graph {
 			watcher.Observe(row, bucket, false)
 		case graph.BackupEntry:
 			watcher.Observe(row, entry, false)
+		case graph.Bastion:
+			watcher.Observe(row, bastion, false)
 		case graph.Seed:
 			watcher.Observe(row, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, false)
 		default:
