@@ -151,7 +151,8 @@ func (in Inputs) inShoot() []table.Part {
 		},
 		{Name: bundleNamespaces, Target: table.Shoot, Objects: in.namespaces, Unchanged: asleep, Needs: needs, Adjust: keepObjects},
 		{Name: bundleGardenerAccess, Target: table.Shoot, Objects: in.gardenerAccess, Unchanged: asleep, Needs: needs},
-		{Name: bundleControllerManagerRBAC, Target: table.Shoot, Objects: in.controllerManagerRBAC, Unchanged: asleep, Needs: needs},
+		// It collects garbage until the API server stops: what is deleted with its dependents, such as DaemonSets, waits for it.
+		{Name: bundleControllerManagerRBAC, Target: table.Shoot, Objects: in.controllerManagerRBAC, Unchanged: asleep, Needs: needs, Adjust: keepObjects},
 		{Name: bundleSchedulerRBAC, Target: table.Shoot, Objects: in.schedulerRBAC, Absent: in.workerless(), Unchanged: asleep, Needs: needs},
 		{Name: bundleSystem, Target: table.Shoot, Objects: in.system, Unchanged: asleep, Needs: needs},
 		{Name: bundleClusterIdentity, Target: table.Shoot, Objects: in.clusterIdentity, Unchanged: asleep, Unknown: in.unknownIdentity(), Needs: needs},

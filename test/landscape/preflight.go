@@ -46,6 +46,9 @@ type host struct {
 var wanted = map[string]uint64{
 	"/proc/sys/fs/inotify/max_user_instances": 8192,
 	"/proc/sys/fs/inotify/max_user_watches":   524288,
+	// kube-proxy on machines wants exactly these values, and cannot set them for the host.
+	"/proc/sys/net/netfilter/nf_conntrack_max":     1048576,
+	"/sys/module/nf_conntrack/parameters/hashsize": 262144,
 }
 
 const minimumOpenFiles = 8192

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,7 @@ const nodesTimeout = 10 * time.Minute
 
 // TestShootNodes creates a Shoot with a pool of two machines of provider-local. Both become nodes with the node agent and kubelet of their
 // OperatingSystemConfig, without anything else than the user data. The Shoot reports that every node is ready. No bootstrap token is left.
+// A user's program answers behind a Service.
 func TestShootNodes(t *testing.T) {
 	if !*nodes {
 		t.Skip("takes minutes: -landscape.nodes")
@@ -46,12 +49,8 @@ func TestShootNodes(t *testing.T) {
 	})
 	began := time.Now()
 	must(t, f.Create(c.ctx, shoot))
-	c.within(nodesTimeout, "the control plane has an API server", func() error {
-		must(t, f.Get(c.ctx, key, shoot))
-		return c.Get(c.ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, &corev1.Service{})
-	})
-	must(t, f.Expose(c.ctx, key)) // machines reach the API server by the address of its Service
 	c.within(nodesTimeout, "the Shoot is created", func() error { return f.ShootIsReady(c.ctx, key) })
+	must(t, f.Get(c.ctx, key, shoot))
 	t.Logf("The Shoot was created after %s", time.Since(began).Round(time.Second))
 
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -82,7 +81,46 @@ func TestShootNodes(t *testing.T) {
 		}
 		return nil
 	})
+	c.answersInShoot(inside)
+	t.Logf("A Deployment behind a Service answered %s after the Shoot was requested", time.Since(began).Round(time.Second))
 	c.deleteShootWithNodes(f, shoot)
+}
+
+// answersInShoot deploys a user's program with three replicas and a Service in the Shoot, and waits until another Pod gets a response by the
+// name of the Service.
+func (c *cluster) answersInShoot(inside client.Client) {
+	c.t.Helper()
+	image := c.image("probe")
+	labels := map[string]string{"app": "web"}
+	pod := func(args ...string) corev1.PodSpec {
+		return corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "probe", Image: image, Args: args}}}
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}
+	}
+	ask := &batchv1.Job{ObjectMeta: meta("ask"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+		Spec: pod("wait", "http://web.default.svc.cluster.local"),
+	}}}
+	ask.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for _, object := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: meta("web"), Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod("serve", ":8080")},
+		}},
+		&corev1.Service{ObjectMeta: meta("web"), Spec: corev1.ServiceSpec{
+			Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		}},
+		ask,
+	} {
+		must(c.t, inside.Create(c.ctx, object))
+	}
+	c.within(nodesTimeout, "a Pod gets a response of the Service", func() error {
+		must(c.t, inside.Get(c.ctx, client.ObjectKeyFromObject(ask), ask))
+		if ask.Status.Succeeded == 0 {
+			return fmt.Errorf("the status of the Job is %+v", ask.Status)
+		}
+		return nil
+	})
 }
 
 // shootWithNodes returns the Shoot, and creates its credentials.
@@ -103,7 +141,11 @@ func (c *cluster) shootWithNodes(f *fleet.Fleet) *corev1beta1.Shoot {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nodes"},
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: present.Spec.CloudProfile, Region: present.Spec.Region, SeedName: present.Spec.SeedName, CredentialsBindingName: ptr.To("nodes"),
-			Kubernetes: corev1beta1.Kubernetes{Version: present.Spec.Kubernetes.Version},
+			// The image of kube-proxy has no programs for iptables.
+			Kubernetes: corev1beta1.Kubernetes{
+				Version:   present.Spec.Kubernetes.Version,
+				KubeProxy: &corev1beta1.KubeProxyConfig{Mode: ptr.To(corev1beta1.ProxyModeNFTables)},
+			},
 			Networking: &corev1beta1.Networking{Type: ptr.To("local")},
 			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
 				Name: "small", Minimum: 2, Maximum: 2, MaxSurge: ptr.To(intstr.FromInt32(1)),

@@ -31,6 +31,7 @@ const (
 	bundleName = "infrastructure"
 	portSSH    = 22
 	portDNS    = 53
+	portServer = 443
 )
 
 // Actuator deploys the environment of machines.
@@ -98,7 +99,9 @@ func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
 	}
 	bundle := bundles.Outside(machines.Namespace, object.Namespace, bundleName)
 	bundle.Objects = Objects(namespace, object.Namespace)
-	return flow.Plan{Bundles: []flow.Bundle{bundle}}, nil
+	server := bundles.Seed(object.Namespace, bundleName+"-server")
+	server.Objects = []client.Object{serverPolicy(namespace, object.Namespace)}
+	return flow.Plan{Bundles: []flow.Bundle{bundle, server}}, nil
 }
 
 // report sets the networks in the status: those that the Shoot declares. If it declares none for nodes, none is reported: machines then have
@@ -127,6 +130,25 @@ func list(value *string) []string {
 		return nil
 	}
 	return []string{*value}
+}
+
+// serverPolicy returns the network policy that lets machines connect to the API server of their shoot, which is a Pod of the same cluster.
+func serverPolicy(machines, technicalID string) *networkingv1.NetworkPolicy {
+	tcp := corev1.ProtocolTCP
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "provider-local-machines-to-kube-apiserver"},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": "apiserver"}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				From: []networkingv1.NetworkPolicyPeer{{
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: machines}},
+					PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{local.LabelApp: local.AppMachine}},
+				}},
+				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(portServer))}},
+			}},
+		},
+	}
 }
 
 // Objects returns the namespace for the machines of a Shoot, and its network policies.

@@ -33,7 +33,7 @@ type Actuator struct {
 	// Client reads from caches, except Secrets. Uncached reads Secrets.
 	Client   client.Client
 	Uncached client.Reader
-	// Kube evicts Pods from the Nodes of machines.
+	// Kube drains simulated machines, whose Nodes are in this cluster.
 	Kube     kubernetes.Interface
 	Deployer *bundles.Deployer
 	Machines local.Machines
@@ -51,15 +51,33 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 	if err != nil {
 		return extension.Result{}, err
 	}
-	if err := a.drainAll(ctx, in.machines, in.now); err != nil {
+	kube, nodes, err := a.joined(ctx, worker.Namespace, cluster, &in)
+	if err != nil {
+		return extension.Result{}, err
+	}
+	if kube == nil && in.waitsForNodes() {
+		// Without their Nodes, machines would count as empty, and would be deleted without a drain.
+		result, err := a.emitter(flow.Plan{Bundles: accessBundles(worker.Namespace)}).Reconcile(ctx, worker, cluster)
+		result.Waiting, result.Again = "there is no token yet for the nodes of the shoot", drainEvery
+		return result, err
+	}
+	if err := a.drainAll(ctx, kube, in.machines, in.now); err != nil {
 		return extension.Result{}, err
 	}
 	out, err := in.decide()
 	if err != nil {
 		return extension.Result{}, extension.ConfigurationProblem(err)
 	}
-	if err := errors.Join(a.beginDrains(ctx, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
+	if in.joins() && !in.hibernated {
+		out.Plan.Bundles = append(accessBundles(worker.Namespace), out.Plan.Bundles...)
+	}
+	if err := errors.Join(a.beginDrains(ctx, kube, out.Drain, in.now), a.deleteOrphans(ctx, in, out.Orphans)); err != nil {
 		return extension.Result{}, err
+	}
+	if !a.Machines.Simulated && kube != nil {
+		if err := deleteNodes(ctx, kube, withoutMachine(nodes, in.machines, out.Removed)); err != nil && !in.hibernated {
+			return extension.Result{}, err
+		}
 	}
 	if err := in.report(worker, images); err != nil {
 		return extension.Result{}, err
@@ -95,8 +113,33 @@ func anyDraining(machines []Machine) bool {
 	return false
 }
 
-// Delete deletes all machines without draining them.
+// joined returns a client for the cluster with the Nodes of machines, or nil if there is none yet, and the Nodes. It completes the machines
+// with what their Nodes show.
+func (a *Actuator) joined(
+	ctx context.Context, namespace string, cluster *extension.Cluster, in *inputs,
+) (kubernetes.Interface, []corev1.Node, error) {
+	kube, err := a.connect(ctx, namespace, cluster)
+	if err != nil || kube == nil || a.Machines.Simulated || in.hibernated && len(in.machines) == 0 {
+		return kube, nil, err
+	}
+	nodes, err := nodesOf(ctx, kube)
+	if err != nil {
+		if in.hibernated {
+			return nil, nil, nil // machines are deleted without a drain, even if the API server has stopped
+		}
+		return nil, nil, err
+	}
+	in.machines = withNodes(in.machines, nodes)
+	return kube, nodes, nil
+}
+
+// Delete deletes all machines without draining them, and their Nodes.
 func (a *Actuator) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) (extension.Result, error) {
+	if !a.Machines.Simulated && cluster != nil {
+		if result, finished, err := a.deleteMachines(ctx, worker, cluster); err != nil || !finished {
+			return result, err
+		}
+	}
 	return a.emitter(flow.Plan{}).Delete(ctx, worker, cluster)
 }
 
@@ -225,12 +268,12 @@ func merge(brought []resourcesv1alpha1.ManagedResource, seen []Machine) []Machin
 }
 
 // drainAll continues running drains, and records which machines are empty.
-func (a *Actuator) drainAll(ctx context.Context, machines []Machine, now time.Time) error {
+func (a *Actuator) drainAll(ctx context.Context, kube kubernetes.Interface, machines []Machine, now time.Time) error {
 	for i := range machines {
 		if machines[i].Phase() != PhaseDraining {
 			continue
 		}
-		empty, err := a.drainer().drain(ctx, prefixMachine+machines[i].Name, now)
+		empty, err := (&drainer{kube: kube}).drain(ctx, prefixMachine+machines[i].Name, now)
 		if err != nil {
 			return err
 		}
@@ -240,16 +283,14 @@ func (a *Actuator) drainAll(ctx context.Context, machines []Machine, now time.Ti
 }
 
 // beginDrains starts drains of machines.
-func (a *Actuator) beginDrains(ctx context.Context, names []string, now time.Time) error {
+func (a *Actuator) beginDrains(ctx context.Context, kube kubernetes.Interface, names []string, now time.Time) error {
 	var errs []error
 	for _, name := range names {
-		_, err := a.drainer().drain(ctx, prefixMachine+name, now)
+		_, err := (&drainer{kube: kube}).drain(ctx, prefixMachine+name, now)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
-
-func (a *Actuator) drainer() *drainer { return &drainer{nodes: a.Client, kube: a.Kube} }
 
 // deleteOrphans deletes machines without a ManagedResource. They have another class, so no ManagedResource can adopt them.
 func (a *Actuator) deleteOrphans(ctx context.Context, in inputs, names []string) error {

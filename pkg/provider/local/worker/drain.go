@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/drain"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // drainer drains the Nodes of machines.
 type drainer struct {
-	// nodes and kube are clients of the cluster with the Nodes.
-	nodes client.Client
-	kube  kubernetes.Interface
+	// kube is a client of the cluster with the Nodes.
+	kube kubernetes.Interface
 }
 
 // drain cordons a Node and evicts its Pods, except those of DaemonSets. It does not wait for the evictions. It reports
@@ -52,8 +50,8 @@ func (d *drainer) drain(ctx context.Context, node string, now time.Time) (empty 
 
 // cordon marks a Node as unschedulable and being drained.
 func (d *drainer) cordon(ctx context.Context, name string, now time.Time) error {
-	node := &corev1.Node{}
-	if err := d.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	node, err := d.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil // a Node that does not exist is empty
 		}
@@ -62,10 +60,8 @@ func (d *drainer) cordon(ctx context.Context, name string, now time.Time) error 
 	if node.Spec.Unschedulable && node.Annotations[AnnotationDraining] != "" {
 		return nil
 	}
-	patch := client.MergeFrom(node.DeepCopy())
-	node.Spec.Unschedulable = true
-	metav1.SetMetaDataAnnotation(&node.ObjectMeta, AnnotationDraining, now.UTC().Format(time.RFC3339))
-	if err := d.nodes.Patch(ctx, node, patch); err != nil {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, AnnotationDraining, now.UTC().Format(time.RFC3339))
+	if _, err := d.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cordon Node %s: %w", name, err)
 	}
 	return nil

@@ -39,6 +39,8 @@ type outcome struct {
 	Plan flow.Plan
 	// Drain are the machines to drain. Orphans are the machines without a ManagedResource to delete.
 	Drain, Orphans []string
+	// Removed are all machines to delete.
+	Removed []string
 	// Waiting contains the reasons why the Worker is not finished. It is empty if it is.
 	Waiting []string
 	// Failed contains the reasons why broken machines are replaced.
@@ -91,7 +93,7 @@ func (in inputs) decideOne(deployment Deployment, out *outcome) error {
 			out.Plan.Bundles = append(out.Plan.Bundles, in.bundle(deployment, m.Name, nil))
 		}
 	}
-	out.Drain = append(out.Drain, decision.Drain...)
+	out.Drain, out.Removed = append(out.Drain, decision.Drain...), append(out.Removed, decision.Delete...)
 	if decision.Waiting != "" {
 		out.Waiting = append(out.Waiting, decision.Waiting)
 	}
