@@ -68,7 +68,7 @@ func (s *simulation) precedes(name string) []string {
 	}
 	if !s.in.forced() {
 		content = slices.DeleteFunc(slices.Clone(inEachCluster), func(name string) bool {
-			return name == bundleResourceManagerRBAC || name == bundleNamespaces // kept
+			return name == bundleResourceManagerRBAC || name == bundleNamespaces || name == bundleControllerManagerRBAC // kept
 		})
 	}
 	_, wanted := strings.CutPrefix(name, prefixExtension)

@@ -30,7 +30,7 @@ const nodesTimeout = 10 * time.Minute
 
 // TestShootNodes creates a Shoot with a pool of two machines of provider-local. Both become nodes with the node agent and kubelet of their
 // OperatingSystemConfig, without anything else than the user data. The Shoot reports that every node is ready. No bootstrap token is left.
-// A user's program answers behind a Service.
+// A user's program answers behind a Service. Then the nodes are replaced, the Shoot hibernates and wakes up, and it is deleted.
 func TestShootNodes(t *testing.T) {
 	if !*nodes {
 		t.Skip("takes minutes: -landscape.nodes")
@@ -83,6 +83,8 @@ func TestShootNodes(t *testing.T) {
 	})
 	c.answersInShoot(inside)
 	t.Logf("A Deployment behind a Service answered %s after the Shoot was requested", time.Since(began).Round(time.Second))
+	c.rollNodes(f, inside, shoot)
+	c.hibernateNodes(f, inside, shoot)
 	c.deleteShootWithNodes(f, shoot)
 }
 
@@ -183,8 +185,11 @@ func (c *cluster) nodesAreReady(inside client.Client, count int) error {
 // deleteShootWithNodes deletes the Shoot, and checks that neither its machines nor its namespaces are left.
 func (c *cluster) deleteShootWithNodes(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
 	c.t.Helper()
+	must(c.t, f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot))
+	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AnnotationConfirmationDeletion, "true")
-	must(c.t, f.Update(c.ctx, shoot))
+	must(c.t, f.Patch(c.ctx, shoot, client.MergeFrom(before)))
+	began := time.Now()
 	must(c.t, f.Delete(c.ctx, shoot))
 	c.within(nodesTimeout, "the Shoot is deleted", func() error {
 		err := f.Get(c.ctx, client.ObjectKeyFromObject(shoot), &corev1beta1.Shoot{})
@@ -193,6 +198,7 @@ func (c *cluster) deleteShootWithNodes(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 		}
 		return errors.Join(err, errors.New("it still exists"))
 	})
+	c.t.Logf("The Shoot was deleted after %s", time.Since(began).Round(time.Second))
 	for _, name := range []string{shoot.Status.TechnicalID, "infra-" + shoot.Status.TechnicalID} {
 		c.eventually("the namespace "+name+" is deleted", func() error {
 			err := c.Get(c.ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})

@@ -38,7 +38,7 @@ func TestNodesOfMachines(t *testing.T) {
 	}
 }
 
-// TestDeleteNodes checks that only Nodes of machines are deleted, and that one that is gone is no error.
+// TestDeleteNodes checks that only Nodes of machines are deleted, and that one that is gone is not an error.
 func TestDeleteNodes(t *testing.T) {
 	one, other, foreign := nodeNamed("machine-a", nil), nodeNamed("by-hand", nil), nodeNamed("machine-foreign", nil)
 	foreign.Labels = nil
