@@ -8,6 +8,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/component/apiserverexposure"
 	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -19,6 +20,9 @@ const (
 	bundleTunnel       = vpnseedserver.Name
 	bundleTunnelAgents = prefixShoot + vpnshoot.Name
 )
+
+// gatewayPort is the port at which gateways accept connections with TLS.
+const gatewayPort = 443
 
 // tunnelPart returns the part of the servers. They are ready once an agent is connected, which needs nodes: operations do not wait for it, and
 // the condition SystemComponentsHealthy reports it. They stop after the API server.
@@ -49,15 +53,42 @@ func (in Inputs) servers() int32 {
 	return 1
 }
 
-// serverAddresses returns where agents reach the servers, by the names of the servers. The Services of the servers are reached in the same way as
-// that of the API server: by their names in the seed, if nodes resolve them.
-func (in Inputs) serverAddresses() map[string]string {
+// serverAddresses returns where agents reach the servers, by the names of the servers. A gateway of the API server forwards to them by these names.
+// Without one, nodes resolve the names, and reach the Services in the seed.
+func (in Inputs) serverAddresses() (map[string]string, error) {
+	exposed, err := in.exposed()
+	if err != nil {
+		return nil, err
+	}
 	addresses := map[string]string{}
 	for server := range in.servers() {
 		host := vpnseedserver.Host(in.Namespace, server)
 		addresses[host] = net.JoinHostPort(host, strconv.Itoa(vpnseedserver.PortAgents))
+		if exposed.Gateway != nil {
+			addresses[host] = net.JoinHostPort(in.outsideHost(), strconv.Itoa(gatewayPort))
+		}
 	}
-	return addresses
+	return addresses, nil
+}
+
+// tunnelRoutes returns the objects through which the gateways of the API server forward to the servers; none without gateways.
+func (in Inputs) tunnelRoutes() ([]client.Object, error) {
+	exposed, err := in.exposed()
+	if err != nil || exposed.Gateway == nil {
+		return nil, err
+	}
+	var all []client.Object
+	for server := range in.servers() {
+		objects, err := apiserverexposure.Objects(apiserverexposure.Values{
+			Namespace: in.Namespace, Service: vpnseedserver.Service(server), Port: vpnseedserver.PortAgents, Mode: exposed.Mode,
+			Hosts: []string{vpnseedserver.Host(in.Namespace, server)}, Gateways: in.openGateways(exposed),
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 func (in Inputs) tunnelServers() ([]client.Object, error) {
@@ -65,10 +96,15 @@ func (in Inputs) tunnelServers() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vpnseedserver.Objects(vpnseedserver.Values{
+	routes, err := in.tunnelRoutes()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := vpnseedserver.Objects(vpnseedserver.Values{
 		Namespace: in.Namespace, Image: image, Servers: in.servers(), Asleep: in.hibernated(), VerticalPodAutoscaler: in.autoscaling(),
 		RecommendOnly: in.recommendsForTunnel(), CA: in.trusted(constants.SecretNameCAVPN), Server: in.secret(vpnseedserver.SecretServer),
 	})
+	return append(objects, routes...), err
 }
 
 func (in Inputs) tunnelAgents() ([]client.Object, error) {
@@ -76,8 +112,12 @@ func (in Inputs) tunnelAgents() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers, err := in.serverAddresses()
+	if err != nil {
+		return nil, err
+	}
 	return vpnshoot.Objects(vpnshoot.Values{
-		Image: image, Servers: in.serverAddresses(), CABundle: in.bundle(constants.SecretNameCAVPN),
+		Image: image, Servers: servers, CABundle: in.bundle(constants.SecretNameCAVPN),
 		Certificate:           in.Secrets[vpnseedserver.SecretAgent].Current.Data,
 		VerticalPodAutoscaler: in.scales(), RecommendOnly: in.recommendsForTunnel(),
 	})

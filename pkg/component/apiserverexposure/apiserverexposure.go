@@ -20,14 +20,16 @@ const (
 	ListenerName = "tls"
 )
 
-// port is the port of the Service of the API server, and of gateways.
+// port is the port of gateways, and of the Service of the API server.
 const port = 443
 
 // Values are the inputs of the component.
 type Values struct {
 	// Namespace of the control plane. Service is the name of the API server's Service, or empty for that of a shoot.
 	Namespace, Service string
-	Mode               exposure.Mode
+	// Port is the port of the Service, or 0 for that of an API server. Something else that clients reach by a name of its own has another one.
+	Port int64
+	Mode exposure.Mode
 	// Hosts are the names that clients send in the TLS handshake.
 	Hosts []string
 	// Gateways forward connections. The first one is where DNS records should point to. The others are still used.
@@ -38,6 +40,9 @@ type Values struct {
 func Objects(values Values) ([]client.Object, error) {
 	if values.Service == "" {
 		values.Service = kubeapiserver.Name
+	}
+	if values.Port == 0 {
+		values.Port = port
 	}
 	switch {
 	case len(values.Hosts) == 0 || len(values.Gateways) == 0:

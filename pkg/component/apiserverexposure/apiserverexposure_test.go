@@ -19,9 +19,13 @@ func values(mode exposure.Mode, gateways ...string) Values {
 // TestObjects compares the objects of both modes, also while a previous gateway is still used.
 func TestObjects(t *testing.T) {
 	for name, v := range map[string]Values{
-		"istio":          values(exposure.Istio, "istio-ingress"),
-		"istio-moves":    values(exposure.Istio, "istio-ingress--a", "istio-ingress"),
-		"gatewayapi":     values(exposure.GatewayAPI, "istio-ingress"),
+		"istio":       values(exposure.Istio, "istio-ingress"),
+		"istio-moves": values(exposure.Istio, "istio-ingress--a", "istio-ingress"),
+		"gatewayapi":  values(exposure.GatewayAPI, "istio-ingress"),
+		"tunnel": {
+			Namespace: "shoot--dev--one", Service: "vpn-seed-server-0", Port: 1194, Mode: exposure.GatewayAPI,
+			Hosts: []string{"vpn-seed-server-0.shoot--dev--one.svc.cluster.local"}, Gateways: values("", "istio-ingress").Gateways,
+		},
 		"virtual-garden": {Namespace: "garden", Service: "virtual-garden-kube-apiserver", Mode: exposure.Istio, Hosts: []string{"api.garden.example.org"}, Gateways: values("", "virtual-garden-istio-ingress").Gateways},
 	} {
 		objects, err := Objects(v)

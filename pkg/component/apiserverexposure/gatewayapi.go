@@ -19,7 +19,7 @@ func (v Values) route() *unstructured.Unstructured {
 	return v.object(gatewayAPIVersion, "TLSRoute", v.Service, map[string]any{
 		"parentRefs": parents, "hostnames": list(v.Hosts...),
 		"rules": []any{map[string]any{"backendRefs": []any{map[string]any{
-			"group": "", "kind": "Service", "name": v.Service, "port": int64(port), "weight": int64(1),
+			"group": "", "kind": "Service", "name": v.Service, "port": v.Port, "weight": int64(1),
 		}}}},
 	})
 }

@@ -33,7 +33,7 @@ func (v Values) istio() []client.Object {
 			"exportTo": list(namespaces...), "hosts": list(v.Hosts...), "gateways": list(names...),
 			"tls": []any{map[string]any{
 				"match": []any{map[string]any{"port": int64(port), "sniHosts": list(v.Hosts...)}},
-				"route": []any{map[string]any{"destination": map[string]any{"host": host, "port": map[string]any{"number": int64(port)}}}},
+				"route": []any{map[string]any{"destination": map[string]any{"host": host, "port": map[string]any{"number": v.Port}}}},
 			}},
 		}),
 		v.object(istioVersion, "DestinationRule", v.Service, map[string]any{
