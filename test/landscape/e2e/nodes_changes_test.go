@@ -18,8 +18,8 @@ import (
 	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
-// changeShoot changes the specification of a Shoot.
-func (c *cluster) changeShoot(f *fleet.Fleet, shoot *corev1beta1.Shoot, change func(*corev1beta1.ShootSpec)) {
+// changeSpec changes the specification of a Shoot.
+func (c *cluster) changeSpec(f *fleet.Fleet, shoot *corev1beta1.Shoot, change func(*corev1beta1.ShootSpec)) {
 	c.t.Helper()
 	must(c.t, f.Get(c.ctx, client.ObjectKeyFromObject(shoot), shoot))
 	before := shoot.DeepCopy()
@@ -51,7 +51,7 @@ func (c *cluster) rollNodes(f *fleet.Fleet, inside client.Client, shoot *corev1b
 	old, err := c.nodeUIDs(inside)
 	must(c.t, err)
 	began, fewest := time.Now(), int32(3)
-	c.changeShoot(f, shoot, func(spec *corev1beta1.ShootSpec) {
+	c.changeSpec(f, shoot, func(spec *corev1beta1.ShootSpec) {
 		spec.Provider.Workers[0].Machine.Image.Version = ptr.To(fleet.MachineVersions[1])
 	})
 	c.within(nodesTimeout, "both nodes are replaced", func() error {
@@ -81,7 +81,7 @@ func (c *cluster) hibernateNodes(f *fleet.Fleet, inside client.Client, shoot *co
 	c.t.Helper()
 	key := client.ObjectKeyFromObject(shoot)
 	began := time.Now()
-	c.changeShoot(f, shoot, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
+	c.changeSpec(f, shoot, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
 	c.within(nodesTimeout, "the Shoot hibernates", func() error {
 		must(c.t, f.Get(c.ctx, key, shoot))
 		if !shoot.Status.IsHibernated {
@@ -98,7 +98,7 @@ func (c *cluster) hibernateNodes(f *fleet.Fleet, inside client.Client, shoot *co
 	}
 	c.t.Logf("The Shoot hibernated after %s", time.Since(began).Round(time.Second))
 	began = time.Now()
-	c.changeShoot(f, shoot, func(spec *corev1beta1.ShootSpec) { spec.Hibernation.Enabled = ptr.To(false) })
+	c.changeSpec(f, shoot, func(spec *corev1beta1.ShootSpec) { spec.Hibernation.Enabled = ptr.To(false) })
 	c.within(nodesTimeout, "the Shoot wakes up", func() error {
 		if err := f.ShootIsReady(c.ctx, key); err != nil {
 			return err
