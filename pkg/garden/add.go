@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -139,7 +140,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, error) {
-	vector, err := imagesOfComponents()
+	vector, err := etcdoperator.Images()
 	if err != nil {
 		return nil, fmt.Errorf("read the list of images: %w", err)
 	}

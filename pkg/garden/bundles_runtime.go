@@ -72,15 +72,8 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 	if setting := in.settings().VerticalPodAutoscaler; setting != nil {
 		values.FeatureGates, values.MaxAllowed = setting.FeatureGates, setting.MaxAllowed
 	}
-	for name, into := range map[string]*string{
-		vpa.ImageAdmissionController: &values.AdmissionControllerImage, vpa.ImageRecommender: &values.RecommenderImage,
-		vpa.ImageUpdater: &values.UpdaterImage,
-	} {
-		image, err := in.image(name)
-		if err != nil {
-			return nil, err
-		}
-		*into = image
+	if err := values.SetImages(in.image); err != nil {
+		return nil, err
 	}
 	return vpa.Objects(values)
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
@@ -181,7 +182,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 }
 
 func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {
-	vector, err := imagesOfComponents()
+	vector, err := etcdoperator.Images()
 	if err != nil {
 		return nil, fmt.Errorf("read the list of images: %w", err)
 	}

@@ -144,19 +144,8 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 	if setting := in.settings().VerticalPodAutoscaler; setting != nil {
 		values.FeatureGates, values.MaxAllowed = setting.FeatureGates, setting.MaxAllowed
 	}
-	for _, wanted := range []struct {
-		name string
-		into *string
-	}{
-		{vpa.ImageAdmissionController, &values.AdmissionControllerImage},
-		{vpa.ImageRecommender, &values.RecommenderImage},
-		{vpa.ImageUpdater, &values.UpdaterImage},
-	} {
-		image, err := in.image(wanted.name)
-		if err != nil {
-			return nil, err
-		}
-		*wanted.into = image
+	if err := values.SetImages(in.image); err != nil {
+		return nil, err
 	}
 	return vpa.Objects(values)
 }

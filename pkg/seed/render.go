@@ -22,6 +22,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -63,7 +64,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(config)
-	vector, err := imagesOfComponents()
+	vector, err := etcdoperator.Images()
 	if err != nil {
 		return Inputs{}, err
 	}

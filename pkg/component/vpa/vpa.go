@@ -68,6 +68,21 @@ type Values struct {
 	AdmissionPriorityClass, PriorityClass string
 }
 
+// SetImages sets the images. image returns the reference of an image by its name.
+func (v *Values) SetImages(image func(name string) (string, error)) (err error) {
+	for _, wanted := range []struct {
+		name string
+		into *string
+	}{
+		{ImageAdmissionController, &v.AdmissionControllerImage}, {ImageRecommender, &v.RecommenderImage}, {ImageUpdater, &v.UpdaterImage},
+	} {
+		if *wanted.into, err = image(wanted.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Secrets returns the configs of the certificates of the component, signed by the named authority.
 func Secrets(values Values, authority string) []secrets.Config {
 	return []secrets.Config{{

@@ -1,18 +1,17 @@
-package seed
+package etcdoperator
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-func TestImagesOfComponents(t *testing.T) {
+func TestImages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "components.yaml")
 	t.Setenv(images.ComponentsOverwriteVariable, path)
-	if _, err := imagesOfComponents(); err == nil {
+	if _, err := Images(); err == nil {
 		t.Error("no error for a missing file")
 	}
 	const overwrites = `
@@ -28,17 +27,17 @@ components:
 	if err := os.WriteFile(path, []byte(overwrites), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	vector, err := imagesOfComponents()
+	vector, err := Images()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Inputs{Images: vector, KubernetesVersion: "1.37.1"}
-	if image, err := in.image(etcdoperator.ImageMember); err != nil || image != "mirror.example.org/etcd-member:v2" {
-		t.Errorf("members of etcd clusters use %q, %v", image, err)
+	options := images.Options{RuntimeVersion: "1.37.1", TargetVersion: "1.37.1"}
+	if image, err := vector.Find(ImageMember, options); err != nil || image.Reference != "mirror.example.org/etcd-member:v2" {
+		t.Errorf("members of etcd clusters use %q, %v", image.Reference, err)
 	}
-	for _, name := range []string{"pause", etcdoperator.Image} {
-		if image, err := in.image(name); err != nil || image == "mirror.example.org/"+name+":v2" {
-			t.Errorf("%s is replaced with %q, %v", name, image, err)
+	for _, name := range []string{"pause", Image} {
+		if image, err := vector.Find(name, options); err != nil || image.Reference == "mirror.example.org/"+name+":v2" {
+			t.Errorf("%s is replaced with %q, %v", name, image.Reference, err)
 		}
 	}
 }
