@@ -127,7 +127,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 // imageNames are the images of the installed components, and of the objects that the Seed's flow emits.
 var imageNames = []string{
 	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider,
-	"kube-apiserver", "kube-controller-manager",
+	"kube-apiserver", "kube-controller-manager", "tunnel",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }
 
