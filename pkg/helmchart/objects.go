@@ -36,6 +36,13 @@ func Objects(
 	if err != nil {
 		return nil, fmt.Errorf("the archive is not a chart: %w", err)
 	}
+	return ObjectsOf(ctx, loaded, of, values, kubeVersion)
+}
+
+// ObjectsOf is [Objects] for a loaded chart, which it changes: see [Render].
+func ObjectsOf(
+	ctx context.Context, loaded *chartv2.Chart, of Release, values map[string]any, kubeVersion string,
+) ([]*unstructured.Unstructured, error) {
 	capabilities, err := checkChart(loaded, kubeVersion)
 	if err != nil {
 		return nil, err

@@ -43,15 +43,19 @@ controllerregistrations.core.gardener.cloud: any get,list,watch
 customresourcedefinitions.apiextensions.k8s.io: any get,list,watch
 events.events.k8s.io in every namespace: any create,patch
 exposureclasses.core.gardener.cloud: any get,list,watch
+gardenlets.seedmanagement.gardener.cloud in every namespace: any list,patch,watch
+gardenlets.seedmanagement.gardener.cloud/status in every namespace: any patch
 internalsecrets.core.gardener.cloud in garden-dev: own get,list,patch,watch; any create
 leases.coordination.k8s.io in gardener-system-seed-lease: own get,update; any create
+managedseeds.seedmanagement.gardener.cloud in every namespace: any list,patch,watch
+managedseeds.seedmanagement.gardener.cloud/status in every namespace: any patch
 namespacedcloudprofiles.core.gardener.cloud in every namespace: any list,watch
 namespaces: own list,watch
 projects.core.gardener.cloud: any list,watch
 secrets in garden: own delete,list,patch,watch; any create
 secrets in garden-dev: own list,watch
 secrets in seed-evil: any create,delete,get,list,patch,update,watch
-seeds.core.gardener.cloud: own patch,update; any create,get,list,watch
+seeds.core.gardener.cloud: own patch,update; any create,delete,get,list,watch
 seeds.core.gardener.cloud/status: own patch
 serviceaccounts in seed-evil: any create,delete,get,list,patch,update,watch
 serviceaccounts/token in seed-evil: any create

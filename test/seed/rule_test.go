@@ -15,6 +15,7 @@ const (
 	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
 	forBastions  = "only for Bastions: TestSeed"
 	ownNamespace = "the namespace belongs to the Seed"
+	forManaged   = "only for gardenlets that this one deploys: test/managedseeds"
 )
 
 // unusedBySeed are the rights that TestProgram does not use.
@@ -37,7 +38,10 @@ var unusedBySeed = map[string]string{
 	"list configmaps": forShoots, "watch configmaps": forShoots,
 	"delete serviceaccounts": ownNamespace, "patch controllerinstallations.core.gardener.cloud": "only for an extension with a chart: TestExtension",
 	"list controllerdeployments.core.gardener.cloud": "only for an extension with a chart: TestExtension", "watch controllerdeployments.core.gardener.cloud": "as above",
-	"patch events.events.k8s.io": "only when an Event repeats itself",
+	"patch events.events.k8s.io":       "only when an Event repeats itself",
+	"delete seeds.core.gardener.cloud": forManaged, "patch managedseeds.seedmanagement.gardener.cloud": forManaged,
+	"patch managedseeds/status.seedmanagement.gardener.cloud": forManaged, "patch gardenlets.seedmanagement.gardener.cloud": forManaged,
+	"patch gardenlets/status.seedmanagement.gardener.cloud": forManaged,
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

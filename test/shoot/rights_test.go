@@ -53,8 +53,13 @@ var unusedByShoot = map[string]string{
 	"create workloadidentities/token.security.gardener.cloud": notNamed,
 	"create leases.coordination.k8s.io":                       forSeeds, "get leases.coordination.k8s.io": forSeeds, "update leases.coordination.k8s.io": forSeeds,
 	"patch configmaps": "only when the authority of the API server changes", "patch internalsecrets.core.gardener.cloud": "only when the authority of clients changes",
-	"delete shootstates.core.gardener.cloud": "the Shoot is deleted after the check",
-	"list shootstates.core.gardener.cloud":   "only for a BackupEntry that is restored", "watch shootstates.core.gardener.cloud": "only for a BackupEntry that is restored",
+	"delete shootstates.core.gardener.cloud":          "the Shoot is deleted after the check",
+	"delete seeds.core.gardener.cloud":                forSeeds,
+	"list managedseeds.seedmanagement.gardener.cloud": forSeeds, "watch managedseeds.seedmanagement.gardener.cloud": forSeeds,
+	"list gardenlets.seedmanagement.gardener.cloud": forSeeds, "watch gardenlets.seedmanagement.gardener.cloud": forSeeds,
+	"patch managedseeds.seedmanagement.gardener.cloud": forSeeds, "patch managedseeds/status.seedmanagement.gardener.cloud": forSeeds,
+	"patch gardenlets.seedmanagement.gardener.cloud": forSeeds, "patch gardenlets/status.seedmanagement.gardener.cloud": forSeeds,
+	"list shootstates.core.gardener.cloud": "only for a BackupEntry that is restored", "watch shootstates.core.gardener.cloud": "only for a BackupEntry that is restored",
 }
 
 // restrict gives gardenlet the rights of its chart and of the controller-manager in the garden, instead of all rights. The

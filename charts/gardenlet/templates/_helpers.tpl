@@ -3,7 +3,7 @@ app: gardener
 role: gardenlet
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | replace ":" "-" | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
@@ -14,8 +14,12 @@ role: gardenlet
 {{- end }}
 
 {{- define "gardenlet.image" -}}
-{{- if .Values.image.digest -}}
+{{- if .Values.image.ref -}}
+{{ .Values.image.ref }}
+{{- else if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else if hasPrefix "sha256:" .Values.image.tag -}}
+{{ .Values.image.repository }}@{{ .Values.image.tag }}
 {{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}

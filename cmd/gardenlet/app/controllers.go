@@ -37,6 +37,7 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 		g.addTokens(garden),
 		g.addSeedControllers(garden),
 		g.addExtensions(garden, facts),
+		g.addDeployers(garden, facts),
 		seed.AddToManager(g.manager, garden, seed.Options{
 			SeedName: g.seedName, Namespace: constants.GardenNamespace, Config: g.config, Identity: g.identity, Clock: g.clock, Version: version,
 			CertificateExpires: garden.renewer.Connection.Expires, Facts: facts,

@@ -6,21 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"strings"
 	"sync"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-k8s/trellis/charts"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/helmchart"
+	"github.com/trellis-k8s/trellis/pkg/helmchart/embedded"
 )
 
 // Program is a program of a garden, by the name of its chart.
@@ -81,7 +77,7 @@ func (p Program) render(mode string, values map[string]any) ([]*unstructured.Uns
 }
 
 func (p Program) renderNew(mode string, values map[string]any) ([]*unstructured.Unstructured, error) {
-	loaded, err := p.load()
+	loaded, err := embedded.Load(string(p))
 	if err != nil {
 		return nil, err
 	}
@@ -107,35 +103,4 @@ func (p Program) renderNew(mode string, values map[string]any) ([]*unstructured.
 		}
 	}
 	return objects, nil
-}
-
-// files returns the files of all charts. They never change.
-var files = sync.OnceValues(func() (map[Program][]*archive.BufferedFile, error) {
-	all := map[Program][]*archive.BufferedFile{}
-	err := fs.WalkDir(charts.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(charts.Files, path)
-		if err != nil {
-			return err
-		}
-		program, file, _ := strings.Cut(path, "/")
-		all[Program(program)] = append(all[Program(program)], &archive.BufferedFile{Name: file, Data: content})
-		return nil
-	})
-	return all, err
-})
-
-// load returns a copy of the chart of a program, because rendering changes it.
-func (p Program) load() (*chartv2.Chart, error) {
-	all, err := files()
-	if err != nil {
-		return nil, fmt.Errorf("read the charts: %w", err)
-	}
-	loaded, err := loader.LoadFiles(all[p])
-	if err != nil {
-		return nil, fmt.Errorf("read the chart of %s: %w", p.Name(), err)
-	}
-	return loaded, nil
 }

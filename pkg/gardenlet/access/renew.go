@@ -77,8 +77,7 @@ func (r *Renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if own.config == nil {
-		log.FromContext(ctx).Info("The Secret with the kubeconfig for the garden is missing or empty; keeping the current connection")
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.replace(ctx, own)
 	}
 	if err := r.adopt(ctx, own.config); err != nil {
 		return reconcile.Result{}, err
@@ -101,6 +100,23 @@ func (r *Renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, nil // the watch reports the new Secret
+}
+
+// replace requests a certificate with the bootstrap kubeconfig, because the Secret is missing or empty. Who deploys the gardenlet deletes it to
+// give the gardenlet new credentials. Without a bootstrap kubeconfig, the connection stays as it is.
+func (r *Renewer) replace(ctx context.Context, own stored) error {
+	found, err := r.bootstrap(ctx, own)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		log.FromContext(ctx).Info("The Secret with the kubeconfig for the garden is missing or empty; keeping the current connection")
+		return nil
+	}
+	if err := r.adopt(ctx, found); err != nil {
+		return err
+	}
+	return r.endBootstrap(ctx, r.Connection)
 }
 
 // renew requests a new certificate, stores it and makes the connection use it.

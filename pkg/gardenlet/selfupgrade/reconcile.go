@@ -1,0 +1,155 @@
+package selfupgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/gardenletdeployer"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
+)
+
+// fieldManager is the field manager of all writes.
+const fieldManager client.FieldOwner = "gardenlet"
+
+// Reasons of Events.
+//
+// +events:on=Gardenlet
+const (
+	eventReconciled = "Reconciled"     // a revision of the gardenlet was handed to the resource-manager
+	eventFailed     = "ReconcileError" // Warning: the gardenlet could not be upgraded
+)
+
+const actionReconcile = "Reconcile"
+
+// Options are the options of the controller.
+type Options struct {
+	// SeedName is the name of the Seed. Version is that of this program. KubeVersion returns that of the seed; empty if it is not known.
+	SeedName, Version string
+	KubeVersion       func(context.Context) string
+	// Config is the configuration of this gardenlet.
+	Config   *gardenletv1alpha1.GardenletConfiguration
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Issuer issues credentials for the first certificate of a gardenlet.
+	Issuer gardenletdeployer.Issuer
+}
+
+// reconciler upgrades the gardenlet in which it runs.
+type reconciler struct {
+	Options
+
+	// garden reads from the cache of the garden. objects reads single objects.
+	garden  client.Client
+	objects *gardenobjects.Cache
+	// seed reads from and writes to the API server of the seed.
+	seed    client.Client
+	emitter *flow.Emitter
+	puller  gardenletdeployer.Puller
+}
+
+// Reconcile upgrades the gardenlet if its Gardenlet has changed. Without a Gardenlet, nothing happens.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	gardenlet := &v1alpha1.Gardenlet{}
+	if err := r.garden.Get(ctx, request.NamespacedName, gardenlet); err != nil {
+		r.objects.Release(userOf(r.SeedName))
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	seed := &corev1beta1.Seed{}
+	if err := r.garden.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read Seed %s: %w", r.SeedName, err)
+	}
+	if gardenlet.DeletionTimestamp != nil || seed.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.giveUp(ctx, gardenlet, seed)
+	}
+	found, result, err := r.upgrade(ctx, gardenlet, seed)
+	if err != nil {
+		found = failed(err.Error())
+		r.Recorder.Eventf(gardenlet, nil, corev1.EventTypeWarning, eventFailed, actionReconcile, "%s", found.message)
+	}
+	if len(result.Written) > 0 {
+		r.Recorder.Eventf(gardenlet, nil, corev1.EventTypeNormal, eventReconciled, actionReconcile, "The gardenlet of %s is being applied", ChartOf(gardenlet))
+	}
+	next := requeue.Earlier(r.Clock.Now().Add(r.Config.Controllers.Gardenlet.SyncPeriod.Duration), result.Plan.NextAt(r.Clock.Now()))
+	return requeue.At(next, r.Clock.Now()), errors.Join(err, r.report(ctx, gardenlet, found))
+}
+
+// giveUp removes the ManagedResource while the Seed is being deleted, because the resource-manager is deleted with the Seed. Its objects stay.
+func (r *reconciler) giveUp(ctx context.Context, gardenlet *v1alpha1.Gardenlet, seed *corev1beta1.Seed) error {
+	if seed.DeletionTimestamp == nil {
+		return nil
+	}
+	_, err := r.emitter.Emit(ctx, ownerOf(gardenlet), givingUp(constants.GardenNamespace))
+	return err
+}
+
+// upgrade emits the objects of the chart.
+func (r *reconciler) upgrade(ctx context.Context, gardenlet *v1alpha1.Gardenlet, seed *corev1beta1.Seed) (finding, flow.Result, error) {
+	readAll := r.objects.Begin(userOf(r.SeedName))
+	chart, err := r.puller.Chart(ctx, gardenlet)
+	if err != nil {
+		return finding{}, flow.Result{}, fmt.Errorf("pull the chart of the gardenlet: %w", err)
+	}
+	readAll()
+	objects, err := gardenletdeployer.InputsOf(gardenlet).Objects(ctx, chart, r.KubeVersion(ctx))
+	if err != nil {
+		return finding{}, flow.Result{}, err
+	}
+	target := gardenletdeployer.Target{Client: r.seed, Namespace: constants.GardenNamespace, FieldManager: fieldManager}
+	step, err := gardenletdeployer.Ensure(ctx, gardenletdeployer.Object{
+		Kind: gardenletdeployer.Gardenlet, Namespace: gardenlet.Namespace, Name: gardenlet.Name, Annotations: gardenlet.Annotations,
+		Bootstrap: v1alpha1.BootstrapToken,
+	}, graph.MayBootstrap(graph.RegistrationOf(seed), gardenlet.Annotations, r.Clock.Now()), r.Issuer, target, r.annotate(gardenlet))
+	if err != nil {
+		return finding{}, flow.Result{}, err
+	}
+	result, err := r.emitter.Emit(ctx, ownerOf(gardenlet), planFor(constants.GardenNamespace, objects.Managed, step.Missing))
+	if err != nil {
+		return finding{}, flow.Result{}, err
+	}
+	return reconciled(result, constants.GardenNamespace, ChartOf(gardenlet), step.Missing), result, nil
+}
+
+// annotate changes annotations of the Gardenlet. An empty value removes one.
+func (r *reconciler) annotate(gardenlet *v1alpha1.Gardenlet) func(context.Context, map[string]string) error {
+	return func(ctx context.Context, values map[string]string) error {
+		before := client.MergeFromWithOptions(gardenlet.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		gardenlet.Annotations = gardenletdeployer.Annotated(gardenlet.Annotations, values)
+		if err := r.garden.Patch(ctx, gardenlet, before, fieldManager); err != nil {
+			return fmt.Errorf("annotate Gardenlet %s: %w", gardenlet.Name, err)
+		}
+		return nil
+	}
+}
+
+// report writes the condition if it has changed.
+func (r *reconciler) report(ctx context.Context, gardenlet *v1alpha1.Gardenlet, found finding) error {
+	status := gardenlet.Status.DeepCopy()
+	status.ObservedGeneration = gardenlet.Generation
+	condition := corev1beta1.Condition{Type: v1alpha1.GardenletReconciled, Status: found.status, Reason: found.reason, Message: found.message}
+	before := corev1beta1.FindCondition(status.Conditions, condition.Type)
+	status.Conditions = corev1beta1.SetCondition(status.Conditions, corev1beta1.KeepTimes(before, condition, r.Clock.Now()))
+	if equality.Semantic.DeepEqual(*status, gardenlet.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(gardenlet.DeepCopy(), client.MergeFromWithOptimisticLock{}) // the operator writes another condition
+	gardenlet.Status = *status
+	if err := r.garden.Status().Patch(ctx, gardenlet, patch, fieldManager); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of Gardenlet %s: %w", gardenlet.Name, err)
+	}
+	return nil
+}
