@@ -65,7 +65,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestToken checks that tokens have the form that the garden's admission accepts, are used again while they are valid, and are no part of errors.
+// TestToken checks that tokens have the form that the garden's admission accepts, and are used again while they are valid.
 func TestToken(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	garden := fake.NewClientBuilder().Build()

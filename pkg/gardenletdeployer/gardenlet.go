@@ -22,6 +22,10 @@ func InputsOf(gardenlet *v1alpha1.Gardenlet) Inputs {
 	}
 }
 
+// RuntimeName returns the name of the ManagedResource with which the operator deploys the gardenlet of a Seed into the runtime cluster. The gardenlet
+// does not upgrade itself while it exists, because both contain the same objects.
+func RuntimeName(seed string) string { return Release + "-" + seed }
+
 // Puller pulls the charts of Gardenlets.
 type Puller struct {
 	// Secret reads a Secret of the namespace garden in the garden.

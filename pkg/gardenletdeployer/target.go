@@ -10,8 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -91,7 +94,8 @@ func (t Target) Offer(ctx context.Context, kubeconfig []byte, expires time.Time)
 	secret.Annotations = map[string]string{annotationExpires: expires.UTC().Format(time.RFC3339)}
 	err := t.Client.Create(ctx, secret, t.FieldManager)
 	if apierrors.IsAlreadyExists(err) {
-		err = t.Client.Update(ctx, secret, t.FieldManager)
+		present := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
+		err = t.Client.Patch(ctx, secret, client.MergeFrom(present), t.FieldManager)
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s of the cluster of the gardenlet: %w", t.Namespace, BootstrapSecret, err)
@@ -117,6 +121,23 @@ func (t Target) Create(ctx context.Context, objects []client.Object) error {
 	for _, object := range objects {
 		if err := t.Client.Create(ctx, object, t.FieldManager); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s %s in the cluster of the gardenlet: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Apply creates objects, or changes them to what they should be. It takes the part of the resource-manager that does so from the time at which the
+// gardenlet upgrades itself, and its field manager: so later revisions remove what they no longer contain.
+func (t Target) Apply(ctx context.Context, objects []client.Object) error {
+	for _, object := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return err
+		}
+		u := &unstructured.Unstructured{Object: content}
+		err = t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(resourcesv1alpha1.FieldManager), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("apply %s %s in the cluster of the gardenlet: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
 	return nil

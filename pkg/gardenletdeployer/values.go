@@ -20,11 +20,14 @@ import (
 const (
 	// Release is the name of the release, and of the Deployment of a gardenlet.
 	Release = "gardenlet"
-	// KubeconfigSecret is the Secret in which a gardenlet keeps its kubeconfig, and BootstrapSecret that with the kubeconfig for its first
-	// certificate.
-	KubeconfigSecret, BootstrapSecret = "gardenlet-kubeconfig", "gardenlet-kubeconfig-bootstrap"
+	// KubeconfigSecret is the Secret in which a gardenlet keeps its kubeconfig.
+	KubeconfigSecret = "gardenlet-kubeconfig"
+	// BootstrapSecret is the Secret with the kubeconfig for its first certificate.
+	BootstrapSecret = "gardenlet-kubeconfig-bootstrap" //nolint:gosec // a name
 	// gardenSecret is the Secret with the kubeconfig of a gardenlet that requests no certificate. It is mounted as a directory.
-	gardenSecret, gardenVolume, gardenMount = "gardenlet-kubeconfig-garden", "gardenlet-kubeconfig-garden", "/etc/gardenlet/kubeconfig-garden"
+	gardenSecret = "gardenlet-kubeconfig-garden"
+	gardenVolume = "gardenlet-kubeconfig-garden"
+	gardenMount  = "/etc/gardenlet/kubeconfig-garden"
 	// KeyKubeconfig is the key of these Secrets, and the name of the file.
 	KeyKubeconfig = "kubeconfig"
 

@@ -8,6 +8,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensioncare"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensionrequired"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/gardencare"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/gardenlet"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/reference"
 	"github.com/trellis-k8s/trellis/pkg/operator/registrar"
 )
@@ -23,5 +24,6 @@ func Controllers() controller.Set {
 		extensionrequired.Runtime(),
 		extensionrequired.Virtual(),
 		extensioncare.Controller(),
+		gardenlet.Controller(),
 	}
 }

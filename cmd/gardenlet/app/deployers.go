@@ -70,7 +70,7 @@ func ownImages() (imagesOfProcess, error) {
 		if path == "" {
 			continue
 		}
-		content, err := os.ReadFile(path) // the images were read from it before
+		content, err := os.ReadFile(path) //nolint:gosec // the images were read from this file before
 		if err != nil {
 			return own, fmt.Errorf("read the overwrites of images of %s: %w", variable, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
@@ -75,10 +76,10 @@ func ownerOf(managed *v1alpha1.ManagedSeed) flow.Owner {
 
 // planFor returns the plan for a ManagedSeed. objects are those of its gardenlet. It is not deployed while wait is set, because it would have no
 // credentials.
-func planFor(namespace, target string, objects []client.Object, wait string) flow.Plan {
+func planFor(namespace string, objects []client.Object, wait string) flow.Plan {
 	first, second := namespaceKey(namespace), gardenletKey(namespace)
 	plan := flow.Plan{Bundles: []flow.Bundle{
-		{Key: first, Objects: []client.Object{gardenletdeployer.Namespace(target)}},
+		{Key: first, Objects: []client.Object{gardenletdeployer.Namespace(constants.GardenNamespace)}},
 		{Key: second, Objects: objects, Spec: resourcesv1alpha1.ManagedResourceSpec{DependsOn: []resourcesv1alpha1.Dependency{flow.On(first)}}},
 	}}
 	if wait != "" {

@@ -98,7 +98,7 @@ func gardenKubeconfig(in gardenletdeployer.Inputs) ([]byte, error) {
 	const field = "gardenClientConnection.kubeconfig"
 	path := gardenletdeployer.GardenKubeconfigPath(in.Config, in.Parent)
 	if path == "" {
-		return nil, fmt.Errorf("%s is not set, and bootstrap is None: set one of them", field)
+		return nil, fmt.Errorf("%s is not set, and bootstrap None needs it: set it, or another bootstrap", field)
 	}
 	if _, err := kubeconfig.Read(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -49,8 +50,8 @@ type Options struct {
 	Image, ImageOverwrites, ComponentImageOverwrites string
 	Recorder                                         events.EventRecorder
 	Clock                                            clock.PassiveClock
-	// Address returns the URL of the API server of a Shoot, by the namespace of its control plane. It is nil for the Service in the seed.
-	Address func(namespace string) string
+	// Connect returns a client of the API server of a Shoot. It is nil for the Service in the seed, with a certificate of the Shoot's authority.
+	Connect func(ctx context.Context, shoot *corev1beta1.Shoot) (client.Client, error)
 }
 
 // reconciler deploys the gardenlets of ManagedSeeds.
@@ -162,7 +163,7 @@ func (r *reconciler) deploy(ctx context.Context, managed *v1alpha1.ManagedSeed, 
 	if err != nil {
 		return finding{}, err
 	}
-	result, err := r.emitter.Emit(ctx, ownerOf(managed), planFor(shoot.Status.TechnicalID, constants.GardenNamespace, objects.Managed, wait))
+	result, err := r.emitter.Emit(ctx, ownerOf(managed), planFor(shoot.Status.TechnicalID, objects.Managed, wait))
 	if err != nil {
 		return finding{}, err
 	}
@@ -173,11 +174,11 @@ func (r *reconciler) deploy(ctx context.Context, managed *v1alpha1.ManagedSeed, 
 func (r *reconciler) seedOf(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
 	err := r.direct.Get(ctx, client.ObjectKey{Name: name}, seed)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read Seed %s: %w", name, err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read Seed %s: %w", name, err)
 	}
 	return seed, nil
 }
@@ -226,7 +227,7 @@ func (r *reconciler) report(ctx context.Context, managed *v1alpha1.ManagedSeed, 
 	}
 	before := client.MergeFrom(managed.DeepCopy())
 	managed.Status = *status
-	if err := r.garden.Status().Patch(ctx, managed, before, fieldManager); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.garden.Status().Patch(ctx, managed, before, fieldManager)); err != nil {
 		return fmt.Errorf("write the status of ManagedSeed %s: %w", managed.Name, err)
 	}
 	return nil

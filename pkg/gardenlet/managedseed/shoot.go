@@ -25,6 +25,9 @@ const (
 // connect returns a client of the API server of a Shoot. The authority for its certificate, and that of the server, are those that the flow of
 // the Shoot publishes in the garden.
 func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.Client, error) {
+	if r.Connect != nil {
+		return r.Connect(ctx, shoot)
+	}
 	authority := &corev1beta1.InternalSecret{}
 	key := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Name + constants.SuffixCAClient}
 	if err := r.direct.Get(ctx, key, authority); err != nil {
@@ -35,12 +38,8 @@ func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (cli
 	if err := r.direct.Get(ctx, key, bundle); err != nil {
 		return nil, fmt.Errorf("read the authority of Shoot %s in ConfigMap %s of the garden: %w", shoot.Name, key, err)
 	}
-	host := "https://" + kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc"
-	if r.Address != nil {
-		host = r.Address(shoot.Status.TechnicalID)
-	}
 	connected, err := clusteraccess.Connect(clusteraccess.Connection{
-		Host: host, ServerName: kubeapiserver.Name, User: gardenletUser, QPS: shootQPS, Scheme: scheme.Scheme, Now: r.Clock.Now(),
+		Host: "https://" + kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc", ServerName: kubeapiserver.Name, User: gardenletUser, QPS: shootQPS, Scheme: scheme.Scheme, Now: r.Clock.Now(),
 		Authority: secrets.Material(authority.Data), Bundle: secrets.Material{secrets.KeyBundleCert: []byte(bundle.Data[secrets.KeyCACert])},
 	})
 	if err != nil {

@@ -42,6 +42,9 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if err != nil {
 		return fmt.Errorf("set up the connection of the controller of Gardenlets to the seed: %w", err)
 	}
+	if o.Pull == nil {
+		o.Pull = registry.New().Pull
+	}
 	objects := gardenobjects.New(garden)
 	r := &reconciler{
 		Options: o, garden: garden.GetClient(), objects: objects, seed: seed,
@@ -50,7 +53,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 			Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 		},
 		puller: gardenletdeployer.Puller{
-			Pull: registry.New().Pull,
+			Pull: o.Pull,
 			Secret: func(ctx context.Context, name string) (*corev1.Secret, error) {
 				secret := &corev1.Secret{}
 				return secret, objects.Get(ctx, userOf(o.SeedName), client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, secret)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
@@ -39,9 +40,8 @@ func failed(text string) finding {
 	return finding{corev1beta1.ConditionFalse, reasonFailed, conditiontext.ForCondition(conditiontext.Stable(text))}
 }
 
-func keyOf(namespace string) flow.Key {
-	return flow.Key{Namespace: namespace, Name: gardenletdeployer.Release}
-}
+// key is that of the bundle with the gardenlet.
+var key = flow.Key{Namespace: constants.GardenNamespace, Name: gardenletdeployer.Release}
 
 func ownerOf(gardenlet *v1alpha1.Gardenlet) flow.Owner {
 	return flow.Owner{Flow: FlowName, UID: gardenlet.UID, Namespace: gardenlet.Namespace, Name: gardenlet.Name}
@@ -49,8 +49,7 @@ func ownerOf(gardenlet *v1alpha1.Gardenlet) flow.Owner {
 
 // planFor returns the plan for the objects of the gardenlet. They stay when the ManagedResource is deleted. wait is why the current revision
 // stays; empty to emit the objects.
-func planFor(namespace string, objects []client.Object, wait string) flow.Plan {
-	key := keyOf(namespace)
+func planFor(objects []client.Object, wait string) flow.Plan {
 	plan := flow.Plan{Bundles: []flow.Bundle{{
 		Key: key, Objects: objects, Spec: resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(class), KeepObjects: ptr.To(true)},
 	}}}
@@ -61,13 +60,12 @@ func planFor(namespace string, objects []client.Object, wait string) flow.Plan {
 }
 
 // givingUp returns the plan for a Seed that is being deleted: the ManagedResource goes, and its objects stay.
-func givingUp(namespace string) flow.Plan {
-	return flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: keyOf(namespace)}}}
+func givingUp() flow.Plan {
+	return flow.Plan{Deleting: true, Tombstones: []flow.Tombstone{{Key: key}}}
 }
 
 // reconciled returns the condition after the ManagedResource was written. wait is why it was not.
-func reconciled(result flow.Result, namespace, chart, wait string) finding {
-	key := keyOf(namespace)
+func reconciled(result flow.Result, chart, wait string) finding {
 	for _, texts := range []map[flow.Key]string{result.Problems, result.Pending} {
 		if text := texts[key]; text != "" {
 			return failed(fmt.Sprintf("ManagedResource %s: %s", key, text))

@@ -1,9 +1,11 @@
 package selfupgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
@@ -30,7 +34,7 @@ const fieldManager client.FieldOwner = "gardenlet"
 //
 // +events:on=Gardenlet
 const (
-	eventReconciled = "Reconciled"     // a revision of the gardenlet was handed to the resource-manager
+	eventReconciled = "Reconciled"     // Normal: a revision of the gardenlet is being applied
 	eventFailed     = "ReconcileError" // Warning: the gardenlet could not be upgraded
 )
 
@@ -47,6 +51,8 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Issuer issues credentials for the first certificate of a gardenlet.
 	Issuer gardenletdeployer.Issuer
+	// Pull pulls a chart; nil for one from a registry.
+	Pull func(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error)
 }
 
 // reconciler upgrades the gardenlet in which it runs.
@@ -93,7 +99,7 @@ func (r *reconciler) giveUp(ctx context.Context, gardenlet *v1alpha1.Gardenlet, 
 	if seed.DeletionTimestamp == nil {
 		return nil
 	}
-	_, err := r.emitter.Emit(ctx, ownerOf(gardenlet), givingUp(constants.GardenNamespace))
+	_, err := r.emitter.Emit(ctx, ownerOf(gardenlet), givingUp())
 	return err
 }
 
@@ -117,12 +123,34 @@ func (r *reconciler) upgrade(ctx context.Context, gardenlet *v1alpha1.Gardenlet,
 	if err != nil {
 		return finding{}, flow.Result{}, err
 	}
-	result, err := r.emitter.Emit(ctx, ownerOf(gardenlet), planFor(constants.GardenNamespace, objects.Managed, step.Missing))
+	plan := planFor(objects.Managed, step.Missing)
+	wait, err := r.deployedByOperator(ctx, gardenlet.Name)
 	if err != nil {
 		return finding{}, flow.Result{}, err
 	}
-	return reconciled(result, constants.GardenNamespace, ChartOf(gardenlet), step.Missing), result, nil
+	if wait != "" {
+		plan = planFor(objects.Managed, wait)
+		plan.Next = r.Clock.Now().Add(operatorAgain)
+	}
+	result, err := r.emitter.Emit(ctx, ownerOf(gardenlet), plan)
+	if err != nil {
+		return finding{}, flow.Result{}, err
+	}
+	return reconciled(result, ChartOf(gardenlet), cmp.Or(wait, step.Missing)), result, nil
 }
+
+// deployedByOperator returns why the gardenlet does not upgrade itself yet: the ManagedResource of its first deployment is still there.
+func (r *reconciler) deployedByOperator(ctx context.Context, seed string) (wait string, err error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenletdeployer.RuntimeName(seed)}
+	if err := r.seed.Get(ctx, key, mr); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return fmt.Sprintf("the operator has not given up ManagedResource %s yet", key), nil
+}
+
+// operatorAgain is how long to wait for the operator before the next attempt.
+const operatorAgain = 10 * time.Second
 
 // annotate changes annotations of the Gardenlet. An empty value removes one.
 func (r *reconciler) annotate(gardenlet *v1alpha1.Gardenlet) func(context.Context, map[string]string) error {
@@ -148,7 +176,7 @@ func (r *reconciler) report(ctx context.Context, gardenlet *v1alpha1.Gardenlet, 
 	}
 	patch := client.MergeFromWithOptions(gardenlet.DeepCopy(), client.MergeFromWithOptimisticLock{}) // the operator writes another condition
 	gardenlet.Status = *status
-	if err := r.garden.Status().Patch(ctx, gardenlet, patch, fieldManager); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.garden.Status().Patch(ctx, gardenlet, patch, fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Gardenlet %s: %w", gardenlet.Name, err)
 	}
 	return nil
