@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -98,7 +99,11 @@ func (d *described) wakes(value string) {
 func (f *fixture) inCluster() (remove func()) {
 	f.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
-	kit.Must(f, client.IgnoreAlreadyExists(f.target.Create(f.Context(), namespace)))
+	// The flow of a Seed has created it.
+	priority := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-critical"}, Value: 999998950}
+	for _, object := range []client.Object{namespace, priority} {
+		kit.Must(f, client.IgnoreAlreadyExists(f.target.Create(f.Context(), object)))
+	}
 	return func() {
 		kit.Must(f, client.IgnoreNotFound(f.target.Delete(f.Context(), namespace)))
 		kit.Eventually(f, "the namespace is gone", func() string { return f.gone(f.target, namespace) })
@@ -116,7 +121,7 @@ func TestSelfUpgrade(t *testing.T) {
 	kit.Must(t, mgr.Add(cached))
 	issuer := gardenletdeployer.Issuer{Garden: f.garden, FieldManager: "test", Random: rand.Reader, Clock: clock.RealClock{}}
 	kit.Must(t, selfupgrade.AddToManager(mgr, cached, selfupgrade.Options{
-		SeedName: "local", Version: "v1", KubeVersion: func(context.Context) string { return "" }, Config: config(), Recorder: events.NewFakeRecorder(1000),
+		SeedName: "local", Version: "v1", KubeVersion: func(context.Context) (string, error) { return "1.33.0", nil }, Config: config(), Recorder: events.NewFakeRecorder(1000),
 		Clock: clock.RealClock{}, Issuer: issuer, Pull: charts.pull,
 	}))
 	defer kit.Run(f, mgr)()

@@ -40,12 +40,9 @@ func (g *gardenlet) addDeployers(garden *gardenAccess, facts *seedfacts.Reader) 
 	issuer := gardenletdeployer.Issuer{Garden: direct, Cluster: managed.Garden, FieldManager: component, Random: rand.Reader, Clock: g.clock}
 	upgrade := selfupgrade.Options{
 		SeedName: g.seedName, Version: version, Config: g.config, Recorder: recorder, Clock: g.clock, Issuer: issuer,
-		KubeVersion: func(ctx context.Context) string {
+		KubeVersion: func(ctx context.Context) (string, error) {
 			found, err := facts.Get(ctx)
-			if err != nil {
-				return "" // charts then render for any version
-			}
-			return found.Version
+			return found.Version, err
 		},
 	}
 	return errors.Join(managedseed.AddToManager(g.manager, garden, direct, managed), selfupgrade.AddToManager(g.manager, garden, upgrade))

@@ -42,9 +42,9 @@ const actionReconcile = "Reconcile"
 
 // Options are the options of the controller.
 type Options struct {
-	// SeedName is the name of the Seed. Version is that of this program. KubeVersion returns that of the seed; empty if it is not known.
+	// SeedName is the name of the Seed. Version is that of this program. KubeVersion returns that of the seed.
 	SeedName, Version string
-	KubeVersion       func(context.Context) string
+	KubeVersion       func(context.Context) (string, error)
 	// Config is the configuration of this gardenlet.
 	Config   *gardenletv1alpha1.GardenletConfiguration
 	Recorder events.EventRecorder
@@ -111,7 +111,11 @@ func (r *reconciler) upgrade(ctx context.Context, gardenlet *v1alpha1.Gardenlet,
 		return finding{}, flow.Result{}, fmt.Errorf("pull the chart of the gardenlet: %w", err)
 	}
 	readAll()
-	objects, err := gardenletdeployer.InputsOf(gardenlet).Objects(ctx, chart, r.KubeVersion(ctx))
+	kubeVersion, err := r.KubeVersion(ctx)
+	if err != nil {
+		return finding{}, flow.Result{}, fmt.Errorf("read the version of the seed: %w", err)
+	}
+	objects, err := gardenletdeployer.InputsOf(gardenlet).Objects(ctx, chart, kubeVersion)
 	if err != nil {
 		return finding{}, flow.Result{}, err
 	}

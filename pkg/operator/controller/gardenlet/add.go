@@ -75,7 +75,7 @@ func add(deps controller.Deps, pull PullFunc) error {
 		return err
 	}
 	r := &reconciler{
-		gardens: mgr.GetClient(), runtime: own, virtual: virtual.GetClient(), direct: direct, namespace: deps.Namespace, scheme: mgr.GetScheme(),
+		gardens: mgr.GetClient(), runtime: own, config: mgr.GetConfig(), virtual: virtual.GetClient(), direct: direct, namespace: deps.Namespace, scheme: mgr.GetScheme(),
 		clock: deps.Clock, image: gardenletdeployer.Reference(image.Reference, deps.Version),
 		emitter: &flow.Emitter{
 			Reader: own, Uncached: own, Writer: own, FieldManager: string(controller.FieldManager),

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,7 @@ type reconciler struct {
 	gardens client.Reader
 	// runtime reads from the API server of the runtime cluster, and writes to it.
 	runtime client.Client
+	config  *rest.Config
 	emitter *flow.Emitter
 	// virtual reads from the cache of the virtual garden, and direct from its API server.
 	virtual, direct client.Client
@@ -115,15 +118,13 @@ func (r *reconciler) deploy(ctx context.Context, gardenlet *v1alpha1.Gardenlet) 
 	if !remote {
 		in.PodLabels = map[string]string{labelToVirtual: "allowed"}
 	}
-	objects, err := in.Objects(ctx, chart, "")
+	target, kubeVersion, err := r.targetOf(ctx, gardenlet)
 	if err != nil {
 		return finding{}, err
 	}
-	target := gardenletdeployer.Target{Client: r.runtime, Namespace: in.Namespace, FieldManager: controller.FieldManager}
-	if remote {
-		if target.Client, err = r.connect(ctx, gardenlet); err != nil {
-			return finding{}, err
-		}
+	objects, err := in.Objects(ctx, chart, kubeVersion)
+	if err != nil {
+		return finding{}, err
 	}
 	if err := target.Owner(ctx, gardenlet.Name); err != nil {
 		return finding{}, err
@@ -157,6 +158,20 @@ func (r *reconciler) deploy(ctx context.Context, gardenlet *v1alpha1.Gardenlet) 
 	return deployed(gardenlet, step), nil
 }
 
+// targetOf returns the cluster of a gardenlet, and its version of Kubernetes.
+func (r *reconciler) targetOf(ctx context.Context, gardenlet *v1alpha1.Gardenlet) (gardenletdeployer.Target, string, error) {
+	target := gardenletdeployer.Target{Client: r.runtime, Namespace: constants.GardenNamespace, FieldManager: controller.FieldManager}
+	config := r.config
+	if gardenlet.Spec.KubeconfigSecretRef != nil {
+		var err error
+		if config, target.Client, err = r.connect(ctx, gardenlet); err != nil {
+			return target, "", err
+		}
+	}
+	version, err := versionOf(config)
+	return target, version, err
+}
+
 // labelToVirtual lets Pods of the runtime cluster reach the API server of the virtual garden.
 const labelToVirtual = "networking.resources.gardener.cloud/to-virtual-garden-kube-apiserver-tcp-443"
 
@@ -177,29 +192,44 @@ func (r *reconciler) ensure(
 }
 
 // connect returns a client of the cluster of a gardenlet. Its kubeconfig may not run programs or read files of this process.
-func (r *reconciler) connect(ctx context.Context, gardenlet *v1alpha1.Gardenlet) (client.Client, error) {
+func (r *reconciler) connect(ctx context.Context, gardenlet *v1alpha1.Gardenlet) (*rest.Config, client.Client, error) {
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: gardenlet.Namespace, Name: gardenlet.Spec.KubeconfigSecretRef.Name}
 	err := r.direct.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("secret %s, to which spec.kubeconfigSecretRef refers, does not exist: create it", key)
+		return nil, nil, fmt.Errorf("secret %s, to which spec.kubeconfigSecretRef refers, does not exist: create it", key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig of the cluster of Seed %s: %w", gardenlet.Name, err)
+		return nil, nil, fmt.Errorf("read the kubeconfig of the cluster of Seed %s: %w", gardenlet.Name, err)
 	}
 	content := secret.Data[gardenletdeployer.KeyKubeconfig]
 	if err := kubeconfig.CheckInline(content); err != nil {
-		return nil, fmt.Errorf("the key %s of Secret %s: %w", gardenletdeployer.KeyKubeconfig, key, err)
+		return nil, nil, fmt.Errorf("the key %s of Secret %s: %w", gardenletdeployer.KeyKubeconfig, key, err)
 	}
 	config, err := kubeconfig.Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("the key %s of Secret %s: %w", gardenletdeployer.KeyKubeconfig, key, err)
+		return nil, nil, fmt.Errorf("the key %s of Secret %s: %w", gardenletdeployer.KeyKubeconfig, key, err)
 	}
 	config.Timeout = remoteTimeout
 	connected, err := client.New(config, client.Options{Scheme: r.scheme})
 	if err != nil {
-		return nil, fmt.Errorf("access the cluster of Seed %s: %w", gardenlet.Name, err)
+		return nil, nil, fmt.Errorf("access the cluster of Seed %s: %w", gardenlet.Name, err)
 	}
-	return connected, nil
+	return config, connected, nil
+}
+
+// versionOf returns the version of Kubernetes of a cluster.
+func versionOf(config *rest.Config) (string, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = remoteTimeout
+	asked, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("set up the connection to the cluster of the gardenlet: %w", err)
+	}
+	version, err := asked.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("read the version of the cluster of the gardenlet: %w", err)
+	}
+	return version.GitVersion, nil
 }
 
 // follow raises the chart of a Gardenlet to that of the operator.
