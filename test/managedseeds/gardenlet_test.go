@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -95,6 +96,9 @@ func (d *described) wakes(value string) {
 	kit.Change(d, d.garden, d.object, func() { metav1.SetMetaDataAnnotation(&d.object.ObjectMeta, "example.org/wake", value) })
 }
 
+// clusterRole is the name of the ClusterRole of gardenlets.
+const clusterRole = "gardener.cloud:system:gardenlet"
+
 // inCluster creates the namespace garden in the cluster. The returned function deletes it.
 func (f *fixture) inCluster() (remove func()) {
 	f.Helper()
@@ -105,7 +109,12 @@ func (f *fixture) inCluster() (remove func()) {
 		kit.Must(f, client.IgnoreAlreadyExists(f.target.Create(f.Context(), object)))
 	}
 	return func() {
-		kit.Must(f, client.IgnoreNotFound(f.target.Delete(f.Context(), namespace)))
+		// A ManagedResource that keeps its objects leaves them to the next test.
+		for _, object := range []client.Object{
+			namespace, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}},
+		} {
+			kit.Must(f, client.IgnoreNotFound(f.target.Delete(f.Context(), object)))
+		}
 		kit.Eventually(f, "the namespace is gone", func() string { return f.gone(f.target, namespace) })
 	}
 }
