@@ -152,10 +152,11 @@ func TestRegistration(t *testing.T) {
 	garden.Name = "registration"
 	kit.Must(t, f.client.Create(t.Context(), garden))
 	defer f.remove(garden)
+	before := client.MergeFrom(garden.DeepCopy()) // the controllers write the Garden at the same time
 	garden.Status.LastOperation = &corev1beta1.LastOperation{
 		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now(), Description: "done",
 	}
-	kit.Must(t, f.client.Status().Update(t.Context(), garden))
+	kit.Must(t, f.client.Status().Patch(t.Context(), garden, before))
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "extension-registration-registration"}}
 	kit.Eventually(t, "the registration is a ManagedResource of the virtual garden", func() string {
 		if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); err != nil {
