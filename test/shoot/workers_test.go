@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -113,6 +114,7 @@ func TestShootWithWorkers(t *testing.T) {
 	old := w.configurationOfNodes()
 	w.nodesJoin()
 	quiet(t, toGarden, toSeed)
+	status := w.get().Status
 	toGarden.Forget()
 	toSeed.Forget()
 	quiet(t, toGarden, toSeed)
@@ -123,7 +125,7 @@ func TestShootWithWorkers(t *testing.T) {
 	toGarden, toSeed, stop = w.gardenlet()
 	kit.EventuallyTrue(t, "the Shoot is watched", func() bool { return toSeed.Watched("/managedresources") && toGarden.Watched("/shoots") })
 	quiet(t, toGarden, toSeed)
-	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 {
+	if sent := slices.Concat(writes(toGarden), writes(toSeed)); len(sent) > 0 && !w.onlyToldAboutTunnel(sent, status) {
 		t.Errorf("a restart wrote %v", sent)
 	}
 
@@ -175,4 +177,22 @@ func (w *world) configurationOfNodes() map[string]string {
 		w.Error("node agents find no configuration")
 	}
 	return configs
+}
+
+// onlyToldAboutTunnel reports whether all writes are of the Shoot's status, and have changed only the condition of system components. No tunnel
+// runs here, and the error of the API that is asked for through it can differ from one attempt to the next.
+func (w *world) onlyToldAboutTunnel(sent []string, before corev1beta1.ShootStatus) bool {
+	w.Helper()
+	for _, request := range sent {
+		if !strings.HasPrefix(request, "PATCH ") || !strings.HasSuffix(request, "/shoots/"+shootName+"/status") {
+			return false
+		}
+	}
+	rest := func(status corev1beta1.ShootStatus) corev1beta1.ShootStatus {
+		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(condition corev1beta1.Condition) bool {
+			return condition.Type == corev1beta1.ShootSystemComponentsHealthy
+		})
+		return status
+	}
+	return equality.Semantic.DeepEqual(rest(before), rest(w.get().Status))
 }
