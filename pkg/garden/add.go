@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -140,7 +141,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, error) {
-	vector, err := etcdoperator.Images()
+	vector, err := images.FromEnvironmentWith(etcdoperator.ComponentName, etcdoperator.ImageMember)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of images: %w", err)
 	}

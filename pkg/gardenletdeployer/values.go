@@ -21,11 +21,11 @@ const (
 	// Release is the name of the release, and of the Deployment of a gardenlet.
 	Release = "gardenlet"
 	// KubeconfigSecret is the Secret in which a gardenlet keeps its kubeconfig.
-	KubeconfigSecret = "gardenlet-kubeconfig"
+	KubeconfigSecret = "gardenlet-kubeconfig" //nolint:gosec // a name
 	// BootstrapSecret is the Secret with the kubeconfig for its first certificate.
 	BootstrapSecret = "gardenlet-kubeconfig-bootstrap" //nolint:gosec // a name
 	// gardenSecret is the Secret with the kubeconfig of a gardenlet that requests no certificate. It is mounted as a directory.
-	gardenSecret = "gardenlet-kubeconfig-garden"
+	gardenSecret = "gardenlet-kubeconfig-garden" //nolint:gosec // a name
 	gardenVolume = "gardenlet-kubeconfig-garden"
 	gardenMount  = "/etc/gardenlet/kubeconfig-garden"
 	// KeyKubeconfig is the key of these Secrets, and the name of the file.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -77,4 +78,19 @@ func (c Components) add(name, overwrite string) error {
 	}
 	c[name] = vector
 	return nil
+}
+
+// FromEnvironmentWith returns the list of images with the overwrites from the files that the environment names. From the list of the named
+// component, only the images with the given names are used. It returns an error if a file cannot be read or is not valid.
+func FromEnvironmentWith(component string, names ...string) (Vector, error) {
+	vector, err := FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	components, err := ComponentsFromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	used := slices.DeleteFunc(components[component], func(s Source) bool { return !slices.Contains(names, s.Name) })
+	return vector.Overwrite(used), nil
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
@@ -182,7 +183,7 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 }
 
 func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *caches) (*reconciler, error) {
-	vector, err := etcdoperator.Images()
+	vector, err := images.FromEnvironmentWith(etcdoperator.ComponentName, etcdoperator.ImageMember)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of images: %w", err)
 	}

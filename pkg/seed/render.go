@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -64,7 +65,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 	}
 	config := &gardenletv1alpha1.GardenletConfiguration{}
 	gardenletv1alpha1.SetDefaults(config)
-	vector, err := etcdoperator.Images()
+	vector, err := images.FromEnvironmentWith(etcdoperator.ComponentName, etcdoperator.ImageMember)
 	if err != nil {
 		return Inputs{}, err
 	}

@@ -40,6 +40,7 @@ controllerdeployments.core.gardener.cloud: any list,watch
 controllerinstallations.core.gardener.cloud: any list,patch,watch
 controllerinstallations.core.gardener.cloud/status: any patch
 controllerregistrations.core.gardener.cloud: any get,list,watch
+credentialsbindings.security.gardener.cloud in garden-dev: own list,watch
 customresourcedefinitions.apiextensions.k8s.io: any get,list,watch
 events.events.k8s.io in every namespace: any create,patch
 exposureclasses.core.gardener.cloud: any get,list,watch
@@ -179,7 +180,8 @@ func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupR
 			}
 			for _, name := range rule.ResourceNames {
 				of := "own"
-				if strings.Contains(name, other) || !strings.Contains(name, seed) && !slices.Contains(shared, name) {
+				both := slices.Contains(shared, resource.Resource+"/"+name) // a name that only this resource may have
+				if !both && (strings.Contains(name, other) || !strings.Contains(name, seed) && !slices.Contains(shared, name)) {
 					of = "foreign " + name
 				}
 				verbs[of] = append(verbs[of], verb)
@@ -203,7 +205,7 @@ func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupR
 // sharedNames are the objects that both gardenlets use: those of the garden, and those that both Seeds and both Shoots name.
 var sharedNames = []string{
 	"gardener-info", "kube-root-ca.crt", constants.ClusterIdentityName, "kube-system", "internal-domain",
-	"audit-policy", "authentication", "authorization", "authorization-webhook", "image-policy",
+	"credentialsbindings/local", "audit-policy", "authentication", "authorization", "authorization-webhook", "image-policy",
 }
 
 func matches(granted []string, wanted string) bool {

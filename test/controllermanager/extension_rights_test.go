@@ -87,9 +87,9 @@ func (p *projects) bindsNothingElse(marked string) {
 		message string
 	}{
 		"a ClusterRole without the label": {binding("view", own, mark), "the ClusterRole does not have the label"},
-		"a binding without the label":     {binding("view", own, nil), "binds ClusterRoles of extensions to their ServiceAccounts"},
-		"another namespace":               {binding("view", foreign, mark), "binds ClusterRoles of extensions to their ServiceAccounts"},
-		"a user":                          {binding("view", subject("eve"), mark), "binds ClusterRoles of extensions to their ServiceAccounts"},
+		"a binding without the label":     {binding(marked, own, nil), "binds ClusterRoles of extensions to their ServiceAccounts"},
+		"another namespace":               {binding(marked, foreign, mark), "binds ClusterRoles of extensions to their ServiceAccounts"},
+		"a user":                          {binding(marked, subject("eve"), mark), "binds ClusterRoles of extensions to their ServiceAccounts"},
 	} {
 		kit.Eventually(p, what+" is refused", func() string {
 			err := manager.Create(p.Context(), test.binding.DeepCopy(), client.DryRunAll)

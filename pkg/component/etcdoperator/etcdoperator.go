@@ -23,6 +23,9 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/webhooks/highavailability"
 )
 
+// ComponentName is the name of the operator in the files with images of components.
+const ComponentName = "etcd-druid"
+
 // The names of the images of the operator and of the members that it creates.
 const (
 	Image       = "etcd-operator"
@@ -30,7 +33,7 @@ const (
 )
 
 const (
-	name        = "etcd-druid"
+	name        = ComponentName
 	clusterRole = "gardener.cloud:system:etcd-druid"
 	// electionName is the name of the Lease of leader election.
 	electionName = "etcd-operator"

@@ -145,7 +145,7 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 	must(c.t, f.Get(c.ctx, key, shoot))
 	began := time.Now()
 	if force {
-		c.reportError(f, shoot)
+		c.reportError(shoot)
 	}
 	deleted := make(chan error, 1)
 	go func() { deleted <- f.DeleteConfirmed(c.ctx, shoot.DeepCopy()) }()
@@ -159,7 +159,7 @@ func (c *cluster) deleteShoot(f *fleet.Fleet, key client.ObjectKey, force bool) 
 
 // reportError reports an error with a code as an extension does: the API server allows a forced deletion only for these
 // errors.
-func (c *cluster) reportError(f *fleet.Fleet, shoot *corev1beta1.Shoot) {
+func (c *cluster) reportError(shoot *corev1beta1.Shoot) {
 	c.t.Helper()
 	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: example.TypeSeed}}
 	must(c.t, c.Get(c.ctx, client.ObjectKeyFromObject(extension), extension))

@@ -264,7 +264,11 @@ func (c *cluster) nothingOfShootIsLeft(f *fleet.Fleet, shoot *corev1beta1.Shoot)
 				return err
 			}
 			if err := meta.EachListItem(list, func(object runtime.Object) error {
-				if name := object.(client.Object).GetName(); name == shoot.Name || strings.HasPrefix(name, shoot.Name+".") {
+				accessor, err := meta.Accessor(object)
+				if err != nil {
+					return err
+				}
+				if name := accessor.GetName(); name == shoot.Name || strings.HasPrefix(name, shoot.Name+".") {
 					left = append(left, fmt.Sprintf("%T %s", object, name))
 				}
 				return nil

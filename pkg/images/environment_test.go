@@ -1,17 +1,16 @@
-package etcdoperator
+package images
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/trellis-k8s/trellis/pkg/images"
 )
 
-func TestImages(t *testing.T) {
+// TestFromEnvironmentWith replaces one image of one component, and no other.
+func TestFromEnvironmentWith(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "components.yaml")
-	t.Setenv(images.ComponentsOverwriteVariable, path)
-	if _, err := Images(); err == nil {
+	t.Setenv(ComponentsOverwriteVariable, path)
+	if _, err := FromEnvironmentWith("etcd-druid", "etcd-member"); err == nil {
 		t.Error("no error for a missing file")
 	}
 	const overwrites = `
@@ -27,15 +26,15 @@ components:
 	if err := os.WriteFile(path, []byte(overwrites), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	vector, err := Images()
+	vector, err := FromEnvironmentWith("etcd-druid", "etcd-member")
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := images.Options{RuntimeVersion: "1.37.1", TargetVersion: "1.37.1"}
-	if image, err := vector.Find(ImageMember, options); err != nil || image.Reference != "mirror.example.org/etcd-member:v2" {
+	options := Options{RuntimeVersion: "1.37.1", TargetVersion: "1.37.1"}
+	if image, err := vector.Find("etcd-member", options); err != nil || image.Reference != "mirror.example.org/etcd-member:v2" {
 		t.Errorf("members of etcd clusters use %q, %v", image.Reference, err)
 	}
-	for _, name := range []string{"pause", Image} {
+	for _, name := range []string{"pause", "etcd-operator"} {
 		if image, err := vector.Find(name, options); err != nil || image.Reference == "mirror.example.org/"+name+":v2" {
 			t.Errorf("%s is replaced with %q, %v", name, image.Reference, err)
 		}
