@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -125,8 +124,7 @@ func operated(garden *operatorv1alpha1.Garden, now time.Time) (credentials *oper
 	return credentials, left
 }
 
-// begin starts the rotation of one kind of credentials. Users complete the rotation of the encryption key on older versions of Kubernetes, unless
-// they requested it in one step.
+// begin starts the rotation of one kind of credentials.
 func begin(of *operatorv1alpha1.CredentialsRotation, kind rotation.Credential, operation, version string, at metav1.Time) {
 	if kind == rotation.Observability {
 		if of.Observability == nil {
@@ -138,10 +136,7 @@ func begin(of *operatorv1alpha1.CredentialsRotation, kind rotation.Credential, o
 	if !cycleOf(of, kind).Start(at) || kind != rotation.EncryptionKey {
 		return
 	}
-	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
-	if operation == constants.OperationRotateETCDEncryptionKey || rotation.KeyCompletesAlways(version) {
-		of.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
-	}
+	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = rotation.CompletesByItself(operation, version)
 }
 
 // providerChanged reports whether a Garden declares another encryption provider than the active one, which requires new keys.
@@ -150,8 +145,7 @@ func providerChanged(garden *operatorv1alpha1.Garden) bool {
 	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil {
 		return false
 	}
-	is, wanted := credentials.EncryptionAtRest.Provider.Type, ptr.Deref(server.EncryptionConfig.Provider.Type, "")
-	return is != "" && wanted != "" && is != wanted
+	return rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
 }
 
 // advanced returns the credentials in the status after an observation of the plan, and whether they changed. unsettled are the results of

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -151,11 +150,7 @@ func begin(shoot *corev1beta1.Shoot, of *corev1beta1.ShootCredentialsRotation, k
 	if kind != rotation.EncryptionKey {
 		return
 	}
-	// Users complete the rotation on older versions, unless they requested it in one step.
-	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = nil
-	if operation == constants.OperationRotateETCDEncryptionKey || rotation.KeyCompletesAlways(shoot.Spec.Kubernetes.Version) {
-		of.ETCDEncryptionKey.AutoCompleteAfterPrepared = ptr.To(true)
-	}
+	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = rotation.CompletesByItself(operation, shoot.Spec.Kubernetes.Version)
 }
 
 // providerChanged reports whether a Shoot that does not hibernate declares another encryption provider than the active
@@ -165,8 +160,7 @@ func providerChanged(shoot *corev1beta1.Shoot) bool {
 	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil || Hibernated(shoot) {
 		return false
 	}
-	is, wanted := credentials.EncryptionAtRest.Provider.Type, ptr.Deref(server.EncryptionConfig.Provider.Type, "")
-	return is != "" && wanted != "" && is != wanted
+	return rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
 }
 
 // advanced returns the credentials in the status after an observation of the plan, and whether they changed. unsettled are the results of
