@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/admissioncontroller/seedauthorizer/graph"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // rolesOf returns the rules by namespace and name of the Roles and ClusterRoles of gardenlet's chart for the Seed one.
@@ -90,7 +91,7 @@ func present(context.Context, schema.GroupResource, graph.Vertex) (bool, error) 
 // own are the names of objects of Seed one by resource.
 var own = map[string]string{
 	"cloudprofiles": "profile", "controllerdeployments": "deployment", "controllerregistrations": "registration", "namespacedcloudprofiles": "namespaced",
-	"exposureclasses": "class", "bastions": "bastion",
+	"exposureclasses": "class", "bastions": "bastion", "gardenlets": "one", "managedseeds": "managed",
 	"projects": "project", "seeds": "one", "backupbuckets": "bucket", "backupentries": "entry", "controllerinstallations": "installation", "shoots": "shoot",
 	"secrets": "any", "serviceaccounts": "any", "leases": "one", "certificatesigningrequests": "request",
 }
@@ -108,14 +109,17 @@ func request(namespace, role, group, resource, verb, name string) *authorization
 	attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Namespace: namespace, Name: name}
 	attributes.Resource, attributes.Subresource, _ = strings.Cut(resource, "/")
 	if namespace == "" {
-		attributes.Namespace = map[string]string{"shoots": "garden-dev", "backupentries": "garden-dev", "bastions": "garden-dev", "namespacedcloudprofiles": "garden-dev"}[attributes.Resource]
+		attributes.Namespace = map[string]string{
+			"shoots": "garden-dev", "backupentries": "garden-dev", "bastions": "garden-dev", "namespacedcloudprofiles": "garden-dev",
+			"gardenlets": "garden", "managedseeds": "garden",
+		}[attributes.Resource]
 	}
 	if role == "gardener.cloud:system:seed-namespace" {
 		attributes.Namespace = "seed-one"
 	}
 	if verb == "list" || verb == "watch" {
 		switch attributes.Resource {
-		case "seeds", "shoots":
+		case "seeds", "shoots", "managedseeds":
 			attributes.Name, attributes.LabelSelector = "", &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{
 				{Key: "name.seed.gardener.cloud/one", Operator: metav1.LabelSelectorOpIn, Values: []string{"true"}},
 			}}
@@ -123,6 +127,8 @@ func request(namespace, role, group, resource, verb, name string) *authorization
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedRef.name")
 		case "backupbuckets", "backupentries", "bastions":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedName")
+		case "gardenlets":
+			attributes.Name, attributes.FieldSelector = "", fieldSelector("metadata.name")
 		case "controllerregistrations":
 			attributes.Name = ""
 		}
@@ -154,11 +160,16 @@ func paths() *graph.Graph {
 	entry.Spec.SeedName = ptr.To("one")
 	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "bastion"}}
 	bastion.Spec.SeedName = ptr.To("one")
+	managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed"}}
+	managed.Spec.Shoot = &seedmanagementv1alpha1.Shoot{Name: "host"}
+	host := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "host"}}
+	host.Spec.SeedName = ptr.To("one")
 	watcher := graph.NewWatcher(g, clock.RealClock{})
 	for _, row := range graph.Table() {
 		switch row.Kind {
 		case graph.Shoot:
 			watcher.Observe(row, shoot, false)
+			watcher.Observe(row, host, false)
 		case graph.Project:
 			watcher.Observe(row, project, false)
 		case graph.BackupBucket:
@@ -167,6 +178,10 @@ func paths() *graph.Graph {
 			watcher.Observe(row, entry, false)
 		case graph.Bastion:
 			watcher.Observe(row, bastion, false)
+		case graph.Gardenlet:
+			watcher.Observe(row, &seedmanagementv1alpha1.Gardenlet{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "one"}}, false)
+		case graph.ManagedSeed:
+			watcher.Observe(row, managed, false)
 		case graph.Seed:
 			watcher.Observe(row, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, false)
 		default:
