@@ -34,7 +34,7 @@ type Machine struct {
 	// Created is its creation time. Changed is when it last became ready or not ready.
 	Created, Changed time.Time
 	Ready            bool
-	// Failed is set if it has terminated and cannot become ready again.
+	// Failed is set if it has terminated, or cannot become ready for another reason.
 	Failed bool
 	// Draining is when its drain started, or zero.
 	Draining time.Time

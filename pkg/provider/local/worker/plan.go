@@ -53,6 +53,8 @@ type outcome struct {
 // does not contain existing machines. Their bundles remain unchanged, because Pods are immutable.
 func (in inputs) decide() (outcome, error) {
 	var out outcome
+	in.machines = slices.Clone(in.machines)
+	in.withoutToken()
 	wanted := map[string]bool{}
 	for _, deployment := range in.deployments {
 		wanted[deployment.Name] = true

@@ -111,6 +111,23 @@ func (a *Actuator) issuedTokens(ctx context.Context, namespace string) ([]issued
 	return tokens, nil
 }
 
+// withoutToken marks machines that can never become nodes: they start without the token that they need, because an earlier Pod of the same
+// name has used it. That is so if a user has deleted their Pod, and the resource-manager has created it again.
+func (in inputs) withoutToken() {
+	for _, d := range in.deployments {
+		if in.options.Simulated || !d.needsToken() {
+			continue
+		}
+		for i := range in.machines {
+			m := &in.machines[i]
+			issued := slices.ContainsFunc(in.tokens, func(t issued) bool { return t.machine == m.Name })
+			if m.Deployment == d.Name && !m.WasReady && !m.Orphaned && !issued {
+				m.Failed = true
+			}
+		}
+	}
+}
+
 // revoke deletes the tokens of machines that are nodes or gone, and those that have expired.
 func (in inputs) revoke(out *outcome) {
 	for _, token := range in.tokens {

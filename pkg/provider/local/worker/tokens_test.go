@@ -76,6 +76,41 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
+// TestMachineWithoutToken checks that a machine is replaced at once if it has started again, because its Pod was deleted, and its token is
+// used up, and that no other machine is.
+func TestMachineWithoutToken(t *testing.T) {
+	in := newInputs(t, false)
+	d := in.deployments[0]
+	name := machineName(d.Name, d.Class, 0)
+	created := Machine{Name: name, Deployment: d.Name, Class: d.Class, Created: now}
+	for what, test := range map[string]struct {
+		change   func(*inputs, *Machine)
+		replaced bool
+	}{
+		"it has started again":               {func(*inputs, *Machine) {}, true},
+		"it has its token":                   {func(in *inputs, _ *Machine) { in.tokens = []issued{{machine: name, expires: now.Add(time.Minute)}} }, false},
+		"it is a node":                       {func(_ *inputs, m *Machine) { m.Ready, m.WasReady, m.HasNode = true, true, true }, false},
+		"it was a node":                      {func(_ *inputs, m *Machine) { m.WasReady, m.Changed = true, now }, false},
+		"it is still there after its Worker": {func(_ *inputs, m *Machine) { m.Orphaned = true }, false},
+		"its user data needs no token":       {func(in *inputs, _ *Machine) { in.deployments[0].UserData = []byte("#!/bin/sh\n") }, false},
+	} {
+		in, machine := in, created
+		in.deployments = slices.Clone(in.deployments)
+		test.change(&in, &machine)
+		in.machines = []Machine{machine}
+		out, err := in.decide()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replaced := slices.Contains(out.Removed, name); replaced != test.replaced || replaced != (len(out.Plan.Bundles) == 2) {
+			t.Errorf("%s: removed %v, created %v", what, out.Removed, out.Plan.Bundles)
+		}
+		if in.machines[0].Failed {
+			t.Errorf("%s: the decision has changed its input", what)
+		}
+	}
+}
+
 // TestUserDataWithoutToken checks that machines whose user data has no place for a token get none.
 func TestUserDataWithoutToken(t *testing.T) {
 	in := newInputs(t, false)
