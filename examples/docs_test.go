@@ -41,7 +41,7 @@ func TestYAMLOfTheDocs(t *testing.T) {
 	if err != nil || len(pages) < 20 {
 		t.Fatalf("found %d pages: %v", len(pages), err)
 	}
-	blocks := 0
+	ofGarden, blocks := schemeOfGarden(t), 0
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "webshop/README.md") {
 		content, err := os.ReadFile(page)
 		if err != nil {
@@ -62,8 +62,8 @@ func TestYAMLOfTheDocs(t *testing.T) {
 				case strings.Contains(object.GetAPIVersion(), ".config.k8s.io/"): // a file of an API server
 				case object.GetKind() == "EtcdOperatorConfiguration":
 					loadOperator(t, page, match[1])
-				case slices.Contains([]string{corev1beta1.GroupName, providerlocalv1alpha1.GroupName}, object.GroupVersionKind().Group):
-					checkOfGarden(t, page, object)
+				case ofGarden.Recognizes(object.GroupVersionKind()):
+					checkOfGarden(t, ofGarden, page, object)
 				default:
 					objects = append(objects, namespaced(object)...)
 				}
@@ -91,8 +91,8 @@ func namespaced(object *unstructured.Unstructured) []*unstructured.Unstructured 
 	return []*unstructured.Unstructured{namespace, object}
 }
 
-// checkOfGarden checks an object that the garden's API server serves, or that is a provider configuration in one: each field is one of its kind, and it is valid.
-func checkOfGarden(t *testing.T, page string, object *unstructured.Unstructured) {
+// schemeOfGarden knows the kinds that the garden's API server serves, and provider configurations in them.
+func schemeOfGarden(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{served.AddToScheme, providerlocalv1alpha1.AddToScheme} {
@@ -100,6 +100,12 @@ func checkOfGarden(t *testing.T, page string, object *unstructured.Unstructured)
 			t.Fatal(err)
 		}
 	}
+	return scheme
+}
+
+// checkOfGarden checks an object of the garden: each field is one of its kind, and it is valid.
+func checkOfGarden(t *testing.T, scheme *runtime.Scheme, page string, object *unstructured.Unstructured) {
+	t.Helper()
 	text, err := object.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
