@@ -241,7 +241,8 @@ func (r *reconciler) observeUsers(ctx context.Context, in *Inputs) error {
 		}
 	}
 	var entries corev1beta1.BackupEntryList
-	if err := r.gardenUncached.List(ctx, &entries, client.MatchingFields{"spec.seedName": in.Seed.Name}); err != nil {
+	// As of Shoots, also those that the Seed has not given up yet.
+	if err := r.gardenUncached.List(ctx, &entries, client.MatchingLabels{constants.LabelPrefixSeedName + in.Seed.Name: "true"}); err != nil {
 		return fmt.Errorf("list the BackupEntries of the Seed: %w", err)
 	}
 	for _, entry := range entries.Items {

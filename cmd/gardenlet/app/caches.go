@@ -72,7 +72,7 @@ func gardenCacheOptions(seed string) cache.Options {
 			&seedmanagementv1alpha1.Gardenlet{}:         gardenlet,
 			&gardencorev1beta1.ControllerInstallation{}: field("spec.seedRef.name", seed),
 			&gardencorev1beta1.BackupBucket{}:           field("spec.seedName", seed),
-			&gardencorev1beta1.BackupEntry{}:            field("spec.seedName", seed),
+			&gardencorev1beta1.BackupEntry{}:            ofSeed, // also those that another Seed takes over, until this one has given them up
 			&operationsv1alpha1.Bastion{}:               field("spec.seedName", seed),
 			&corev1.Secret{}:                            own,
 			&corev1.ServiceAccount{}:                    own,

@@ -119,13 +119,13 @@ func request(namespace, role, group, resource, verb, name string) *authorization
 	}
 	if verb == "list" || verb == "watch" {
 		switch attributes.Resource {
-		case "seeds", "shoots", "managedseeds":
+		case "seeds", "shoots", "managedseeds", "backupentries":
 			attributes.Name, attributes.LabelSelector = "", &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{
 				{Key: "name.seed.gardener.cloud/one", Operator: metav1.LabelSelectorOpIn, Values: []string{"true"}},
 			}}
 		case "controllerinstallations":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedRef.name")
-		case "backupbuckets", "backupentries", "bastions":
+		case "backupbuckets", "bastions":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("spec.seedName")
 		case "gardenlets":
 			attributes.Name, attributes.FieldSelector = "", fieldSelector("metadata.name")

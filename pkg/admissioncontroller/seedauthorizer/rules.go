@@ -68,13 +68,14 @@ var (
 
 // seedRules are the rules for programs of Seeds. They are those of Gardener, with these differences: a list or a watch of one Secret by
 // its name is like a get; a create of WorkloadIdentities is permitted for tokens only; tokens can be reviewed; and BackupBuckets and
-// BackupEntries are listed with a selector.
+// BackupEntries are listed with a selector. Entries have labels for the Seed that has them and for the one that takes them over.
 var seedRules = map[schema.GroupResource]rule{
 	core("backupbuckets"): {
 		kind: graph.BackupBucket, always: "create", reachable: reads + " update patch delete", subresources: "status finalizers", selectors: fieldOfSeed("spec.seedName"),
 	},
 	core("backupentries"): {
-		kind: graph.BackupEntry, namespaced: true, always: "create", reachable: reads + " update patch delete", subresources: "status", selectors: fieldOfSeed("spec.seedName"),
+		kind: graph.BackupEntry, namespaced: true, always: "create", reachable: reads + " update patch delete", subresources: "status",
+		selectors: labelOfSeed, special: entriesOfSeed,
 	},
 	bastions: {
 		kind: graph.Bastion, namespaced: true, always: "create", reachable: reads + " update patch", subresources: "status", selectors: fieldOfSeed("spec.seedName"),
@@ -171,6 +172,11 @@ func ownBootstrapBinding(r requester.Requester, request attributes) bool {
 // publicConfigMap permits to read the versions and the CA of the garden.
 func publicConfigMap(_ requester.Requester, request attributes) bool {
 	return request.subresource == "" && (request.is("get", public, constants.GardenerInfoName) || request.is("get", public, "kube-root-ca.crt"))
+}
+
+// entriesOfSeed permits the selector of older gardenlets, which restart while a newer version is rolled out to other Seeds.
+func entriesOfSeed(r requester.Requester, request attributes) bool {
+	return request.subresource == "" && (request.verb == "list" || request.verb == "watch") && selects(fieldOfSeed("spec.seedName")(r), request)
 }
 
 // shootOfSeed permits to read the Shoot that is the cluster of a managed Seed.
