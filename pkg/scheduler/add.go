@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -88,7 +90,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	}
 	built, err := controller.New(name, mgr, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: max(options.Syncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-		RecoverPanic: ptr.To(true),
+		RecoverPanic: ptr.To(true), RateLimiter: backoff(),
 	})
 	if err != nil {
 		return fmt.Errorf("add the controller %s: %w", name, err)
@@ -104,6 +106,17 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		built.Watch(source.Kind(in, &corev1beta1.Project{}, wakes(r, projectsDiffer, ofProject))),
 		built.Watch(source.Kind(in, &corev1.ConfigMap{}, wakes(r, configsDiffer, func(*corev1.ConfigMap) matcher { return anything }))),
 	)
+}
+
+// The delays after which a Shoot is tried again whose request has failed.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Minute
+)
+
+// backoff returns the delays after failed requests for a Shoot: each is twice the one before.
+func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
 // matcher selects waiting Shoots.
