@@ -52,8 +52,8 @@ func Save(objects []corev1.Secret) ([]corev1beta1.GardenerResourceData, error) {
 	return result, nil
 }
 
-// objectsOf returns the Secrets in a ShootState as objects of a namespace.
-func objectsOf(data []corev1beta1.GardenerResourceData, namespace string) ([]corev1.Secret, error) {
+// Objects returns the Secrets in a ShootState as objects of a namespace.
+func Objects(data []corev1beta1.GardenerResourceData, namespace string) ([]corev1.Secret, error) {
 	var objects []corev1.Secret
 	for _, entry := range data {
 		if entry.Type != typeSecret {
@@ -76,7 +76,7 @@ func objectsOf(data []corev1beta1.GardenerResourceData, namespace string) ([]cor
 
 // Saved returns the Secrets in a ShootState, for [Wanted].
 func Saved(data []corev1beta1.GardenerResourceData) ([]Secret, error) {
-	objects, err := objectsOf(data, "")
+	objects, err := Objects(data, "")
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Unsaved(result Result, saved []Secret) []string {
 // Restore creates the Secrets of a ShootState in the namespace of a control plane that was migrated here, for all
 // identities. It can be repeated. The error lists the Secrets that exist with different data.
 func Restore(ctx context.Context, c client.Client, namespace string, data []corev1beta1.GardenerResourceData) error {
-	objects, err := objectsOf(data, namespace)
+	objects, err := Objects(data, namespace)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package shoot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
@@ -56,6 +59,10 @@ func (in Inputs) backup(role etcd.Role) *etcd.Backup {
 	backup := &etcd.Backup{
 		Provider: in.Seed.Spec.Backup.Provider, Bucket: in.Entry.Spec.BucketName, Entry: in.Entry.Name, FullSchedule: in.fullSnapshots(),
 	}
+	backup.Restore = in.Phase != phaseStays || in.Move.Restoring
+	if in.Phase == phaseMigrate {
+		backup.Snapshot = etcd.FinalSnapshot(in.Move.Token)
+	}
 	if in.Config != nil && in.Config.ETCDConfig != nil {
 		backup.DeltaRetention = in.Config.ETCDConfig.DeltaSnapshotRetentionPeriod
 		if compaction := in.Config.ETCDConfig.BackupCompactionController; compaction != nil && ptr.Deref(compaction.EnableBackupCompaction, false) {
@@ -77,15 +84,22 @@ func (in Inputs) unknownEntry(role etcd.Role) string {
 	if role != etcd.RoleMain || !in.backedUp() || in.Deleting {
 		return ""
 	}
-	name := "BackupEntry " + in.Shoot.Namespace + "/" + in.entryName()
+	if why := in.unrestoredEntry(); why != "" {
+		return why
+	}
+	return notReady("BackupEntry "+in.Shoot.Namespace+"/"+in.entryName(), in.Entry)
+}
+
+// notReady returns why a BackupEntry is not ready, empty if it is. The entry is nil if it does not exist.
+func notReady(name string, entry *corev1beta1.BackupEntry) string {
 	switch {
-	case in.Entry == nil:
+	case entry == nil:
 		return name + " does not exist yet"
-	case in.Entry.Status.LastOperation == nil || in.Entry.Status.ObservedGeneration != in.Entry.Generation:
+	case entry.Status.LastOperation == nil || entry.Status.ObservedGeneration != entry.Generation:
 		return name + " is not ready yet"
-	case in.Entry.Status.LastError != nil:
-		return name + ": " + in.Entry.Status.LastError.Description
-	case in.Entry.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
+	case entry.Status.LastError != nil:
+		return name + ": " + entry.Status.LastError.Description
+	case entry.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
 		return name + " is not ready yet"
 	}
 	return ""
@@ -98,8 +112,15 @@ func (r *reconciler) observeEntry(ctx context.Context, in *Inputs) error {
 	}
 	entry := &corev1beta1.BackupEntry{}
 	err := r.garden.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: in.entryName()}, entry)
+	if apierrors.IsNotFound(err) && in.Phase != phaseStays {
+		// The cache contains only entries of this Seed. One that was handed over is not.
+		err = r.states.GardenReader.Get(ctx, client.ObjectKey{Namespace: in.Shoot.Namespace, Name: in.entryName()}, entry)
+	}
 	if err == nil {
 		in.Entry = entry
+	}
+	if err != nil && in.Phase == phaseRestore {
+		return errors.Join(errNoEntry, err)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the BackupEntry of the Shoot: %w", err)
@@ -140,15 +161,23 @@ func ofEntry(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// entryChanged passes changes of BackupEntries on which the etcd of their Shoots depends.
+// entryChanged passes changes of BackupEntries on which the etcd of their Shoots, or the move of these, depends.
 func entryChanged() predicate.Predicate {
-	in := func(object client.Object) string {
+	type decisive struct {
+		problem, bucket, wanted, current string
+		operation                        corev1beta1.LastOperationType
+		asked, deleting                  bool
+	}
+	in := func(object client.Object) decisive {
 		entry, is := object.(*corev1beta1.BackupEntry)
 		if !is {
-			return ""
+			return decisive{}
 		}
-		return Inputs{Seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Backup: &corev1beta1.Backup{}}}, Shoot: &corev1beta1.Shoot{}, Entry: entry}.
-			unknownEntry(etcd.RoleMain)
+		return decisive{
+			problem: notReady("", entry), bucket: entry.Spec.BucketName, wanted: ptr.Deref(entry.Spec.SeedName, ""), current: ptr.Deref(entry.Status.SeedName, ""),
+			operation: ptr.Deref(entry.Status.LastOperation, corev1beta1.LastOperation{}).Type,
+			asked:     entry.Annotations[constants.AnnotationGardenerOperation] != "", deleting: entry.DeletionTimestamp != nil,
+		}
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return in(e.ObjectOld) != in(e.ObjectNew) }}
 }

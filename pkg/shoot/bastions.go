@@ -38,7 +38,7 @@ type Bastion struct {
 
 // observeBastions reads the Bastions of a Shoot that is being deleted.
 func (r *reconciler) observeBastions(ctx context.Context, in *Inputs) error {
-	if !in.Deleting || in.Shoot.Status.TechnicalID == "" {
+	if !in.Deleting && in.Phase != phaseMigrate || in.Shoot.Status.TechnicalID == "" {
 		return nil
 	}
 	objects, err := r.extensions.List(ctx, extensionobjects.Bastions(), in.Shoot)

@@ -30,18 +30,20 @@ import (
 //
 // +events:on=Shoot
 const (
-	eventReconciling  = "Reconciling"    // Normal: an operation begins
-	eventReconciled   = "Reconciled"     // Normal: an operation has succeeded
-	eventRolloutHeld  = "RolloutHeld"    // Normal: changes of a new version of gardenlet are held, for the reason in the note
-	eventSeedNotReady = "SeedNotReady"   // Warning: an operation waits until the Seed is ready
-	eventDeleted      = "Deleted"        // Normal: the control plane is deleted
-	eventError        = "ReconcileError" // Warning: the Shoot could not be reconciled
+	eventReconciling  = "Reconciling"       // Normal: an operation begins
+	eventReconciled   = "Reconciled"        // Normal: an operation has succeeded
+	eventRolloutHeld  = "RolloutHeld"       // Normal: changes of a new version of gardenlet are held, for the reason in the note
+	eventSeedNotReady = "SeedNotReady"      // Warning: an operation waits until the Seed is ready
+	eventPrepared     = "MigrationPrepared" // Normal: the control plane has left its Seed, and is restored in another one
+	eventDeleted      = "Deleted"           // Normal: the control plane is deleted
+	eventError        = "ReconcileError"    // Warning: the Shoot could not be reconciled
 )
 
 // Actions of these Events.
 const (
 	actionReconcile = "Reconcile"
 	actionDelete    = "Delete"
+	actionMigrate   = "Migrate"
 )
 
 // defaultSyncAfter is the default period of a full reconciliation of a Shoot. It sends no requests if nothing has changed.
@@ -151,6 +153,7 @@ func (p *pass) steps() []flow.PassStep {
 		// 4 Do.
 		{Run: p.emit},
 		{Run: p.ensureEntry},
+		{Run: p.moveEntry},
 		{Run: p.deleteBastions},
 		{Run: p.cleanUp},
 		{Run: p.rotate},

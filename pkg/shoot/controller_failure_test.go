@@ -57,7 +57,7 @@ func emitOnce(t *testing.T, r *reconciler, in Inputs) (reconcile.Result, error) 
 	p := r.newPass(in.Shoot)
 	p.in = in
 	steps := p.steps()
-	return p.run(t.Context(), steps[len(steps)-8:])
+	return p.run(t.Context(), steps[len(steps)-9:])
 }
 
 // TestAFailedBundleDoesNotEndThePass makes the seed refuse one bundle. The other steps of the pass are executed, and the status

@@ -53,6 +53,10 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	switch {
 	case shoot.DeletionTimestamp != nil:
 		return corev1beta1.LastOperationTypeDelete
+	case phaseOf(shoot) == phaseMigrate:
+		return corev1beta1.LastOperationTypeMigrate
+	case phaseOf(shoot) == phaseRestore:
+		return corev1beta1.LastOperationTypeRestore
 	case last == nil, last.Type == corev1beta1.LastOperationTypeCreate && last.State != corev1beta1.LastOperationStateSucceeded:
 		return corev1beta1.LastOperationTypeCreate
 	}
@@ -149,7 +153,7 @@ func (l decisionInput) confined() bool {
 func (l decisionInput) seedNotReady() string {
 	seed := l.seed
 	switch {
-	case seed.DeletionTimestamp != nil, l.shoot.DeletionTimestamp != nil:
+	case seed.DeletionTimestamp != nil, l.shoot.DeletionTimestamp != nil, phaseOf(l.shoot) == phaseMigrate:
 		return ""
 	case seed.Status.ObservedGeneration < seed.Generation:
 		return fmt.Sprintf("the Seed %s is not ready: its generation %d has not been observed", seed.Name, seed.Generation)

@@ -126,6 +126,9 @@ type Inputs struct {
 	Emitted []flow.Key
 	// Unread is why inputs that a forced deletion does not need could not be read, or empty.
 	Unread string
+	// Phase is whether the control plane stays, leaves the Seed, or has arrived. Move is what is observed of that.
+	Phase phase
+	Move  Move
 	// Stopped is set while no operation runs, but the control plane is maintained: see withoutOperations.
 	Stopped bool
 	// Deleting is set once the Shoot is being deleted.
@@ -153,8 +156,10 @@ func Hibernated(shoot *corev1beta1.Shoot) bool {
 // hasWorkers reports whether the Shoot declares workers.
 func (in Inputs) hasWorkers() bool { return len(in.Shoot.Spec.Provider.Workers) > 0 }
 
-// hibernated reports whether the control plane should hibernate. A deletion wakes it up.
-func (in Inputs) hibernated() bool { return Hibernated(in.Shoot) && !in.Deleting }
+// hibernated reports whether the control plane should hibernate. A deletion wakes it up, and a move wakes up etcd.
+func (in Inputs) hibernated() bool {
+	return Hibernated(in.Shoot) && !in.Deleting && in.Phase != phaseMigrate
+}
 
 // forced reports whether the user forces the deletion, even if the cluster or the infrastructure prevents it. The API
 // server of the garden allows this only after the deletion has failed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,12 @@ import (
 // observe reads the inputs of the plan from caches. It sends no requests if nothing has to be done.
 func (p *pass) observe(ctx context.Context) (err error) {
 	ofSecrets := []func(context.Context, *Inputs) error{p.observeSecrets, p.keepState}
+	switch phaseOf(p.shoot) {
+	case phaseMigrate:
+		ofSecrets = []func(context.Context, *Inputs) error{p.secretsOfMove}
+	case phaseRestore:
+		ofSecrets = slices.Insert(ofSecrets, 0, p.restoreSaved)
+	}
 	if p.decision.stopped && !p.maintains() {
 		ofSecrets = []func(context.Context, *Inputs) error{p.existingSecrets}
 	}
@@ -41,7 +48,7 @@ func (r *reconciler) observeWith(
 	in := Inputs{
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: r.options.Namespace, Shoot: shoot, Seed: seed, Config: r.options.Config, Version: r.options.Version, Images: r.images,
-		Deleting: shoot.DeletionTimestamp != nil, Now: r.options.Clock.Now(),
+		Deleting: shoot.DeletionTimestamp != nil, Phase: phaseOf(shoot), Now: r.options.Clock.Now(),
 	}
 	if in.forced() {
 		return r.observeForced(ctx, in)
@@ -49,7 +56,7 @@ func (r *reconciler) observeWith(
 	readAll := r.objects.Begin(in.user())
 	steps := []func(context.Context, *Inputs) error{
 		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeMachines,
-		r.observeBastions, r.observeEntry,
+		r.observeBastions, r.observeEntry, r.observeMove,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)

@@ -57,12 +57,12 @@ var required = []string{
 
 // contents returns the table of contents of a control plane: all its parts, in the order of their creation.
 func (in Inputs) contents() table.Table {
-	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
+	parts := slices.Concat(in.copyParts(), in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
 	if in.hasWorkers() {
 		parts = slices.Concat(parts, []table.Part{in.scalingPart(), in.tunnelPart()}, in.machineParts(), in.nodeParts(), in.systemParts())
 	}
 	return table.Table{
-		Parts: append(parts, in.extensionParts()...),
+		Parts: in.restored(append(parts, in.extensionParts()...)),
 		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Asleep: in.hibernated(),
 		Uncontained: in.unknownNamespace(), OldCluster: in.unknownCluster(), Now: in.Now,
 	}
@@ -135,8 +135,8 @@ func (in Inputs) controlPlane() []table.Part {
 // etcdPart returns the part of an etcd. It stops after the API server.
 func (in Inputs) etcdPart(name string, role etcd.Role) table.Part {
 	return table.Part{
-		Name: name, Objects: in.etcd(role), Unknown: table.Join(in.unknownSecrets(), in.unknownEntry(role)), NeedsAsleep: []table.Need{table.RolledOut(bundleAPIServer)},
-		DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: adjustEtcd,
+		Name: name, Objects: in.etcd(role), Unknown: table.Join(in.unknownSecrets(), in.unknownEntry(role)), Needs: in.copiedFor(role),
+		NeedsAsleep: append(in.copiedFor(role), table.RolledOut(bundleAPIServer)), DeletedAfter: []string{bundleAPIServer}, Confirmed: true, Adjust: in.adjustEtcd(role),
 	}
 }
 
@@ -167,6 +167,12 @@ func Plan(in Inputs) (flow.Plan, error) {
 	case in.Deleting:
 		plan = deletion(in)
 		in.addLimits(&plan)
+	case in.Phase == phaseMigrate:
+		plan = in.migration()
+	case in.lostOnArrival() != "":
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: waitUnmovable, Reason: in.lostOnArrival(), Holds: in.Emitted, Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
+		})
 	case len(fields) > 0:
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "shoot-valid", Reason: "this version of gardenlet does not support " + strings.Join(fields, ", ") + ": remove it, and annotate the Shoot with gardener.cloud/operation=retry",
@@ -264,6 +270,16 @@ func isOfShoot(name string) bool {
 
 // keepObjects keeps the objects of a bundle when its ManagedResource is deleted.
 func keepObjects(bundle *flow.Bundle) { bundle.Spec.KeepObjects = ptr.To(true) }
+
+// adjustEtcd records that the main etcd begins with backups, which its declaration says from then on.
+func (in Inputs) adjustEtcd(role etcd.Role) func(*flow.Bundle) {
+	return func(bundle *flow.Bundle) {
+		adjustEtcd(bundle)
+		if backup := in.backup(role); backup != nil && backup.Restore {
+			bundle.Choices = map[string]string{choiceRestoring: "true"}
+		}
+	}
+}
 
 // adjustEtcd makes each change of the bundle trigger the etcd operator, and only changes.
 func adjustEtcd(bundle *flow.Bundle) {

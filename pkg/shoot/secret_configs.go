@@ -28,9 +28,10 @@ func (in Inputs) authorities() []string {
 }
 
 // secretConfigs returns the configs of all Secrets that the control plane needs. Once etcd exists, authorities and keys
-// are restored but not generated again, because etcd may contain data that was encrypted with them.
+// are restored but not generated again, because etcd may contain data that was encrypted with them. So are those of a control plane
+// that arrives from another Seed.
 func (in Inputs) secretConfigs() []secrets.Config {
-	exists := in.emitted(bundleEtcdMain)
+	exists := in.emitted(bundleEtcdMain) || in.Phase == phaseRestore
 	var configs []secrets.Config
 	for _, name := range in.authorities() {
 		configs = append(configs, secrets.Config{

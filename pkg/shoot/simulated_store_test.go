@@ -25,6 +25,8 @@ type store struct {
 	mrs     map[client.ObjectKey]*resourcesv1alpha1.ManagedResource
 	secrets map[client.ObjectKey]*corev1.Secret
 	version int
+	// writes counts the writes of the emitter. The one with the number failAt fails.
+	writes, failAt int
 	// annotated is called for each patch of an object that is not a ManagedResource.
 	annotated func(client.Object)
 }
@@ -48,6 +50,14 @@ func (s *store) all() []*resourcesv1alpha1.ManagedResource {
 func (s *store) next() string {
 	s.version++
 	return fmt.Sprint(s.version)
+}
+
+// write counts a write.
+func (s *store) write() error {
+	if s.writes++; s.writes == s.failAt {
+		return fmt.Errorf("the API server does not answer to the write %d", s.writes)
+	}
+	return nil
 }
 
 func notFound(key client.ObjectKey) error {
@@ -85,6 +95,9 @@ func (s *store) List(_ context.Context, into client.ObjectList, _ ...client.List
 }
 
 func (s *store) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	if err := s.write(); err != nil {
+		return err
+	}
 	key := client.ObjectKeyFromObject(object)
 	if s.secrets[key] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, object.GetName())
@@ -99,6 +112,9 @@ func (s *store) Create(_ context.Context, object client.Object, _ ...client.Crea
 
 // Apply replaces what the flow has written in a ManagedResource.
 func (s *store) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	if err := s.write(); err != nil {
+		return err
+	}
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err
@@ -128,6 +144,9 @@ func (s *store) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ..
 }
 
 func (s *store) Delete(_ context.Context, object client.Object, options ...client.DeleteOption) error {
+	if err := s.write(); err != nil {
+		return err
+	}
 	key := client.ObjectKeyFromObject(object)
 	mr := s.mrs[key]
 	if mr == nil {
@@ -151,6 +170,9 @@ func (s *store) Delete(_ context.Context, object client.Object, options ...clien
 
 // Patch merges a patch of a ManagedResource.
 func (s *store) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if err := s.write(); err != nil {
+		return err
+	}
 	if _, is := object.(*resourcesv1alpha1.ManagedResource); !is {
 		s.annotated(object)
 		return nil

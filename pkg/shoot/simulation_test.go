@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/clusterautoscaler"
@@ -46,10 +47,11 @@ type simulation struct {
 	result       flow.Result
 }
 
-// simulated is an object, the bundle that has it, and whether its deletion is confirmed.
+// simulated is an object, the bundle that has it, whether its deletion is confirmed, and the last requested operation.
 type simulated struct {
 	bundle    string
 	confirmed bool
+	operation string
 }
 
 func newSimulation(t *testing.T, in Inputs) *simulation {
@@ -66,7 +68,7 @@ func newSimulation(t *testing.T, in Inputs) *simulation {
 		kind := patched.GetObjectKind().GroupVersionKind()
 		key := object.Key{Group: kind.Group, Kind: kind.Kind, Namespace: patched.GetNamespace(), Name: patched.GetName()}
 		if found, exists := s.objects[key]; exists {
-			s.objects[key] = simulated{found.bundle, true}
+			s.objects[key] = simulated{found.bundle, true, found.operation}
 		}
 	}
 	s.in.Tokens = map[string]time.Time{}
@@ -141,11 +143,12 @@ func (s *simulation) pass() bool {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if s.result, err = s.emitter.Emit(s.Context(), s.in.Owner, plan); err != nil {
+	failing := s.store.writes < s.store.failAt
+	if s.result, err = s.emitter.Emit(s.Context(), s.in.Owner, plan); err != nil && !failing {
 		s.Fatal(err)
 	}
 	s.manage()
-	return s.store.version != before || len(s.in.Tokens) != tokens
+	return err != nil || s.store.version != before || len(s.in.Tokens) != tokens
 }
 
 // manage is a pass of the resource-managers.
@@ -155,6 +158,8 @@ func (s *simulation) manage() {
 		switch ofShoot := ptr.Deref(mr.Spec.Class, "") == ""; {
 		case ofShoot && s.in.forced() && mr.DeletionTimestamp != nil:
 			s.end(mr) // as finalizeContents
+		case ofShoot && s.in.Phase == phaseMigrate && mr.DeletionTimestamp != nil && !s.works(bundleResourceManager):
+			s.end(mr) // as releaseContents
 		case ofShoot && (!s.works(bundleResourceManager) || !s.works(bundleAPIServer)):
 			s.waits[mr.Name] = "the resource-manager of the shoot does not work"
 		case mr.DeletionTimestamp != nil:
@@ -245,7 +250,8 @@ func (s *simulation) send(mr *resourcesv1alpha1.ManagedResource) {
 				s.faults = append(s.faults, fmt.Sprintf("%s is created during the deletion", key))
 			}
 			wanted[key] = true
-			s.objects[key] = simulated{mr.Name, each.GetAnnotations()[flow.AnnotationConfirmDeletion] == "true"}
+			annotations := each.GetAnnotations()
+			s.objects[key] = simulated{mr.Name, annotations[flow.AnnotationConfirmDeletion] == "true", annotations[constants.AnnotationGardenerOperation]}
 			mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{})
 			last := &mr.Status.Resources[len(mr.Status.Resources)-1]
 			last.APIVersion, last.Kind, last.Namespace, last.Name = each.GetAPIVersion(), each.GetKind(), each.GetNamespace(), each.GetName()

@@ -60,6 +60,10 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 		if err := p.finish(ctx, failure == nil); err != nil {
 			return reconcile.Result{}, p.reportFailure(ctx, errors.Join(failure, err))
 		}
+	} else if p.in.Phase == phaseMigrate {
+		if err := p.leave(ctx, failure == nil); err != nil {
+			return reconcile.Result{}, p.reportFailure(ctx, errors.Join(failure, err))
+		}
 	} else if failure == nil {
 		// This happens after the operation. Its failure concerns nothing that the status reports.
 		failure = p.deleteUnused(ctx, p.in, p.Result)
@@ -118,6 +122,10 @@ func nameOf(kind corev1beta1.LastOperationType) string {
 		return "Shoot cluster creation"
 	case corev1beta1.LastOperationTypeDelete:
 		return "Shoot cluster deletion"
+	case corev1beta1.LastOperationTypeMigrate:
+		return "Shoot cluster preparation for migration"
+	case corev1beta1.LastOperationTypeRestore:
+		return "Shoot cluster restoration"
 	}
 	return "Shoot cluster reconciliation"
 }
@@ -128,7 +136,8 @@ func (r *reconciler) started(in Inputs) corev1beta1.ShootStatus {
 	kind := operationType(in.Shoot)
 	last := status.LastOperation
 	begins := last == nil || status.ObservedGeneration != in.Shoot.Generation ||
-		last.Type != kind && (last.Type != corev1beta1.LastOperationTypeCreate || kind != corev1beta1.LastOperationTypeReconcile)
+		last.Type != kind && (last.Type != corev1beta1.LastOperationTypeCreate && last.Type != corev1beta1.LastOperationTypeRestore ||
+			kind != corev1beta1.LastOperationTypeReconcile)
 	if begins {
 		status.LastOperation = &corev1beta1.LastOperation{
 			Type: kind, State: corev1beta1.LastOperationStateProcessing,
@@ -174,8 +183,8 @@ func (r *reconciler) progress(in Inputs, result flow.Result) (corev1beta1.ShootS
 		status.LastOperation.Description = finished + r.held(result)
 		return status, 0
 	}
-	if kind == corev1beta1.LastOperationTypeDelete && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
-		report.LastOperation = before // the deletion has succeeded only when the finalizer is removed
+	if (kind == corev1beta1.LastOperationTypeDelete || kind == corev1beta1.LastOperationTypeMigrate) && report.LastOperation.State == corev1beta1.LastOperationStateSucceeded {
+		report.LastOperation = before // it has succeeded only when the finalizer is removed, or the destination is responsible
 	}
 	explain(&report, before, result, in.Now)
 	if wait := report.Pause(operation.Before, in.Now); wait > 0 && before.Progress > 0 {

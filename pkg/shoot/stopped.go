@@ -16,10 +16,10 @@ import (
 const waitOperations = "operations"
 
 // maintains reports whether the control plane is maintained although operations are stopped: certificates are renewed, and
-// what was lost is restored. A control plane that was never requested, that is being deleted, or whose Seed is not ready
-// remains as it is.
+// what was lost is restored. A control plane that was never requested, that is being deleted, that leaves its Seed, or whose Seed
+// is not ready remains as it is.
 func (p *pass) maintains() bool {
-	if p.shoot.DeletionTimestamp != nil || p.shoot.Status.LastOperation == nil {
+	if p.shoot.DeletionTimestamp != nil || p.shoot.Status.LastOperation == nil || phaseOf(p.shoot) == phaseMigrate {
 		return false
 	}
 	input := decisionInput{shoot: p.shoot, seed: p.seed, gardenlet: p.options.Identity}
@@ -35,7 +35,7 @@ func (p *pass) maintains() bool {
 // of gardenlet or of what operators declare, and the parts of an unfinished creation that do not exist yet.
 func (in Inputs) withoutOperations(plan flow.Plan, live flow.Live) flow.Plan {
 	plan.Tasks, plan.AtOnce, plan.Window = nil, false, &flow.Window{}
-	creating := operationType(in.Shoot) == corev1beta1.LastOperationTypeCreate
+	creating := operationType(in.Shoot) == corev1beta1.LastOperationTypeCreate || in.Phase == phaseRestore
 	if in.Shoot.Status.ObservedGeneration != in.Shoot.Generation {
 		plan.Hold = "the operation for the new specification of the Shoot is stopped"
 	}

@@ -27,7 +27,7 @@ type Kind struct {
 	New func() extensionsv1alpha1.Object
 
 	plural  string
-	newList func() client.ObjectList
+	NewList func() client.ObjectList
 }
 
 // definition returns the name of the CustomResourceDefinition.

@@ -137,7 +137,7 @@ func (o *Objects) List(ctx context.Context, of Kind, shoot *corev1beta1.Shoot) (
 		return nil, fmt.Errorf("read the BackupEntry: %w", err)
 	}
 	var found []extensionsv1alpha1.Object
-	list := of.newList()
+	list := of.NewList()
 	err := o.Cache.List(ctx, list, client.InNamespace(shoot.Status.TechnicalID))
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+)
+
+// ObjectName identifies an extension object in the namespace of a control plane.
+type ObjectName struct{ Kind, Name string }
+
+// SaveLeaving stores the states of the extension objects in the namespace of a control plane that leaves its seed. Entries of objects that
+// no longer exist stay: they were stored before. It returns all existing objects, and whether their extension has given them up. The
+// reads and the write are not cached, so such an object may be deleted without a loss. The ShootState must exist.
+func (k *Keeper) SaveLeaving(ctx context.Context, shoot *corev1beta1.Shoot, namespace string) (map[ObjectName]bool, error) {
+	found, states := map[ObjectName]bool{}, []corev1beta1.ExtensionResourceState(nil)
+	for _, kind := range extensionobjects.Stored() {
+		objects, err := k.listed(ctx, kind, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			found[ObjectName{kind.Name, object.GetName()}] = givenUp(object)
+			object.SetDeletionTimestamp(nil) // its state counts until it is gone
+		}
+		states = append(states, States(kind.Name, objects)...)
+	}
+	present := &corev1beta1.ShootState{}
+	if err := k.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), present); err != nil {
+		return nil, fmt.Errorf("read ShootState %s/%s, in which the states of extensions are stored: %w", shoot.Namespace, shoot.Name, err)
+	}
+	next := corev1beta1.ShootStateSpec{Gardener: present.Spec.Gardener, Extensions: Merged(present.Spec.Extensions, states, found)}
+	var err error
+	if next.Resources, err = k.resources(ctx, namespace, present.Spec.Resources, References(next.Extensions)); err != nil {
+		return nil, err
+	}
+	if Equal(present.Spec, next) {
+		return found, nil
+	}
+	before := client.MergeFromWithOptions(present.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	present.Spec = next
+	metav1.SetMetaDataAnnotation(&present.ObjectMeta, constants.AnnotationGardenerTimestamp, k.Clock.Now().UTC().Format(time.RFC3339Nano))
+	if err := k.Garden.Patch(ctx, present, before, client.FieldOwner(k.FieldManager)); err != nil {
+		return nil, fmt.Errorf("store the states of extensions in ShootState %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	}
+	return found, nil
+}
+
+// listed returns the objects of a kind in a namespace, none if the seed does not define the kind.
+func (k *Keeper) listed(ctx context.Context, kind extensionobjects.Kind, namespace string) ([]extensionsv1alpha1.Object, error) {
+	if kind.Name == corev1beta1.KindBackupEntry {
+		return nil, nil // it is not in the namespace, and its controller hands it over
+	}
+	list := kind.NewList()
+	err := k.Seed.List(ctx, list, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	var objects []extensionsv1alpha1.Object
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(extensionsv1alpha1.Object); ok {
+				objects = append(objects, object)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the objects of kind %s in namespace %s: %w", kind.Name, namespace, err)
+	}
+	return objects, nil
+}
+
+// Merged returns the states of a ShootState after those of existing objects were read. found are the existing objects.
+func Merged(stored, read []corev1beta1.ExtensionResourceState, found map[ObjectName]bool) []corev1beta1.ExtensionResourceState {
+	merged := slices.Clone(read)
+	for _, entry := range stored {
+		if _, exists := found[ObjectName{entry.Kind, ptr.Deref(entry.Name, "")}]; !exists {
+			merged = append(merged, entry)
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b corev1beta1.ExtensionResourceState) int {
+		return strings.Compare(a.Kind+"/"+ptr.Deref(a.Name, ""), b.Kind+"/"+ptr.Deref(b.Name, ""))
+	})
+	return merged
+}
+
+// finalizerOfExtensions is the begin of the finalizers of extensions.
+const finalizerOfExtensions = "extensions.gardener.cloud/"
+
+// givenUp reports whether an extension has given up an object: it has finished the last requested migration, and does not finalize
+// the object any more.
+func givenUp(object extensionsv1alpha1.Object) bool {
+	last, annotations := object.GetExtensionStatus().LastOperation, object.GetAnnotations()
+	since, err := time.Parse(time.RFC3339Nano, annotations[constants.AnnotationGardenerTimestamp])
+	return err == nil && last != nil && last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded &&
+		annotations[constants.AnnotationGardenerOperation] == "" && !last.LastUpdateTime.Time.Before(since.Truncate(time.Second)) &&
+		!slices.ContainsFunc(object.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, finalizerOfExtensions) })
+}
+
+// resources returns the entries for the objects that states name. The entry of one that no longer exists stays.
+func (k *Keeper) resources(
+	ctx context.Context, namespace string, stored []corev1beta1.ResourceData, references []autoscalingv1.CrossVersionObjectReference,
+) ([]corev1beta1.ResourceData, error) {
+	var all []corev1beta1.ResourceData
+	for _, reference := range references {
+		var object client.Object = &corev1.Secret{}
+		if reference.Kind == "ConfigMap" {
+			object = &corev1.ConfigMap{}
+		}
+		err := k.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
+		if apierrors.IsNotFound(err) {
+			at := slices.IndexFunc(stored, func(data corev1beta1.ResourceData) bool { return data.CrossVersionObjectReference == reference })
+			if at >= 0 {
+				all = append(all, stored[at])
+			}
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s/%s: %w", reference.Kind, namespace, reference.Name, err)
+		}
+		entry, err := resourceOf(reference, object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry)
+	}
+	return all, nil
+}
