@@ -38,12 +38,33 @@ func checkFrozen(_ context.Context, c *change) error {
 	if c.old == nil || !c.changes() {
 		return nil
 	}
-	if last := movingOperation(c.old); last != nil {
+	last, wanted, current := movingOperation(c.old), ptr.Deref(c.old.Spec.SeedName, ""), ptr.Deref(c.old.Status.SeedName, "")
+	if c.request.Subresource == subresourceBinding {
+		next, _ := c.seedNames()
+		return checkMove(last, wanted, current, next)
+	}
+	if last != nil {
 		return fmt.Errorf("the Shoot moves to another Seed, and cannot change before it has arrived: the operation %s is %s", last.Type, last.State)
 	}
-	wanted, current := ptr.Deref(c.old.Spec.SeedName, ""), ptr.Deref(c.old.Status.SeedName, "")
 	if current != "" && wanted != current {
 		return fmt.Errorf("the Shoot is about to move from the Seed %q to %q, and cannot change before it has arrived", current, wanted)
+	}
+	return nil
+}
+
+// checkMove refuses another Seed for a Shoot that can not be bound to it now. A move that has not begun can be changed. One that has
+// begun can only be given up, as long as the control plane has not left its Seed: its parts would be in three Seeds otherwise. A control
+// plane that has arrived is restored completely before it moves on, because it has no data before that.
+func checkMove(last *gardencorev1beta1.LastOperation, wanted, current, next string) error {
+	switch {
+	case last == nil:
+		return nil
+	case last.Type == gardencorev1beta1.LastOperationTypeRestore, last.State == gardencorev1beta1.LastOperationStateSucceeded:
+		return fmt.Errorf("spec.seedName: the control plane is being restored on the Seed %q, and can move to another one only after that", current)
+	case next != current && wanted == current:
+		return fmt.Errorf("spec.seedName: the control plane is about to be restored on the Seed %q, and can move to another one only after that", current)
+	case next != current:
+		return fmt.Errorf("spec.seedName: the control plane is moving from the Seed %q to %q; until it has arrived, it can be bound back to %[1]q only", current, wanted)
 	}
 	return nil
 }

@@ -14,12 +14,15 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/cloudprofile"
 )
 
+// subresourceBinding of a Shoot assigns it to a Seed.
+const subresourceBinding = "binding"
+
 // Plugin is the plugin.
 var Plugin = admission.Plugin{
 	Name: "ShootValidator",
 	Rules: []admission.Rule{
 		{
-			Resource: gardencorev1beta1.Resource("shoots"), Operations: admission.OnCreateOrUpdate, Subresources: []string{"", "binding"},
+			Resource: gardencorev1beta1.Resource("shoots"), Operations: admission.OnCreateOrUpdate, Subresources: []string{"", subresourceBinding},
 			Validate: admission.On(validate),
 		},
 		{Resource: gardencorev1beta1.Resource("shoots"), Operations: admission.OnDelete, Validate: admission.On(validateDeletion)},

@@ -32,7 +32,7 @@ func checkSeedName(ctx context.Context, c *change) error {
 		if now == "" {
 			return nil
 		}
-		may, err := c.garden.May(ctx, c.request.User, "update", gardencorev1beta1.Resource("shoots"), "binding", c.request.Namespace, c.shoot.Name)
+		may, err := c.garden.May(ctx, c.request.User, "update", gardencorev1beta1.Resource("shoots"), subresourceBinding, c.request.Namespace, c.shoot.Name)
 		if err != nil {
 			return err
 		}

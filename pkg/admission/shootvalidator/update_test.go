@@ -50,6 +50,11 @@ func scale(least int32) edit {
 	return worker(func(w *gardencorev1beta1.Worker) { w.Minimum, w.Maximum = least, least })
 }
 
+// hosted says which Seed has the control plane.
+func hosted(seed string) edit {
+	return func(shoot *gardencorev1beta1.Shoot) { shoot.Status.SeedName = &seed }
+}
+
 func operation(kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState) edit {
 	return func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: kind, State: state}
@@ -126,6 +131,14 @@ func TestUpdates(t *testing.T) {
 		"a seed with a taint":                   {change: on("other"), subresource: "binding", want: `has the taint "t"`},
 		"a seed with a taint that is tolerated": {old: tolerates, change: on("other"), subresource: "binding"},
 		"another seed":                          {old: all(tolerates, on("seed")), change: on("other"), subresource: "binding"},
+		"another seed, not begun":               {old: all(on("other"), hosted("nowhere")), change: on("seed"), subresource: "binding"},
+		"back, not begun":                       {old: all(tolerates, on("other"), hosted("seed")), change: on("seed"), subresource: "binding"},
+		"back":                                  {old: all(tolerates, on("other"), hosted("seed"), operation("Migrate", "Error")), change: on("seed"), subresource: "binding"},
+		"a third seed":                          {old: all(on("other"), hosted("seed"), operation("Migrate", "Processing")), change: on("nowhere"), subresource: "binding", want: `can be bound back to "seed" only`},
+		"away again":                            {old: all(tolerates, on("seed"), hosted("seed"), operation("Migrate", "Error")), change: on("other"), subresource: "binding", want: `about to be restored on the Seed "seed"`},
+		"back after it has left":                {old: all(tolerates, on("other"), hosted("other"), operation("Migrate", "Succeeded")), change: on("seed"), subresource: "binding", want: `being restored on the Seed "other"`},
+		"back while it is restored":             {old: all(tolerates, on("other"), hosted("other"), operation("Restore", "Failed")), change: on("seed"), subresource: "binding", want: `being restored on the Seed "other"`},
+		"back after it was restored":            {old: all(tolerates, on("other"), hosted("other"), operation("Restore", "Succeeded")), change: on("seed"), subresource: "binding"},
 		"another seed without the default domain": {old: all(tolerates, on("seed"), func(s *gardencorev1beta1.Shoot) {
 			s.Spec.DNS = &gardencorev1beta1.DNS{Domain: ptr.To("one.dev.example.org")}
 		}), change: on("other"), subresource: "binding", want: "does not manage the default domain"},
