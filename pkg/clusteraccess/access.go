@@ -3,6 +3,7 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,8 +42,9 @@ type Connection struct {
 	User string
 	// Authority signs the certificate: one that all replicas of the API server trust. Bundle verifies the server.
 	Authority, Bundle secrets.Material
-	// QPS limits the requests per second.
+	// QPS limits the requests per second, and Burst those that may be sent at once. Burst defaults to QPS.
 	QPS    float32
+	Burst  int
 	Scheme *runtime.Scheme
 	Now    time.Time
 }
@@ -55,7 +57,7 @@ func Connect(c Connection) (client.Client, error) {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
 	return client.New(&rest.Config{
-		Host: c.Host, Timeout: timeout, QPS: c.QPS, Burst: int(c.QPS), TLSClientConfig: rest.TLSClientConfig{
+		Host: c.Host, Timeout: timeout, QPS: c.QPS, Burst: cmp.Or(c.Burst, int(c.QPS)), TLSClientConfig: rest.TLSClientConfig{
 			ServerName: c.ServerName, CAData: c.Bundle[secrets.KeyBundleCert], CertData: credentials.Certificate, KeyData: credentials.Key,
 		},
 	}, client.Options{Scheme: c.Scheme})

@@ -95,8 +95,8 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 	if err := r.watch(mgr, garden); err != nil {
 		return err
 	}
-	if workers := o.stateWorkers(); workers == nil || *workers > 0 {
-		stateOptions := state.Options{Keeper: r.states, Objects: r.extensions, SeedName: o.SeedName, Workers: workers}
+	if o.storesStates() {
+		stateOptions := state.Options{Keeper: r.states, Objects: r.extensions, SeedName: o.SeedName, Workers: o.stateWorkers()}
 		if err := state.AddToManager(mgr, garden, stateOptions); err != nil {
 			return err
 		}

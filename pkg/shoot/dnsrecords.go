@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	// recordTTL is the time to live of records of API servers, in seconds (Gardener).
+	// recordTTL is the default time to live of records of API servers, in seconds (Gardener).
 	recordTTL = 120
 	// recordTimeout is how long an operation of a DNSRecord may take (Gardener).
 	recordTimeout = 2 * time.Minute
@@ -188,6 +188,14 @@ func (in Inputs) unknownRecord(wanted record) string {
 	return in.unknownReferences("for the "+wanted.Purpose+" DNS record", wanted.Credentials)
 }
 
+// recordTTL returns the time to live of records in seconds: controllers.shoot.dnsEntryTTLSeconds of gardenlet's configuration.
+func (in Inputs) recordTTL() int64 {
+	if in.Config == nil || in.Config.Controllers == nil || in.Config.Controllers.Shoot == nil {
+		return recordTTL
+	}
+	return ptr.Deref(in.Config.Controllers.Shoot.DNSEntryTTLSeconds, recordTTL)
+}
+
 // record returns the function for the objects of a DNS record.
 func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 	return func() ([]client.Object, error) {
@@ -209,7 +217,7 @@ func (in Inputs) record(wanted record) func() ([]client.Object, error) {
 				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: wanted.Type}, SecretRef: corev1.SecretReference{
 					Namespace: secret.Namespace, Name: secret.Name,
 				},
-				Zone: wanted.Zone, Name: wanted.Host, RecordType: kind, Values: values, TTL: ptr.To[int64](recordTTL),
+				Zone: wanted.Zone, Name: wanted.Host, RecordType: kind, Values: values, TTL: ptr.To(in.recordTTL()),
 			},
 		}}, nil
 	}

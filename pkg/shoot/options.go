@@ -1,10 +1,12 @@
 package shoot
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
@@ -43,14 +45,27 @@ func (o Options) statePeriod() time.Duration {
 	return defaultStatePeriod
 }
 
-// stateWorkers returns how many ShootStates are written concurrently: controllers.shootState.concurrentSyncs. 0 switches the
-// controller off, nil stands for its default.
-func (o Options) stateWorkers() *int {
+// stateWorkers returns how many ShootStates are written concurrently: controllers.shootState.concurrentSyncs. With 0, the
+// controller of the states of extensions does not run (Gardener).
+func (o Options) stateWorkers() int {
 	if controllers := o.Config.Controllers; controllers != nil && controllers.ShootState != nil {
-		return controllers.ShootState.ConcurrentSyncs
+		return ptr.Deref(controllers.ShootState.ConcurrentSyncs, defaultStateWorkers)
 	}
-	return nil
+	return defaultStateWorkers
 }
 
-// defaultStatePeriod is the default of controllers.shootState.syncPeriod.
-const defaultStatePeriod = 6 * time.Hour
+// storesStates reports whether the controller of the states of extensions runs.
+func (o Options) storesStates() bool { return o.stateWorkers() > 0 }
+
+// shootLimits returns how many requests per second, and how many at once, are sent to the API server of a shoot: the fields qps
+// and burst of shootClientConnection.
+func (o Options) shootLimits() (qps float32, burst int) {
+	connection := ptr.Deref(o.Config.ShootClientConnection, gardenletv1alpha1.ShootClientConnection{})
+	return cmp.Or(connection.QPS, shootQPS), int(connection.Burst)
+}
+
+// Defaults of controllers.shootState.
+const (
+	defaultStatePeriod  = 6 * time.Hour
+	defaultStateWorkers = 5
+)

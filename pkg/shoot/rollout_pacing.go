@@ -99,7 +99,7 @@ func (in Inputs) program() (string, error) {
 	seed := in.Seed
 	inputs := []any{in.Images, seed.Spec, seed.Labels, seed.Annotations, seed.Status.KubernetesVersion, in.Nodes == 1, in.wantedExtensions()}
 	if in.Config != nil {
-		inputs = append(inputs, in.Config.LogLevel, in.Config.LogFormat, in.Config.SNI, in.Config.ExposureClassHandlers)
+		inputs = append(inputs, in.Config.LogLevel, in.Config.LogFormat, in.Config.SNI, in.Config.ExposureClassHandlers, in.recordTTL())
 	}
 	if profile := in.CloudProfile; profile != nil {
 		inputs = append(inputs, profile.Spec, profile.Labels, profile.Annotations)

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
-// shootQPS limits the requests of gardenlet to the API server of a shoot, per second.
+// shootQPS limits the requests of gardenlet to the API server of a shoot, per second, unless shootClientConnection does.
 const shootQPS = 100
 
 const (
@@ -48,8 +48,9 @@ func (r *reconciler) connect(in Inputs) (client.Client, error) {
 	if r.options.Address != nil {
 		host = r.options.Address(in.Namespace)
 	}
+	qps, burst := r.options.shootLimits()
 	c, err := clusteraccess.Connect(clusteraccess.Connection{
-		Host: host, ServerName: kubeapiserver.Name, User: gardenletUser, QPS: shootQPS, Scheme: scheme.Scheme, Now: in.Now,
+		Host: host, ServerName: kubeapiserver.Name, User: gardenletUser, QPS: qps, Burst: burst, Scheme: scheme.Scheme, Now: in.Now,
 		Authority: in.Secrets[constants.SecretNameCAClient].Active.Data, Bundle: in.Secrets[constants.SecretNameCACluster].Bundle.Data,
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func run(ctx context.Context, c *controllermanagerv1alpha1.ControllerManagerConf
 			NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds,
 		},
 		CacheSyncTimeout: c.Controllers.CacheSyncTimeout.Duration,
-		Health:           address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics),
+		Health:           address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics), Debugging: c.Debugging,
 	})
 	if err != nil {
 		return err

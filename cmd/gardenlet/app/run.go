@@ -14,6 +14,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
+	gardenletconfig "github.com/trellis-k8s/trellis/pkg/gardenlet/config"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/lease"
 	"github.com/trellis-k8s/trellis/pkg/leaderfence"
 	programmanager "github.com/trellis-k8s/trellis/pkg/program/manager"
@@ -29,7 +30,7 @@ func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) 
 		Name: component, Version: version, LogLevel: config.LogLevel, LogFormat: config.LogFormat,
 		Cluster: "seed", Config: seedConfig, Election: config.LeaderElection, Scheme: newSeedScheme(), Cache: seedCacheOptions(),
 		CacheSyncTimeout: config.Controllers.CacheSyncTimeout.Duration,
-		Health:           address(config.Server.HealthProbes), Metrics: address(config.Server.Metrics),
+		Health:           address(config.Server.HealthProbes), Metrics: address(config.Server.Metrics), Debugging: config.Debugging,
 		InformersCheck: "runtime-informer-sync",
 	})
 	if err != nil {
@@ -43,6 +44,13 @@ func run(ctx context.Context, config *gardenletv1alpha1.GardenletConfiguration) 
 		return err
 	}
 	mgr.Log.Info("This gardenlet is responsible for one Seed", "seed", g.seedName)
+	unused, err := gardenletconfig.Inactive(config)
+	if err != nil {
+		return err
+	}
+	if len(unused) > 0 {
+		mgr.Log.Info("Fields of the configuration have no effect: remove them, or see docs/gardenlet.md", "fields", unused)
+	}
 	return mgr.Start(ctx)
 }
 

@@ -43,7 +43,7 @@ func run(ctx context.Context, c *v1alpha1.OperatorConfiguration) error {
 		Cache: cache.Options{
 			NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: kinds,
 		},
-		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics),
+		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics), Debugging: c.Debugging,
 	})
 	if err != nil {
 		return err

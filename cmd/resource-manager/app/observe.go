@@ -1,19 +1,12 @@
 package app
 
 import (
-	"errors"
-	"net/http"
-	"net/http/pprof"
-	goruntime "runtime"
-
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	configv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
@@ -40,21 +33,4 @@ func newRecorder(to cluster.Cluster, reporter string) events.EventRecorder {
 
 func isoTime(config *zapcore.EncoderConfig) {
 	config.EncodeTime = zapcore.ISO8601TimeEncoder
-}
-
-// addProfiles serves Go's profiles on the metrics port if the configuration enables it.
-func addProfiles(mgr manager.Manager, config *configv1alpha1.ResourceManagerConfiguration) error {
-	if !ptr.Deref(config.Debugging.EnableProfiling, false) {
-		return nil
-	}
-	if ptr.Deref(config.Debugging.EnableContentionProfiling, false) {
-		goruntime.SetBlockProfileRate(1)
-	}
-	return errors.Join(
-		mgr.AddMetricsServerExtraHandler("/debug/pprof/", http.HandlerFunc(pprof.Index)),
-		mgr.AddMetricsServerExtraHandler("/debug/pprof/cmdline", http.HandlerFunc(pprof.Cmdline)),
-		mgr.AddMetricsServerExtraHandler("/debug/pprof/profile", http.HandlerFunc(pprof.Profile)),
-		mgr.AddMetricsServerExtraHandler("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol)),
-		mgr.AddMetricsServerExtraHandler("/debug/pprof/trace", http.HandlerFunc(pprof.Trace)),
-	)
 }

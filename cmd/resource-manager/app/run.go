@@ -36,6 +36,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/managedresource"
 	"github.com/trellis-k8s/trellis/pkg/manifest"
+	programmanager "github.com/trellis-k8s/trellis/pkg/program/manager"
 	"github.com/trellis-k8s/trellis/pkg/target"
 )
 
@@ -106,7 +107,7 @@ func newManager(
 	if err := addHealthChecks(mgr, sourceConfig); err != nil {
 		return nil, err
 	}
-	return mgr, addProfiles(mgr, config)
+	return mgr, programmanager.AddProfiles(mgr, &config.Debugging)
 }
 
 // addControllers adds the controllers of ManagedResources and of their health, and all other enabled controllers.

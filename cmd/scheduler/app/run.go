@@ -34,7 +34,7 @@ func run(ctx context.Context, c *schedulerv1alpha1.SchedulerConfiguration) error
 		Cache: cache.Options{
 			NewInformer: rewatch.NewInformer, DefaultTransform: cache.TransformStripManagedFields(), ByObject: scheduler.CacheOptions(),
 		},
-		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics),
+		Health: address(c.Server.HealthProbes), Metrics: address(c.Server.Metrics), Debugging: c.Debugging,
 	})
 	if err != nil {
 		return err

@@ -52,6 +52,8 @@ type Options struct {
 	CacheSyncTimeout time.Duration
 	// Health and Metrics are the addresses to listen on, for example from Address.
 	Health, Metrics string
+	// Debugging serves Go's profiles on the metrics port if it enables them; nil for none.
+	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration
 	// InformersCheck is the name of the check of the caches in /readyz. Default: informer-sync.
 	InformersCheck string
 }
@@ -98,8 +100,9 @@ func New(o Options) (*Manager, error) {
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck(check, process.CacheSynced(o.Cluster, mgr.GetCache())),
+		AddProfiles(mgr, o.Debugging),
 	); err != nil {
-		return nil, fmt.Errorf("add the health checks: %w", err)
+		return nil, fmt.Errorf("add the health checks and profiles: %w", err)
 	}
 	recorder := eventlimit.New(mgr.GetEventRecorder(o.Name), mgr.GetScheme(), clock.RealClock{})
 	return &Manager{Manager: mgr, Log: log, Election: election, Recorder: recorder, options: o}, nil

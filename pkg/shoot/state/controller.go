@@ -34,12 +34,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 )
 
-const (
-	// defaultWorkers is the default number of ShootStates that are written concurrently.
-	defaultWorkers = 5
-	// missingAgain is how long a Shoot without a ShootState waits until it is checked again.
-	missingAgain = 10 * time.Minute
-)
+// missingAgain is how long a Shoot without a ShootState waits until it is checked again.
+const missingAgain = 10 * time.Minute
 
 // Options are the options of the controller of extension states.
 type Options struct {
@@ -47,8 +43,8 @@ type Options struct {
 	// Objects reads the extension objects in the seed.
 	Objects  *extensionobjects.Objects
 	SeedName string
-	// Workers is the number of ShootStates that are written concurrently. It defaults to 5 if it is nil.
-	Workers *int
+	// Workers is the number of ShootStates that are written concurrently, at least 1.
+	Workers int
 }
 
 // extensions stores the states of extension objects in ShootStates.
@@ -76,7 +72,7 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) 
 		written: map[types.NamespacedName]written{}, owners: map[string]types.NamespacedName{},
 	}
 	built, err := controller.New("shoot-state", mgr, controller.Options{
-		Reconciler: e, MaxConcurrentReconciles: ptr.Deref(options.Workers, defaultWorkers),
+		Reconciler: e, MaxConcurrentReconciles: options.Workers,
 		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ type ControllerManagerConfiguration struct {
 	LogFormat string `json:"logFormat"`
 	// Server holds the addresses on which the process listens.
 	Server ServerConfiguration `json:"server"`
-	// Debugging is accepted as Gardener has it, and not used: the process serves no profiles.
+	// Debugging serves Go's profiles on the metrics port. They are off by default, because the port needs no credentials.
 	// +optional
 	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging,omitempty"`
 	// FeatureGates is accepted as Gardener has it, and not used: the process has no feature gates.

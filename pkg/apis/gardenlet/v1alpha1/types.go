@@ -44,7 +44,7 @@ type GardenletConfiguration struct {
 	LogFormat string `json:"logFormat"`
 	// Server holds the addresses on which the process listens.
 	Server ServerConfiguration `json:"server"`
-	// Debugging serves Go's profiles on the metrics port.
+	// Debugging serves Go's profiles on the metrics port. They are off by default, because the port needs no credentials.
 	// +optional
 	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging,omitempty"`
 	// FeatureGates switches features on and off by name.

@@ -32,7 +32,7 @@ type OperatorConfiguration struct {
 	LogFormat string `json:"logFormat"`
 	// Server holds the addresses on which the process listens.
 	Server ServerConfiguration `json:"server"`
-	// Debugging is accepted as Gardener has it, and not used: the process serves no profiles.
+	// Debugging serves Go's profiles on the metrics port. They are off by default, because the port needs no credentials.
 	// +optional
 	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging,omitempty"`
 	// FeatureGates switches features on and off by name. Rule: one of those of Gardener's operator. Only DefaultSeccompProfile has an effect.

@@ -27,7 +27,7 @@ type SchedulerConfiguration struct {
 	LogFormat string `json:"logFormat"`
 	// Server holds the addresses on which the process listens.
 	Server ServerConfiguration `json:"server"`
-	// Debugging is accepted as Gardener has it, and not used.
+	// Debugging serves Go's profiles on the metrics port. They are off by default, because the port needs no credentials.
 	// +optional
 	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging,omitempty"`
 	// Schedulers configures what is scheduled.
