@@ -205,7 +205,7 @@ func describeRights(rules []authorizationv1.ResourceRule, resource schema.GroupR
 // sharedNames are the objects that both gardenlets use: those of the garden, and those that both Seeds and both Shoots name.
 var sharedNames = []string{
 	"gardener-info", "kube-root-ca.crt", constants.ClusterIdentityName, "kube-system", "internal-domain",
-	"credentialsbindings/local", "audit-policy", "authentication", "authorization", "authorization-webhook", "image-policy",
+	"namespaces/garden", "credentialsbindings/local", "audit-policy", "authentication", "authorization", "authorization-webhook", "image-policy",
 }
 
 func matches(granted []string, wanted string) bool {

@@ -77,7 +77,7 @@ func inputs(t *testing.T, templates map[string]string) Inputs {
 		Deployment:   &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "example"}, Helm: &gardencorev1.HelmControllerDeployment{}},
 		Seed:         &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one", Labels: map[string]string{"region": "eu"}}},
 		Chart:        archive(t, files), Version: "v1", FeatureGates: map[string]bool{"Some": true},
-		Garden: clientcmdapi.Cluster{Server: "https://garden.example.org", CertificateAuthorityData: []byte("authority")}, GardenIdentity: "my-garden",
+		Garden: clientcmdapi.Cluster{Server: "https://garden.example.org", CertificateAuthorityData: []byte("authority")}, GardenIdentity: "my-garden", GardenUID: "uid-of-garden",
 	}
 	in.Seed.Spec.Provider = corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b"}}
 	in.Seed.Spec.Taints = []corev1beta1.SeedTaint{{Key: "seed.gardener.cloud/protected"}}

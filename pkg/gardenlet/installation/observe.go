@@ -50,6 +50,11 @@ func (r *reconciler) observe(ctx context.Context, installation *corev1beta1.Cont
 	if in.GardenIdentity, err = r.gardenIdentity(ctx, in.user()); err != nil {
 		return nil, err
 	}
+	namespace := &corev1.Namespace{}
+	if err := r.objects.Get(ctx, in.user(), client.ObjectKey{Name: constants.GardenNamespace}, namespace); err != nil {
+		return nil, fmt.Errorf("read the namespace whose UID identifies the garden: %w", err)
+	}
+	in.GardenUID = string(namespace.UID)
 	facts, err := r.Facts.Get(ctx)
 	in.SeedIsGarden = facts.IsGarden
 	return in, err

@@ -45,9 +45,10 @@ type Inputs struct {
 	// Version and FeatureGates of gardenlet.
 	Version      string
 	FeatureGates map[string]bool
-	// Garden contains the address and CA of the garden. GardenIdentity is its identity.
+	// Garden contains the address and CA of the garden. GardenIdentity is its identity, and GardenUID the UID of its namespace garden.
 	Garden         clientcmdapi.Cluster
 	GardenIdentity string
+	GardenUID      string
 	// SeedIsGarden is set if the seed is also the garden.
 	SeedIsGarden bool
 }

@@ -183,7 +183,7 @@ func TestValues(t *testing.T) {
 	seed, _ := gardener["seed"].(map[string]any)
 	for path, test := range map[string]struct{ got, want any }{
 		"replicas": {values["replicas"], 2.0}, "list": {values["list"], []any{"c-secret!", 1.0, nil}}, "version": {gardener["version"], "v1"}, "own": {gardener["own"], 1.0},
-		"garden": {gardener["garden"], map[string]any{"clusterIdentity": "my-garden"}}, "gates": {gardener["gardenlet"], map[string]any{"featureGates": map[string]any{"Some": true}}},
+		"garden": {gardener["garden"], map[string]any{"clusterIdentity": "my-garden", "identifier": "uid-of-garden"}}, "gates": {gardener["gardenlet"], map[string]any{"featureGates": map[string]any{"Some": true}}},
 		"name": {seed["name"], "one"}, "identifier": {seed["identifier"], "one"}, "identity": {seed["clusterIdentity"], "seed-one"}, "labels": {seed["labels"], map[string]any{"region": "eu"}},
 		"provider": {seed["provider"], "local"}, "region": {seed["region"], "local"}, "protected": {seed["protected"], true}, "visible": {seed["visible"], true},
 		"domain": {seed["ingressDomain"], "ingress.example.org"}, "blocked": {seed["blockCIDRs"], []any{"169.254.169.254/32"}},

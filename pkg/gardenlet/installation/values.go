@@ -46,6 +46,8 @@ type (
 		Seed      knownSeed      `json:"seed"`
 	}
 	knownGarden struct {
+		// Identifier is the UID of the namespace garden, by which charts identified a garden before ClusterIdentity existed.
+		Identifier                  string `json:"identifier"`
 		ClusterIdentity             string `json:"clusterIdentity"`
 		GenericKubeconfigSecretName string `json:"genericKubeconfigSecretName,omitempty"`
 	}
@@ -77,7 +79,8 @@ type (
 func (in Inputs) known() (map[string]any, error) {
 	seed := in.Seed
 	content := knownValues{
-		Version: in.Version, Garden: knownGarden{ClusterIdentity: in.GardenIdentity}, Gardenlet: knownGardenlet{in.FeatureGates},
+		Version: in.Version, Gardenlet: knownGardenlet{in.FeatureGates},
+		Garden: knownGarden{Identifier: in.GardenUID, ClusterIdentity: in.GardenIdentity},
 		Seed: knownSeed{
 			Identifier: seed.Name, Name: seed.Name, ClusterIdentity: ptr.Deref(seed.Status.ClusterIdentity, ""), Annotations: ownAnnotations(seed), Labels: seed.Labels,
 			Provider: seed.Spec.Provider.Type, Region: seed.Spec.Provider.Region, Taints: seed.Spec.Taints, Networks: seed.Spec.Networks,

@@ -16,8 +16,9 @@ import (
 func ofSeed(seed *corev1beta1.Seed, _ Facts) []Edge {
 	e := &edges{to: SeedVertex(seed.Name)}
 	e.add(Read, Namespace, "", constants.PrefixSeedNamespace+seed.Name)
-	// The UID of this namespace also identifies the garden.
+	// The UIDs of these namespaces also identify the garden.
 	e.add(Read, Namespace, "", "kube-system")
+	e.add(Read, Namespace, "", constants.GardenNamespace)
 	e.add(Read, ConfigMap, "kube-system", constants.ClusterIdentityName)
 	e.add(Own, Lease, constants.SystemSeedLeaseNamespace, seed.Name)
 	ofSeedSpec(e, &seed.Spec)
