@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -14,76 +13,99 @@ import (
 )
 
 const (
-	// warningsInterval is how often the Events of one Service are read. Pending deletions are checked more often.
+	// warningsInterval is how often the causes of one pending deletion are read. Pending deletions are checked more often.
 	warningsInterval = 5 * time.Second
-	// maxExplainedServices limits the number of Services of one ManagedResource whose Events are shown, because the size
-	// of a condition is limited.
-	maxExplainedServices = 3
+	// maxExplained limits the number of objects of one ManagedResource whose causes are shown, because the size of a condition is
+	// limited.
+	maxExplained = 3
 )
 
-// explainPending adds the Events of Services whose deletion is pending to the reasons of their changes. The usual cause
-// is a load balancer that cannot be removed, which only Events report.
+// explainPending adds the causes of pending deletions to the reasons of their changes, for kinds of which only other objects or their
+// own status report them: the Events of Services, usually because a load balancer cannot be removed, and the conditions of Namespaces.
 func (p *pass) explainPending(ctx context.Context, changes []change) {
 	var stuck []*change
 	for i := range changes {
 		change := &changes[i]
-		if isStuckService(*change) {
+		if isStuckService(*change) || isStuckNamespace(*change) {
 			stuck = append(stuck, change)
 		}
 	}
 	slices.SortFunc(stuck, func(a, b *change) int { return a.Key().Compare(b.Key()) })
-	for _, change := range stuck[:min(len(stuck), maxExplainedServices)] {
-		change.reason += warnings.Describe(p.warningsOf(ctx, *change), change.observation.UID, p.Clock.Now())
+	for _, change := range stuck[:min(len(stuck), maxExplained)] {
+		change.reason += p.causeOf(ctx, *change)
 	}
 }
 
 func isStuckService(change change) bool {
-	return change.action == actionWait && change.err == nil && change.manifest == nil && change.Group == "" &&
-		change.Kind == "Service" && !change.observation.Deleting.IsZero()
+	return waitsForDeletion(change) && change.manifest == nil && change.Kind == "Service"
 }
 
-// warningsOf returns the latest Events of a Service. It returns none if they cannot be read, for example because that
-// is forbidden.
-func (p *pass) warningsOf(ctx context.Context, change change) []corev1.Event {
+// isStuckNamespace also reports a Namespace that somebody else deletes.
+func isStuckNamespace(change change) bool {
+	return waitsForDeletion(change) && change.Kind == "Namespace"
+}
+
+// waitsForDeletion reports whether an object of Kubernetes' core group is being deleted.
+func waitsForDeletion(change change) bool {
+	return change.action == actionWait && change.err == nil && change.Group == "" && !change.observation.Deleting.IsZero()
+}
+
+// causeOf returns a text about the cause of a pending deletion, to append to its reason. It is empty if the cause cannot be read, for
+// example because that is forbidden.
+func (p *pass) causeOf(ctx context.Context, change change) string {
 	uid := change.observation.UID
-	if events, known := p.warnings.get(uid, p.Clock.Now()); known {
-		return events
+	if text, known := p.warnings.get(uid, p.Clock.Now()); known {
+		return text
 	}
-	events, err := p.Objects.Warnings(ctx, change.Ref, uid)
+	text, err := p.readCause(ctx, change)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Could not read the Events of a Service whose deletion is pending", "service", change.String(),
-			"error", err.Error())
+		log.FromContext(ctx).V(1).Info("Could not read why a deletion is pending", "object", change.String(), "error", err.Error())
 	}
-	latest := warnings.Latest(events)
-	p.warnings.set(uid, latest, p.Clock.Now())
-	return latest
+	p.warnings.set(uid, text, p.Clock.Now())
+	return text
 }
 
-// recentWarnings caches the Events of objects. It is safe for concurrent use.
+func (p *pass) readCause(ctx context.Context, change change) (string, error) {
+	if change.Kind == "Namespace" {
+		namespace, err := p.Objects.Namespace(ctx, change.Name)
+		if err != nil {
+			return "", err
+		}
+		if text := warnings.OfNamespace(namespace); text != "" && namespace.UID == change.observation.UID {
+			return ": " + text, nil
+		}
+		return "", nil
+	}
+	uid := change.observation.UID
+	events, err := p.Objects.Warnings(ctx, change.Ref, uid)
+	return warnings.Describe(warnings.Latest(events), uid, p.Clock.Now()), err
+}
+
+// recentWarnings caches the causes of pending deletions. It is safe for concurrent use.
 type recentWarnings struct {
 	mu    sync.Mutex
-	byUID map[types.UID]readEvents
+	byUID map[types.UID]readCause
 }
 
-type readEvents struct {
-	at     time.Time
-	events []corev1.Event
+type readCause struct {
+	at   time.Time
+	text string
 }
 
 func newRecentWarnings() *recentWarnings {
-	return &recentWarnings{byUID: map[types.UID]readEvents{}}
+	return &recentWarnings{byUID: map[types.UID]readCause{}}
 }
 
-// get returns the Events of an object if they were read within warningsInterval.
-func (w *recentWarnings) get(uid types.UID, now time.Time) ([]corev1.Event, bool) {
+// get returns the cause for an object if it was read within warningsInterval.
+func (w *recentWarnings) get(uid types.UID, now time.Time) (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	read, known := w.byUID[uid]
-	return read.events, known && now.Sub(read.at) < warningsInterval
+	return read.text, known && now.Sub(read.at) < warningsInterval
 }
 
-// set stores the Events of an object, and deletes expired entries.
-func (w *recentWarnings) set(uid types.UID, events []corev1.Event, now time.Time) {
+// set stores the cause for an object, and deletes expired entries.
+func (w *recentWarnings) set(uid types.UID, text string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for other, read := range w.byUID {
@@ -91,5 +113,5 @@ func (w *recentWarnings) set(uid types.UID, events []corev1.Event, now time.Time
 			delete(w.byUID, other)
 		}
 	}
-	w.byUID[uid] = readEvents{at: now, events: events}
+	w.byUID[uid] = readCause{at: now, text: text}
 }

@@ -46,6 +46,17 @@ func (o *Objects) Warnings(ctx context.Context, ref object.Ref, uid types.UID) (
 	return o.warnings(ctx, ref, fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning})
 }
 
+// Namespace reads a Namespace of the target cluster.
+func (o *Objects) Namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
+	defer cancel()
+	namespace, err := o.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read Namespace %s: %w", name, err)
+	}
+	return namespace, nil
+}
+
 func (o *Objects) warnings(ctx context.Context, ref object.Ref, selected fields.Set) ([]corev1.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
 	defer cancel()

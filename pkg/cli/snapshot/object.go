@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/health"
 	"github.com/trellis-k8s/trellis/pkg/live"
 	"github.com/trellis-k8s/trellis/pkg/object"
+	"github.com/trellis-k8s/trellis/pkg/warnings"
 )
 
 // Object is the known state of an object.
@@ -112,7 +113,7 @@ func (o *Object) deletion() string {
 		reasons = append(reasons, "its finalizers block the deletion: "+strings.Join(o.Meta.Finalizers, ", "))
 	}
 	if namespace, ok := o.Body.(*corev1.Namespace); ok {
-		if reason := deletionOfNamespace(namespace); reason != "" {
+		if reason := warnings.OfNamespace(namespace); reason != "" {
 			reasons = append(reasons, "it is being deleted: "+reason)
 		}
 	}

@@ -1,4 +1,4 @@
-package snapshot
+package warnings
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deletionOfNamespace returns why a Namespace that is being deleted still exists: what the conditions of its status
+// OfNamespace returns why a Namespace that is being deleted still exists: what the conditions of its status
 // say, or its finalizers. It is empty if neither says anything.
-func deletionOfNamespace(namespace *corev1.Namespace) string {
+func OfNamespace(namespace *corev1.Namespace) string {
 	var reasons []string
 	for _, condition := range namespace.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Message != "" {
