@@ -31,6 +31,8 @@ type kind struct {
 	timeout   time.Duration
 	// ofShoots is set if objects can belong to Shoots.
 	ofShoots bool
+	// clusterScoped is set if objects have no namespace.
+	clusterScoped bool
 }
 
 // newObject returns an empty object of a kind.
@@ -65,7 +67,9 @@ func kindOf(object extensionsv1alpha1.Object, ofType string, scheme *runtime.Sch
 	case *extensionsv1alpha1.Infrastructure, *extensionsv1alpha1.Worker, *extensionsv1alpha1.Bastion:
 		k.timeout = longTimeout
 	case *extensionsv1alpha1.BackupBucket:
-		k.ofShoots = false
+		k.ofShoots, k.clusterScoped = false, true
+	case *extensionsv1alpha1.BackupEntry:
+		k.clusterScoped = true
 	}
 	k.finalizer = constants.PrefixExtensionFinalizer + name
 	return k, nil

@@ -90,7 +90,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		return err
 	}
 	a := &adder{Options: options, mgr: mgr, deployer: deployer, self: self.Reference, agents: agents.Reference}
-	return errors.Join(a.addCluster(), a.addNodes(), a.addBackups(), a.addWorker())
+	return errors.Join(a.addCluster(), a.addNodes(), a.addBackups(), a.addWorker(), a.addSecrets())
 }
 
 // common returns the options of the controller of a type.
@@ -153,6 +153,21 @@ func (a *adder) addBackups() error {
 		add(a, "backupbucket", local.Type, backupbucket.New(a.deployer, stores)),
 		add(a, "backupentry", local.Type, backupentry.New(a.deployer, stores, a.Settings.BackupHostPath)),
 	)
+}
+
+// addSecrets adds the controller of the Secrets that objects of the enabled kinds refer to.
+func (a *adder) addSecrets() error {
+	var kinds []extensionsv1alpha1.Object
+	for name, object := range map[string]extensionsv1alpha1.Object{
+		"infrastructure": &extensionsv1alpha1.Infrastructure{}, "controlplane": &extensionsv1alpha1.ControlPlane{},
+		"dnsrecord": &extensionsv1alpha1.DNSRecord{}, "worker": &extensionsv1alpha1.Worker{},
+		"backupbucket": &extensionsv1alpha1.BackupBucket{}, "backupentry": &extensionsv1alpha1.BackupEntry{},
+	} {
+		if !slices.Contains(a.Disabled, name) {
+			kinds = append(kinds, object)
+		}
+	}
+	return extension.AddSecretsToManager(a.mgr, kinds...)
 }
 
 // addWorker adds the controllers of Workers and their health.
