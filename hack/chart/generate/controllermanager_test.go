@@ -41,6 +41,38 @@ func TestControllerManagerChart(t *testing.T) {
 	}
 }
 
+// TestSwitchOfGardenletRights checks that the process gets the switch of the rights of gardenlets from the values of the chart, and that
+// the rights are granted without it.
+func TestSwitchOfGardenletRights(t *testing.T) {
+	loaded, err := LoadFrom(filepath.Join("..", "..", "..", "charts", "controller-manager"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		controllers map[string]any
+		want        bool
+	}{
+		"nothing": {map[string]any{}, true},
+		"on":      {map[string]any{"gardenletRights": map[string]any{"enabled": true}}, true},
+		"off":     {map[string]any{"gardenletRights": map[string]any{"enabled": false}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enabled := !test.want
+			values := map[string]any{"mode": "all", "config": map[string]any{"controllers": test.controllers}}
+			checkConfiguration(t, loaded, values, func(text []byte) (string, error) {
+				c, err := config.Parse(text)
+				if err == nil {
+					enabled = *c.Controllers.GardenletRights.Enabled
+				}
+				return "", err
+			})
+			if enabled != test.want {
+				t.Errorf("enabled: %t, want %t", enabled, test.want)
+			}
+		})
+	}
+}
+
 // checkConfiguration checks that the process accepts the configuration in the ConfigMap, if the chart has one. parse returns its
 // kubeconfig for the garden.
 func checkConfiguration(t *testing.T, loaded *chart.Chart, values map[string]any, parse func([]byte) (kubeconfig string, err error)) {
