@@ -28,7 +28,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 )
 
-// AddSecretsToManager adds a controller that lets Secrets with credentials come back that somebody has deleted: it removes the
+// AddSecretsToManager adds a controller that lets Secrets with credentials come back that someone has deleted: it removes the
 // finalizers that objects of the kinds hold on them, so that the resource-manager creates them again, and then adds the finalizers
 // again. It leaves a Secret alone that no resource-manager applies, whose namespace is being deleted, or that an object needs that is
 // being deleted itself.
@@ -149,7 +149,7 @@ func comesBack(namespace client.Object, users []extensionsv1alpha1.Object) bool 
 	return namespace.GetDeletionTimestamp() == nil
 }
 
-// protect adds the finalizers of the kinds of which objects need a Secret.
+// protect adds the finalizer of each kind whose objects need a Secret.
 func (s *secretsOf) protect(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
 	for _, kind := range s.kinds {
 		users, err := s.users(ctx, kind, secret)

@@ -20,8 +20,8 @@ const (
 	maxExplained = 3
 )
 
-// explainPending adds the causes of pending deletions to the reasons of their changes, for kinds of which only other objects or their
-// own status report them: the Events of Services, usually because a load balancer cannot be removed, and the conditions of Namespaces.
+// explainPending adds the causes of pending deletions to the reasons of their changes, for kinds that do not report them in their
+// metadata: the Events of Services, usually because a load balancer cannot be removed, and the conditions of Namespaces.
 func (p *pass) explainPending(ctx context.Context, changes []change) {
 	var stuck []*change
 	for i := range changes {
@@ -40,7 +40,7 @@ func isStuckService(change change) bool {
 	return waitsForDeletion(change) && change.manifest == nil && change.Kind == "Service"
 }
 
-// isStuckNamespace also reports a Namespace that somebody else deletes.
+// isStuckNamespace also reports a Namespace that another client deletes.
 func isStuckNamespace(change change) bool {
 	return waitsForDeletion(change) && change.Kind == "Namespace"
 }
