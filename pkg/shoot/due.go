@@ -63,6 +63,32 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	return corev1beta1.LastOperationTypeReconcile
 }
 
+// phaseOf returns the phase of a Shoot for the Seed that is responsible for it: see isOurs. A Shoot whose binding is changed back
+// before the move has ended is restored where it is: what exists stays, and what was given up is taken over again. A control plane that
+// is not restored yet never leaves: it may not have its data, so its last snapshot would not have them either.
+func phaseOf(shoot *corev1beta1.Shoot) phase {
+	wanted, current, last := ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, ""), shoot.Status.LastOperation
+	leaves := wanted != "" && wanted != current
+	switch {
+	case shoot.DeletionTimestamp != nil, last == nil, current == "":
+		return phaseStays
+	case last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded,
+		last.Type == corev1beta1.LastOperationTypeMigrate && (!leaves || last.State == corev1beta1.LastOperationStateSucceeded):
+		return phaseRestore
+	case leaves && (last.Type == corev1beta1.LastOperationTypeMigrate || mayBegin(shoot)):
+		return phaseMigrate
+	}
+	return phaseStays // until a move begins, it serves here
+}
+
+// mayBegin reports whether a control plane may begin to leave its Seed: the destination is ready, the control plane was completely
+// created, and it neither falls asleep nor wakes up, so that it is known whether its programs run.
+func mayBegin(shoot *corev1beta1.Shoot) bool {
+	ready, last := corev1beta1.FindCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration), shoot.Status.LastOperation
+	created := last.Type != corev1beta1.LastOperationTypeCreate || last.State == corev1beta1.LastOperationStateSucceeded
+	return ready != nil && ready.Status == corev1beta1.ConditionTrue && created && Hibernated(shoot) == shoot.Status.IsHibernated
+}
+
 // decide decides whether the Shoot is reconciled now. If it is not, the pass is over, unless operations are stopped: see
 // [pass.compute].
 func (p *pass) decide(ctx context.Context) error {

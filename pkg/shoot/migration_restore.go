@@ -20,10 +20,7 @@ import (
 const bundleCopy = "etcd-backup-copy"
 
 // restored makes the parts with extension objects request restorations instead of reconciliations, in the same order.
-func (in Inputs) restored(parts []table.Part) []table.Part {
-	if in.Phase != phaseRestore {
-		return parts
-	}
+func (in Inputs) restored(parts []table.Part) {
 	for i := range parts {
 		if !isOperation(parts[i].Name) || parts[i].Absent != "" {
 			continue
@@ -36,7 +33,6 @@ func (in Inputs) restored(parts []table.Part) []table.Part {
 			in.restore(bundle)
 		}
 	}
-	return parts
 }
 
 // restore requests the restoration of the extension objects of a bundle. Objects with a state are created with it, and the extension
@@ -101,7 +97,7 @@ func (in Inputs) copies() bool {
 
 // copyParts returns the part with the task that copies the backups.
 func (in Inputs) copyParts() []table.Part {
-	if !in.backedUp() || in.Phase == phaseStays && !in.emitted(bundleCopy) {
+	if !in.backedUp() {
 		return nil
 	}
 	part := table.Part{

@@ -57,12 +57,19 @@ var required = []string{
 
 // contents returns the table of contents of a control plane: all its parts, in the order of their creation.
 func (in Inputs) contents() table.Table {
-	parts := slices.Concat(in.copyParts(), in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
+	parts := slices.Concat(in.controlPlane(), in.inShoot(), in.referencedParts(), in.recordParts())
+	if in.Phase != phaseStays || in.emitted(bundleCopy) {
+		parts = slices.Concat(in.copyParts(), parts)
+	}
 	if in.hasWorkers() {
 		parts = slices.Concat(parts, []table.Part{in.scalingPart(), in.tunnelPart()}, in.machineParts(), in.nodeParts(), in.systemParts())
 	}
+	parts = append(parts, in.extensionParts()...)
+	if in.Phase == phaseRestore {
+		in.restored(parts)
+	}
 	return table.Table{
-		Parts: in.restored(append(parts, in.extensionParts()...)),
+		Parts: parts,
 		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Asleep: in.hibernated(),
 		Uncontained: in.unknownNamespace(), OldCluster: in.unknownCluster(), Now: in.Now,
 	}
