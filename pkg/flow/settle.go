@@ -51,6 +51,9 @@ func notRolledOut(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
+// IsRolledOut reports whether the current generation of a ManagedResource is applied, healthy and rolled out.
+func IsRolledOut(mr *resourcesv1alpha1.ManagedResource) bool { return notRolledOut(mr) == "" }
+
 // Unsettled returns the differences between a plan and the live state: everything that is not written, applied, healthy
 // and rolled out. It returns nil if there are none. Only then a rotation enters its next phase. live must be read from
 // the API server, because a cache might show the state before the phase started.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,6 +146,7 @@ func newCaches(mgr manager.Manager) (*caches, error) {
 		&corev1.Namespace{}: labelled(constants.LabelGardenRole, constants.RoleShoot),
 		&corev1.Node{}:      {Transform: reduceNode},
 		&corev1.Service{}:   {Label: services, Transform: reduceService},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}: {},
 	}); err != nil {
 		return nil, err
 	}
@@ -204,6 +206,8 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 		source.Kind[client.Object](r.caches.access, namespace, byNamespace, namespaceChanged()),
 		source.Kind[client.Object](r.caches.access, &corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.ofService)),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
+		source.Kind[client.Object](r.caches.access, &admissionregistrationv1.MutatingWebhookConfiguration{}, toAll, webhooksChanged()),
+		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toAll, extensionChanged()),
 		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
 		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
 		r.emitter.Pacer.Source(),

@@ -33,11 +33,15 @@ const (
 // accessSecret returns the name of the Secret with the token of a component's account in the shoot.
 func accessSecret(account string) string { return constants.PrefixShootAccess + account }
 
-func (in Inputs) namespace() ([]client.Object, error) {
-	values := shootnamespace.Values{
+func (in Inputs) namespaceValues() shootnamespace.Values {
+	return shootnamespace.Values{
 		Name: in.Namespace, Shoot: in.Shoot, Seed: in.Seed, CloudProfile: in.CloudProfile, Zones: in.zones(), Extensions: in.extensions(),
 		Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
 	}
+}
+
+func (in Inputs) namespace() ([]client.Object, error) {
+	values := in.namespaceValues()
 	cluster, err := shootnamespace.Cluster(values)
 	if err != nil {
 		return nil, err

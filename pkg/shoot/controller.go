@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/latest"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+	"github.com/trellis-k8s/trellis/pkg/shoot/extensionwebhooks"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
 )
 
@@ -80,6 +81,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// copied are the last copies in the garden, by the UIDs of Shoots.
 	copied map[types.UID]copied
+	// rollouts are the revisions of extensions.
+	rollouts extensionwebhooks.Rollouts
 	// owners are the Shoots, by the namespaces of their control planes.
 	owners map[string]types.NamespacedName
 	// asked are the times of requests to extensions, by the UIDs of Shoots. The bundles in the cache may not have them yet.

@@ -76,6 +76,8 @@ type Inputs struct {
 	UserFiles map[string]UserFile
 	// Registrations are the ControllerRegistrations of the garden, or nil if they are not known.
 	Registrations []corev1beta1.ControllerRegistration
+	// Mutators are the webhooks of extensions in the seed.
+	Mutators []flow.Mutator
 	// Asked is when extensions were requested to reconcile this generation of the Shoot. It is Now if they were not.
 	Asked time.Time
 	// ClusterOf is the generation of the Shoot in the applied Cluster, or empty if it is not known.

@@ -55,8 +55,8 @@ func (r *reconciler) observeWith(
 	}
 	readAll := r.objects.Begin(in.user())
 	steps := []func(context.Context, *Inputs) error{
-		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeMachines,
-		r.observeBastions, r.observeEntry, r.observeMove,
+		r.observeProject, r.observeIdentity, r.observeEmitted, r.observeServed, r.observeSeed, r.observeExtensions, r.observeMutators,
+		r.observeMachines, r.observeBastions, r.observeEntry, r.observeMove,
 	}
 	if !in.Deleting || shoot.Status.TechnicalID != "" {
 		steps = append(steps, r.observeCloudProfile, r.observeLedger)

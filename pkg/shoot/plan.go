@@ -196,6 +196,9 @@ func Plan(in Inputs) (flow.Plan, error) {
 		})
 	default:
 		in.contents().AddAll(&plan)
+		if err := in.markMutated(plan.Bundles); err != nil {
+			return plan, err
+		}
 		plan.Tasks = in.due()
 		in.addLimits(&plan)
 	}

@@ -94,7 +94,7 @@ func (in Inputs) digest() (string, error) {
 }
 
 // program returns a digest of what operators declare for many Shoots: images, gardenlet's configuration, the Seed and its
-// nodes, the CloudProfile and the extensions. Changes are rolled out at the same pace as a new version of gardenlet.
+// nodes, the CloudProfile, the extensions and their webhooks. Changes are rolled out at the same pace as a new version of gardenlet.
 func (in Inputs) program() (string, error) {
 	seed := in.Seed
 	inputs := []any{in.Images, seed.Spec, seed.Labels, seed.Annotations, seed.Status.KubernetesVersion, in.Nodes == 1, in.wantedExtensions()}
@@ -103,6 +103,9 @@ func (in Inputs) program() (string, error) {
 	}
 	if profile := in.CloudProfile; profile != nil {
 		inputs = append(inputs, profile.Spec, profile.Labels, profile.Annotations)
+	}
+	if mutators := in.mutators(); len(mutators) > 0 {
+		inputs = append(inputs, mutators)
 	}
 	return flow.InputsDigest(inputs...)
 }

@@ -3,7 +3,6 @@
 package osc
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -227,16 +226,4 @@ func unionCRI(first, second *Config) *extensionsv1alpha1.CRIConfig {
 		}
 	}
 	return union
-}
-
-// Parse decodes a stored configuration.
-func Parse(data []byte) (*Config, error) {
-	c := &Config{}
-	if err := yaml.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("parse a stored configuration: %w", err)
-	}
-	if errs := c.mistakes(); len(errs) > 0 {
-		return nil, errors.Join(errors.New("a stored configuration is not valid"), errs.ToAggregate())
-	}
-	return c, nil
 }

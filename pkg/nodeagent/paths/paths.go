@@ -35,18 +35,17 @@ const (
 
 // Files of kubelet.
 const (
-	KubeletUnit           = "kubelet.service"
-	KubeletMountUnit      = "var-lib-kubelet.mount"
-	KubeletProgram        = Binaries + "/kubelet"
-	Kubelet               = "/var/lib/kubelet"
-	KubeletCA             = Kubelet + "/ca.crt"
-	KubeletConfig         = Kubelet + "/config/kubelet"
-	KubeletKubeconfig     = Kubelet + "/kubeconfig-real"
-	KubeletBootstrap      = Kubelet + "/kubeconfig-bootstrap"
-	KubeletCertificate    = Kubelet + "/pki/kubelet-client-current.pem"
-	KubeletCPUState       = Kubelet + "/cpu_manager_state"
-	KubeletHealth         = "http://127.0.0.1:10248/healthz"
-	OperatingSystemRecord = "/etc/os-release"
+	KubeletUnit        = "kubelet.service"
+	KubeletMountUnit   = "var-lib-kubelet.mount"
+	KubeletProgram     = Binaries + "/kubelet"
+	Kubelet            = "/var/lib/kubelet"
+	KubeletCA          = Kubelet + "/ca.crt"
+	KubeletConfig      = Kubelet + "/config/kubelet"
+	KubeletKubeconfig  = Kubelet + "/kubeconfig-real"
+	KubeletBootstrap   = Kubelet + "/kubeconfig-bootstrap"
+	KubeletCertificate = Kubelet + "/pki/kubelet-client-current.pem"
+	KubeletCPUState    = Kubelet + "/cpu_manager_state"
+	KubeletHealth      = "http://127.0.0.1:10248/healthz"
 )
 
 // Files of containerd.
