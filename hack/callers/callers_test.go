@@ -24,8 +24,6 @@ var exceptions = map[string]string{
 	"pkg/flow.Render":      "tests of several packages compare what is emitted",
 	"pkg/flow/table.Seed":  "the zero value",
 	"pkg/controllermanager/controller/managedseedset.Unknown": "the zero value",
-	"pkg/component/etcd.FinalSnapshot":                        "for the migration of control planes",
-	"pkg/component/etcd.SnapshotHealth":                       "for the migration of control planes",
 }
 
 // TestExportedCodeHasACaller checks that every exported function, variable, constant and type is used by a program, and not only by tests.
