@@ -25,13 +25,8 @@ func (l *Landscape) toolsArchive() string { return l.builder.Path("tools.tar") }
 // MachineImages creates the image of machines and the images that run on them, and offers them in the registry if the
 // landscape is up. The first call downloads Debian packages.
 func (l *Landscape) MachineImages(ctx context.Context) error {
-	if _, err := exec.LookPath("mmdebstrap"); err != nil {
-		if !l.InstallPackages {
-			return errors.New("the Debian package mmdebstrap is missing: apt-get install --no-install-recommends mmdebstrap")
-		}
-		if err := l.install(ctx, []string{"mmdebstrap"}); err != nil {
-			return err
-		}
+	if err := l.needMmdebstrap(ctx); err != nil {
+		return err
 	}
 	if _, err := machineimage.Tools(ctx, l.builder.Path("")); err != nil {
 		return err
@@ -51,6 +46,17 @@ func (l *Landscape) MachineImages(ctx context.Context) error {
 		return err
 	}
 	return l.announce(ctx)
+}
+
+// needMmdebstrap installs mmdebstrap if it is missing and may be installed.
+func (l *Landscape) needMmdebstrap(ctx context.Context) error {
+	if _, err := exec.LookPath("mmdebstrap"); err == nil {
+		return nil
+	}
+	if !l.InstallPackages {
+		return errors.New("the Debian package mmdebstrap is missing: apt-get install --no-install-recommends mmdebstrap")
+	}
+	return l.install(ctx, []string{"mmdebstrap"})
 }
 
 func (l *Landscape) makeMachine(debian string) error {

@@ -31,7 +31,7 @@ type File struct {
 	// Directory makes the entry an empty directory.
 	Directory bool
 	// Mode is the permissions of a file without Source, or of a directory. Zero means 0644 for a file and 0755 for a
-	// directory.
+	// directory. fs.ModeSetuid makes a file with Source run as root.
 	Mode fs.FileMode
 }
 
@@ -113,7 +113,7 @@ func (a *archive) add(f File) error {
 	case f.Link != "":
 		return a.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: f.Link, Mode: 0o777})
 	case f.Source != "":
-		return a.source(name, f.Source)
+		return a.source(name, f)
 	}
 	if mode == 0 {
 		mode = 0o644
@@ -136,16 +136,19 @@ func (a *archive) directory(name string, mode int64) error {
 	return a.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode})
 }
 
-func (a *archive) source(name, source string) error {
-	info, err := os.Stat(source)
+func (a *archive) source(name string, f File) error {
+	info, err := os.Stat(f.Source)
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(info.Mode().Perm()), Size: info.Size()}
-	if err := a.WriteHeader(header); err != nil {
+	mode := int64(info.Mode().Perm())
+	if f.Mode&fs.ModeSetuid != 0 {
+		mode |= 0o4000
+	}
+	if err := a.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: info.Size()}); err != nil {
 		return err
 	}
-	return copyFile(a, source)
+	return copyFile(a, f.Source)
 }
 
 func copyFile(w io.Writer, source string) error {

@@ -32,6 +32,8 @@ type Spec struct {
 	Reference  string
 	Layers     []Layer
 	Entrypoint []string
+	// Command is the command, or the default arguments of the entrypoint.
+	Command    []string
 	Env        []string
 	User       string
 	StopSignal string
@@ -102,7 +104,7 @@ func (s *Store) image(spec Spec) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.Architecture, file.OS, file.History = architecture, "linux", nil
-	file.Config = v1.Config{Entrypoint: spec.Entrypoint, User: spec.User, StopSignal: spec.StopSignal, Env: spec.Env}
+	file.Config = v1.Config{Entrypoint: spec.Entrypoint, Cmd: spec.Command, User: spec.User, StopSignal: spec.StopSignal, Env: spec.Env}
 	return mutate.ConfigFile(image, file)
 }
 

@@ -21,6 +21,8 @@ import (
 type Builder struct {
 	// Root is the root of the repository.
 	Root string
+	// Directory is the directory of the programs and of their stamps, below the root.
+	Directory string
 	// Out receives one line for each program that is built.
 	Out io.Writer
 	// Go is the path of the Go tool.
@@ -35,11 +37,11 @@ func New(root string, out io.Writer) *Builder {
 	if tool == "" {
 		tool = "go"
 	}
-	return &Builder{Root: root, Out: out, Go: tool, Now: time.Now}
+	return &Builder{Root: root, Directory: Directory, Out: out, Go: tool, Now: time.Now}
 }
 
 // Path returns the path of a program.
-func (b *Builder) Path(name string) string { return filepath.Join(b.Root, Directory, name) }
+func (b *Builder) Path(name string) string { return filepath.Join(b.Root, b.Directory, name) }
 
 // Missing returns the programs that do not exist in the pinned version.
 func (b *Builder) Missing(programs []Program) ([]Program, error) {
@@ -99,8 +101,12 @@ func (b *Builder) build(ctx context.Context, p Program, version string) error {
 	}
 	target := made + ".building" // a running program cannot be written to, only replaced
 	flags := "-s -w " + linker(p.Linker, version)
-	command := b.command(ctx, p.Module, p.CGO, "build", "-trimpath", "-buildvcs=false",
-		"-tags", p.Tags, "-ldflags", flags, "-o", target, p.Package)
+	verb := []string{"build"}
+	if p.Test {
+		verb = []string{"test", "-c"}
+	}
+	command := b.command(ctx, p.Module, p.CGO, append(verb, "-trimpath", "-buildvcs=false",
+		"-tags", p.Tags, "-ldflags", flags, "-o", target, p.Package)...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", p.Name, err, output)
 	}
@@ -172,7 +178,7 @@ func (b *Builder) upToDate(p Program, stamp string) bool {
 }
 
 func (b *Builder) stampPath(p Program) string {
-	return filepath.Join(b.Root, Directory, ".stamps", strings.ReplaceAll(p.Name, "/", "_"))
+	return b.Path(filepath.Join(".stamps", strings.ReplaceAll(p.Name, "/", "_")))
 }
 
 // stamp returns a text that changes when a program has to be rebuilt.

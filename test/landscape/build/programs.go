@@ -17,6 +17,8 @@ type Program struct {
 	From string
 	// CGO is true if the build needs a C compiler.
 	CGO bool
+	// Test is true if the program is the test binary of the package.
+	Test bool
 	// Tags and Linker are passed to the Go tool. In Linker, $VERSION is replaced by the version, $MAJOR and $MINOR by its
 	// parts.
 	Tags, Linker string
@@ -80,6 +82,24 @@ func Components() []Program {
 		{Name: "vpa-recommender", Module: binaries + "vpa", Package: autoscaler + "/pkg/recommender", From: autoscaler},
 		{Name: "vpa-updater", Module: binaries + "vpa", Package: autoscaler + "/pkg/updater", From: autoscaler},
 	}
+}
+
+// ConformanceDirectory is the directory of the programs of [Conformance], below the root of the repository.
+const ConformanceDirectory = "bin/conformance"
+
+// Conformance returns Kubernetes' end-to-end tests and the programs in the images that its conformance tests use.
+func Conformance() []Program {
+	images := kubernetes + "/test/images/"
+	programs := []Program{
+		{Name: "e2e.test", Package: kubernetes + "/test/e2e", Test: true},
+		{Name: "agnhost", Package: images + "agnhost"},
+		{Name: "nonewprivs", Package: images + "nonewprivs"},
+		{Name: "sample-apiserver", Package: "k8s.io/sample-apiserver"},
+	}
+	for i := range programs {
+		programs[i].Module, programs[i].From, programs[i].Linker = binaries+"conformance", kubernetes, kubernetesLinker
+	}
+	return programs
 }
 
 // Own returns the programs of the project. They are built on every start. The Go tool skips them quickly if nothing has

@@ -128,33 +128,9 @@ func (c *cluster) answersInShoot(inside client.Client) {
 // shootWithNodes returns the Shoot, and creates its credentials.
 func (c *cluster) shootWithNodes(f *fleet.Fleet) *corev1beta1.Shoot {
 	c.t.Helper()
-	namespace := shootOfFleet.Namespace
-	for _, object := range []client.Object{
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nodes"}},
-		&securityv1alpha1.CredentialsBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nodes"}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "nodes"},
-		},
-	} {
-		must(c.t, client.IgnoreAlreadyExists(f.Create(c.ctx, object)))
-	}
-	present := c.shoot(f)
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nodes"},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: present.Spec.CloudProfile, Region: present.Spec.Region, SeedName: present.Spec.SeedName, CredentialsBindingName: ptr.To("nodes"),
-			// The image of kube-proxy has no programs for iptables.
-			Kubernetes: corev1beta1.Kubernetes{
-				Version:   present.Spec.Kubernetes.Version,
-				KubeProxy: &corev1beta1.KubeProxyConfig{Mode: ptr.To(corev1beta1.ProxyModeNFTables)},
-			},
-			Networking: &corev1beta1.Networking{Type: ptr.To("local")},
-			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
-				Name: "small", Minimum: 2, Maximum: 2, MaxSurge: ptr.To(intstr.FromInt32(1)),
-				Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: ptr.To(fleet.MachineVersions[0])}},
-			}}},
-		},
-	}
+	shoot, err := f.ShootWithNodes(c.ctx, client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: "nodes"}, 2)
+	must(c.t, err)
+	return shoot
 }
 
 // nodesAreReady returns an error unless the cluster has a number of nodes that are ready, have applied their configuration, and may run Pods.

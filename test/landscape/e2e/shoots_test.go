@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/test/landscape/fleet"
 )
 
 // memoryShown is the minimum memory, in KiB, of programs that are logged.
@@ -59,38 +57,10 @@ func (c *cluster) memory(when string) int {
 	return total
 }
 
-// reduceRequests reduces the requests of control plane Pods, as a VerticalPodAutoscaler would do for idle ones. A small
-// node has no room for their initial requests.
+// reduceRequests reduces the requests of control plane Pods until the test ends.
 func (c *cluster) reduceRequests() {
 	c.t.Helper()
-	var patches []string
-	for name, quantity := range smallRequests() {
-		patches = append(patches, fmt.Sprintf(`JSONPatch{op: "add", path: "/spec/containers/0/resources/requests/%s", value: %q}`, name, quantity.String()))
-	}
-	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "reduce-requests"},
-		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{constants.LabelGardenRole: constants.RoleShoot}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-				}}},
-			},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name: "requests", Expression: "has(object.spec.containers[0].resources) && has(object.spec.containers[0].resources.requests)",
-			}},
-			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[" + strings.Join(patches, ", ") + "]"},
-			}},
-		},
-	}
-	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
-	}
-	for _, object := range []client.Object{policy, binding} {
+	for _, object := range fleet.RequestsPolicy() {
 		must(c.t, c.Create(c.ctx, object))
 		c.t.Cleanup(func() { must(c.t, client.IgnoreNotFound(c.Delete(context.Background(), object))) })
 	}

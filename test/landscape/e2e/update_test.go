@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,11 +23,6 @@ import (
 
 // fleetTimeout is how long a change of Shoots may take on a busy machine.
 const fleetTimeout = 10 * time.Minute
-
-// smallRequests are the requests of Pods that share a small node with many others.
-func smallRequests() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("200Mi")}
-}
 
 // TestShootUpdate rolls out the two API servers of a Shoot in real containers. It updates them from an older minor
 // version of Kubernetes to the current one, with the real programs of both, or changes a flag if there is no older
@@ -121,7 +115,7 @@ func (c *cluster) makeRoom(f *fleet.Fleet) {
 			shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 		}
 		shoot.Spec.Kubernetes.KubeAPIServer.EventTTL = &metav1.Duration{Duration: 2 * time.Hour}
-		shoot.Spec.Kubernetes.KubeAPIServer.Autoscaling = &corev1beta1.ControlPlaneAutoscaling{MinAllowed: smallRequests()}
+		shoot.Spec.Kubernetes.KubeAPIServer.Autoscaling = &corev1beta1.ControlPlaneAutoscaling{MinAllowed: fleet.SmallRequests()}
 	})
 }
 

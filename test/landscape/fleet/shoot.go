@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/authentication/v1alpha1"
@@ -115,29 +117,39 @@ func (f *Fleet) Expose(ctx context.Context, key client.ObjectKey) error {
 // WriteKubeconfig writes a kubeconfig for an administrator of a Shoot, which is valid for an hour, to a file. It connects to the Service of
 // the API server in the seed, because the names of the landscape are not resolved outside of it.
 func (f *Fleet) WriteKubeconfig(ctx context.Context, key client.ObjectKey, file string) error {
+	config, err := f.Kubeconfig(ctx, key, time.Hour)
+	if err != nil {
+		return err
+	}
+	return clientcmd.WriteToFile(*config, file)
+}
+
+// Kubeconfig returns what [Fleet.WriteKubeconfig] writes, with another validity. The garden's API server limits it to a day.
+func (f *Fleet) Kubeconfig(ctx context.Context, key client.ObjectKey, validity time.Duration) (*clientcmdapi.Config, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := f.Get(ctx, key, shoot); err != nil {
-		return fmt.Errorf("read Shoot %s: %w", key, err)
+		return nil, fmt.Errorf("read Shoot %s: %w", key, err)
 	}
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
+	request.Spec.ExpirationSeconds = ptr.To(int64(validity / time.Second))
 	if err := f.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
-		return fmt.Errorf("request a kubeconfig for Shoot %s: %w", key, err)
+		return nil, fmt.Errorf("request a kubeconfig for Shoot %s: %w", key, err)
 	}
 	if err := f.Expose(ctx, key); err != nil {
-		return err
+		return nil, err
 	}
 	config, err := clientcmd.Load(request.Status.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig for Shoot %s: %w", key, err)
+		return nil, fmt.Errorf("read the kubeconfig for Shoot %s: %w", key, err)
 	}
 	service := &corev1.Service{}
 	if err := f.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: "kube-apiserver"}, service); err != nil {
-		return fmt.Errorf("read the Service of the Shoot's API server: %w", err)
+		return nil, fmt.Errorf("read the Service of the Shoot's API server: %w", err)
 	}
 	for _, cluster := range config.Clusters {
 		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "kube-apiserver"
 	}
-	return clientcmd.WriteToFile(*config, file)
+	return config, nil
 }
 
 // ShootKubeconfig returns the path of the kubeconfig for an administrator of the Shoot, which Up writes.

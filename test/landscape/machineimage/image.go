@@ -38,11 +38,19 @@ const (
 // tools are the packages of images with a program that changes nftables. packages are those of machines. Without
 // /etc/protocols of netbase, nft lists protocols as numbers. kube-proxy then does not recognize its own elements of maps,
 // and deletes all of them when the zone of its Node changes.
+//
+// tests are those of the images that Kubernetes' conformance tests use.
 var (
 	tools    = []string{"--variant=extract", "--include=nftables,netbase", "--dpkgopt=path-exclude=/usr/share/*"}
 	packages = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
 		"--include=systemd,systemd-sysv,dbus,udev,nftables,iproute2,mount,conntrack,kmod,procps,ca-certificates,ethtool,socat",
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
+	}
+	tests = []string{
+		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
+		"--include=bind9-dnsutils,busybox-static,curl,iperf,iproute2,netcat-openbsd,nginx-light,procps,socat",
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 	}
@@ -66,6 +74,11 @@ func Tools(ctx context.Context, directory string) (archive string, err error) {
 // Debian creates an archive with the root file system of Debian in a directory, unless it exists.
 func Debian(ctx context.Context, directory string) (archive string, err error) {
 	return debootstrap(ctx, filepath.Join(directory, "debian.tar"), packages)
+}
+
+// Tests creates an archive with the root file system of the images that conformance tests use in a directory, unless it exists.
+func Tests(ctx context.Context, directory string) (archive string, err error) {
+	return debootstrap(ctx, filepath.Join(directory, "tests.tar"), tests)
 }
 
 func debootstrap(ctx context.Context, archive string, options []string) (string, error) {
