@@ -88,6 +88,17 @@ test-landscape: controlplane build bin/landscape/landscape ## Test with real con
 	@bin/landscape/landscape --install-packages check
 	$(GO) test ./test/landscape/e2e -count 1 -timeout 30m -v -run '$(or $(LANDSCAPE),.)' -landscape $(TESTFLAGS)
 
+# Flags for hack/conformance, for example --cluster base, --parallel 6, --timeout 45m, --keep or -o json: docs/conformance.md.
+CONFORMANCEFLAGS ?=
+
+.PHONY: conformance
+conformance: controlplane bin/conformance/conformance ## Run Kubernetes' conformance tests on a Shoot with nodes; repeat it to continue (CONFORMANCE selects tests, CONFORMANCEFLAGS, docs/conformance.md).
+	@bin/conformance/conformance --install-packages --focus '$(CONFORMANCE)' $(CONFORMANCEFLAGS)
+
+.PHONY: bin/conformance/conformance
+bin/conformance/conformance:
+	@$(GO) build -ldflags '-s -w' -o $@ ./hack/conformance
+
 .PHONY: bin/landscape/landscape
 bin/landscape/landscape:
 	@mkdir -p bin/landscape && $(GO) build -ldflags '-s -w' -o bin/landscape/.own/ ./hack/landscape && \

@@ -30,11 +30,7 @@ func (o *options) run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	program := builder.Path("e2e.test")
-	tests, err := list(ctx, program, o.focus)
-	if err != nil {
-		return err
-	}
-	known, err := suite.KnownFailures()
+	tests, known, err := o.list(ctx, program, progress)
 	if err != nil {
 		return err
 	}
@@ -64,17 +60,25 @@ func (o *options) run(ctx context.Context, out, progress io.Writer) error {
 	return errors.Join(write(out), failure, report.Err())
 }
 
-// list returns the conformance tests that match the regular expression.
-func list(ctx context.Context, program, focus string) ([]suite.Test, error) {
+// list returns the selected conformance tests, and the known failures.
+func (o *options) list(ctx context.Context, program string, progress io.Writer) ([]suite.Test, []suite.Known, error) {
 	output, err := exec.CommandContext(ctx, program, "--list-conformance-tests").Output() //nolint:gosec // the program of the build
 	if err != nil {
-		return nil, fmt.Errorf("listing the conformance tests: %w", err)
+		return nil, nil, fmt.Errorf("listing the conformance tests: %w", err)
 	}
-	tests, err := suite.Parse(output)
+	all, err := suite.Parse(output)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return suite.Select(tests, focus)
+	known, err := suite.KnownFailures()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range suite.Unknown(known, all) {
+		fmt.Fprintf(progress, "hack/conformance/suite/known.yaml lists a test that does not exist: %s\n", name)
+	}
+	tests, err := suite.Select(all, o.focus)
+	return tests, known, err
 }
 
 // onCluster provides the cluster, runs tests on it, and removes what it started.

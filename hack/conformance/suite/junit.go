@@ -28,7 +28,7 @@ type Result struct {
 	Duration time.Duration `json:"duration"`
 	// Message is the error of a failed test, or why a test was skipped or not run.
 	Message string `json:"message,omitempty"`
-	// Attempts is the number of runs of which this is the last one, at least 1.
+	// Attempts is the number of times that the test has run.
 	Attempts int `json:"attempts"`
 	// Log is the path of the log if the test did not pass.
 	Log string `json:"log,omitempty"`

@@ -147,6 +147,33 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// TestSetuid checks the permissions of a program that runs as root, and the command of an image.
+func TestSetuid(t *testing.T) {
+	s := open(t)
+	reference, _ := write(t, s, Spec{Reference: "trellis.local/program:v1", Command: []string{"/program"}, Layers: []Layer{{Files: []File{
+		{Path: "/program", Source: program(t, "one"), Mode: os.ModeSetuid},
+	}}}})
+	image, err := s.Image(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := image.ConfigFile(); err != nil || len(file.Config.Cmd) != 1 {
+		t.Errorf("the configuration is %+v, error %v", file, err)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if header, err := tar.NewReader(content).Next(); err != nil || header.Mode != 0o4755 {
+		t.Errorf("the entry is %+v, error %v", header, err)
+	}
+}
+
 func TestInvalidPaths(t *testing.T) {
 	for _, path := range []string{"", "/", "../outside"} {
 		_, _, err := open(t).Write(Spec{Reference: "trellis.local/a:v1", Layers: []Layer{{Files: []File{{Path: path}}}}})
