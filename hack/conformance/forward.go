@@ -6,10 +6,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
-	"time"
 )
-
-const dialTimeout = 10 * time.Second
 
 // forward serves connections to a server, for example "https://10.0.0.1", on a local port. It returns the local URL and a function that
 // ends it.
@@ -41,11 +38,14 @@ func forward(server string) (local string, stop func() error, err error) {
 // serve copies in both directions until both ends have closed theirs.
 func serve(client *net.TCPConn, remote string) {
 	defer client.Close() //nolint:errcheck // the peer is gone
-	connection, err := net.DialTimeout("tcp", remote, dialTimeout)
+	address, err := net.ResolveTCPAddr("tcp", remote)
 	if err != nil {
 		return
 	}
-	server := connection.(*net.TCPConn)
+	server, err := net.DialTCP("tcp", nil, address)
+	if err != nil {
+		return
+	}
 	defer server.Close() //nolint:errcheck // the peer is gone
 	var both sync.WaitGroup
 	for _, direction := range []struct{ from, to *net.TCPConn }{{client, server}, {server, client}} {

@@ -124,5 +124,5 @@ func (o *options) complete() error {
 			return fmt.Errorf("--repositories: %w", err)
 		}
 	}
-	return os.MkdirAll(o.directory, 0o755)
+	return os.MkdirAll(o.directory, 0o750)
 }

@@ -52,7 +52,7 @@ func (l *Landscape) ConformanceSources(ctx context.Context, programs string) (co
 	if s.Applets, err = conformance.Busybox(ctx, s.Debian, s.Busybox); err != nil {
 		return s, err
 	}
-	command := exec.CommandContext(ctx, l.builder.Go, "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
+	command := exec.CommandContext(ctx, l.builder.Go, "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes") //nolint:gosec // the Go tool of the builder
 	command.Dir = filepath.Join(l.Root, build.Conformance()[0].Module)
 	directory, err := command.Output()
 	if err != nil {

@@ -61,7 +61,7 @@ func (r *Results) Add(results ...Result) error {
 		content = append(append(content, line...), '\n')
 		r.byName[result.Name] = result
 	}
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o750); err != nil {
 		return fmt.Errorf("recording results: %w", err)
 	}
 	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

@@ -65,9 +65,6 @@ func (r *Runner) Run(ctx context.Context, shards []Shard, atOnce int) error {
 	group.SetLimit(atOnce)
 	for i, shard := range shards {
 		group.Go(func() error {
-			if groupContext.Err() != nil {
-				return nil
-			}
 			return r.shard(groupContext, fmt.Sprintf("shard-%03d-%s", i, r.Now().Format("150405.000")), shard)
 		})
 	}
@@ -76,8 +73,13 @@ func (r *Runner) Run(ctx context.Context, shards []Shard, atOnce int) error {
 
 // shard runs the process of a shard, and records its results. Reports and logs are kept only of tests that did not pass.
 func (r *Runner) shard(ctx context.Context, name string, shard Shard) error {
+	select {
+	case <-ctx.Done():
+		return nil // its tests stay without a result
+	default:
+	}
 	directory := filepath.Join(r.Directory, name)
-	if err := os.MkdirAll(directory, 0o755); err != nil {
+	if err := os.MkdirAll(directory, 0o750); err != nil {
 		return fmt.Errorf("creating the directory of a shard: %w", err)
 	}
 	log := filepath.Join(directory, "log")

@@ -19,7 +19,7 @@ func Busybox(ctx context.Context, debian, target string) (applets []string, err 
 			return nil, fmt.Errorf("extracting busybox: %w", err)
 		}
 	}
-	output, err := exec.CommandContext(ctx, target, "--list").Output() //nolint:gosec // a file of the build
+	output, err := exec.CommandContext(ctx, target, "--list").Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the commands of busybox: %w", err)
 	}
