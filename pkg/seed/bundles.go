@@ -29,7 +29,7 @@ func (in Inputs) namespaces() ([]client.Object, error) {
 var readDefinitions = func() map[crds.Group]func() ([]client.Object, error) {
 	all := map[crds.Group]func() ([]client.Object, error){}
 	for _, group := range []crds.Group{
-		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio,
+		crds.ManagedResources, crds.Extensions, crds.ShootExtensions, crds.Machines, crds.Etcd, crds.VerticalPodAutoscaler, crds.Istio, crds.GatewayAPI,
 	} {
 		all[group] = sync.OnceValues(func() ([]client.Object, error) { return crds.Objects(crds.Values{Groups: []crds.Group{group}}) })
 	}
@@ -44,6 +44,7 @@ func (in Inputs) definitions(bundle string) func() ([]client.Object, error) {
 		definitionsEtcd:             {crds.Etcd},
 		definitionsAutoscaling:      {crds.VerticalPodAutoscaler},
 		definitionsIstio:            {crds.Istio},
+		definitionsGatewayAPI:       {crds.GatewayAPI},
 	}[bundle]
 	if bundle == definitionsExtensions && in.IsGarden {
 		groups = []crds.Group{crds.ShootExtensions, crds.Machines} // the garden operator deploys the others

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/component/gateway"
 	"github.com/trellis-k8s/trellis/pkg/component/istio"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
@@ -18,6 +19,8 @@ const (
 	bundleIstioControlPlane = "istio-system"
 	bundleIstio             = "istio"
 	definitionsIstio        = prefixDefinitions + "istio"
+	bundleGateways          = "gateways"
+	definitionsGatewayAPI   = prefixDefinitions + "gatewayapi"
 )
 
 // exposureParts returns the parts with the gateways, for the mode of the Seed.
@@ -33,20 +36,31 @@ func (in Inputs) exposureParts() []table.Part {
 		}
 		return ""
 	}
-	// Gateways that Shoots still use are kept, and so is what they need.
-	removed := in.usedGateways != nil && len(in.usedGateways) == 0
+	// Gateways that Shoots still use are kept, and so is what they need, unless others with the same names take their place.
+	unused := in.usedGateways != nil && len(in.usedGateways) == 0
+	removed := func(of exposure.Mode) bool { return unused || mode.HasGateways() && mode != of }
 	return []table.Part{
 		{
 			Name: definitionsIstio, Absent: absent(exposure.Istio), Objects: in.definitions(definitionsIstio), Unknown: unknown, Adjust: keepObjects,
 			DeletedAfter: afterSystem,
 		},
 		{
-			Name: bundleIstioControlPlane, Absent: absent(exposure.Istio), Removed: removed, Objects: in.istioControlPlane, Unknown: unknown,
+			Name: bundleIstioControlPlane, Absent: absent(exposure.Istio), Removed: removed(exposure.Istio), Objects: in.istioControlPlane, Unknown: unknown,
 			Needs: []table.Need{table.Applied(bundleSystem), table.Healthy(definitionsIstio)},
 		},
 		{
-			Name: bundleIstio, Absent: absent(exposure.Istio), Removed: removed, Objects: in.istioGateways, Unknown: table.Join(unknown, in.lostGateways(exposure.Istio)),
-			Needs: []table.Need{table.Healthy(bundleIstioControlPlane)},
+			Name: bundleIstio, Absent: absent(exposure.Istio), Removed: removed(exposure.Istio), Objects: in.istioGateways,
+			Unknown: table.Join(unknown, in.lostGateways(exposure.Istio), in.present(bundleGateways)),
+			Needs:   []table.Need{table.Healthy(bundleIstioControlPlane)},
+		},
+		{
+			Name: definitionsGatewayAPI, Absent: absent(exposure.GatewayAPI), Objects: in.definitions(definitionsGatewayAPI), Unknown: unknown, Adjust: keepObjects,
+			DeletedAfter: afterSystem,
+		},
+		{
+			Name: bundleGateways, Absent: absent(exposure.GatewayAPI), Removed: removed(exposure.GatewayAPI), Objects: in.gatewayObjects,
+			Unknown: table.Join(unknown, in.lostGateways(exposure.GatewayAPI), in.present(bundleIstio)),
+			Needs:   []table.Need{table.Applied(bundleSystem), table.Healthy(definitionsGatewayAPI)},
 		},
 	}
 }
@@ -69,6 +83,24 @@ func (in Inputs) lostGateways(of exposure.Mode) string {
 		return ""
 	}
 	return "Shoots still use gateways that are not declared any more: " + strings.Join(lost, ", ")
+}
+
+// present returns why gateways cannot be created while those of a bundle exist: they have the same names.
+func (in Inputs) present(bundle string) string {
+	if slices.Contains(in.Emitted, in.key(bundle)) {
+		return "the gateways of ManagedResource " + bundle + " are not deleted yet"
+	}
+	return ""
+}
+
+func (in Inputs) gatewayObjects() ([]client.Object, error) {
+	image, err := in.image(gateway.Image)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Objects(gateway.Values{
+		Gateways: in.gateways(), Image: image, DualStack: len(in.Seed.Spec.Networks.IPFamilies) > 1, VerticalPodAutoscaler: true, SingleNode: in.Nodes == 1,
+	})
 }
 
 func (in Inputs) istioControlPlane() ([]client.Object, error) {

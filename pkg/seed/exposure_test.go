@@ -10,6 +10,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
+	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
 // exposedBy sets the mode of the Seed.
@@ -44,6 +45,25 @@ func TestExposure(t *testing.T) {
 		if plan := planOf(t, in); len(plan.Tombstones) > 0 {
 			t.Errorf("%s, but the plan deletes %v", name, plan.Tombstones)
 		}
+	}
+}
+
+// TestGatewayAPI checks the gateways of the Gateway API, and that those of Istio are deleted before they are created, also while Shoots use them.
+func TestGatewayAPI(t *testing.T) {
+	in := known(t, exposedBy(exposure.GatewayAPI))
+	in.Emitted = allOf(planOf(t, in))
+	compare(t, "exposure-gatewayapi", summary(t, planOf(t, in)))
+
+	in = known(t, exposedBy(exposure.Istio))
+	in.Emitted = allOf(planOf(t, in))
+	exposedBy(exposure.GatewayAPI)(&in)
+	in.usedGateways = []string{"istio-ingress"}
+	if text := summary(t, planOf(t, in)); !strings.Contains(text, "tombstone istio ") || strings.Contains(text, "bundle gateways [") || !strings.Contains(text, "istio are not deleted yet") {
+		t.Errorf("the gateways of Istio are not deleted first:\n%s", text)
+	}
+	in.Emitted = slices.DeleteFunc(in.Emitted, func(key flow.Key) bool { return strings.HasPrefix(key.Name, "istio") })
+	if text := summary(t, planOf(t, in)); !strings.Contains(text, "bundle gateways [") || strings.Contains(text, "bundle istio") {
+		t.Errorf("the gateways are not created:\n%s", text)
 	}
 }
 

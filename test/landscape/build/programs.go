@@ -121,6 +121,7 @@ func Own() []Program {
 		{Name: "etcd-operator", Module: project, Package: "./cmd/etcd-operator"},
 		{Name: "etcd-member", Module: project, Package: "./cmd/etcd-member"},
 		{Name: "tunnel", Module: project, Package: "./cmd/tunnel"},
+		{Name: "gateway", Module: project, Package: "./cmd/gateway"},
 		{Name: "gardener-node-agent", Module: project, Package: "./cmd/node-agent"},
 	}
 }

@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
+	"github.com/trellis-k8s/trellis/pkg/watches"
+)
+
+// Options are the options of the controller.
+type Options struct {
+	// Gateway is the name of the Gateway, and Service that of the Service in its namespace whose addresses it has; empty for none.
+	Gateway types.NamespacedName
+	Service string
+	// ListenerPort is the port of the listeners of the Gateway that are served.
+	ListenerPort int32
+	Metrics      prometheus.Registerer
+}
+
+// Scheme returns the scheme with the kinds that the gateway reads.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(discoveryv1.AddToScheme(scheme))
+	utilruntime.Must(gatewayv1.Install(scheme))
+	return scheme
+}
+
+// Cache returns the options of the cache. It has the fields that are used, and of all Gateways only the one that is served.
+func Cache(options Options) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&gatewayv1.Gateway{}: {
+				Namespaces: map[string]cache.Config{options.Gateway.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", options.Gateway.Name)}},
+			},
+			&corev1.Service{}: {Transform: cachetransform.Of(func(service *corev1.Service) *corev1.Service {
+				ports := make([]corev1.ServicePort, 0, len(service.Spec.Ports))
+				for _, port := range service.Spec.Ports {
+					ports = append(ports, corev1.ServicePort{Name: cachetransform.Intern(port.Name), Port: port.Port})
+				}
+				return &corev1.Service{
+					ObjectMeta: cachetransform.Meta(service), Status: corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer},
+					Spec: corev1.ServiceSpec{Type: service.Spec.Type, ClusterIPs: service.Spec.ClusterIPs, Ports: ports},
+				}
+			})},
+			&corev1.Namespace{}: {Transform: cachetransform.Of(func(namespace *corev1.Namespace) *corev1.Namespace {
+				reduced := &corev1.Namespace{ObjectMeta: cachetransform.Meta(namespace)}
+				reduced.Labels = namespace.Labels
+				return reduced
+			})},
+			&discoveryv1.EndpointSlice{}: {Transform: cachetransform.Of(func(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+				reduced := &discoveryv1.EndpointSlice{ObjectMeta: cachetransform.Meta(slice), Ports: slice.Ports}
+				reduced.Labels = cachetransform.KeepKeys(slice.Labels, discoveryv1.LabelServiceName)
+				for _, endpoint := range slice.Endpoints {
+					reduced.Endpoints = append(reduced.Endpoints, discoveryv1.Endpoint{Addresses: endpoint.Addresses, Conditions: endpoint.Conditions})
+				}
+				return reduced
+			})},
+		},
+	}
+}
+
+// AddToManager adds the controller to a manager, whose cache has the options of Cache. All replicas run it.
+func AddToManager(ctx context.Context, mgr manager.Manager, options Options) (*Router, error) {
+	hosts := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gateway", Name: "hosts", Help: "Hosts that lead to a Service."})
+	if err := options.Metrics.Register(hosts); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	router := &Router{objects: mgr.GetCache()}
+	if err := mgr.GetCache().IndexField(ctx, &discoveryv1.EndpointSlice{}, indexService, serviceOf); err != nil {
+		return nil, fmt.Errorf("index EndpointSlices: %w", err)
+	}
+	work, err := controller.New("gateway", mgr, controller.Options{
+		Reconciler:         &reconciler{options: options, objects: mgr.GetCache(), status: mgr.GetClient(), router: router, clock: clock.RealClock{}, hosts: hosts},
+		NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return router, watch(mgr.GetCache(), work, options.Gateway)
+}
+
+// watch makes the controller decide again when something changes on which a decision depends. It does not depend on EndpointSlices.
+func watch(in cache.Cache, work controller.Controller, one types.NamespacedName) error {
+	for _, source := range []func() error{
+		func() error {
+			return work.Watch(watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](one)))
+		},
+		func() error {
+			return work.Watch(watches.OnChange(in, &gatewayv1.GatewayClass{}, differ[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](one)))
+		},
+		func() error {
+			return work.Watch(watches.OnChange(in, &gatewayv1.TLSRoute{}, differ[*gatewayv1.TLSRoute], only[*gatewayv1.TLSRoute](one)))
+		},
+		func() error {
+			return work.Watch(watches.OnChange(in, &corev1.Service{}, func(before, after *corev1.Service) bool {
+				return !slices.Equal(before.Spec.Ports, after.Spec.Ports) || !slices.Equal(dnsvalues.AddressesOf(before), dnsvalues.AddressesOf(after))
+			}, only[*corev1.Service](one)))
+		},
+		func() error {
+			return work.Watch(watches.OnChange(in, &corev1.Namespace{}, func(before, after *corev1.Namespace) bool {
+				return !maps.Equal(before.Labels, after.Labels)
+			}, only[*corev1.Namespace](one)))
+		},
+	} {
+		if err := source(); err != nil {
+			return err
+		}
+	}
+	// The manager starts the cache of a kind when it is first used.
+	_, err := in.GetInformer(context.Background(), &discoveryv1.EndpointSlice{}, cache.BlockUntilSynced(false))
+	return err
+}
+
+// differ regards each update as a change.
+func differ[T client.Object](T, T) bool { return true }
+
+// only requests the same work for all objects.
+func only[T client.Object](one types.NamespacedName) func(context.Context, T) []types.NamespacedName {
+	return func(context.Context, T) []types.NamespacedName { return []types.NamespacedName{one} }
+}
