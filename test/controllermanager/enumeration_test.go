@@ -26,7 +26,7 @@ var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", 
 const granted = `
 backupbuckets.core.gardener.cloud: any create,delete,list,patch,watch
 backupbuckets.core.gardener.cloud/status: any patch
-backupentries.core.gardener.cloud in every namespace: any create,list,patch,watch
+backupentries.core.gardener.cloud in every namespace: any create,delete,get,list,patch,watch
 backupentries.core.gardener.cloud/status in every namespace: any patch
 bastions.operations.gardener.cloud in every namespace: any list,patch,watch
 bastions.operations.gardener.cloud/status in every namespace: any patch

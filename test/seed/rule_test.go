@@ -27,6 +27,7 @@ var unusedBySeed = map[string]string{
 	"patch shoots.core.gardener.cloud": forShoots, "patch shoots/status.core.gardener.cloud": forShoots,
 	"create backupentries.core.gardener.cloud": forShoots,
 	"patch backupentries.core.gardener.cloud":  forShoots, "patch backupentries/status.core.gardener.cloud": forShoots,
+	"get backupentries.core.gardener.cloud": forShoots, "delete backupentries.core.gardener.cloud": forShoots,
 	"patch bastions.operations.gardener.cloud": forBastions, "patch bastions/status.operations.gardener.cloud": forBastions,
 	"create certificatesigningrequests.certificates.k8s.io": forBootstrap, "get certificatesigningrequests.certificates.k8s.io": forBootstrap,
 	"create certificatesigningrequests/seedclient.certificates.k8s.io": "the controller that approves certificates checks it",

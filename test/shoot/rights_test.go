@@ -19,6 +19,7 @@ const (
 	forSeeds     = "only for Seeds: TestProgram of test/seed"
 	forBootstrap = "only to get and renew its certificate, and tokens: TestGardenlet"
 	forBastions  = "only for Bastions: TestSeed of test/seed"
+	forMoves     = "only for control planes that move: TestGardenletsMoveOnlyTheirBackups"
 	ownNamespace = "the namespace belongs to the Seed"
 	notNamed     = "the Shoot of the test refers to none"
 )
@@ -38,6 +39,7 @@ var unusedByShoot = map[string]string{
 	"create backupentries.core.gardener.cloud": "the Seed of the test has no backups: TestGardenletsHarmOnlyTheirSeed",
 	"list backupentries.core.gardener.cloud":   forSeeds, "watch backupentries.core.gardener.cloud": forSeeds,
 	"patch backupentries.core.gardener.cloud": forSeeds, "patch backupentries/status.core.gardener.cloud": forSeeds,
+	"get backupentries.core.gardener.cloud": forMoves, "delete backupentries.core.gardener.cloud": forMoves,
 	"patch controllerinstallations.core.gardener.cloud": forSeeds, "patch controllerinstallations/status.core.gardener.cloud": forSeeds,
 	"list bastions.operations.gardener.cloud": forBastions, "watch bastions.operations.gardener.cloud": forBastions,
 	"patch bastions.operations.gardener.cloud": forBastions, "patch bastions/status.operations.gardener.cloud": forBastions,

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/trellis-k8s/trellis/pkg/admission"
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
@@ -96,23 +95,6 @@ func validateBucketDeletion(ctx context.Context, _ *admission.Request, garden *a
 		}
 	}
 	return nil
-}
-
-func validateEntry(ctx context.Context, request *admission.Request, garden *admission.Garden, entry, old *gardencorev1beta1.BackupEntry) error {
-	if entry.DeletionTimestamp != nil {
-		return nil
-	}
-	if old == nil {
-		old = &gardencorev1beta1.BackupEntry{}
-	}
-	c, path := &check{ctx: ctx, request: request, garden: garden}, field.NewPath("spec")
-	if name := changed(entry.Spec.SeedName, old.Spec.SeedName); name != "" {
-		known(c, path.Child("seedName"), garden.Seeds, "Seed", "", name)
-	}
-	if name := changed(&entry.Spec.BucketName, ptr.To(old.Spec.BucketName)); name != "" {
-		known(c, path.Child("bucketName"), garden.BackupBuckets, "BackupBucket", "", name)
-	}
-	return c.result()
 }
 
 func validateRegistration(ctx context.Context, request *admission.Request, garden *admission.Garden, registration, old *gardencorev1beta1.ControllerRegistration) error {

@@ -104,7 +104,7 @@ func (w *write) checkSource(ctx context.Context, original string, entry *corev1b
 		}
 		operation := shoot.Status.LastOperation
 		if found && ptr.Deref(shoot.Spec.SeedName, "") == w.by.Seed && operation != nil &&
-			operation.Type == corev1beta1.LastOperationTypeRestore && operation.State == corev1beta1.LastOperationStateProcessing {
+			operation.Type == corev1beta1.LastOperationTypeRestore && operation.State != corev1beta1.LastOperationStateSucceeded {
 			return nil
 		}
 	}

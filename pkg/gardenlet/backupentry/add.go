@@ -2,6 +2,7 @@ package backupentry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,12 +39,7 @@ func AddToManager(
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
 		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)),
 		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
-		seed.CredentialsChanged(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
-			for _, bucket := range seed.BucketsWith(ctx, object) {
-				requests = append(requests, r.ofBucket(ctx, &bucket)...)
-			}
-			return requests
-		}),
+		seed.CredentialsChanged(r.ofObject),
 	} {
 		if err := built.Watch(watched); err != nil {
 			return fmt.Errorf("add a watch of the controller of BackupEntries: %w", err)
@@ -52,6 +48,37 @@ func AddToManager(
 	return backup.WatchWhenDefined(
 		mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, flow.ToOwner(),
 	)
+}
+
+// ofObject maps an object of the garden that was read for some entry, a bucket of another Seed or credentials, to the entries that may use it.
+func (r *Reconciler) ofObject(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+	if _, is := object.(*corev1beta1.BackupBucket); is {
+		return r.ofBucket(ctx, object)
+	}
+	for _, bucket := range r.BucketsWith(ctx, object) {
+		requests = append(requests, r.ofBucket(ctx, &bucket)...)
+	}
+	return append(requests, r.inOtherBuckets(ctx)...)
+}
+
+// inOtherBuckets returns the entries in the buckets of other Seeds: those whose backups move. The cache does not show which credentials they use.
+func (r *Reconciler) inOtherBuckets(ctx context.Context) []reconcile.Request {
+	var buckets corev1beta1.BackupBucketList
+	var entries corev1beta1.BackupEntryList
+	if err := errors.Join(r.Garden.List(ctx, &buckets), r.Garden.List(ctx, &entries)); err != nil {
+		return nil // the caches have not synced, and their watches report all entries once they have
+	}
+	own := map[string]bool{}
+	for i := range buckets.Items {
+		own[buckets.Items[i].Name] = true
+	}
+	var requests []reconcile.Request
+	for i := range entries.Items {
+		if !own[entries.Items[i].Spec.BucketName] {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&entries.Items[i])})
+		}
+	}
+	return requests
 }
 
 // ofBucket maps a BackupBucket to its BackupEntries.

@@ -123,15 +123,14 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 // prepare reads the bucket and copies the credentials to the seed.
 func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error {
 	going := in.phase() == phaseDelete || in.phase() == phaseMigrate
-	bucket := &corev1beta1.BackupBucket{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Name: in.entry.Spec.BucketName}, bucket); err != nil {
-		if going && client.IgnoreNotFound(err) == nil {
-			in.bucket = bucket
-			return nil
-		}
+	bucket, err := r.bucket(ctx, in.owner, in.entry.Spec.BucketName)
+	in.bucket = bucket
+	if going && apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("read BackupBucket %s: %w", in.entry.Spec.BucketName, err)
 	}
-	in.bucket = bucket
 	if why := bucketNotReady(bucket); why != "" && !going {
 		return errors.New(why)
 	}
@@ -156,6 +155,16 @@ func (r *Reconciler) prepare(ctx context.Context, in *inputs, exists bool) error
 		return nil
 	}
 	return r.EnsureSecret(ctx, in.owner, secret, in.now)
+}
+
+// bucket reads a BackupBucket. The cache contains those of this Seed. While backups move, entries are in the bucket of another Seed.
+func (r *Reconciler) bucket(ctx context.Context, owner flow.Owner, name string) (*corev1beta1.BackupBucket, error) {
+	bucket := &corev1beta1.BackupBucket{}
+	err := r.Garden.Get(ctx, client.ObjectKey{Name: name}, bucket)
+	if apierrors.IsNotFound(err) {
+		err = r.Objects.Get(ctx, backup.UserOf(owner), client.ObjectKey{Name: name}, bucket)
+	}
+	return bucket, err
 }
 
 // findState reads the state that the extension saved before a migration, and whether it has been applied in this seed.

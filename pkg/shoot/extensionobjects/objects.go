@@ -186,12 +186,13 @@ func (o *Objects) synced(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// ControlPlaneOf returns the namespace of the control plane to which an extension object belongs. The name of a BackupEntry starts with it.
+// ControlPlaneOf returns the namespace of the control plane to which an extension object belongs. The name of a BackupEntry starts with it,
+// after the prefix of one from which backups are copied.
 func ControlPlaneOf(object client.Object) string {
 	if namespace := object.GetNamespace(); namespace != "" {
 		return namespace
 	}
-	name := object.GetName()
+	name := strings.TrimPrefix(object.GetName(), constants.PrefixSourceBackupEntry)
 	if at := strings.LastIndex(name, "--"); at >= 0 {
 		return name[:at]
 	}

@@ -25,6 +25,7 @@ func TestControlPlaneOf(t *testing.T) {
 	for want, object := range map[string]client.Object{
 		"shoot--dev--one": &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--one", Name: "one"}},
 		"shoot--dev--two": &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--two--5a4f8c9e"}},
+		"shoot--dev--six": &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "source-shoot--dev--six--5a4f8c9e"}},
 	} {
 		if got := ControlPlaneOf(object); got != want {
 			t.Errorf("%s, want %s", got, want)

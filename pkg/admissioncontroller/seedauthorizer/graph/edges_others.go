@@ -37,7 +37,8 @@ func reduceBackupBucket(bucket *corev1beta1.BackupBucket) *corev1beta1.BackupBuc
 	return reduced.DeepCopy()
 }
 
-// ofBackupEntry returns the edges of a BackupEntry. An entry that moved is in the bucket of another Seed, which it may only read.
+// ofBackupEntry returns the edges of a BackupEntry. An entry that moved is in the bucket of another Seed, which it may only read. A Shoot that
+// moves takes its entry from the Seed that has given it up, also back to that Seed: a policy of gardenlet's chart restricts this.
 func ofBackupEntry(entry *corev1beta1.BackupEntry, _ Facts) []Edge {
 	e := &edges{to: vertexOf(BackupEntry, entry)}
 	e.seeds(entry.Spec.SeedName, entry.Status.SeedName)
@@ -45,7 +46,7 @@ func ofBackupEntry(entry *corev1beta1.BackupEntry, _ Facts) []Edge {
 	e.add(Read, BackupBucket, "", entry.Spec.BucketName)
 	for _, owner := range entry.OwnerReferences {
 		if Kind(owner.Kind) == Shoot {
-			e.link(Read, e.to, ShootVertex(entry.Namespace, owner.Name))
+			e.link(Protect, e.to, ShootVertex(entry.Namespace, owner.Name))
 		}
 	}
 	return e.all

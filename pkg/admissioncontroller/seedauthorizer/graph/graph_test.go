@@ -63,6 +63,49 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestEntryThatMoves checks which Seeds reach a BackupEntry and the credentials of its bucket while its Shoot moves. Both Seeds of the Shoot may
+// change an entry that no Seed has.
+func TestEntryThatMoves(t *testing.T) {
+	g := New()
+	w := NewWatcher(g, clock.RealClock{})
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket"}}
+	bucket.Spec.SeedName = ptr.To("a")
+	w.Observe(rowOf(BackupBucket), bucket, false)
+	shoot := shootOn("b", "one")
+	shoot.Status.SeedName = ptr.To("a")
+	w.Observe(rowOf(Shoot), shoot, false)
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{
+		Namespace: shoot.Namespace, Name: "entry", OwnerReferences: []metav1.OwnerReference{{Kind: "Shoot", Name: shoot.Name}},
+	}}
+	entry.Spec.BucketName = bucket.Name
+	vertex, credentials := Vertex{BackupEntry, shoot.Namespace, "entry"}, Vertex{Secret, "garden", "generated-bucket-bucket"}
+	for _, step := range []struct {
+		spec, status string
+		// owns are the Seeds that have the entry. The other Seed of the Shoot may change it.
+		owns []string
+	}{{"a", "a", []string{"a"}}, {"b", "a", []string{"a", "b"}}, {"b", "", []string{"b"}}} {
+		entry = entry.DeepCopy()
+		entry.Spec.SeedName, entry.Status.SeedName = ptr.To(step.spec), nil
+		if step.status != "" {
+			entry.Status.SeedName = ptr.To(step.status)
+		}
+		w.Observe(rowOf(BackupEntry), entry, false)
+		for _, seed := range []string{"a", "b", "c"} {
+			for access, want := range map[Access]bool{Own: slices.Contains(step.owns, seed), Protect: seed != "c", Read: seed != "c"} {
+				if got := g.HasPath(vertex, SeedVertex(seed), access); got != want {
+					t.Errorf("the entry of %s and %s to Seed %s (%s): %v", step.spec, step.status, seed, access, got)
+				}
+			}
+		}
+		if !g.HasPath(credentials, SeedVertex("b"), Read) || g.HasPath(credentials, SeedVertex("b"), Protect) || g.HasPath(credentials, SeedVertex("c"), Read) {
+			t.Errorf("only Seed b of the others reads the credentials of the bucket, with the entry of %s and %s", step.spec, step.status)
+		}
+		if !g.HasPath(credentials, SeedVertex("a"), Own) {
+			t.Errorf("Seed a does not reach its credentials, with the entry of %s and %s", step.spec, step.status)
+		}
+	}
+}
+
 // TestManagedSeed checks that the parent reaches the Seed, and nothing that only the Seed needs, and the bootstrap token only while the Seed
 // may be bootstrapped.
 func TestManagedSeed(t *testing.T) {

@@ -3,10 +3,12 @@ package gardenletrights
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -247,13 +249,9 @@ func isIn(namespace string, ref *corev1.ObjectReference) bool {
 }
 
 // ofBackups adds the credentials of BackupBuckets, for the gardenlets of the buckets and of their entries. An entry that
-// moved is in the bucket of another Seed.
+// moved is in the bucket of another Seed until its backups are copied.
 func ofBackups(all seeds, namespace string, world World) {
-	users := map[string][]string{}
-	for i := range world.Entries {
-		entry := &world.Entries[i]
-		users[entry.Spec.BucketName] = append(users[entry.Spec.BucketName], seedsOf(entry.Spec.SeedName, entry.Status.SeedName)...)
-	}
+	users := usersOf(world.Entries)
 	for i := range world.Buckets {
 		bucket := &world.Buckets[i]
 		generated := constants.PrefixGeneratedBackupBucketSecret + bucket.Name
@@ -275,6 +273,25 @@ func ofBackups(all seeds, namespace string, world World) {
 			}
 		}
 	}
+}
+
+// usersOf returns the Seeds of the entries by bucket. An entry from which backups are copied counts only beside the entry that gets them in
+// the same Seed: gardenlets create both, and the first must not give access to the backups of another Seed for longer than a move.
+func usersOf(entries []corev1beta1.BackupEntry) map[string][]string {
+	home := map[types.NamespacedName]string{}
+	for i := range entries {
+		home[types.NamespacedName{Namespace: entries[i].Namespace, Name: entries[i].Name}] = ptr.Deref(entries[i].Spec.SeedName, "")
+	}
+	users := map[string][]string{}
+	for i := range entries {
+		entry := &entries[i]
+		if target, is := strings.CutPrefix(entry.Name, constants.PrefixSourceBackupEntry); is &&
+			home[types.NamespacedName{Namespace: entry.Namespace, Name: target}] != ptr.Deref(entry.Spec.SeedName, "") {
+			continue
+		}
+		users[entry.Spec.BucketName] = append(users[entry.Spec.BucketName], seedsOf(entry.Spec.SeedName, entry.Status.SeedName)...)
+	}
+	return users
 }
 
 // ofExtensions adds the objects of namespace garden that the extensions of Seeds need: for their charts, and for the values

@@ -218,6 +218,46 @@ func TestRightsInGarden(t *testing.T) {
 	expect(t, "garden-dev", world, nil)
 }
 
+// TestRightsWhileBackupsMove checks that the destination reads the credentials of the source's bucket from the hand-over until the backups are copied.
+func TestRightsWhileBackupsMove(t *testing.T) {
+	bucket := func(name, seed string) corev1beta1.BackupBucket {
+		made := corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		made.Spec.SeedName = &seed
+		return made
+	}
+	entry := func(name, bucket, spec, status string) corev1beta1.BackupEntry {
+		made := corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name}}
+		made.Spec = corev1beta1.BackupEntrySpec{BucketName: bucket, SeedName: &spec}
+		if status != "" {
+			made.Status.SeedName = &status
+		}
+		return made
+	}
+	elsewhere := entry("entry", "new", "new", "new")
+	elsewhere.Namespace = "garden-other"
+	for name, test := range map[string]struct {
+		entries []corev1beta1.BackupEntry
+		want    bool
+	}{
+		"before":                     {[]corev1beta1.BackupEntry{entry("entry", "old", "old", "old")}, false},
+		"handed over":                {[]corev1beta1.BackupEntry{entry("entry", "old", "new", "old")}, true},
+		"given up":                   {[]corev1beta1.BackupEntry{entry("entry", "old", "new", "")}, true},
+		"being copied":               {[]corev1beta1.BackupEntry{entry("entry", "new", "new", "new"), entry("source-entry", "old", "new", "")}, true},
+		"copied":                     {[]corev1beta1.BackupEntry{entry("entry", "new", "new", "new")}, false},
+		"a source without its entry": {[]corev1beta1.BackupEntry{entry("source-entry", "old", "new", "new")}, false},
+		"a source of another Seed":   {[]corev1beta1.BackupEntry{entry("entry", "old", "old", "old"), entry("source-entry", "old", "new", "")}, false},
+		"a source elsewhere":         {[]corev1beta1.BackupEntry{elsewhere, entry("source-entry", "old", "new", "")}, false},
+	} {
+		rights := Wanted("garden", World{Buckets: []corev1beta1.BackupBucket{bucket("old", "old"), bucket("new", "new")}, Entries: test.entries})
+		if got := rights["new"][readSecret].Has("generated-bucket-old"); got != test.want {
+			t.Errorf("%s: the destination may read the credentials: %v", name, got)
+		}
+		if got := rights["old"][generateSecret]; !got.Equal(sets.New("generated-bucket-old")) || rights["old"][readSecret].Has("generated-bucket-new") {
+			t.Errorf("%s: the source has %v", name, rights["old"])
+		}
+	}
+}
+
 func TestObjects(t *testing.T) {
 	role, binding := Role("garden-dev", "one", Grants{}), Binding("garden-dev", "one", false)
 	if role.Name != "gardener.cloud:system:seed:one:gardenlet-rights" || binding.Name != role.Name || binding.RoleRef.Name != role.Name ||
