@@ -191,7 +191,9 @@ spec:
       containers:
       - name: example
         image: registry.example.org/example
-        env: [{name: GARDEN, value: {{ .Values.gardener.garden.clusterIdentity | quote }}}]
+        env:
+        - {name: GARDEN, value: {{ .Values.gardener.garden.clusterIdentity | quote }}}
+        - {name: GARDEN_UID, value: {{ .Values.gardener.garden.identifier | quote }}}
 `
 
 // register creates a registration and a deployment with a chart.

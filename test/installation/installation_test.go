@@ -76,6 +76,7 @@ func TestExtension(t *testing.T) {
 	w.followsChart(deployment)
 	registry := w.pullsChart(deployment)
 	w.survivesOutage(deployment, registry)
+	w.leavesToOthers()
 	w.isRemoved()
 }
 
@@ -88,7 +89,9 @@ func (w *world) hasAccess(name string) {
 	kit.Must(w, w.seed.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: "example"}, workload))
 	text, err := yaml.Marshal(workload.Spec.Template.Spec)
 	kit.Must(w, err)
-	for _, part := range []string{"name: SEED_NAME\n    value: " + seedName, "name: GARDEN\n    value: test-garden", "name: GARDEN_KUBECONFIG", "name: garden-access-extension"} {
+	home := &corev1.Namespace{}
+	kit.Must(w, w.garden.Get(w.Context(), client.ObjectKey{Name: "garden"}, home))
+	for _, part := range []string{"name: GARDEN_UID\n    value: " + string(home.UID), "name: SEED_NAME\n    value: " + seedName, "name: GARDEN\n    value: test-garden", "name: GARDEN_KUBECONFIG", "name: garden-access-extension"} {
 		if !strings.Contains(string(text), part) {
 			w.Errorf("the Pods lack %q:\n%s", part, text)
 		}
