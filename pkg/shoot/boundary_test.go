@@ -58,7 +58,7 @@ var knownKinds = sync.OnceValue(func() *runtime.Scheme {
 func checkDeployable(t *testing.T, scheme *runtime.Scheme, namespace string, object client.Object) {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
-	for _, each := range shootnamespace.Access(namespace, true) {
+	for _, each := range shootnamespace.Access(namespace, true, false) {
 		if role, is := each.(*rbacv1.Role); is && role.Name == shootnamespace.Account {
 			rules = role.Rules
 		}

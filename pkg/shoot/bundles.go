@@ -46,7 +46,7 @@ func (in Inputs) namespace() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace, in.hasWorkers())...)
+	objects := append([]client.Object{shootnamespace.Namespace(values)}, shootnamespace.Access(in.Namespace, in.hasWorkers(), in.Phase == phaseRestore)...)
 	return append(objects, cluster), nil
 }
 

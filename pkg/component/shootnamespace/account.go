@@ -13,20 +13,33 @@ import (
 // Account is the ServiceAccount of the namespace as which the seed's resource-manager applies the ManagedResources in it.
 const Account = "managedresource-reconciler"
 
-// Access returns the account of the namespace with its permissions. workers is set if the Shoot has workers.
-func Access(namespace string, workers bool) []client.Object {
-	account := parts.Account{Namespace: namespace, Name: Account}
-	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, rules(workers), account)...)
+// Access returns the account of the namespace with its permissions. workers is set if the Shoot has workers, and restores while objects of
+// extensions are created with their state, which is in their status.
+func Access(namespace string, workers, restores bool) []client.Object {
+	account, given := parts.Account{Namespace: namespace, Name: Account}, rules(workers)
+	if restores {
+		var statuses []string
+		for _, kind := range extensionKinds(workers) {
+			statuses = append(statuses, kind+"/status")
+		}
+		given = append(given, parts.Rule("extensions.gardener.cloud", statuses, "patch"))
+	}
+	return append([]client.Object{parts.ServiceAccount(namespace, Account, nil)}, parts.Rights(namespace, Account, nil, given, account)...)
+}
+
+// extensionKinds returns the kinds of the extension objects in the namespace.
+func extensionKinds(workers bool) []string {
+	kinds := []string{"dnsrecords", "extensions"}
+	if workers {
+		kinds = append(kinds, "containerruntimes", "controlplanes", "infrastructures", "networks", "operatingsystemconfigs", "workers")
+	}
+	return kinds
 }
 
 // rules are the permissions of the account: to manage the objects that the flow, the etcd operator and extensions deploy
 // in the namespace, and what their Roles grant. No rule allows binding or escalation, so Roles cannot grant more. The
 // policies in the package seedsystem restrict what the account may do with Pods and Services.
 func rules(workers bool) []rbacv1.PolicyRule {
-	kinds := []string{"dnsrecords", "extensions"}
-	if workers {
-		kinds = append(kinds, "containerruntimes", "controlplanes", "infrastructures", "networks", "operatingsystemconfigs", "workers")
-	}
 	manage, read := rbac.ForObjects(), []string{"get", "list", "watch"}
 	all := []rbacv1.PolicyRule{
 		parts.Rule("", []string{"configmaps", "secrets", "serviceaccounts", "services"}, manage...),
@@ -39,7 +52,7 @@ func rules(workers bool) []rbacv1.PolicyRule {
 		parts.Rule("policy", []string{"poddisruptionbudgets"}, manage...),
 		parts.Rule("rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, manage...),
 		parts.Rule("monitoring.coreos.com", []string{"podmonitors", "prometheusrules", "scrapeconfigs", "servicemonitors"}, manage...),
-		parts.Rule("extensions.gardener.cloud", kinds, manage...),
+		parts.Rule("extensions.gardener.cloud", extensionKinds(workers), manage...),
 		parts.Rule("batch", []string{"jobs"}, manage...),
 		parts.Rule("druid.gardener.cloud", []string{"etcdcopybackupstasks", "etcds"}, manage...),
 		// Objects of an Etcd, and Jobs of a copy, have an owner reference that blocks its deletion.

@@ -1,9 +1,11 @@
 package shootnamespace
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -41,7 +43,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "namespace", append([]client.Object{Namespace(values()), cluster}, Access("shoot--dev--one", false)...))
+	golden.Check(t, "namespace", append([]client.Object{Namespace(values()), cluster}, Access("shoot--dev--one", false, false)...))
 }
 
 // TestReportsDoNotChangeTheCluster checks that the status and other fields outside the specification of a Shoot do not change
@@ -79,5 +81,28 @@ func TestReportsDoNotChangeTheCluster(t *testing.T) {
 		v.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte("{}")}
 	}) == same {
 		t.Error("a change of the specification does not change the Cluster")
+	}
+}
+
+// TestStatusesOnlyInRestorations checks that only restorations write the statuses of extension objects.
+func TestStatusesOnlyInRestorations(t *testing.T) {
+	for restores, want := range map[bool]int{false: 0, true: 8} {
+		count := 0
+		for _, object := range Access("shoot--dev--one", true, restores) {
+			role, is := object.(*rbacv1.Role)
+			if !is {
+				continue
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					if strings.HasSuffix(resource, "/status") && rule.APIGroups[0] == "extensions.gardener.cloud" {
+						count++
+					}
+				}
+			}
+		}
+		if count != want {
+			t.Errorf("restores %t: the account writes the statuses of %d kinds instead of %d", restores, count, want)
+		}
 	}
 }
