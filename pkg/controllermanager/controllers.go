@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootconditions"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shoothibernation"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootmaintenance"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootmigration"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootquota"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootreference"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller/shootretry"
@@ -53,6 +54,7 @@ func Controllers() controller.Set {
 		shootconditions.Controller(),
 		shoothibernation.Controller(),
 		shootmaintenance.Controller(),
+		shootmigration.Controller(),
 		shootquota.Controller(),
 		shootreference.Controller(),
 		shootretry.Controller(),

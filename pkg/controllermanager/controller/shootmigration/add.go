@@ -1,0 +1,103 @@
+package shootmigration
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+)
+
+const (
+	// name of the controller.
+	name = "shoot-migration"
+	// indexMoving is the index of Shoots that move, by both Seeds and by anySeed.
+	indexMoving = "movingBetweenSeeds"
+	anySeed     = "*"
+)
+
+// Controller returns the controller of the constraint ReadyForMigration. It lets no control plane move: see docs/control-plane-migration.md.
+func Controller() controller.Controller { return With(false) }
+
+// With returns the controller. moves is set if it lets control planes move.
+func With(moves bool) controller.Controller {
+	return controller.Controller{
+		Name: name, Add: func(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+			return add(ctx, mgr, deps, moves)
+		},
+		Keeps:   []controller.Keep{controller.Keeping(Keep), controller.Whole[corev1beta1.Seed]()},
+		Indexes: []controller.Index{{Object: &corev1beta1.Shoot{}, Field: indexMoving, Values: moving}},
+		Rights: []controller.Right{
+			controller.May("Shoots that move, and their Seeds", corev1beta1.GroupName, []string{"shoots", "seeds", "controllerregistrations"}, controller.Reads()...),
+			controller.May("lets control planes move", corev1beta1.GroupName, []string{"shoots/status"}, "patch"),
+		},
+	}
+}
+
+// add adds the controller to the manager of the garden.
+func add(_ context.Context, mgr manager.Manager, deps controller.Deps, moves bool) error {
+	r := &reconciler{deps.Client, deps.Clock, moves}
+	by := func(key func(client.Object) string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+			var shoots corev1beta1.ShootList
+			if err := r.client.List(ctx, &shoots, client.UnsafeDisableDeepCopy, client.MatchingFields{indexMoving: key(object)}); err != nil {
+				return nil // the cache has not synced, and the watch of Shoots reports all of them once it has
+			}
+			requests := make([]reconcile.Request, 0, len(shoots.Items))
+			for i := range shoots.Items {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&shoots.Items[i])})
+			}
+			return requests
+		})
+	}
+	return controller.Start(mgr, name, r, deps.Config.ShootMigration.ConcurrentSyncs,
+		controller.On(&corev1beta1.Shoot{}, nil, controller.Changes(func(before, after *corev1beta1.Shoot) bool {
+			var old, changed corev1beta1.Shoot
+			Keep(&old, before)
+			Keep(&changed, after)
+			return !equality.Semantic.DeepEqual(old, changed)
+		})),
+		controller.On(&corev1beta1.Seed{}, by(func(object client.Object) string { return object.GetName() }),
+			controller.Changes(func(before, after *corev1beta1.Seed) bool {
+				return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Status, after.Status)
+			})),
+		controller.On(&corev1beta1.ControllerRegistration{}, by(func(client.Object) string { return anySeed }),
+			controller.Changes(func(before, after *corev1beta1.ControllerRegistration) bool {
+				return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
+			})),
+	)
+}
+
+// moving returns the keys of a Shoot in the index.
+func moving(object client.Object) []string {
+	shoot, ok := object.(*corev1beta1.Shoot)
+	if !ok {
+		return nil
+	}
+	source, destination, is := moves(shoot)
+	if !is {
+		return nil
+	}
+	return []string{source, destination, anySeed}
+}
+
+// Keep copies the fields on which decisions depend into a cached Shoot. Another controller keeps the pools and the provider.
+func Keep(into, shoot *corev1beta1.Shoot) {
+	into.Spec.SeedName, into.Status.SeedName, into.Status.IsHibernated = shoot.Spec.SeedName, shoot.Status.SeedName, shoot.Status.IsHibernated
+	if shoot.Spec.Hibernation != nil && into.Spec.Hibernation == nil {
+		into.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: shoot.Spec.Hibernation.Enabled}
+	}
+	if last := shoot.Status.LastOperation; last != nil && into.Status.LastOperation == nil {
+		into.Status.LastOperation = &corev1beta1.LastOperation{Type: last.Type, State: last.State}
+	} else if last != nil {
+		into.Status.LastOperation.Type, into.Status.LastOperation.State = last.Type, last.State
+	}
+	if constraint := corev1beta1.FindCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration); constraint != nil {
+		into.Status.Constraints = corev1beta1.SetCondition(into.Status.Constraints, *constraint)
+	}
+}

@@ -1,0 +1,151 @@
+package shootmigration
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+)
+
+// Reasons of the constraint. Those of the destination are Gardener's.
+const (
+	reasonInDeletion = "DestinationSeedInDeletion"
+	reasonUnready    = "DestinationSeedUnready"
+	reasonReady      = "DestinationSeedReady"
+	reasonShoot      = "ShootUnready"
+	reasonMachines   = "MachinesNotSupported"
+	reasonNot        = "MigrationNotSupported"
+)
+
+// kindWorker is the kind of the extension that makes machines.
+const kindWorker = "Worker"
+
+// Move is a Shoot with what decides whether its control plane may move.
+type Move struct {
+	Shoot *corev1beta1.Shoot
+	// Source is the Seed that has the control plane, and Destination the one that it is bound to; nil if it does not exist.
+	Source, Destination *corev1beta1.Seed
+	// Registrations are the extensions of the garden.
+	Registrations []corev1beta1.ControllerRegistration
+	// Supported is set if control planes may move.
+	Supported bool
+}
+
+// moves reports whether a Shoot is bound to another Seed than the one that has its control plane, and returns the names of both.
+func moves(shoot *corev1beta1.Shoot) (source, destination string, is bool) {
+	source, destination = ptr.Deref(shoot.Status.SeedName, ""), ptr.Deref(shoot.Spec.SeedName, "")
+	return source, destination, source != "" && destination != "" && source != destination
+}
+
+// leaves reports whether the control plane has begun to leave its Seed.
+func leaves(shoot *corev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && last.Type == corev1beta1.LastOperationTypeMigrate
+}
+
+// Decide returns the constraint ReadyForMigration; nil if the Shoot does not move. remove is set if it has one that must go: it
+// remains as long as the last operation is Migrate (Gardener).
+func (m Move) Decide(now time.Time) (constraint *corev1beta1.Condition, remove bool) {
+	before := corev1beta1.FindCondition(m.Shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+	if _, _, is := moves(m.Shoot); !is {
+		return nil, before != nil && !leaves(m.Shoot)
+	}
+	made := corev1beta1.Condition{
+		Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionFalse,
+	}
+	if made.Reason, made.Message = m.obstacle(); made.Reason == "" {
+		made.Status, made.Reason, made.Message = corev1beta1.ConditionTrue, reasonReady, "The Seed "+m.Destination.Name+" is ready for the control plane."
+	}
+	made = corev1beta1.KeepTimes(before, made, now)
+	return &made, false
+}
+
+// obstacle returns why the control plane must not begin to move, as a reason and a message; empty if it may.
+func (m Move) obstacle() (reason, message string) {
+	if m.Destination != nil && m.Destination.DeletionTimestamp != nil {
+		return reasonInDeletion, "The Seed " + m.Destination.Name + " is being deleted."
+	}
+	if why := m.unready(); why != "" {
+		return reasonUnready, why
+	}
+	if leaves(m.Shoot) {
+		return "", "" // the rest is about the begin of a move
+	}
+	if why := m.unfinished(); why != "" {
+		return reasonShoot, why
+	}
+	if !m.Supported {
+		return reasonNot, "Control planes do not move in this version: bind the Shoot back to the Seed " + ptr.Deref(m.Shoot.Status.SeedName, "") + "."
+	}
+	if m.hasManagedMachines() {
+		return reasonMachines, "Machines of machine-controller-manager cannot be moved by this version: only those of extensions that make machines themselves can."
+	}
+	return "", ""
+}
+
+// unready returns why the destination cannot take over the control plane, empty if it can.
+func (m Move) unready() string {
+	_, name, _ := moves(m.Shoot)
+	seed := m.Destination
+	switch {
+	case seed == nil:
+		return "The Seed " + name + " does not exist."
+	case seed.Spec.Backup == nil:
+		return "The Seed " + name + " has no backups, from which the control plane could be restored."
+	case m.Source != nil && m.Source.Spec.Backup == nil:
+		return "The Seed " + m.Source.Name + ", which has the control plane, has no backups."
+	case seed.Status.ObservedGeneration != seed.Generation:
+		return fmt.Sprintf("The Seed %s is not ready: its gardenlet has not observed its generation %d.", name, seed.Generation)
+	case seed.Status.Gardener == nil:
+		return "The Seed " + name + " is not ready: its gardenlet has not reported its version."
+	case m.Source != nil && m.Source.Status.Gardener != nil && m.Source.Status.Gardener.Version != seed.Status.Gardener.Version:
+		return fmt.Sprintf("The gardenlets of both Seeds must have the same version, but that of %s has %s and that of %s has %s.",
+			m.Source.Name, m.Source.Status.Gardener.Version, name, seed.Status.Gardener.Version)
+	}
+	for _, wanted := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
+		status := corev1beta1.ConditionUnknown
+		if condition := corev1beta1.FindCondition(seed.Status.Conditions, wanted); condition != nil {
+			status = condition.Status
+		}
+		if status != corev1beta1.ConditionTrue {
+			return fmt.Sprintf("The Seed %s is not ready: its condition %s is %s.", name, wanted, status)
+		}
+	}
+	return ""
+}
+
+// unfinished returns what the Shoot must end before its control plane can leave, empty for nothing. gardenlet has the same rules.
+func (m Move) unfinished() string {
+	last := m.Shoot.Status.LastOperation
+	wanted := m.Shoot.Spec.Hibernation != nil && ptr.Deref(m.Shoot.Spec.Hibernation.Enabled, false)
+	switch {
+	case last == nil,
+		(last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore) && last.State != corev1beta1.LastOperationStateSucceeded:
+		return "The control plane is not complete yet: its creation or restoration must succeed first."
+	case last.Type == corev1beta1.LastOperationTypeDelete, m.Shoot.DeletionTimestamp != nil:
+		return "The Shoot is being deleted."
+	case wanted && !m.Shoot.Status.IsHibernated:
+		return "The cluster must hibernate completely first."
+	case !wanted && m.Shoot.Status.IsHibernated:
+		return "The cluster must wake up completely first."
+	}
+	return ""
+}
+
+// hasManagedMachines reports whether machine-controller-manager makes the machines of the Shoot.
+func (m Move) hasManagedMachines() bool {
+	if len(m.Shoot.Spec.Provider.Workers) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(m.Registrations, func(registration corev1beta1.ControllerRegistration) bool {
+		own, err := strconv.ParseBool(registration.Annotations[constants.AnnotationMachinesWithoutManager])
+		return err == nil && own && slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
+			return resource.Kind == kindWorker && resource.Type == m.Shoot.Spec.Provider.Type && ptr.Deref(resource.Primary, true)
+		})
+	})
+}
