@@ -128,15 +128,20 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 	return done, all, running
 }
 
-// healthGrace is how long objects may be unhealthy until that is reported. Programs need a moment to start.
-const healthGrace = 30 * time.Second
+const (
+	// healthGrace is how long objects may be unhealthy until that is reported. Programs need a moment to start.
+	healthGrace = 30 * time.Second
+	// errorGrace is how long they may be unhealthy until that is an error of the operation. Programs that are not ready for a moment, for example
+	// because a node is overloaded, do not make an operation fail; conditions report them. Gardener waits for three to five minutes.
+	errorGrace = 3 * time.Minute
+)
 
 // causesChangeAt returns when [Progress] reports another bundle as unhealthy without an event; zero for never.
 func causesChangeAt(owner Owner, live Live, now time.Time) time.Time {
 	var next time.Time
 	for _, mr := range live.owned(owner) {
 		if since, unhealthy := unhealthySince(mr); unhealthy && !since.IsZero() {
-			next = earliest(now, next, since.Add(healthGrace))
+			next = earliest(now, earliest(now, next, since.Add(healthGrace)), since.Add(errorGrace))
 		}
 	}
 	return next
@@ -167,12 +172,12 @@ func unhealthySince(mr *resourcesv1alpha1.ManagedResource) (time.Time, bool) {
 	return condition.LastTransitionTime.Time, unhealthy
 }
 
-// isStarting reports whether a ManagedResource fails only because its objects are not healthy yet.
+// isStarting reports whether a ManagedResource fails only because its objects are not healthy yet, or not for a moment.
 func isStarting(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	healthy := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy)
 	since, unhealthy := unhealthySince(mr)
 	return unhealthy && notApplied(mr) == "" && healthy.Reason != resourcesv1alpha1.ReasonRolloutStuck && len(codesOf(mr)) == 0 &&
-		now.Before(since.Add(healthGrace))
+		now.Before(since.Add(errorGrace))
 }
 
 // notInTime is the prefix of the error of a wait whose deadline has passed.

@@ -207,9 +207,10 @@ func TestUnhealthyCausesAreNamed(t *testing.T) {
 		next        time.Duration
 	}{
 		"just started":                     {"False", 2 * time.Second, "Processing", "etcd", healthGrace - 2*time.Second},
-		"not started":                      {"False", healthGrace, "Error", "No Pod is ready. Operation will be retried.", 0},
+		"not ready for a moment":           {"False", healthGrace, "Processing", "etcd, etcd is not healthy: no Pod is ready", errorGrace - healthGrace},
+		"not started":                      {"False", errorGrace, "Error", "No Pod is ready. Operation will be retried.", 0},
 		"just started, is rolled out":      {"True", 2 * time.Second, "Processing", "etcd", healthGrace - 2*time.Second},
-		"not started, is still rolled out": {"True", healthGrace, "Processing", "etcd, etcd is not healthy: no Pod is ready", 0},
+		"not started, is still rolled out": {"True", errorGrace, "Processing", "etcd, etcd is not healthy: no Pod is ready", 0},
 	} {
 		live := emitted(t, plan)
 		condition(live.ManagedResources[named("etcd")], resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy", "no Pod is ready.\n\nEvents")

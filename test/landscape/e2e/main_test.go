@@ -92,6 +92,8 @@ type cluster struct {
 	ctx       context.Context
 	landscape *landscape.Landscape
 	namespace string
+	// kubeconfig is set for a cluster that runs on the landscape.
+	kubeconfig string
 }
 
 func onBase(t *testing.T) *cluster {
@@ -111,7 +113,7 @@ func on(t *testing.T, l *landscape.Landscape) *cluster {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	must(t, c.Create(ctx, namespace))
 	t.Cleanup(func() { must(t, c.Delete(context.Background(), namespace)) })
-	return &cluster{c, t, ctx, l, namespace.Name}
+	return &cluster{Client: c, t: t, ctx: ctx, landscape: l, namespace: namespace.Name}
 }
 
 func must(t *testing.T, err error) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -94,7 +95,7 @@ func (c *cluster) tryKubectl(args ...string) (string, error) {
 }
 
 func (c *cluster) kubectlCommand(args ...string) *exec.Cmd {
-	args = append([]string{"--kubeconfig", c.landscape.Kubeconfig(), "--namespace", c.namespace}, args...)
+	args = append([]string{"--kubeconfig", cmp.Or(c.kubeconfig, c.landscape.Kubeconfig()), "--namespace", c.namespace}, args...)
 	return exec.CommandContext(c.ctx, filepath.Join(c.landscape.Root, "bin", "kubectl"), args...)
 }
 

@@ -93,7 +93,9 @@ func (c *cluster) rolledOut(name string) {
 
 // in returns the same cluster for a subtest.
 func (c *cluster) in(t *testing.T) *cluster { //nolint:thelper // it does not fail the test
-	return &cluster{c.Client, t, c.ctx, c.landscape, c.namespace}
+	own := *c
+	own.t = t
+	return &own
 }
 
 // testServers checks that the kubelet has found the Pods ready, so its probes pass the NetworkPolicy, and that allowed

@@ -41,7 +41,8 @@ func (c *cluster) manage(name, secretSuffix, manifests string) {
 	must(c.t, err)
 	c.t.Cleanup(func() { // before the namespace, and with it the Secret, is deleted
 		_ = c.Delete(context.Background(), mr)
-		d := &cluster{c.Client, c.t, context.Background(), c.landscape, c.namespace}
+		d := *c
+		d.ctx = context.Background()
 		d.gone(name)
 	})
 }

@@ -25,9 +25,10 @@ const (
 	system = "garden-system"
 	// fieldOwner owns the fields that the fleet applies.
 	fieldOwner = client.FieldOwner("landscape-fleet")
-	// timeout is how long one step may take on a busy machine. buildTimeout is how long the build of the programs of images
-	// may take.
+	// timeout is how long one step may take on a busy machine, and shootTimeout the creation, change or deletion of one of many Shoots.
+	// buildTimeout is how long the build of the programs of images may take.
 	timeout      = 5 * time.Minute
+	shootTimeout = 15 * time.Minute
 	buildTimeout = 30 * time.Minute
 	poll         = 200 * time.Millisecond
 )

@@ -28,7 +28,7 @@ func (f *Fleet) DeleteSeed(ctx context.Context) error {
 
 // DeleteConfirmed confirms the deletion of an object of the garden, deletes it, and returns when it no longer exists.
 func (f *Fleet) DeleteConfirmed(ctx context.Context, object client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, shootTimeout)
 	defer cancel()
 	confirm := client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, constants.AnnotationConfirmationDeletion))

@@ -74,7 +74,7 @@ func (f *Fleet) ShootIsReady(ctx context.Context, key client.ObjectKey) error {
 
 // AwaitShoot waits until the last operation of a Shoot has succeeded for its current generation.
 func (f *Fleet) AwaitShoot(ctx context.Context, key client.ObjectKey) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, shootTimeout)
 	defer cancel()
 	return wait(ctx, func() error { return f.ShootIsReady(ctx, key) })
 }
