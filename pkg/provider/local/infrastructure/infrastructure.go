@@ -18,6 +18,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	providerlocalv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/providerlocal/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/providerlocal/validation"
+	"github.com/trellis-k8s/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-k8s/trellis/pkg/extension"
 	"github.com/trellis-k8s/trellis/pkg/extension/bundles"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -100,7 +101,10 @@ func Plan(object *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster,
 	bundle := bundles.Outside(machines.Namespace, object.Namespace, bundleName)
 	bundle.Objects = Objects(namespace, object.Namespace)
 	server := bundles.Seed(object.Namespace, bundleName+"-server")
-	server.Objects = []client.Object{serverPolicy(namespace, object.Namespace)}
+	server.Objects = []client.Object{
+		policyTo("kube-apiserver", map[string]string{"app": "kubernetes", "role": "apiserver"}, portServer, namespace, object.Namespace),
+		policyTo(vpnseedserver.Name, map[string]string{"app": vpnseedserver.Name}, vpnseedserver.PortAgents, namespace, object.Namespace),
+	}
 	return flow.Plan{Bundles: []flow.Bundle{bundle, server}}, nil
 }
 
@@ -132,20 +136,21 @@ func list(value *string) []string {
 	return []string{*value}
 }
 
-// serverPolicy returns the network policy that lets machines connect to the API server of their shoot, which is a Pod of the same cluster.
-func serverPolicy(machines, technicalID string) *networkingv1.NetworkPolicy {
+// policyTo returns the network policy that lets machines connect to Pods of their shoot's control plane, which run in the same cluster: the API
+// server, and the servers of the tunnel, to which Pods on the machines connect.
+func policyTo(name string, pods map[string]string, port int32, machines, technicalID string) *networkingv1.NetworkPolicy {
 	tcp := corev1.ProtocolTCP
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "provider-local-machines-to-kube-apiserver"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "provider-local-machines-to-" + name},
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": "apiserver"}},
+			PodSelector: metav1.LabelSelector{MatchLabels: pods},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
 				From: []networkingv1.NetworkPolicyPeer{{
 					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: machines}},
 					PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{local.LabelApp: local.AppMachine}},
 				}},
-				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(portServer))}},
+				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(port))}},
 			}},
 		},
 	}
