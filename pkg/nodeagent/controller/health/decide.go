@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/host"
 )
 
 const (
@@ -14,6 +16,12 @@ const (
 	manyToggles  = 5
 	togglePeriod = 10 * time.Minute
 )
+
+// isChecked reports whether a unit must run: it is installed, and it runs, has failed, or is enabled. As in Gardener, an enabled unit that was
+// stopped is started again: a node without kubelet or containerd would be replaced.
+func isChecked(unit host.UnitState) bool {
+	return unit.Load == "loaded" && (unit.Active != "inactive" || unit.Enabled == "enabled")
+}
 
 // probe is what is known about the health of a program.
 type probe struct{ failsSince time.Time }

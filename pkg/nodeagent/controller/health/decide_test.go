@@ -6,7 +6,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-k8s/trellis/pkg/nodeagent/host"
 )
+
+// TestChecked checks that a stopped unit counts as one that fails, unless it is not installed or not enabled.
+func TestChecked(t *testing.T) {
+	for unit, want := range map[host.UnitState]bool{
+		{Load: "loaded", Active: "active", Enabled: "enabled"}:      true,
+		{Load: "loaded", Active: "active", Enabled: "disabled"}:     true,
+		{Load: "loaded", Active: "failed", Enabled: "disabled"}:     true,
+		{Load: "loaded", Active: "inactive", Enabled: "enabled"}:    true,
+		{Load: "loaded", Active: "inactive", Enabled: "disabled"}:   false,
+		{Load: "not-found", Active: "inactive"}:                     false,
+		{Load: "masked", Active: "inactive", Enabled: "masked"}:     false,
+		{Load: "not-found", Active: "inactive", Enabled: "enabled"}: false,
+	} {
+		if got := isChecked(unit); got != want {
+			t.Errorf("%+v is checked: %t", unit, got)
+		}
+	}
+}
 
 func TestProbe(t *testing.T) {
 	start := time.Unix(1e9, 0)

@@ -69,8 +69,8 @@ func (c *Controller) check(ctx context.Context, unit, reason string, p *probe, a
 	if err != nil {
 		return err
 	}
-	if states[0].Load != "loaded" || states[0].Active == "inactive" {
-		p.failsSince = time.Time{} // it is not installed, or was stopped on purpose
+	if !isChecked(states[0]) {
+		p.failsSince = time.Time{}
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
