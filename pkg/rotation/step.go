@@ -36,7 +36,7 @@ func (s Step) Next(ctx context.Context) (wait string, again time.Duration, err e
 		return "", 0, err
 	}
 	if len(unsettled) > 0 {
-		return "credentials are rotated once all changes are rolled out", 0, nil
+		return "credentials are rotated once all changes are rolled out: " + unsettled[0], 0, nil
 	}
 	if len(s.Tasks) == 0 {
 		s.Advance()
