@@ -15,7 +15,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
-// agentKilled kills the node agents again and again while they apply a changed configuration. It is applied nevertheless, and no container
+// agentKilled kills the node agents repeatedly while they apply a changed configuration. It is applied nevertheless, and no container
 // starts again.
 func (n *shootNodes) agentKilled() {
 	n.t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -95,6 +96,9 @@ func (n *shootNodes) openShop() int32 {
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
 	})
 	u.available(shop)
+	n.infra().createNew(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "from-host"}, Spec: networkingv1.NetworkPolicySpec{
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{}}, // customers come from outside of the seed
+	}})
 	s := &corev1.Service{}
 	must(n.t, u.Get(u.ctx, u.key(shop), s))
 	return s.Spec.Ports[0].NodePort
@@ -121,9 +125,7 @@ func (n *shootNodes) startCustomers(port int32) *user {
 			case <-tick.C:
 			}
 			if time.Since(listed) > time.Second {
-				if found, err := n.serving(ctx); err == nil && len(found) > 0 { // a load balancer keeps its targets if the API server does not answer
-					addresses, listed = found, time.Now()
-				}
+				addresses, listed = n.targets(ctx, web, addresses, port), time.Now()
 			}
 			if len(addresses) == 0 {
 				continue
@@ -138,7 +140,19 @@ func (n *shootNodes) startCustomers(port int32) *user {
 	return u
 }
 
-// serving returns the addresses of nodes that a load balancer sends requests to.
+// targets returns the addresses to which a load balancer sends requests: those of nodes that serve, and have answered once. It keeps them if
+// the API server does not answer.
+func (n *shootNodes) targets(ctx context.Context, web *http.Client, before []string, port int32) []string {
+	found, err := n.serving(ctx)
+	if err != nil {
+		return before
+	}
+	return slices.DeleteFunc(found, func(address string) bool {
+		return !slices.Contains(before, address) && visit(ctx, web, fmt.Sprintf("http://%s:%d", address, port)) != nil
+	})
+}
+
+// serving returns the addresses of nodes that are ready and not about to be removed.
 func (n *shootNodes) serving(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
