@@ -73,9 +73,8 @@ func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	tally := tallyOf(plan.problems, done.changes)
 	tally.guarded, tally.deleting, tally.coerced, tally.duplicated = done.guarded, p.operation == opCleanUp, plan.coerced, plan.duplicated
 	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
-	if len(tally.pending) > 0 {
-		p.explainPending(ctx, tally.pending)
-	}
+	p.explainPending(ctx, tally.pending)
+	p.explainPending(ctx, tally.waiting)
 	if p.operation == opCleanUp {
 		tally.notes = p.deletionNotes(plan.deletionOrder)
 	}

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,4 +42,33 @@ func TestFinalizeContentOfNamespace(t *testing.T) {
 	if len(living.Finalizers) == 0 {
 		t.Error("the object that is not being deleted lost its finalizers")
 	}
+}
+
+// TestStuckNamespaceNamesItsCause: the condition of a ManagedResource says why a Namespace cannot be deleted, whether the
+// ManagedResource or somebody else deletes it. Nothing in this cluster deletes the content of Namespaces.
+func TestStuckNamespaceNamesItsCause(t *testing.T) {
+	f := newFixture(t)
+	name := f.namespace + "-stuck"
+	mr := f.manage("set", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name+"\n")
+	f.reconcileOK("set")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	must(t, f.client.Delete(f.ctx, namespace))
+	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(namespace), namespace))
+	before := client.MergeFrom(namespace.DeepCopy())
+	const cause = "Discovery failed for some groups, 1 failing: metrics.example.org"
+	namespace.Status.Conditions = []corev1.NamespaceCondition{
+		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: corev1.ConditionTrue, Reason: "DiscoveryFailed", Message: cause},
+		{Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionFalse, Reason: "ContentDeleted", Message: "nothing to see"},
+	}
+	must(t, f.client.Status().Patch(f.ctx, namespace, before))
+	says := func(mr *resourcesv1alpha1.ManagedResource) bool {
+		f.clock.Step(10 * time.Second)
+		text := applied(mr).Message
+		return strings.Contains(text, name) && strings.Contains(text, cause) && !strings.Contains(text, "nothing to see")
+	}
+	f.reconcileUntil("set", "the condition names the cause while another client deletes the Namespace", says)
+	must(t, f.client.Delete(f.ctx, mr))
+	f.reconcileUntil("set", "the condition names the cause while the ManagedResource is deleted", func(mr *resourcesv1alpha1.ManagedResource) bool {
+		return mr.DeletionTimestamp != nil && says(mr)
+	})
 }
