@@ -78,7 +78,7 @@ func seed(t *testing.T) []component {
 	}))
 	add("networkpolicies", nil)(networkpolicies.Objects(networkpolicies.Values{
 		Namespace: namespace, APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:443")},
-		Networks: corev1beta1.SeedNetworks{Nodes: ptr.To("10.0.0.0/16"), Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
+		Networks: networkpolicies.Networks{Nodes: []string{"10.0.0.0/16"}, Pods: []string{"10.1.0.0/16"}, Services: []string{"10.2.0.0/16"}},
 	}))
 	return all
 }

@@ -177,7 +177,7 @@ func (r *reconciler) watch(mgr manager.Manager, of *caches) error {
 	own := flow.EmittedBy(FlowName)
 	for _, watched := range []source.Source{
 		source.Kind[client.Object](mgr.GetCache(), &operatorv1alpha1.Garden{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](of.runtime, &resourcesv1alpha1.ManagedResource{}, toGarden, own),
+		source.Kind[client.Object](of.runtime, &resourcesv1alpha1.ManagedResource{}, toGarden, predicate.Or(own, ofSeed())),
 		source.Kind[client.Object](of.runtime, metadataOf("Secret"), toGarden, own),
 		source.Kind[client.Object](of.material, &corev1.Secret{}, toGarden),
 		source.Kind[client.Object](of.others, metadataOf("Secret"), toGarden),

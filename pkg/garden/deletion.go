@@ -10,7 +10,8 @@ import (
 
 // deletion returns the plan for a Garden that is being deleted. As long as Seeds, Shoots or BackupEntries exist, nothing is deleted: their clusters
 // would run on without an API that could delete them. Then everything is deleted in the order of the table of contents. The resource-manager of
-// the runtime cluster and the definitions of kinds remain; see [pass.finish].
+// the runtime cluster and the definitions of kinds remain; see [pass.finish]. If the runtime cluster is also a seed, what gardenlet needs is handed
+// over to it.
 func deletion(in Inputs) flow.Plan {
 	plan := flow.Plan{Deleting: true}
 	if why := in.inUse(); why != "" {
@@ -22,6 +23,10 @@ func deletion(in Inputs) flow.Plan {
 	}
 	contents := in.contents()
 	for _, key := range in.Emitted {
+		if tombstone, released := in.released(key); released {
+			plan.Tombstones = append(plan.Tombstones, tombstone)
+			continue
+		}
 		plan.Tombstones = append(plan.Tombstones, contents.Tombstone(key))
 	}
 	return plan

@@ -39,6 +39,10 @@ func (p *pass) finish(ctx context.Context) error {
 	if err != nil || len(left) > 0 {
 		return err
 	}
+	if policies, err := p.policiesLeft(ctx); err != nil || len(policies) > 0 {
+		p.Wake.In(removedAfter)
+		return err
+	}
 	if gone, err := p.removeResourceManager(ctx); err != nil || !gone {
 		p.Wake.In(removedAfter)
 		return err
@@ -46,7 +50,11 @@ func (p *pass) finish(ctx context.Context) error {
 	if err := flow.DeleteManifests(ctx, r.uncached, r.runtime, in.Namespace, client.MatchingLabels{flow.LabelFlow: FlowName}); err != nil {
 		return err
 	}
-	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, func(string) bool { return false }); err != nil {
+	used, err := p.usedSecrets(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.secrets.CleanUp(ctx, secrets.Wanted{}, nil, used); err != nil {
 		return err
 	}
 	for _, name := range []string{constants.PrefixShootAccess + resourcemanager.Account, ledgerName} {
@@ -60,9 +68,20 @@ func (p *pass) finish(ctx context.Context) error {
 	return r.patch(ctx, garden, func() { controllerutil.RemoveFinalizer(garden, Finalizer) })
 }
 
+// usedSecrets reports which Secrets are kept: in a seed, those of Pods that were handed over, until gardenlet has replaced them.
+func (p *pass) usedSecrets(ctx context.Context) (func(name string) bool, error) {
+	if !p.in.isSeed() {
+		return func(string) bool { return false }, nil
+	}
+	return secrets.ReferredIn(ctx, p.uncached, p.in.Namespace, nil)
+}
+
 // removeResourceManager deletes the objects of the resource-manager, which does not delete them itself, and reports whether they no longer exist. If
-// ManagedResources of other clients exist, it is kept.
+// ManagedResources of other clients exist, it is kept. In a seed, it was handed over.
 func (p *pass) removeResourceManager(ctx context.Context) (gone bool, err error) {
+	if p.in.isSeed() {
+		return true, nil
+	}
 	objects, err := p.in.manager()
 	if err != nil {
 		return false, err

@@ -66,6 +66,9 @@ type Inputs struct {
 	// APIServerAddress is the cluster IP of the Service of the garden's own API server.
 	APIServerAddress string
 
+	// SeedBundles are the names of the bundles that gardenlet has in the namespace, sorted. There are some if the cluster is also a seed.
+	SeedBundles []string
+
 	// Ledger records what happened once: the steps of the current rotations, that the API was deployed, and that a deletion has begun.
 	Ledger *flow.Ledger
 	// Emitted are the existing bundles of the Garden.

@@ -42,7 +42,7 @@ func (p *pass) observe(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context, *Inputs) error{
-		r.observeCluster, r.observeServices, r.observeTokens, r.observeFiles, r.observeBucket, r.observeLedger, r.observeSecrets,
+		r.observeCluster, r.observeSeed, r.observeServices, r.observeTokens, r.observeFiles, r.observeBucket, r.observeLedger, r.observeSecrets,
 	} {
 		if err := step(ctx, &p.in); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 )
 
 // The names of the bundles and their ManagedResources. Those that a seed has, too, have the same names there, so that a seed and a garden in one
@@ -26,7 +27,7 @@ const (
 	bundleExtensionKinds  = "garden-crds-extensions"
 	bundleEtcdKinds       = "crds-etcd"
 	bundleAutoscalerKinds = "crds-vpa"
-	bundleManager         = "gardener-resource-manager"
+	bundleManager         = inventory.ResourceManager
 	bundleSystem          = "garden-system"
 	bundleAutoscaler      = "vpa"
 	bundleEtcdOperator    = "etcd-druid"
@@ -63,9 +64,12 @@ var (
 
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
+	parts := slices.Concat(in.runtime(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts())
+	for i := range parts {
+		parts[i].Unknown = table.Join(parts[i].Unknown, in.notHandedOver(parts[i].Name))
+	}
 	return table.Table{
-		Parts: slices.Concat(in.runtime(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts()),
-		Key:   in.key, Prepare: in.prepare, Emitted: in.Emitted, Now: in.Now,
+		Parts: parts, Key: in.key, Prepare: in.prepare, Emitted: in.Emitted, Now: in.Now,
 	}
 }
 

@@ -4,11 +4,13 @@ package operator
 import (
 	"github.com/trellis-k8s/trellis/pkg/garden"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/evictionrequirements"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/extension"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensioncare"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/extensionrequired"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/gardencare"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/gardenlet"
+	"github.com/trellis-k8s/trellis/pkg/operator/controller/networkpolicy"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/reference"
 	"github.com/trellis-k8s/trellis/pkg/operator/registrar"
 )
@@ -20,6 +22,8 @@ func Controllers() controller.Set {
 		registrar.Rights(),
 		reference.Controller(),
 		gardencare.Controller(),
+		networkpolicy.Controller(),
+		evictionrequirements.Controller(),
 		extension.Controller(),
 		extensionrequired.Runtime(),
 		extensionrequired.Virtual(),

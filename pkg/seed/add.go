@@ -224,6 +224,12 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *cach
 		default: // an event is already pending
 		}
 	})
+	r.facts.OnChange(func() {
+		select {
+		case changed <- event.GenericEvent{Object: &corev1beta1.Seed{}}:
+		default:
+		}
+	})
 	secret, node, service := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -128,7 +128,7 @@ func (in Inputs) system() ([]client.Object, error) {
 func (in Inputs) networkPolicies() ([]client.Object, error) {
 	values := networkpolicies.Values{
 		Namespace: in.Namespace, Labels: map[string]string{constants.LabelGardenRole: constants.RoleGarden},
-		Networks: in.Seed.Spec.Networks, APIServers: in.APIServers,
+		Networks: networkpolicies.OfSeed(in.Seed.Spec.Networks), APIServers: in.APIServers,
 	}
 	if controllers := in.Config.Controllers; controllers != nil && controllers.NetworkPolicy != nil {
 		values.AdditionalSelectors = controllers.NetworkPolicy.AdditionalNamespaceSelectors

@@ -12,13 +12,14 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/istio"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 )
 
 // The bundles of the gateways for API servers (Gardener).
 const (
-	bundleIstioControlPlane = "istio-system"
-	bundleIstio             = "istio"
-	definitionsIstio        = prefixDefinitions + "istio"
+	bundleIstioControlPlane = inventory.Istio
+	bundleIstio             = inventory.Gateways
+	definitionsIstio        = inventory.IstioKinds
 	bundleGateways          = "gateways"
 	definitionsGatewayAPI   = prefixDefinitions + "gatewayapi"
 )

@@ -2,14 +2,18 @@ package seed
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
 // operated are the parts that the garden operator deploys in a seed that is the garden.
 var operated = []string{
 	definitionsManagedResources, definitionsEtcd, definitionsAutoscaling, bundleResourceManager, bundleAutoscaler, bundleEtcdOperator,
+	bundleNetworkPolicies,
 }
 
 // upAndRunning returns the inputs of a Seed whose bundles exist.
@@ -49,6 +53,55 @@ func TestSeedBecomesTheGarden(t *testing.T) {
 	}
 	if after := planOf(t, in); !slices.EqualFunc(after.Bundles, before.Bundles, func(a, b flow.Bundle) bool { return a.Key == b.Key }) {
 		t.Error("the parts are not planned again")
+	}
+}
+
+// TestIstioOfTheGarden checks who has the control plane of Istio in a seed that exposes its API servers through Istio: the operator only if the
+// garden does so, too. The gateways of the seed remain.
+func TestIstioOfTheGarden(t *testing.T) {
+	in := upAndRunning(t)
+	in.Seed.Annotations = map[string]string{constants.AnnotationSeedExposure: string(exposure.Istio)}
+	in.IsGarden = true
+	for _, name := range []string{definitionsIstio, bundleIstioControlPlane, bundleIstio} {
+		in.Emitted = append(in.Emitted, in.key(name))
+	}
+	for name, want := range map[string]string{definitionsIstio: "released", bundleIstioControlPlane: "released", bundleIstio: "kept"} {
+		for _, ofOperator := range []bool{false, true} {
+			in.HasIstio = ofOperator
+			plan, is := planOf(t, in), "kept"
+			for _, tombstone := range plan.Tombstones {
+				if tombstone.Key == in.key(name) && tombstone.Release == flow.ReleaseBundle {
+					is = "released"
+				}
+			}
+			if wanted := map[bool]string{false: "kept", true: want}[ofOperator]; is != wanted {
+				t.Errorf("%s is %s, want %s, if the operator has Istio: %t", name, is, wanted, ofOperator)
+			}
+		}
+	}
+}
+
+// TestVersionOfTheOperator checks that a seed that is the garden reports another version of the operator.
+func TestVersionOfTheOperator(t *testing.T) {
+	for name, test := range map[string]struct {
+		isGarden bool
+		version  string
+		want     bool
+	}{
+		"another version":          {true, "v9.9.9", true},
+		"the same version":         {true, "v1.2.3", false},
+		"a version not reported":   {true, "", false},
+		"a seed that is no garden": {false, "v9.9.9", false},
+	} {
+		in := upAndRunning(t)
+		in.Version, in.IsGarden, in.OperatorVersion = "v1.2.3", test.isGarden, test.version
+		plan := planOf(t, in)
+		reported := slices.ContainsFunc(plan.Waits, func(wait flow.Wait) bool {
+			return wait.Name == "operator-version" && strings.Contains(wait.Reason, "v9.9.9") && strings.Contains(wait.Reason, "v1.2.3") && len(wait.Holds) == 0
+		})
+		if reported != test.want {
+			t.Errorf("%s: reported %t", name, reported)
+		}
 	}
 }
 

@@ -17,12 +17,13 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 const (
 	// FlowName is the value of flow.LabelFlow on all emitted objects.
-	FlowName = "seed"
+	FlowName = inventory.FlowSeed
 	// minimumVersion is the oldest supported Kubernetes version of a seed.
 	minimumVersion = "1.32"
 	// extensionTimeout is how long the flow waits for extensions before it reports an error.
@@ -54,6 +55,10 @@ type Inputs struct {
 	// IsGarden is set if the seed is also the garden, and IsShoot if it is a self-hosted Shoot. The garden operator or
 	// gardenadm then deploys some components.
 	IsGarden, IsShoot bool
+	// HasIstio is set if the operator deploys the control plane of Istio in a seed that is the garden. OperatorVersion is the version of this
+	// operator; empty if it is not known.
+	HasIstio        bool
+	OperatorVersion string
 	// Nodes is the number of nodes of the seed; 0 if unknown.
 	Nodes int
 	// APIServers are the addresses of the seed's API server.
@@ -102,6 +107,11 @@ type Reference struct {
 
 // operatorRuns reports whether the garden operator or gardenadm deploys the components that exist once per cluster.
 func (in Inputs) operatorRuns() bool { return in.IsGarden || in.IsShoot }
+
+// isOperators reports whether the garden operator owns a part.
+func (in Inputs) isOperators(name string) bool {
+	return inventory.Cluster{Garden: in.IsGarden, Istio: in.HasIstio}.IsOperators(name)
+}
 
 func (in Inputs) settings() corev1beta1.SeedSettings {
 	return ptr.Deref(in.Seed.Spec.Settings, corev1beta1.SeedSettings{})

@@ -44,7 +44,7 @@ func (p *pass) observe(ctx context.Context) error {
 	}
 	p.in = Inputs{
 		Owner: r.owner(seed), Namespace: r.options.Namespace, Class: classSeed, Seed: seed, Config: r.options.Config, Version: r.options.Version,
-		Images: r.images, KubernetesVersion: facts.Version, IsGarden: facts.IsGarden,
+		Images: r.images, KubernetesVersion: facts.Version, IsGarden: facts.IsGarden, HasIstio: facts.HasIstio, OperatorVersion: facts.OperatorVersion,
 		IsShoot:  seed.Labels[constants.LabelSelfHostedShootCluster] == "true",
 		Deleting: seed.DeletionTimestamp != nil, Now: p.Wake.Now,
 	}

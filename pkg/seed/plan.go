@@ -11,15 +11,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
 // The names of the bundles and their ManagedResources. Names of components are the same as in Gardener.
 const (
 	bundleNamespaces      = "seed-namespaces"
-	bundleResourceManager = "gardener-resource-manager"
+	bundleResourceManager = inventory.ResourceManager
 	bundleSystem          = "system"
-	bundleNetworkPolicies = "network-policies"
+	bundleNetworkPolicies = inventory.NetworkPolicies
 	bundleIdentity        = "cluster-identity"
 	bundleEtcdOperator    = "etcd-druid"
 	bundleAutoscaler      = "vpa"
@@ -40,29 +41,26 @@ const (
 
 // contents returns the table of contents of a Seed: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
-	operator := "" // why the components that exist once per cluster are absent
-	if in.operatorRuns() {
-		operator = "the garden operator or gardenadm deploys it"
-	}
+	operator := in.exceptSelfHosted() // why the components that exist once per cluster are absent
 	secrets, references := in.unknownSecrets(), in.referencesBundle()
 	afterBase := []table.Need{table.Applied(bundleSystem)}
 	parts := []table.Part{
 		{Name: bundleNamespaces, Objects: in.namespaces, Adjust: keepObjects},
 
-		{Name: definitionsManagedResources, Absent: operator, Released: in.IsGarden, Objects: in.definitions(definitionsManagedResources),
+		{Name: definitionsManagedResources, Absent: operator, Objects: in.definitions(definitionsManagedResources),
 			Adjust: keepObjects, DeletedAfter: []string{}},
 		{Name: definitionsExtensions, Absent: in.exceptSelfHosted(), Objects: in.definitions(definitionsExtensions),
 			Adjust: keepObjects, DeletedAfter: afterSystem},
-		{Name: definitionsEtcd, Absent: operator, Released: in.IsGarden, Objects: in.definitions(definitionsEtcd),
+		{Name: definitionsEtcd, Absent: operator, Objects: in.definitions(definitionsEtcd),
 			Adjust: keepObjects, DeletedAfter: afterSystem},
-		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator), Released: in.IsGarden,
+		{Name: definitionsAutoscaling, Absent: in.withoutAutoscalingKinds(operator),
 			Objects: in.definitions(definitionsAutoscaling), Adjust: keepObjects},
 
-		{Name: bundleResourceManager, Absent: operator, Released: in.IsGarden, Objects: in.resourceManager, Unknown: secrets, Adjust: appliesItself,
+		{Name: bundleResourceManager, Absent: operator, Objects: in.resourceManager, Unknown: secrets, Adjust: appliesItself,
 			Needs: []table.Need{table.Healthy(
 				bundleNamespaces, definitionsManagedResources, definitionsExtensions, definitionsEtcd, definitionsAutoscaling)},
 			DeletedAfter: afterDefinitions},
-		{Name: bundleGardenletScaler, Absent: in.withoutAutoscalingKinds(operator), Objects: in.gardenletScaler,
+		{Name: bundleGardenletScaler, Absent: in.withoutAutoscalingKinds(in.othersAutoscale()), Objects: in.gardenletScaler,
 			Needs: []table.Need{table.Healthy(definitionsAutoscaling)}},
 
 		{Name: bundleSystem, Objects: in.system, Needs: []table.Need{table.RolledOut(bundleResourceManager)}},
@@ -74,12 +72,17 @@ func (in Inputs) contents() table.Table {
 			Needs: afterBase, DeletedAfter: []string{}},
 	}
 	parts = append(append(append(parts, in.exposureParts()...), in.extensionParts(references)...),
-		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Released: in.IsGarden, Removed: true,
+		table.Part{Name: bundleAutoscaler, Absent: in.withoutAutoscaler(), Removed: true,
 			Objects: in.autoscaler, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsAutoscaling)}},
-		table.Part{Name: bundleEtcdOperator, Absent: operator, Released: in.IsGarden, Objects: in.etcdOperator, Unknown: secrets,
+		table.Part{Name: bundleEtcdOperator, Absent: operator, Objects: in.etcdOperator, Unknown: secrets,
 			Needs: []table.Need{table.Applied(bundleSystem, definitionsEtcd)}},
 	)
+	for i := range parts {
+		if in.isOperators(parts[i].Name) {
+			parts[i].Absent, parts[i].Released = "the garden operator deploys it", true
+		}
+	}
 	return table.Table{
 		Parts: parts, Key: in.key, Prepare: in.prepare, Emitted: in.Emitted, Now: in.Now, Deadline: in.deadline(),
 	}
@@ -128,10 +131,7 @@ func (in Inputs) exceptSelfHosted() string {
 
 // withoutAutoscaler returns why the Seed has no Vertical Pod Autoscaler, empty if it has one.
 func (in Inputs) withoutAutoscaler() string {
-	switch {
-	case in.IsGarden:
-		return "the garden operator deploys it"
-	case !in.autoscaling():
+	if !in.autoscaling() {
 		return "settings.verticalPodAutoscaler.enabled is false"
 	}
 	return ""
@@ -144,6 +144,14 @@ func (in Inputs) withoutAutoscalingKinds(operator string) string {
 		return "settings.verticalPodAutoscaler.enabled is false"
 	}
 	return operator
+}
+
+// othersAutoscale returns why the flow does not know whether the cluster has a Vertical Pod Autoscaler, empty if it does.
+func (in Inputs) othersAutoscale() string {
+	if in.operatorRuns() {
+		return "the garden operator or gardenadm deploys the Vertical Pod Autoscaler"
+	}
+	return ""
 }
 
 func (in Inputs) identityOfOthers() string {
@@ -184,6 +192,11 @@ func (in Inputs) addWaits(plan *flow.Plan) {
 			Deadline: in.Now, Code: corev1beta1.ErrorRetryableConfigurationProblem,
 		})
 	}
+	if why := in.otherVersion(); why != "" {
+		plan.Waits = append(plan.Waits, flow.Wait{
+			Name: "operator-version", Reason: why, Deadline: in.deadline(), Code: corev1beta1.ErrorRetryableConfigurationProblem,
+		})
+	}
 	if _, err := exposure.ModeOf(in.Seed); err != nil {
 		plan.Waits = append(plan.Waits, flow.Wait{
 			Name: "exposure", Reason: err.Error(), Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem,
@@ -210,6 +223,16 @@ func (in Inputs) withoutAutoscaling() string {
 		"install a Vertical Pod Autoscaler, or enable the setting"
 }
 
+// otherVersion returns that the garden operator of the cluster has another version than this gardenlet, empty if it has not. Both manage
+// components of one cluster, and must be updated together.
+func (in Inputs) otherVersion() string {
+	if !in.IsGarden || in.OperatorVersion == "" || in.Version == "" || in.OperatorVersion == in.Version {
+		return ""
+	}
+	return fmt.Sprintf("the seed is also the runtime cluster of a garden, whose operator has version %s, but this gardenlet has version %s: "+
+		"update both to the same version", in.OperatorVersion, in.Version)
+}
+
 // bucketNotReady returns why the BackupBucket of the Seed is not ready, empty if it is or if the Seed has none.
 func (in Inputs) bucketNotReady() string {
 	switch {
@@ -228,7 +251,7 @@ func (in Inputs) bucketNotReady() string {
 
 // digest returns a digest of the declared inputs, as opposed to the parts that the program adds.
 func (in Inputs) digest() (string, error) {
-	return flow.InputsDigest(in.Seed.Spec, in.Seed.Annotations[constants.AnnotationSeedExposure], in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot)
+	return flow.InputsDigest(in.Seed.Spec, in.Seed.Annotations[constants.AnnotationSeedExposure], in.configured(), in.Deleting, in.KubernetesVersion, in.Identity, in.IsGarden, in.IsShoot, in.HasIstio)
 }
 
 // configured returns the settings of gardenlet that affect bundles. Other settings, such as ports, do not.

@@ -18,7 +18,6 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/networkpolicy"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/registration"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
@@ -34,7 +33,7 @@ func seedCacheOptions() cache.Options {
 			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}: {Transform: reduceSecret},
 			// The ManagedResources of the Seed's own flow have their own cache.
 			&resourcesv1alpha1.ManagedResource{}: {
-				Label:     labels.SelectorFromSet(labels.Set{flow.LabelFlow: networkpolicy.FlowName}),
+				Label:     networkpolicy.Selector(),
 				Transform: cachetransform.NewCompactor().Compact,
 			},
 			// The EndpointSlices of the seed's API server.

@@ -35,7 +35,7 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 		garden.renewer.AddToManager(g.manager),
 		g.addHeartbeat(garden),
 		g.addTokens(garden),
-		g.addSeedControllers(garden),
+		g.addSeedControllers(garden, facts),
 		g.addExtensions(garden, facts),
 		g.addDeployers(garden, facts),
 		seed.AddToManager(g.manager, garden, seed.Options{
@@ -50,23 +50,26 @@ func (g *gardenlet) addControllers(garden *gardenAccess) error {
 
 // addSeedControllers adds the controllers that deploy and change objects in the seed, in addition to the flow of the
 // Seed.
-func (g *gardenlet) addSeedControllers(garden *gardenAccess) error {
+func (g *gardenlet) addSeedControllers(garden *gardenAccess, facts *seedfacts.Reader) error {
 	objects, err := target.NewObjects(g.seedConfig, g.manager.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	policies := &networkpolicy.Reconciler{
-		Garden: garden.GetCache(), Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock,
+	policies := (&networkpolicy.Reconciler{
+		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock,
 		Options: networkpolicy.Options{
-			SeedName: g.seedName, Namespace: constants.GardenNamespace, Version: version,
+			Namespace: constants.GardenNamespace, Version: version, FieldManager: component,
 			AdditionalSelectors: g.config.Controllers.NetworkPolicy.AdditionalNamespaceSelectors,
 		},
-	}
+	}).ForSeed(garden.GetCache(), g.seedName, facts)
 	requirements := &evictionrequirements.Reconciler{
-		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock,
+		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Kinds: objects, Clock: g.clock, FieldManager: component, Facts: facts,
 		ConcurrentSyncs: *g.config.Controllers.VPAEvictionRequirements.ConcurrentSyncs,
 	}
-	return errors.Join(policies.AddToManager(g.manager), requirements.AddToManager(g.manager))
+	return errors.Join(
+		facts.Watch(g.manager, objects.DynamicClient(), objects.MetadataClient(), objects), policies.AddToManager(g.manager),
+		requirements.AddToManager(g.manager),
+	)
 }
 
 // addHeartbeat adds the controller that renews the Lease of the Seed.

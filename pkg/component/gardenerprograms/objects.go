@@ -60,7 +60,7 @@ func RuntimeObjects(values Values) ([]client.Object, error) {
 	for _, object := range rendered {
 		withoutHelm(object)
 		if object.GetKind() != "Deployment" {
-			objects = append(objects, object)
+			objects = append(objects, values.callable(object))
 			continue
 		}
 		deployment, err := values.deployment(object)
@@ -70,6 +70,19 @@ func RuntimeObjects(values Values) ([]client.Object, error) {
 		objects = append(objects, deployment)
 	}
 	return objects, nil
+}
+
+// called are the ports of the programs that the API server of the virtual garden calls.
+var called = map[Program]int32{APIServer: 8443, AdmissionController: 2721}
+
+// callable lets the API server of the virtual garden connect to the Pods of a Service.
+func (v Values) callable(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if port, found := called[v.Program]; found && object.GetKind() == "Service" {
+		object.SetAnnotations(parts.Merge(object.GetAnnotations(), map[string]string{
+			netpol.AliasAnnotation(constants.NetworkPolicyAllWebhookTargets): parts.PortsAllowed(port),
+		}))
+	}
+	return object
 }
 
 // VirtualObjects returns the objects in the virtual garden.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
@@ -28,8 +27,8 @@ type Values struct {
 	Labels    map[string]string
 	// AdditionalSelectors select additional namespaces that get the same policies as extensions.
 	AdditionalSelectors []metav1.LabelSelector
-	// Networks of the Seed.
-	Networks corev1beta1.SeedNetworks
+	// Networks of the cluster.
+	Networks Networks
 	// ShootNetworks are the networks of the Shoot whose control plane is in the namespace, in CIDR notation: see [ShootNetworks].
 	ShootNetworks []string
 	// APIServers are the addresses of the seed's API server: see [APIServers].

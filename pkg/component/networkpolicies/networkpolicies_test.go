@@ -18,9 +18,9 @@ import (
 func values() Values {
 	return Values{
 		Namespace: "garden",
-		Networks: corev1beta1.SeedNetworks{
+		Networks: OfSeed(corev1beta1.SeedNetworks{
 			Nodes: ptr.To("10.10.0.0/16"), Pods: "10.11.0.0/16", Services: "10.12.0.0/16", BlockCIDRs: []string{"169.254.169.254/32"},
-		},
+		}),
 		APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.10.0.2:6443"), netip.MustParseAddrPort("10.10.0.1:6443"), netip.MustParseAddrPort("203.0.113.7:443")},
 	}
 }
@@ -44,7 +44,7 @@ func TestObjects(t *testing.T) {
 			v.ShootNetworks = []string{"192.168.0.0/17", "100.64.0.0/12", "100.64.0.0/12", "172.16.0.0/12"} // the last one covers a whole private range
 		},
 		"ipv6": func(v *Values) {
-			v.Networks = corev1beta1.SeedNetworks{Pods: "2001:db8:1::/48", Services: "fd00:10:20::/112"}
+			v.Networks = Networks{Pods: []string{"2001:db8:1::/48"}, Services: []string{"fd00:10:20::/112"}}
 			v.APIServers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:10::1]:443")}
 		},
 		"additional": func(v *Values) {
@@ -77,10 +77,10 @@ func TestOtherNamespaces(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for want, change := range map[string]func(*Values){
 		"addresses of the seed's API server are not known": func(v *Values) { v.APIServers = nil },
-		"networks.pods":             func(v *Values) { v.Networks.Pods = "10.0.0.0" },
-		"networks.services":         func(v *Values) { v.Networks.Services = "" },
-		"networks.nodes":            func(v *Values) { v.Networks.Nodes = ptr.To("10.0.0.0/33") },
-		"networks.blockCIDRs":       func(v *Values) { v.Networks.BlockCIDRs = []string{"metadata"} },
+		"networks.pods":             func(v *Values) { v.Networks.Pods = []string{"10.0.0.0"} },
+		"networks.services":         func(v *Values) { v.Networks.Services = []string{""} },
+		"networks.nodes":            func(v *Values) { v.Networks.Nodes = []string{"10.0.0.0/33"} },
+		"networks.blockCIDRs":       func(v *Values) { v.Networks.Blocked = []string{"metadata"} },
 		"the networks of the shoot": func(v *Values) { v.ShootNetworks = []string{"pods"} },
 		"additionalNamespaceSelectors": func(v *Values) {
 			v.Namespace = "team"

@@ -6,6 +6,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // everywhere contains all addresses by IP family.
@@ -27,10 +29,22 @@ var (
 	nodeLocalDNSv6 = netip.MustParseAddr("fd30:1319:f1e:230b::1")
 )
 
+// Networks are the networks of a cluster, in CIDR notation. Blocked are networks that only Pods with a special label may reach.
+type Networks struct{ Nodes, Pods, Services, Blocked []string }
+
+// OfSeed returns the networks of a Seed.
+func OfSeed(of corev1beta1.SeedNetworks) Networks {
+	networks := Networks{Pods: []string{of.Pods}, Services: []string{of.Services}, Blocked: of.BlockCIDRs}
+	if nodes := ptr.Deref(of.Nodes, ""); nodes != "" {
+		networks.Nodes = []string{nodes}
+	}
+	return networks
+}
+
 // networks are the inputs of the policies.
 type networks struct {
-	// services is the Service range of the seed.
-	services netip.Prefix
+	// services are the Service ranges of the cluster.
+	services []netip.Prefix
 	// cluster are the networks of the seed and the shoot. blocked are networks that only Pods with a special label may
 	// reach.
 	cluster, blocked []netip.Prefix
@@ -38,28 +52,25 @@ type networks struct {
 
 func parseNetworks(values Values) (*networks, error) {
 	declared := values.Networks
-	services, err := parse("networks.services", declared.Services)
+	services, err := parse("networks.services", declared.Services...)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := parse("networks.pods", declared.Pods)
+	pods, err := parse("networks.pods", declared.Pods...)
 	if err != nil {
 		return nil, err
 	}
-	result := &networks{services: services[0], cluster: append(pods, services...)}
-	if nodes := ptr.Deref(declared.Nodes, ""); nodes != "" {
-		prefixes, err := parse("networks.nodes", nodes)
-		if err != nil {
-			return nil, err
-		}
-		result.cluster = append(result.cluster, prefixes...)
+	nodes, err := parse("networks.nodes", declared.Nodes...)
+	if err != nil {
+		return nil, err
 	}
+	result := &networks{services: services, cluster: slices.Concat(pods, services, nodes)}
 	shoot, err := parse("the networks of the shoot", values.ShootNetworks...)
 	if err != nil {
 		return nil, err
 	}
 	result.cluster = append(result.cluster, shoot...)
-	blocked, err := parse("networks.blockCIDRs", declared.BlockCIDRs...)
+	blocked, err := parse("networks.blockCIDRs", declared.Blocked...)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +78,21 @@ func parseNetworks(values Values) (*networks, error) {
 	return result, nil
 }
 
-// dnsServers returns the addresses of the cluster's DNS server and of the node-local cache.
+// dnsServers returns the addresses of the cluster's DNS servers and of the node-local caches.
 func (n *networks) dnsServers() []netip.Prefix {
-	address := n.services.Addr()
-	for range dnsOffset {
-		address = address.Next()
+	var servers []netip.Prefix
+	for _, services := range n.services {
+		address := services.Addr()
+		for range dnsOffset {
+			address = address.Next()
+		}
+		local := nodeLocalDNSv4
+		if address.Is6() {
+			local = nodeLocalDNSv6
+		}
+		servers = append(servers, only(address), only(local))
 	}
-	local := nodeLocalDNSv4
-	if address.Is6() {
-		local = nodeLocalDNSv6
-	}
-	return []netip.Prefix{only(address), only(local)}
+	return servers
 }
 
 // public returns all addresses except private and blocked ones. For IPv6 it also excludes the networks of the cluster,

@@ -7,10 +7,7 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
 // TestAllowedAddresses checks, for random networks and addresses, that Pods with a label reach exactly the addresses that the
@@ -20,11 +17,11 @@ func TestAllowedAddresses(t *testing.T) {
 	for range 500 {
 		v := values()
 		v.Labels = map[string]string{"gardener.cloud/role": "shoot"}
-		v.Networks = corev1beta1.SeedNetworks{
-			Nodes: ptr.To(anyNetwork(random).String()), Pods: anyNetwork(random).String(), Services: anyNetwork(random).String(),
+		v.Networks = Networks{
+			Nodes: []string{anyNetwork(random).String()}, Pods: []string{anyNetwork(random).String()}, Services: []string{anyNetwork(random).String()},
 		}
 		for range random.IntN(3) {
-			v.Networks.BlockCIDRs = append(v.Networks.BlockCIDRs, anyNetwork(random).String())
+			v.Networks.Blocked = append(v.Networks.Blocked, anyNetwork(random).String())
 			v.ShootNetworks = append(v.ShootNetworks, anyNetwork(random).String())
 		}
 		objects, err := Objects(v)

@@ -1,7 +1,7 @@
 // Package evictionrequirements restricts when the VerticalPodAutoscaler may evict Pods to reduce their resources: never,
 // or only in the maintenance window of a Shoot. It patches VerticalPodAutoscalers with a label, regardless of who applies
 // them. This is one of the few writes of gardenlet to the seed without a ManagedResource, because the wanted state
-// depends on the time of day.
+// depends on the time of day. In a seed that is also the runtime cluster of a garden, the operator does it.
 package evictionrequirements
 
 import (
@@ -30,19 +30,19 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 	"github.com/trellis-k8s/trellis/pkg/maintenance"
 )
 
 const (
 	// ControllerName names the controller in logs and metrics.
-	ControllerName = "vpa-eviction-requirements"
+	ControllerName = inventory.EvictionRequirements
 	// ManagedByController is the value of the label of the VerticalPodAutoscalers.
 	ManagedByController = "managed-by-controller"
 	// Values of the annotation for the restriction.
 	restrictionNever    = "never"
 	restrictionInWindow = "in-maintenance-window-only"
-
-	fieldManager = "gardenlet"
 )
 
 var (
@@ -72,6 +72,10 @@ type Reconciler struct {
 	Kinds           crdwatch.Kinds
 	Clock           clock.PassiveClock
 	ConcurrentSyncs int
+	// FieldManager of the writes.
+	FieldManager string
+	// Facts tell whether another program does this; nil if none does.
+	Facts *seedfacts.Reader
 
 	watch *crdwatch.Watch
 }
@@ -99,7 +103,23 @@ func (r *Reconciler) start(ctx context.Context, q queue) error {
 			}
 		},
 	})
+	if r.Facts != nil {
+		r.Facts.OnChange(func() {
+			for _, object := range r.watch.List() {
+				r.watch.OnEvent(object)
+			}
+		})
+	}
 	return r.watch.Start(ctx)
+}
+
+// othersDo reports whether another program sets the requirements in this cluster.
+func (r *Reconciler) othersDo(ctx context.Context) (bool, error) {
+	if r.Facts == nil {
+		return false, nil
+	}
+	facts, err := r.Facts.Get(ctx)
+	return facts.Cluster().IsOperators(inventory.EvictionRequirements), err
 }
 
 // reduce returns the relevant fields of a VerticalPodAutoscaler.
@@ -124,6 +144,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	found, ok := r.watch.Get(request.NamespacedName).(*autoscaler)
 	if !ok {
 		return reconcile.Result{}, nil
+	}
+	if others, err := r.othersDo(ctx); err != nil || others {
+		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
 	wanted, next, err := decide(found.Annotations, now)
@@ -179,6 +202,6 @@ func (r *Reconciler) patch(ctx context.Context, found *autoscaler, wanted []requ
 		return err
 	}
 	_, err = r.Dynamic.Resource(autoscalers).Namespace(found.Namespace).Patch(ctx, found.Name, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager})
+		metav1.PatchOptions{FieldManager: r.FieldManager})
 	return err
 }

@@ -15,12 +15,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -30,33 +28,49 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/crdwatch"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "networkpolicy"
 
+// Subject is whose cluster the policies protect: a Seed or a Garden.
+type Subject struct {
+	UID  types.UID
+	Name string
+	// Networks of the cluster.
+	Networks networkpolicies.Networks
+	// Deleting is set if it is being deleted. Released is set if another program manages the policies.
+	Deleting, Released bool
+}
+
 // Options are the options of the controller.
 type Options struct {
-	// SeedName is the name of the Seed in the garden. Namespace is the namespace of the ManagedResources in the seed.
-	SeedName, Namespace string
+	// Namespace is the namespace of the ManagedResources.
+	Namespace string
 	// AdditionalSelectors select additional namespaces that get policies.
 	AdditionalSelectors []metav1.LabelSelector
-	// Version of the program.
-	Version string
+	// Version of the program, and the FieldManager of its writes.
+	Version, FieldManager string
+	// OfGarden is set if the Subject is a Garden.
+	OfGarden bool
 }
 
 // Reconciler emits the policies of all namespaces. It is ready to use when its fields are set.
 type Reconciler struct {
-	// Garden contains the Seed.
-	Garden   cache.Cache
+	// Subject returns the Seed or the Garden; nil if it does not exist. Changes are watches of it.
+	Subject func(context.Context) (*Subject, error)
+	Changes []source.Source
+	// Facts tell when the program that manages the policies changes; nil if it never does.
+	Facts    *seedfacts.Reader
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kinds    crdwatch.Kinds
 	Clock    clock.PassiveClock
 	Options  Options
 
-	seed     client.Reader
+	cluster  client.Reader
 	emitter  *flow.Emitter
 	clusters *crdwatch.Watch
 	// wake triggers a reconcile.
@@ -70,9 +84,9 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.seed = mgr.GetClient()
+	r.cluster = mgr.GetClient()
 	r.emitter = &flow.Emitter{
-		Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Writer: mgr.GetClient(), FieldManager: "gardenlet", Clock: r.Clock,
+		Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Writer: mgr.GetClient(), FieldManager: r.Options.FieldManager, Clock: r.Clock,
 		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: r.Options.Version},
 	}
 	r.wake = make(chan event.TypedGenericEvent[struct{}], 1)
@@ -81,25 +95,30 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Resource: extensionsv1alpha1.SchemeGroupVersion.WithResource("clusters"), Kind: "Cluster",
 		Reduce: reduceCluster, OnEvent: func(any) { r.look() }, OnKnown: r.look, Affected: "network policies of Shoots",
 	})
-	requestAll := []reconcile.Request{all}
-	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return requestAll })
-	isSeed := predicate.NewTypedPredicateFuncs(func(seed *gardencorev1beta1.Seed) bool { return seed.Name == r.Options.SeedName })
-	seedChanged := predicate.And(isSeed, predicate.TypedGenerationChangedPredicate[*gardencorev1beta1.Seed]{})
+	toAll := ToAll()
 	isEmitted := flow.EmittedBy(FlowName)
-	return builder.ControllerManagedBy(mgr).
+	if r.Facts != nil {
+		r.Facts.OnChange(r.look)
+	}
+	built := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&corev1.Namespace{}, toAll).
 		Watches(&discoveryv1.EndpointSlice{}, toAll).
 		Watches(&resourcesv1alpha1.ManagedResource{}, toAll, builder.WithPredicates(isEmitted)).
 		WatchesMetadata(&corev1.Secret{}, toAll, builder.WithPredicates(isEmitted)).
-		WatchesRawSource(source.Kind(r.Garden, &gardencorev1beta1.Seed{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *gardencorev1beta1.Seed) []reconcile.Request { return requestAll }),
-			seedChanged)).
 		WatchesRawSource(source.TypedChannel(r.wake, handler.TypedFuncs[struct{}, reconcile.Request]{
 			GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q queue) { q.Add(all) },
 		})).
-		WatchesRawSource(source.Func(func(ctx context.Context, _ queue) error { return r.clusters.Start(ctx) })).
-		Complete(r)
+		WatchesRawSource(source.Func(func(ctx context.Context, _ queue) error { return r.clusters.Start(ctx) }))
+	for _, changes := range r.Changes {
+		built = built.WatchesRawSource(changes)
+	}
+	return built.Complete(r)
+}
+
+// ToAll maps each object to the only request, for [Reconciler.Changes].
+func ToAll() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} })
 }
 
 // look triggers a reconcile, unless one is pending.
@@ -138,12 +157,12 @@ func reduceCluster(object *unstructured.Unstructured) any {
 
 // Reconcile makes a plan for all namespaces and emits it.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	seed := &gardencorev1beta1.Seed{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Name: r.Options.SeedName}, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	subject, err := r.Subject(ctx)
+	if err != nil || subject == nil {
+		return reconcile.Result{}, err
 	}
-	owner := flow.Owner{Flow: FlowName, UID: seed.UID, Name: seed.Name}
-	inputs, err := r.observe(ctx, seed, owner)
+	owner := flow.Owner{Flow: FlowName, UID: subject.UID, Name: subject.Name}
+	inputs, err := r.observe(ctx, subject, owner)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -160,24 +179,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 }
 
 // observe reads the inputs from caches.
-func (r *Reconciler) observe(ctx context.Context, seed *gardencorev1beta1.Seed, owner flow.Owner) (Inputs, error) {
+func (r *Reconciler) observe(ctx context.Context, subject *Subject, owner flow.Owner) (Inputs, error) {
 	inputs := Inputs{
-		Namespace: r.Options.Namespace, Networks: seed.Spec.Networks, Deleting: seed.DeletionTimestamp != nil,
-		AdditionalSelectors: r.Options.AdditionalSelectors,
+		Namespace: r.Options.Namespace, Networks: subject.Networks, Deleting: subject.Deleting, Released: subject.Released,
+		AdditionalSelectors: r.Options.AdditionalSelectors, OfGarden: r.Options.OfGarden,
 	}
 	var namespaces corev1.NamespaceList
 	var slices discoveryv1.EndpointSliceList
 	var emitted resourcesv1alpha1.ManagedResourceList
-	if err := r.seed.List(ctx, &namespaces); err != nil {
-		return inputs, fmt.Errorf("list the namespaces of the seed: %w", err)
+	if err := r.cluster.List(ctx, &namespaces); err != nil {
+		return inputs, fmt.Errorf("list the namespaces of the cluster: %w", err)
 	}
-	err := r.seed.List(
+	err := r.cluster.List(
 		ctx, &slices, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"},
 	)
 	if err != nil {
-		return inputs, fmt.Errorf("read the addresses of the seed's API server: %w", err)
+		return inputs, fmt.Errorf("read the addresses of the API server of the cluster: %w", err)
 	}
-	err = r.seed.List(ctx, &emitted, client.InNamespace(r.Options.Namespace), owner.Labels())
+	err = r.cluster.List(ctx, &emitted, client.InNamespace(r.Options.Namespace), owner.Labels())
 	if err != nil {
 		return inputs, fmt.Errorf("list the ManagedResources with network policies: %w", err)
 	}

@@ -1,5 +1,6 @@
-// Package networkpolicy emits the general network policies of the namespaces of a seed, with one ManagedResource per
-// namespace. The flow of the Seed manages those of namespace garden.
+// Package networkpolicy emits the general network policies of the namespaces of a seed or of the runtime cluster of a garden, with one
+// ManagedResource per namespace. In a cluster that is both, the operator does, and gardenlet hands them over. The flow of the Seed manages those
+// of the namespace garden.
 package networkpolicy
 
 import (
@@ -15,13 +16,14 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 )
 
 const (
 	// FlowName is the name of the flow.
-	FlowName = "network-policies"
+	FlowName = inventory.NetworkPolicies
 	// bundlePrefix is the prefix of the names of bundles. The name of the namespace follows.
-	bundlePrefix = "network-policies-"
+	bundlePrefix = inventory.NetworkPolicies + "-"
 	// seedClass is the class of ManagedResources of the seed's resource-manager.
 	seedClass = "seed"
 )
@@ -30,10 +32,14 @@ const (
 type Inputs struct {
 	// Namespace is the namespace of the ManagedResources.
 	Namespace string
-	// Networks are the networks of the Seed.
-	Networks gardencorev1beta1.SeedNetworks
-	// Deleting is set if the Seed is being deleted.
+	// Networks are the networks of the cluster.
+	Networks networkpolicies.Networks
+	// Deleting is set if the Seed or Garden is being deleted.
 	Deleting bool
+	// Released is set if another program manages the policies. All are handed over to it.
+	Released bool
+	// OfGarden is set if they are those of a garden: also the policies of the namespace garden, and none are kept for Shoots at the end.
+	OfGarden bool
 	// AdditionalSelectors select additional namespaces that get policies.
 	AdditionalSelectors []metav1.LabelSelector
 	// APIServers are the addresses of the seed's API server, or empty if they are not known.
@@ -59,17 +65,22 @@ func (n Namespace) isShoot() bool { return n.Labels[constants.LabelGardenRole] =
 // bundles when the Seed is being deleted and no longer hosts control planes of Shoots.
 func Plan(in Inputs) (flow.Plan, error) {
 	plan := flow.Plan{Deleting: in.Deleting}
+	if in.Released {
+		for _, key := range in.Emitted {
+			plan.Tombstones = append(plan.Tombstones, flow.Tombstone{Key: key, Release: flow.ReleaseBundle})
+		}
+		return plan, nil
+	}
 	kept := map[flow.Key]bool{}
-	hosts := slices.ContainsFunc(in.Namespaces, Namespace.isShoot)
 	for _, namespace := range in.Namespaces {
-		handled, err := networkpolicies.Handles(namespace.Name, namespace.Labels, in.AdditionalSelectors)
+		wanted, err := in.wants(namespace)
 		if err != nil {
 			return flow.Plan{}, err
 		}
-		if !handled || namespace.Name == constants.GardenNamespace || in.Deleting && !hosts {
+		if !wanted {
 			continue
 		}
-		key := flow.Key{Namespace: in.Namespace, Name: bundlePrefix + namespace.Name}
+		key := in.key(namespace.Name)
 		kept[key] = true
 		if reason := in.unknown(namespace); reason != "" {
 			plan.Waits = append(plan.Waits, flow.Wait{Name: namespace.Name + "-known", Reason: reason, Holds: []flow.Key{key}})
@@ -87,6 +98,22 @@ func Plan(in Inputs) (flow.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// wants reports whether a namespace gets policies.
+func (in Inputs) wants(namespace Namespace) (bool, error) {
+	handled, err := networkpolicies.Handles(namespace.Name, namespace.Labels, in.AdditionalSelectors)
+	hosts := !in.OfGarden && slices.ContainsFunc(in.Namespaces, Namespace.isShoot)
+	ofFlow := namespace.Name == constants.GardenNamespace && !in.OfGarden
+	return handled && !ofFlow && (!in.Deleting || hosts), err
+}
+
+// key returns the key of the bundle of a namespace. That of the namespace garden is the one that the flow of a Seed has, too.
+func (in Inputs) key(namespace string) flow.Key {
+	if namespace == constants.GardenNamespace {
+		return flow.Key{Namespace: in.Namespace, Name: inventory.NetworkPolicies}
+	}
+	return flow.Key{Namespace: in.Namespace, Name: bundlePrefix + namespace}
 }
 
 // unknown names the input for a namespace that is not known yet, or returns an empty string.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -53,10 +54,21 @@ func TestPlan(t *testing.T) {
 		"a Seed that goes and hosts a control plane": {Inputs{APIServers: servers, Deleting: true, Namespaces: []Namespace{
 			namespace("extension-a", "extension", nil), namespace("shoot--a--b", "shoot", nil),
 		}, Emitted: emitted("extension-a", "shoot--a--b")}, []string{"bundle extension-a", "held shoot--a--b"}},
+		"a Garden": {Inputs{APIServers: servers, OfGarden: true, Namespaces: []Namespace{
+			namespace("garden", "garden", nil), namespace("kube-system", "", nil), namespace("shoot--a--b", "shoot", shoot),
+		}}, []string{"bundle network-policies", "bundle shoot--a--b"}},
+		"a Garden that goes": {Inputs{APIServers: servers, OfGarden: true, Deleting: true, Namespaces: []Namespace{
+			namespace("garden", "garden", nil), namespace("shoot--a--b", "shoot", shoot),
+		}, Emitted: emitted("shoot--a--b")}, []string{"deleted shoot--a--b"}},
+		"a Seed that becomes a garden": {Inputs{APIServers: servers, Released: true, Namespaces: []Namespace{namespace("extension-a", "extension", nil)},
+			Emitted: emitted("extension-a", "extension-b")}, []string{"released extension-a", "released extension-b"}},
+		"a Garden that goes, and its cluster stays a seed": {Inputs{OfGarden: true, Deleting: true, Released: true, Namespaces: []Namespace{
+			namespace("garden", "garden", nil), namespace("shoot--a--b", "shoot", nil),
+		}, Emitted: emitted("shoot--a--b")}, []string{"released shoot--a--b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.in.Namespace = "garden"
-			test.in.Networks = gardencorev1beta1.SeedNetworks{Pods: "100.96.0.0/11", Services: "100.64.0.0/13"}
+			test.in.Networks = networkpolicies.Networks{Pods: []string{"100.96.0.0/11"}, Services: []string{"100.64.0.0/13"}}
 			plan, err := Plan(test.in)
 			if err != nil {
 				t.Fatal(err)
@@ -85,6 +97,10 @@ func describe(plan flow.Plan) []string {
 		}
 	}
 	for _, tombstone := range plan.Tombstones {
+		if tombstone.Release == flow.ReleaseBundle {
+			add("released", tombstone.Key)
+			continue
+		}
 		add("deleted", tombstone.Key)
 	}
 	slices.Sort(lines)

@@ -1,5 +1,5 @@
-// Package seedfacts reads facts about the seed cluster that no watch of gardenlet reports: the version of its API server,
-// and whether the seed is also the garden. All controllers share one [Reader], so that they do not disagree.
+// Package seedfacts reads facts about the seed cluster: the version of its API server, and whether the seed is also the runtime cluster of a
+// garden, and what the operator owns there. All controllers share one [Reader], so that they do not disagree.
 package seedfacts
 
 import (
@@ -12,17 +12,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
+	"github.com/trellis-k8s/trellis/pkg/inventory"
 )
 
-// readEvery is how long facts are used before they are read again. Both change only when someone upgrades the seed or
-// makes it a garden.
+// readEvery is how long facts are used before they are read again. A version changes only when someone upgrades the seed. [Reader.Watch] reports
+// changes of Gardens at once.
 const readEvery = 5 * time.Minute
 
 // Facts are facts about a seed.
@@ -31,6 +34,15 @@ type Facts struct {
 	Version string
 	// IsGarden is set if the seed is also the garden.
 	IsGarden bool
+	// HasIstio is set if the operator deploys the control plane of Istio there.
+	HasIstio bool
+	// OperatorVersion is the version of the operator that has reconciled the Garden last; empty if there is none.
+	OperatorVersion string
+}
+
+// Cluster returns who owns the parts of the cluster.
+func (f Facts) Cluster() inventory.Cluster {
+	return inventory.Cluster{Garden: f.IsGarden, Istio: f.HasIstio}
 }
 
 // Reader reads facts.
@@ -99,11 +111,36 @@ func (r *Reader) read(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	gardens := metav1.PartialObjectMetadataList{}
+	gardens := &unstructured.UnstructuredList{}
 	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
-	err = r.Uncached.List(ctx, &gardens, client.Limit(1))
+	err = r.Uncached.List(ctx, gardens)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return Facts{}, fmt.Errorf("check whether the seed is the garden: %w", err)
 	}
-	return Facts{Version: version, IsGarden: len(gardens.Items) > 0}, nil
+	facts := Facts{Version: version}
+	for i := range gardens.Items {
+		facts.add(&gardens.Items[i])
+	}
+	return facts, nil
+}
+
+// add adds what a Garden says. The operator reconciles only one.
+func (f *Facts) add(garden *unstructured.Unstructured) {
+	f.IsGarden = true
+	if garden.GetAnnotations()[constants.AnnotationGardenExposure] == string(exposure.Istio) {
+		f.HasIstio = true
+	}
+	if version, _, err := unstructured.NestedString(garden.Object, "status", "gardener", "version"); err == nil && version != "" {
+		f.OperatorVersion = version
+	}
+}
+
+// expire makes the next Get read the facts again, and tells all that depend on them.
+func (r *Reader) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readAt = time.Time{}
+	for _, changed := range r.onChange {
+		changed()
+	}
 }

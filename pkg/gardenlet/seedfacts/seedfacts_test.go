@@ -11,6 +11,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
@@ -52,4 +54,12 @@ func TestFactsAreReadAgain(t *testing.T) {
 	later()
 	failed = errors.New("no connection")
 	want(Facts{Version: "1.37.0", IsGarden: true}, 4, 1)
+	failed = nil
+	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "another", Annotations: map[string]string{constants.AnnotationGardenExposure: "Istio"}}}
+	garden.Status.Gardener = &corev1beta1.Gardener{Version: "v2"}
+	if err := seed.Create(t.Context(), garden); err != nil {
+		t.Fatal(err)
+	}
+	r.expire()
+	want(Facts{Version: "1.37.0", IsGarden: true, HasIstio: true, OperatorVersion: "v2"}, 5, 3)
 }

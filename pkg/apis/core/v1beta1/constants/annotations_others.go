@@ -6,6 +6,8 @@ const (
 	AnnotationBackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
 	// AnnotationSeedExposure is how the API servers of a Seed are exposed: Istio, GatewayAPI, LoadBalancer or ClusterIP.
 	AnnotationSeedExposure = "seed.gardener.cloud/exposure"
+	// AnnotationGardenExposure is how the API server of the virtual garden is exposed: Istio, LoadBalancer or ClusterIP.
+	AnnotationGardenExposure = "operator.gardener.cloud/exposure"
 	// AnnotationPodSecurityEnforce is the pod security level of an extension's namespace.
 	AnnotationPodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
 	// AnnotationGenericTokenKubeconfigSecretName is the name of the Secret with the kubeconfig that components share, on
