@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/eventlimit"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
@@ -110,8 +111,9 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 	}
 	c := &caches{}
 	if c.runtime, err = build("the runtime cluster", map[client.Object]cache.ByObject{
-		&resourcesv1alpha1.ManagedResource{}: inNamespace(labels.Everything()), &corev1.Service{}: inNamespace(labels.Everything()),
-		&corev1.Secret{}: inNamespace(labels.NewSelector().Add(*emitted)),
+		&resourcesv1alpha1.ManagedResource{}:        inNamespace(labels.Everything()),
+		&corev1.Service{}:                           {Namespaces: map[string]cache.Config{o.Namespace: {}, exposure.GardenGatewayNamespace: {}}},
+		&corev1.Secret{}:                            inNamespace(labels.NewSelector().Add(*emitted)),
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: flow.DropSchemas},
 	}); err != nil {
 		return nil, err

@@ -46,6 +46,9 @@ func (in Inputs) etcdValues(role etcd.Role) etcd.Values {
 	if storage != nil {
 		values.Storage, values.StorageClass = ptr.Deref(storage.Capacity, resource.MustParse("10Gi")), storage.ClassName
 	}
+	if volume := in.Garden.Spec.RuntimeCluster.Volume; volume != nil && volume.MinimumSize != nil && volume.MinimumSize.Cmp(values.Storage) > 0 {
+		values.Storage = *volume.MinimumSize
+	}
 	return values
 }
 

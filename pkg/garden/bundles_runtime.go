@@ -1,10 +1,8 @@
 package garden
 
 import (
-	"strconv"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/component/crds"
 	"github.com/trellis-k8s/trellis/pkg/component/etcdoperator"
 	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 )
@@ -26,7 +23,7 @@ var readDefinitions = sync.OnceValues(func() (map[string][]client.Object, error)
 	all := map[string][]client.Object{}
 	for bundle, group := range map[string]crds.Group{
 		bundleManagedKinds: crds.ManagedResources, bundleExtensionKinds: crds.Extensions, bundleEtcdKinds: crds.Etcd,
-		bundleAutoscalerKinds: crds.VerticalPodAutoscaler,
+		bundleAutoscalerKinds: crds.VerticalPodAutoscaler, bundleIstioKinds: crds.Istio,
 	} {
 		objects, err := crds.Objects(crds.Values{Groups: []crds.Group{group}})
 		if err != nil {
@@ -96,31 +93,3 @@ func (in Inputs) etcdOperator() ([]client.Object, error) {
 	}
 	return etcdoperator.Objects(values)
 }
-
-// serverService returns the Service of the API server. It has a load balancer, because clients are also outside of the runtime cluster.
-func (in Inputs) serverService() ([]client.Object, error) {
-	objects, err := kubeapiserver.Service(kubeapiserver.ServiceValues{Namespace: in.Namespace, Name: prefix + kubeapiserver.Name})
-	if err != nil {
-		return nil, err
-	}
-	for _, object := range objects {
-		service, isService := object.(*corev1.Service)
-		if !isService {
-			continue
-		}
-		service.Spec.Type = corev1.ServiceTypeLoadBalancer
-		service.Annotations["networking.resources.gardener.cloud/from-world-to-ports"] = `[{"protocol":"TCP","port":` + strconv.Itoa(portServer) + `}]`
-		settings := in.settings().LoadBalancerServices
-		if settings == nil {
-			continue
-		}
-		for key, value := range settings.Annotations {
-			service.Annotations[key] = value
-		}
-		service.Spec.ExternalTrafficPolicy = ptr.Deref(settings.ExternalTrafficPolicy, "")
-	}
-	return objects, nil
-}
-
-// portServer is the port of the Pods of the API server.
-const portServer = 443

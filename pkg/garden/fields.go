@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 )
 
 // refused returns the fields that this version does not support and cannot ignore: what they ask for would be missing without a sign.
@@ -32,15 +33,14 @@ func Inactive(garden *operatorv1alpha1.Garden) []string {
 	runtimeCluster, virtual := &garden.Spec.RuntimeCluster, &garden.Spec.VirtualCluster
 	settings := ptr.Deref(runtimeCluster.Settings, operatorv1alpha1.Settings{})
 	gardener := virtual.Gardener
-	note(true, "ingress gateways (istio) and logging and monitoring")
+	note(true, "logging and monitoring")
 	note(len(garden.Spec.Extensions) > 0, "spec.extensions")
 	note(len(garden.Spec.Resources) > 0, "spec.resources")
 	note(len(runtimeCluster.Ingress.Domains) > 0, "spec.runtimeCluster.ingress (nginx)")
-	note(settings.LoadBalancerServices != nil && settings.LoadBalancerServices.ProxyProtocol != nil, "spec.runtimeCluster.settings.loadBalancerServices.proxyProtocol")
-	note(settings.TopologyAwareRouting != nil && settings.TopologyAwareRouting.Enabled, "spec.runtimeCluster.settings.topologyAwareRouting")
+	mode, err := exposure.ModeOfGarden(garden)
+	note((err != nil || mode != exposure.Istio) && settings.LoadBalancerServices != nil && settings.LoadBalancerServices.ProxyProtocol != nil, "spec.runtimeCluster.settings.loadBalancerServices.proxyProtocol")
 	note(settings.PersistentVolumeClaimAutoscaler != nil && settings.PersistentVolumeClaimAutoscaler.Enabled,
 		"spec.runtimeCluster.settings.persistentVolumeClaimAutoscaler")
-	note(runtimeCluster.Volume != nil && runtimeCluster.Volume.MinimumSize != nil, "spec.runtimeCluster.volume.minimumSize")
 	note(gardener.GardenerAPIServer != nil && gardener.GardenerAPIServer.Logging != nil, fieldGardener+"logging")
 	for _, each := range []struct {
 		declared bool

@@ -91,14 +91,14 @@ func rowsOfRuntime() []fieldRow {
 			pointer(&settings(s).VerticalPodAutoscaler).MaxAllowed = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("17Gi")}
 		}},
 		{path: "runtimeCluster.settings.verticalPodAutoscaler.enabled", reader: "TestContents/autoscaler"},
-		{path: "runtimeCluster.settings.topologyAwareRouting", inactive: "topologyAwareRouting", set: func(s spec) {
+		{path: "runtimeCluster.settings.topologyAwareRouting", bundle: bundleServerService, text: `"trafficDistribution":"PreferClose"`, set: func(s spec) {
 			settings(s).TopologyAwareRouting = &operatorv1alpha1.SettingTopologyAwareRouting{Enabled: true}
 		}},
 		{path: "runtimeCluster.settings.persistentVolumeClaimAutoscaler", inactive: "persistentVolumeClaimAutoscaler", set: func(s spec) {
 			settings(s).PersistentVolumeClaimAutoscaler = &operatorv1alpha1.SettingPersistentVolumeClaimAutoscaler{Enabled: true}
 		}},
-		{path: "runtimeCluster.volume", inactive: "spec.runtimeCluster.volume", set: func(s spec) {
-			s.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: ptr.To(resource.MustParse("1Gi"))}
+		{path: "runtimeCluster.volume", bundle: bundleEtcdEvents, text: `"storageCapacity":"77Gi"`, set: func(s spec) {
+			s.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: ptr.To(resource.MustParse("77Gi"))}
 		}},
 	}
 }

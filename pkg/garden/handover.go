@@ -18,9 +18,9 @@ import (
 // isSeed reports whether the runtime cluster is also a seed.
 func (in Inputs) isSeed() bool { return len(in.SeedBundles) > 0 }
 
-// owns reports whether gardenlet leaves a part to the operator.
-func (in Inputs) owns(name string) bool {
-	return inventory.Cluster{Garden: true, Istio: true}.IsOperators(name)
+// shares reports whether gardenlet has a part if there is no Garden.
+func (in Inputs) shares(name string) bool {
+	return inventory.Cluster{Garden: true, Istio: slices.Contains(in.SeedBundles, inventory.Gateways)}.IsOperators(name)
 }
 
 // notHandedOver returns that gardenlet still has a bundle that is now the operator's, empty if it has not.
@@ -38,7 +38,7 @@ func (in Inputs) released(key flow.Key) (flow.Tombstone, bool) {
 	switch {
 	case !in.isSeed():
 		return flow.Tombstone{}, false
-	case in.owns(key.Name):
+	case in.shares(key.Name):
 		return flow.Tombstone{Key: key, Release: flow.ReleaseBundle}, true
 	case key.Name == bundleSystem:
 		return flow.Tombstone{Key: key, Release: flow.ReleaseObjects}, true

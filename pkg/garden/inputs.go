@@ -16,6 +16,7 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/operatorconfig/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -61,8 +62,11 @@ type Inputs struct {
 	Bucket *extensionsv1alpha1.BackupBucket
 	// Tokens are the times at which the tokens in access Secrets are renewed, by the names of the Secrets.
 	Tokens map[string]time.Time
-	// Addresses of the Service of the virtual garden's API server.
-	Addresses []string
+	// Addresses at which clients outside of the runtime cluster reach the virtual garden's API server, and the recorded Routes to it. RecordsReady is
+	// set if the existing DNS records are.
+	Addresses    []string
+	Routes       exposure.Routes
+	RecordsReady bool
 	// APIServerAddress is the cluster IP of the Service of the garden's own API server.
 	APIServerAddress string
 

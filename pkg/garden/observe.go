@@ -16,8 +16,6 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
-	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -42,7 +40,7 @@ func (p *pass) observe(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context, *Inputs) error{
-		r.observeCluster, r.observeSeed, r.observeServices, r.observeTokens, r.observeFiles, r.observeBucket, r.observeLedger, r.observeSecrets,
+		r.observeCluster, r.observeSeed, r.observeServices, r.observeExposure, r.observeTokens, r.observeFiles, r.observeBucket, r.observeLedger, r.observeSecrets,
 	} {
 		if err := step(ctx, &p.in); err != nil {
 			return err
@@ -71,16 +69,14 @@ func (r *reconciler) observeCluster(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// observeServices reads the addresses of the API servers.
+// observeServices reads the address of the garden's own API server.
 func (r *reconciler) observeServices(ctx context.Context, in *Inputs) error {
-	var server, own corev1.Service
-	for name, into := range map[string]*corev1.Service{prefix + kubeapiserver.Name: &server, gardenerprograms.APIServer.Name(): &own} {
-		err := r.caches.runtime.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, into)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read Service %s/%s: %w", in.Namespace, name, err)
-		}
+	var own corev1.Service
+	name := gardenerprograms.APIServer.Name()
+	err := r.caches.runtime.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, &own)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Service %s/%s: %w", in.Namespace, name, err)
 	}
-	in.Addresses = dnsvalues.AddressesOf(&server)
 	if own.Spec.ClusterIP != corev1.ClusterIPNone {
 		in.APIServerAddress = own.Spec.ClusterIP
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/table"
 	"github.com/trellis-k8s/trellis/pkg/inventory"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // The names of the bundles and their ManagedResources. Those that a seed has, too, have the same names there, so that a seed and a garden in one
@@ -64,7 +65,7 @@ var (
 
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
 func (in Inputs) contents() table.Table {
-	parts := slices.Concat(in.runtime(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts())
+	parts := slices.Concat(in.runtime(), in.exposureParts(), in.backupParts(), in.controlPlane(), in.inVirtual(), in.programs(), in.recordParts())
 	for i := range parts {
 		parts[i].Unknown = table.Join(parts[i].Unknown, in.notHandedOver(parts[i].Name))
 	}
@@ -106,8 +107,8 @@ func (in Inputs) controlPlane() []table.Part {
 	unknown, users := in.unknownSecrets(), in.runtimePrograms()
 	return []table.Part{
 		{
-			Name: bundleServerService, Objects: in.serverService, Needs: []table.Need{table.Applied(bundleSystem)},
-			DeletedAfter: append([]string{bundleServer}, in.recordNames()...),
+			Name: bundleServerService, Objects: in.serverService, Unknown: in.unknownExposure(), Needs: []table.Need{table.Applied(bundleSystem)},
+			DeletedAfter: append([]string{bundleServer}, in.recordNames()...), Adjust: in.recordRoutes,
 		},
 		in.etcdPart(bundleEtcdMain, etcd.RoleMain, bundleServer, bundleAPI),
 		in.etcdPart(bundleEtcdEvents, etcd.RoleEvents, bundleServer),
@@ -228,9 +229,10 @@ func Plan(in Inputs) (flow.Plan, error) {
 	default:
 		in.contents().AddAll(&plan)
 		in.addWaits(&plan)
+		plan.Next = requeue.Earlier(plan.Next, in.routes().Ends())
 		plan.Tasks = in.due()
 	}
-	plan.Inputs, err = flow.InputsDigest(in.Garden.Spec, in.Config, in.Deleting, in.KubernetesVersion)
+	plan.Inputs, err = flow.InputsDigest(in.Garden.Spec, in.Garden.Annotations[constants.AnnotationGardenExposure], in.Config, in.Deleting, in.KubernetesVersion)
 	return plan, err
 }
 
@@ -252,9 +254,10 @@ func (in Inputs) prepare(target table.Target, bundle *flow.Bundle) {
 		bundle.Labels = map[string]string{"origin": "gardener", constants.LabelConditionType: "VirtualComponentsHealthy"}
 		return
 	}
+	in.keepInZones(bundle)
 	bundle.Spec.Class = ptr.To(classRuntime)
 	bundle.Labels = map[string]string{constants.LabelGardenRole: constants.RoleSeedSystemComponent}
-	if strings.HasPrefix(bundle.Name, prefix) || strings.HasSuffix(bundle.Name, suffixRuntime) {
+	if strings.HasPrefix(bundle.Name, prefix) && bundle.Name != bundleGateway || strings.HasSuffix(bundle.Name, suffixRuntime) {
 		bundle.Labels[constants.LabelConditionType] = "VirtualComponentsHealthy"
 	}
 }

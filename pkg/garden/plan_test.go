@@ -73,7 +73,7 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	vector := images.Vector{}
 	for _, name := range []string{
 		"resource-manager", "etcd-operator", "etcd-member", "vpa-admission-controller", "vpa-recommender", "vpa-updater", "kube-apiserver",
-		"kube-controller-manager", "apiserver", "controller-manager", "scheduler", "admission-controller",
+		"kube-controller-manager", "apiserver", "controller-manager", "scheduler", "admission-controller", "istio-istiod", "istio-proxy",
 	} {
 		vector = append(vector, images.Source{Name: name, Repository: ptr.To("registry.example.org/" + name), Tag: ptr.To("v1")})
 	}

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,6 +42,8 @@ type GatewayValues struct {
 	VerticalPodAutoscaler bool
 	// SingleNode is set if the cluster has one node, on which a second Pod adds no availability.
 	SingleNode bool
+	// Serves is the label by which Pods may connect to the API server behind the gateway, or empty for those of all Shoots.
+	Serves string
 }
 
 // Gateway returns the objects of an ingress gateway, in its namespace.
@@ -78,7 +81,7 @@ func gatewayDeployment(values GatewayValues) (*appsv1.Deployment, error) {
 	}
 	deployment, err := parts.Workload{
 		Namespace: gateway.Namespace, Name: constants.IstioIngressGatewayName, Selector: clone(gateway.Labels), Replicas: replicas,
-		Labels: map[string]string{highavailability.LabelType: parts.TypeServer}, PodLabels: gatewayPolicies(),
+		Labels: map[string]string{highavailability.LabelType: parts.TypeServer}, PodLabels: gatewayPolicies(values.Serves),
 		PriorityClass: constants.PriorityClassSystemCritical, ServiceAccount: account, MountsToken: true,
 		Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{
 			MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
@@ -103,12 +106,12 @@ runtimeValues:
   overload.premature_reset_min_stream_lifetime_seconds: "1"
 `
 
-// gatewayPolicies lets gateways connect to the control plane of Istio, and to the API servers of all Shoots.
-func gatewayPolicies() map[string]string {
+// gatewayPolicies lets gateways connect to the control plane of Istio, and to the API server with a label, or those of all Shoots.
+func gatewayPolicies(serves string) map[string]string {
 	return map[string]string{
-		constants.LabelNetworkPolicyToDNS:                                                 constants.NetworkPolicyAllowed,
-		netpol.LabelPrefix + constants.IstioSystemNamespace + "-istiod-tcp-15012":         netpol.LabelValue,
-		netpol.LabelPrefix + constants.NetworkPolicyAllShoots + "-kube-apiserver-tcp-443": netpol.LabelValue,
+		constants.LabelNetworkPolicyToDNS:                                                             constants.NetworkPolicyAllowed,
+		netpol.LabelPrefix + constants.IstioSystemNamespace + "-istiod-tcp-15012":                     netpol.LabelValue,
+		cmp.Or(serves, netpol.LabelPrefix+constants.NetworkPolicyAllShoots+"-kube-apiserver-tcp-443"): netpol.LabelValue,
 	}
 }
 
