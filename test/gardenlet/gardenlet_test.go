@@ -39,7 +39,7 @@ func TestGardenlet(t *testing.T) {
 	}{
 		{"bootstrap", f.bootstraps}, {"lease", f.renewsLease}, {"tokens", f.keepsTokens}, {"network policies", f.emitsNetworkPolicies},
 		{"eviction requirements", f.restrictsEvictions}, {"operation", f.renewsKubeconfig}, {"access revoked", f.losesAccess}, {"rest", f.rests},
-		{"restart", f.restarts}, {"failover", f.failsOver}, {"writes", f.writesWhatItMay},
+		{"restart", f.restarts}, {"failover", f.failsOver}, {"garden away", f.survivesGarden}, {"writes", f.writesWhatItMay},
 	} {
 		before := f.T
 		if !t.Run(step.name, func(t *testing.T) { f.T = t; step.run() }) {
