@@ -21,6 +21,9 @@ func notApplied(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
+// IsApplied reports whether the current generation of a ManagedResource is applied.
+func IsApplied(mr *resourcesv1alpha1.ManagedResource) bool { return notApplied(mr) == "" }
+
 // awaitsHealth reports whether operations and rollouts wait for the health of the objects of a ManagedResource.
 func awaitsHealth(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Labels[LabelHealthAwaited] != "false"

@@ -73,7 +73,7 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 	}
 	plan := result.Plan
 	plan.Tasks = nil
-	why, err := flow.Differences(in.Owner, plan, in.withoutStopped(result.Live), r.emitter.Rules)
+	why, err := flow.Differences(in.Owner, plan, in.withoutUnchanged(result.Live), r.emitter.Rules)
 	if err != nil || len(why) > 0 || r.rewrites.Continues(in.Owner.UID, result.Plan.Tasks) {
 		return why, err
 	}
@@ -81,18 +81,21 @@ func (r *reconciler) unsettled(ctx context.Context, in Inputs, result flow.Resul
 	if err != nil {
 		return nil, err
 	}
-	return flow.Unsettled(in.Owner, plan, in.withoutStopped(live), r.emitter.Rules)
+	return flow.Unsettled(in.Owner, plan, in.withoutUnchanged(live), r.emitter.Rules)
 }
 
-// withoutStopped removes the ManagedResources with objects in the cluster of a Shoot that hibernates. They remain unchanged,
-// and the plan does not contain them.
-func (in Inputs) withoutStopped(live flow.Live) flow.Live {
-	if !in.hibernated() {
+// withoutUnchanged removes the ManagedResources that the plan leaves out because they remain unchanged. They do not have to be rolled out: those
+// with objects in the cluster of a Shoot that hibernates, and that of node agents if it is applied and was computed from the current
+// OperatingSystemConfigs.
+func (in Inputs) withoutUnchanged(live flow.Live) flow.Live {
+	agents := live.ManagedResources[in.key(bundleNodeAgent)]
+	known := in.ConfigsKnown && agents != nil && flow.IsApplied(agents)
+	if !in.hibernated() && !known {
 		return live
 	}
 	live.ManagedResources = maps.Clone(live.ManagedResources)
 	maps.DeleteFunc(live.ManagedResources, func(key flow.Key, _ *resourcesv1alpha1.ManagedResource) bool {
-		return key.Namespace == in.Namespace && isOfShoot(key.Name)
+		return in.hibernated() && key.Namespace == in.Namespace && isOfShoot(key.Name) || known && key == in.key(bundleNodeAgent)
 	})
 	return live
 }

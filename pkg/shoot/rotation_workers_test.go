@@ -10,6 +10,8 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
@@ -88,6 +90,39 @@ func TestRotationWithWorkers(t *testing.T) {
 	check("prepared", corev1beta1.RotationPrepared, 0, true, true)
 	if authorities().LastInitiationFinishedTime == nil {
 		t.Error("the time of the end of the preparation is missing")
+	}
+}
+
+// TestRotationDoesNotWaitForUnchangedConfigurations checks that a rotation goes on although the plan leaves the bundle of node agents out, as
+// long as it is applied and is that of the current OperatingSystemConfigs.
+func TestRotationDoesNotWaitForUnchangedConfigurations(t *testing.T) {
+	in := known(t, withWorkers)
+	key, other := in.key(bundleNodeAgent), in.key(bundleSystem)
+	for name, test := range map[string]struct {
+		known   bool
+		applied resourcesv1alpha1.ConditionStatus
+		gone    bool
+	}{
+		"current and applied":     {true, resourcesv1alpha1.ConditionTrue, true},
+		"current and not applied": {true, resourcesv1alpha1.ConditionFalse, false},
+		"not current":             {false, resourcesv1alpha1.ConditionTrue, false},
+	} {
+		in.ConfigsKnown = test.known
+		agents := &resourcesv1alpha1.ManagedResource{}
+		agents.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: test.applied}}
+		live := flow.Live{ManagedResources: map[flow.Key]*resourcesv1alpha1.ManagedResource{key: agents, other: {}}}
+		left := in.withoutUnchanged(live).ManagedResources
+		if (left[key] == nil) != test.gone || left[other] == nil || live.ManagedResources[key] == nil {
+			t.Errorf("%s: %d ManagedResources are left", name, len(left))
+		}
+	}
+	in.ConfigsKnown = true
+	plan, err := Plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(plan.Bundles, func(bundle flow.Bundle) bool { return bundle.Key == key }) {
+		t.Error("the plan contains the bundle although it is current")
 	}
 }
 
