@@ -45,7 +45,7 @@ func TestFinalizeContentOfNamespace(t *testing.T) {
 }
 
 // TestStuckNamespaceNamesItsCause: the condition of a ManagedResource says why a Namespace cannot be deleted, whether the
-// ManagedResource or somebody else deletes it. Nothing in this cluster deletes the content of Namespaces.
+// ManagedResource or another client does. Nothing in this cluster deletes the content of Namespaces.
 func TestStuckNamespaceNamesItsCause(t *testing.T) {
 	f := newFixture(t)
 	name := f.namespace + "-stuck"
