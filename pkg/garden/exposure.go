@@ -52,7 +52,7 @@ func (in Inputs) routes() exposure.Routes {
 	return in.Routes.Next(route(mode), in.recordsSettled(), in.Now)
 }
 
-// recordsSettled reports whether clients find the wanted route by its DNS records. It is not known of records that somebody else makes.
+// recordsSettled reports whether clients find the wanted route by its DNS records. It is not known of records that the operator does not make.
 func (in Inputs) recordsSettled() bool {
 	return len(in.records()) > 0 && len(in.Addresses) > 0 && in.RecordsReady
 }

@@ -74,7 +74,7 @@ type Reconciler struct {
 	ConcurrentSyncs int
 	// FieldManager of the writes.
 	FieldManager string
-	// Facts tell whether another program does this; nil if none does.
+	// Facts report whether another program does this; nil if none does.
 	Facts *seedfacts.Reader
 
 	watch *crdwatch.Watch

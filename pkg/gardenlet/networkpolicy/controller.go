@@ -62,7 +62,7 @@ type Reconciler struct {
 	// Subject returns the Seed or the Garden; nil if it does not exist. Changes are watches of it.
 	Subject func(context.Context) (*Subject, error)
 	Changes []source.Source
-	// Facts tell when the program that manages the policies changes; nil if it never does.
+	// Facts report when the program that manages the policies changes; nil if it never does.
 	Facts    *seedfacts.Reader
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface

@@ -135,7 +135,7 @@ func (f *Facts) add(garden *unstructured.Unstructured) {
 	}
 }
 
-// expire makes the next Get read the facts again, and tells all that depend on them.
+// expire makes the next Get read the facts again, and notifies all that depend on them.
 func (r *Reader) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

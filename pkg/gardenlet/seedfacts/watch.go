@@ -14,7 +14,7 @@ import (
 )
 
 // Watch adds a watch of Gardens to the manager of the seed. When a Garden appears, disappears, or says something else, all that depend on the
-// facts are told at once. Without the kind Garden, only its definition is watched.
+// facts are notified at once. Without the kind Garden, only its definition is watched.
 func (r *Reader) Watch(mgr manager.Manager, dynamic dynamic.Interface, metadata metadata.Interface, kinds crdwatch.Kinds) error {
 	w := &gardens{reader: r}
 	w.watch = crdwatch.New(crdwatch.Options{
