@@ -88,16 +88,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	var draining atomic.Bool
-	if err := errors.Join(
-		mgr.AddReadyzCheck("routes", func(*http.Request) error { return router.Ready() }),
-		mgr.AddReadyzCheck("drain", func(*http.Request) error {
-			if draining.Load() {
-				return errors.New("the gateway ends")
-			}
-			return nil
-		}),
-	); err != nil {
-		return fmt.Errorf("add the health checks: %w", err)
+	if err := checks(mgr, router, &draining); err != nil {
+		return err
 	}
 	server := forward.NewServer(mgr.Log, forward.NewMetrics(o.Registry), o.Limits)
 	if o.Dial != nil {
@@ -113,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	group, failed := errgroup.WithContext(ctx)
 	group.Go(func() error { return mgr.Start(watching) })
 	for _, each := range listeners {
-		group.Go(func() error { return server.Serve(each.Listener, each.open) })
+		group.Go(func() error { return server.Serve(watching, each.Listener, each.open) })
 	}
 	<-failed.Done()
 	draining.Store(true)
@@ -126,6 +118,22 @@ func Run(ctx context.Context, o Options) error {
 	server.Close()
 	stop()
 	return group.Wait()
+}
+
+// checks adds the checks of /readyz.
+func checks(mgr *manager.Manager, router *controller.Router, draining *atomic.Bool) error {
+	if err := errors.Join(
+		mgr.AddReadyzCheck("routes", func(*http.Request) error { return router.Ready() }),
+		mgr.AddReadyzCheck("drain", func(*http.Request) error {
+			if draining.Load() {
+				return errors.New("the gateway ends")
+			}
+			return nil
+		}),
+	); err != nil {
+		return fmt.Errorf("add the health checks: %w", err)
+	}
+	return nil
 }
 
 // end lets connections end gracefully. Load balancers need time to notice that the gateway is not ready.

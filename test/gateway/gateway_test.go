@@ -226,7 +226,7 @@ func (w *world) testRestart(t *testing.T) {
 			pause := time.NewTicker(interval)
 			defer pause.Stop()
 			for ctx.Err() == nil {
-				why := ""
+				var why string
 				if i < 2 { // as a controller
 					why = w.asksBy(clients, s)
 				} else { // as kubectl

@@ -97,11 +97,11 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	return router, watch(mgr.GetCache(), work, options.Gateway)
+	return router, watch(ctx, mgr.GetCache(), work, options.Gateway)
 }
 
 // watch makes the controller decide again when something changes on which a decision depends. It does not depend on EndpointSlices.
-func watch(in cache.Cache, work controller.Controller, one types.NamespacedName) error {
+func watch(ctx context.Context, in cache.Cache, work controller.Controller, one types.NamespacedName) error {
 	for _, source := range []func() error{
 		func() error {
 			return work.Watch(watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](one)))
@@ -128,7 +128,7 @@ func watch(in cache.Cache, work controller.Controller, one types.NamespacedName)
 		}
 	}
 	// The manager starts the cache of a kind when it is first used.
-	_, err := in.GetInformer(context.Background(), &discoveryv1.EndpointSlice{}, cache.BlockUntilSynced(false))
+	_, err := in.GetInformer(ctx, &discoveryv1.EndpointSlice{}, cache.BlockUntilSynced(false))
 	return err
 }
 

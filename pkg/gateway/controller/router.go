@@ -39,7 +39,7 @@ func (r *Router) Ready() error {
 
 // Find returns the Service and port that a host leads to, and the addresses of its endpoints in the order in which they should be tried. The
 // endpoints are those that are known now. The error is forward.ErrNoRoute for a host that no route leads to.
-func (r *Router) Find(host string) (name string, addresses []string, err error) {
+func (r *Router) Find(ctx context.Context, host string) (name string, addresses []string, err error) {
 	target, found := r.table.Load().Lookup(host)
 	if !found {
 		return "", nil, fmt.Errorf("%w: %q", forward.ErrNoRoute, host)
@@ -48,13 +48,12 @@ func (r *Router) Find(host string) (name string, addresses []string, err error) 
 	if !valid {
 		return target.Route.String(), nil, nil
 	}
-	addresses, err = r.endpoints(backend)
+	addresses, err = r.endpoints(ctx, backend)
 	return fmt.Sprintf("%s:%d", backend.Service, backend.Port), addresses, err
 }
 
 // endpoints returns the addresses of the endpoints of a Service.
-func (r *Router) endpoints(backend routing.Backend) ([]string, error) {
-	ctx := context.Background() // it reads from a cache
+func (r *Router) endpoints(ctx context.Context, backend routing.Backend) ([]string, error) {
 	service, all := &corev1.Service{}, &discoveryv1.EndpointSliceList{}
 	if err := r.objects.Get(ctx, backend.Service, service, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("read Service %s: %w", backend.Service, err)

@@ -47,7 +47,7 @@ type Destination struct {
 }
 
 // Opener reads from a new connection where it leads. The connection has a deadline. Nothing may be kept of it.
-type Opener func(net.Conn) (Destination, error)
+type Opener func(context.Context, net.Conn) (Destination, error)
 
 // Limits are the most connections at the same time; 0 for no limit.
 type Limits struct {
@@ -83,8 +83,8 @@ func NewServer(log logr.Logger, metrics *Metrics, limits Limits) *Server {
 	}
 }
 
-// Serve accepts connections until the listener is closed.
-func (s *Server) Serve(listener net.Listener, open Opener) error {
+// Serve accepts connections until the listener is closed. The context must not end before.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, open Opener) error {
 	for {
 		conn, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -92,7 +92,7 @@ func (s *Server) Serve(listener net.Listener, open Opener) error {
 		}
 		if err != nil {
 			s.log.Error(err, "A connection cannot be accepted", "address", listener.Addr().String())
-			time.Sleep(acceptPause)
+			<-time.After(acceptPause)
 			continue
 		}
 		client, is := conn.(*net.TCPConn)
@@ -101,7 +101,7 @@ func (s *Server) Serve(listener net.Listener, open Opener) error {
 			_ = conn.Close()
 			continue
 		}
-		go s.handle(client, open)
+		go s.handle(ctx, client, open)
 	}
 }
 
@@ -119,9 +119,9 @@ func (s *Server) begin(client net.Conn) bool {
 func reached(limit, number int) bool { return limit > 0 && number >= limit }
 
 // handle opens a connection and forwards it until it ends.
-func (s *Server) handle(client *net.TCPConn, open Opener) {
+func (s *Server) handle(ctx context.Context, client *net.TCPConn, open Opener) {
 	defer func() { _ = client.Close() }()
-	one, result, err := s.open(client, open)
+	one, result, err := s.open(ctx, client, open)
 	if err != nil {
 		s.metrics.ended(result)
 		s.log.V(1).Info("A connection is closed", "client", client.RemoteAddr().String(), "reason", err.Error())
@@ -137,7 +137,7 @@ func (s *Server) handle(client *net.TCPConn, open Opener) {
 }
 
 // open finds the destination of a connection and connects to it. The result is that for the metric if there is an error.
-func (s *Server) open(client *net.TCPConn, open Opener) (_ *session, result string, err error) {
+func (s *Server) open(ctx context.Context, client *net.TCPConn, open Opener) (_ *session, result string, err error) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) open(client *net.TCPConn, open Opener) (_ *session, result stri
 	if err := errors.Join(client.SetKeepAliveConfig(keepAlive), client.SetDeadline(time.Now().Add(openTimeout))); err != nil {
 		return nil, resultInvalid, err
 	}
-	destination, err := open(client)
+	destination, err := open(ctx, client)
 	if err != nil {
 		if errors.Is(err, ErrNoRoute) {
 			return nil, resultNoRoute, err
@@ -160,7 +160,7 @@ func (s *Server) open(client *net.TCPConn, open Opener) (_ *session, result stri
 	if !s.reserve(one) {
 		return nil, resultLimit, fmt.Errorf("%s has too many connections", destination.Name)
 	}
-	if one.target, err = s.connect(destination); err != nil {
+	if one.target, err = s.connect(ctx, destination); err != nil {
 		s.end(one)
 		return nil, resultUnreachable, err
 	}
@@ -205,11 +205,11 @@ func (s *Server) end(one *session) {
 }
 
 // connect connects to the first address that accepts a connection.
-func (s *Server) connect(destination Destination) (*net.TCPConn, error) {
+func (s *Server) connect(ctx context.Context, destination Destination) (*net.TCPConn, error) {
 	var failed []error
 	for _, address := range destination.Addresses[:min(len(destination.Addresses), mostDials)] {
-		ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-		conn, err := s.Dial(ctx, "tcp", address)
+		limited, cancel := context.WithTimeout(ctx, dialTimeout)
+		conn, err := s.Dial(limited, "tcp", address)
 		cancel()
 		if err != nil {
 			failed = append(failed, err)
@@ -227,7 +227,8 @@ func (s *Server) connect(destination Destination) (*net.TCPConn, error) {
 			failed = append(failed, fmt.Errorf("%s: %w", address, err))
 			continue
 		}
-		return target, target.SetDeadline(time.Time{})
+		err = target.SetDeadline(time.Time{})
+		return target, err
 	}
 	return nil, errors.Join(failed...)
 }

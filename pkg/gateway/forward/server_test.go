@@ -30,14 +30,16 @@ func listen(t *testing.T) net.Listener {
 func start(t *testing.T, limits Limits, open Opener) (*Server, string) {
 	t.Helper()
 	server, listener := NewServer(logr.Discard(), NewMetrics(prometheus.NewRegistry()), limits), listen(t)
-	go func() { _ = server.Serve(listener, open) }()
+	go func() { _ = server.Serve(context.Background(), listener, open) }()
 	t.Cleanup(func() { server.Close() })
 	return server, listener.Addr().String()
 }
 
 // to returns an opener that leads to addresses.
 func to(addresses ...string) Opener {
-	return func(net.Conn) (Destination, error) { return Destination{Name: "target", Addresses: addresses}, nil }
+	return func(context.Context, net.Conn) (Destination, error) {
+		return Destination{Name: "target", Addresses: addresses}, nil
+	}
 }
 
 func dial(t *testing.T, address string) *net.TCPConn {
@@ -46,7 +48,11 @@ func dial(t *testing.T, address string) *net.TCPConn {
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	kit.Must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-	return conn.(*net.TCPConn)
+	client, is := conn.(*net.TCPConn)
+	if !is {
+		t.Fatalf("a connection is a %T", conn)
+	}
+	return client
 }
 
 // echo serves connections that return what they receive; after its end, a last line.
@@ -127,8 +133,8 @@ func TestForward(t *testing.T) {
 // TestRefused checks which result connections have that lead nowhere.
 func TestRefused(t *testing.T) {
 	for result, open := range map[string]Opener{
-		resultNoRoute:     func(net.Conn) (Destination, error) { return Destination{}, ErrNoRoute },
-		resultInvalid:     func(net.Conn) (Destination, error) { return Destination{}, ErrInvalid },
+		resultNoRoute:     func(context.Context, net.Conn) (Destination, error) { return Destination{}, ErrNoRoute },
+		resultInvalid:     func(context.Context, net.Conn) (Destination, error) { return Destination{}, ErrInvalid },
 		resultNoEndpoint:  to(),
 		resultUnreachable: to(closed(t), closed(t)),
 	} {
@@ -149,7 +155,7 @@ func TestRefused(t *testing.T) {
 func TestLimits(t *testing.T) {
 	target, silent := echo(t), make(chan struct{})
 	defer close(silent)
-	open := func(conn net.Conn) (Destination, error) {
+	open := func(_ context.Context, conn net.Conn) (Destination, error) {
 		name := make([]byte, 1)
 		if _, err := conn.Read(name); err != nil {
 			return Destination{}, err
@@ -231,7 +237,7 @@ func TestDrain(t *testing.T) {
 // TestGreet checks that an address is greeted before anything is sent to it, and that one that refuses is skipped.
 func TestGreet(t *testing.T) {
 	target := echo(t)
-	_, address := start(t, Limits{}, func(net.Conn) (Destination, error) {
+	_, address := start(t, Limits{}, func(context.Context, net.Conn) (Destination, error) {
 		refused := 0
 		return Destination{Name: "target", Addresses: []string{target, target}, Answer: []byte("hello"), Received: []byte("first"), Greet: func(conn net.Conn) error {
 			if refused++; refused == 1 {

@@ -33,27 +33,27 @@ const (
 const connected = "HTTP/1.1 200 OK\r\n\r\n"
 
 // Find returns the name of a destination for its limits and its addresses. The error is forward.ErrNoRoute for a host that no route leads to.
-type Find func(host string) (name string, addresses []string, err error)
+type Find func(ctx context.Context, host string) (name string, addresses []string, err error)
 
 // TLS returns the opener of connections with TLS. header is set if they may start with a header of the PROXY protocol.
 func TLS(find Find, header bool) forward.Opener {
-	return func(conn net.Conn) (forward.Destination, error) {
+	return func(ctx context.Context, conn net.Conn) (forward.Destination, error) {
 		reader, err := afterHeader(conn, header)
 		if err != nil {
 			return forward.Destination{}, err
 		}
-		host, received, err := serverName(reader)
+		host, received, err := serverName(ctx, reader)
 		if err != nil {
 			return forward.Destination{}, err
 		}
-		name, addresses, err := find(host)
+		name, addresses, err := find(ctx, host)
 		return forward.Destination{Name: name, Addresses: addresses, Received: append(received, buffered(reader)...)}, err
 	}
 }
 
 // Connect returns the opener of connections with a request with the method CONNECT, whose target is a host and the given port.
 func Connect(find Find, port int, header bool) forward.Opener {
-	return func(conn net.Conn) (forward.Destination, error) {
+	return func(ctx context.Context, conn net.Conn) (forward.Destination, error) {
 		reader, err := afterHeader(conn, header)
 		if err != nil {
 			return forward.Destination{}, err
@@ -68,7 +68,7 @@ func Connect(find Find, port int, header bool) forward.Opener {
 			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			return forward.Destination{}, fmt.Errorf("%w: %s %q, want CONNECT to a host and the port %d", forward.ErrInvalid, request.Method, request.Host, port)
 		}
-		name, addresses, err := find(strings.ToLower(host))
+		name, addresses, err := find(ctx, strings.ToLower(host))
 		if err != nil || len(addresses) == 0 {
 			_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		}
@@ -100,7 +100,7 @@ func buffered(reader *bufio.Reader) []byte {
 var errRead = errors.New("the first message is read")
 
 // serverName reads the first message of a TLS handshake (ClientHello). It returns the server name in lower case, and all bytes that it has read.
-func serverName(reader io.Reader) (name string, received []byte, err error) {
+func serverName(ctx context.Context, reader io.Reader) (name string, received []byte, err error) {
 	var bytesRead bytes.Buffer
 	found := false
 	err = tls.Server(readOnly{reader: io.TeeReader(io.LimitReader(reader, mostHello), &bytesRead)}, &tls.Config{
@@ -109,7 +109,7 @@ func serverName(reader io.Reader) (name string, received []byte, err error) {
 			name, found = strings.ToLower(hello.ServerName), true
 			return nil, errRead
 		},
-	}).HandshakeContext(context.Background())
+	}).HandshakeContext(ctx)
 	switch {
 	case !found:
 		return "", nil, fmt.Errorf("%w: read the first message of a TLS handshake: %w", forward.ErrInvalid, err)
@@ -126,8 +126,11 @@ type readOnly struct {
 	reader io.Reader
 }
 
+// Read implements [net.Conn].
 func (r readOnly) Read(part []byte) (int, error) { return r.reader.Read(part) }
 
+// Write implements [net.Conn].
 func (readOnly) Write(part []byte) (int, error) { return len(part), nil }
 
+// Close implements [net.Conn].
 func (readOnly) Close() error { return nil }

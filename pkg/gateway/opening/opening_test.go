@@ -2,11 +2,13 @@ package opening
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -21,7 +23,7 @@ import (
 func hello(tb testing.TB, name string) []byte {
 	tb.Helper()
 	var sent bytes.Buffer
-	config := &tls.Config{ServerName: name, InsecureSkipVerify: name == "", MinVersion: tls.VersionTLS12} //nolint:gosec // nothing answers
+	config := &tls.Config{ServerName: name, InsecureSkipVerify: name == "", MinVersion: tls.VersionTLS12}
 	_ = tls.Client(recorder{reader: strings.NewReader(""), to: &sent}, config).HandshakeContext(tb.Context())
 	if sent.Len() == 0 {
 		tb.Fatal("the client sends nothing")
@@ -42,7 +44,7 @@ func (r recorder) Write(part []byte) (int, error) { return r.to.Write(part) }
 func (recorder) Close() error                     { return nil }
 func (recorder) SetDeadline(time.Time) error      { return nil }
 
-func find(host string) (string, []string, error) {
+func find(_ context.Context, host string) (string, []string, error) {
 	if host != "api.one.example.org" {
 		return "", nil, fmt.Errorf("%w: %q", forward.ErrNoRoute, host)
 	}
@@ -102,12 +104,12 @@ func TestTLS(t *testing.T) {
 				continue // senders send it at once, as its specification says
 			}
 			var written bytes.Buffer
-			destination, err := TLS(find, test.header)(recorder{reader: reader, to: &written})
+			destination, err := TLS(find, test.header)(t.Context(), recorder{reader: reader, to: &written})
 			if !errors.Is(err, test.want) || written.Len() > 0 {
 				t.Errorf("%s, %s: got %v, want %v; %d bytes are sent", name, way, err, test.want, written.Len())
 			}
 			rest, _ := io.ReadAll(reader)
-			if received := append(destination.Received, rest...); test.want == nil && (destination.Name != "one" || !bytes.Equal(received, test.received)) {
+			if received := slices.Concat(destination.Received, rest); test.want == nil && (destination.Name != "one" || !bytes.Equal(received, test.received)) {
 				t.Errorf("%s, %s: %q receives %d bytes, want %d", name, way, destination.Name, len(received), len(test.received))
 			}
 		}
@@ -138,12 +140,12 @@ func TestConnect(t *testing.T) {
 	} {
 		var written bytes.Buffer
 		reader := bytes.NewReader(test.sent)
-		destination, err := Connect(find, 443, test.header)(recorder{reader: reader, to: &written})
+		destination, err := Connect(find, 443, test.header)(t.Context(), recorder{reader: reader, to: &written})
 		if !errors.Is(err, test.want) || !strings.Contains(written.String(), test.answer) || (test.answer == "") != (written.Len() == 0) {
 			t.Errorf("%s: got %v and %q, want %v and %q", name, err, written.String(), test.want, test.answer)
 		}
 		rest, _ := io.ReadAll(reader)
-		if received := string(append(destination.Received, rest...)); test.want == nil && (received != "hello" || destination.Name != "one" || string(destination.Answer) != connected) {
+		if received := string(slices.Concat(destination.Received, rest)); test.want == nil && (received != "hello" || destination.Name != "one" || string(destination.Answer) != connected) {
 			t.Errorf("%s: %q receives %q", name, destination.Name, received)
 		}
 	}
@@ -154,7 +156,7 @@ func FuzzTLS(f *testing.F) {
 	f.Add(hello(f, "api.one.example.org"))
 	f.Add(append(header(f, 2), hello(f, "api.one.example.org")...))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		destination, err := TLS(find, true)(recorder{reader: bytes.NewReader(sent), to: &bytes.Buffer{}})
+		destination, err := TLS(find, true)(t.Context(), recorder{reader: bytes.NewReader(sent), to: &bytes.Buffer{}})
 		if err == nil && !bytes.Contains(sent, destination.Received) {
 			t.Error("the host receives something else than what was sent")
 		}
