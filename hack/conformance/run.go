@@ -92,7 +92,7 @@ func (o *options) onCluster(ctx context.Context, program string, results *suite.
 	}
 	r := &suite.Runner{
 		Program: program, Kubectl: o.kubectl, Kubeconfig: target.kubeconfig, Repositories: target.repositories, Directory: o.directory,
-		Results: results, Out: progress, Now: time.Now,
+		Arguments: target.arguments, Results: results, Out: progress, Now: time.Now,
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()

@@ -36,6 +36,8 @@ var shootKey = client.ObjectKey{Namespace: "garden-dev", Name: "conform"}
 // target is the tested cluster.
 type target struct {
 	kubeconfig, repositories string
+	// arguments are further arguments of e2e.test.
+	arguments []string
 	// cleanups remove what was started, the last one first.
 	cleanups []func(context.Context) error
 }
@@ -141,10 +143,11 @@ func (o *options) shoot(ctx context.Context, l *landscape.Landscape, t *target, 
 		return fmt.Errorf("waiting for the nodes of Shoot %s: %w", shootKey, err)
 	}
 	fmt.Fprintf(progress, "The Shoot and its nodes are ready after %s.\n", time.Since(began).Round(time.Second))
-	return o.writeKubeconfig(ctx, f, t)
+	return o.connect(ctx, f, t, progress)
 }
 
-// nodesAreReady returns an error unless the Shoot is created and reports that every node is ready.
+// nodesAreReady returns an error unless the Shoot is created and reports that every node is ready. The condition of system components
+// cannot be true, see withoutImages.
 func nodesAreReady(ctx context.Context, f *fleet.Fleet) error {
 	if err := f.ShootIsReady(ctx, shootKey); err != nil {
 		return err
@@ -153,14 +156,12 @@ func nodesAreReady(ctx context.Context, f *fleet.Fleet) error {
 	if err := f.Get(ctx, shootKey, shoot); err != nil {
 		return err
 	}
-	for _, kind := range []corev1beta1.ConditionType{corev1beta1.ShootEveryNodeReady, corev1beta1.ShootSystemComponentsHealthy} {
-		condition := corev1beta1.FindCondition(shoot.Status.Conditions, kind)
-		if condition == nil {
-			return fmt.Errorf("the condition %s is missing", kind)
-		}
-		if condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Errorf("the condition %s is %s: %s", kind, condition.Status, condition.Message)
-		}
+	condition := corev1beta1.FindCondition(shoot.Status.Conditions, corev1beta1.ShootEveryNodeReady)
+	if condition == nil {
+		return fmt.Errorf("the condition %s is missing", corev1beta1.ShootEveryNodeReady)
+	}
+	if condition.Status != corev1beta1.ConditionTrue {
+		return fmt.Errorf("the condition %s is %s: %s", condition.Type, condition.Status, condition.Message)
 	}
 	return nil
 }
@@ -184,9 +185,9 @@ func await(ctx context.Context, try func() error) error {
 	}
 }
 
-// writeKubeconfig writes a kubeconfig for the Shoot. It connects through a local port: the tests override the server's name that a
+// connect waits for the system components of the Shoot, and writes a kubeconfig. It connects through a local port: the tests override the server's name that a
 // certificate is checked for, and the certificate of the API server is valid for 127.0.0.1, but not for its Service in the seed.
-func (o *options) writeKubeconfig(ctx context.Context, f *fleet.Fleet, t *target) error {
+func (o *options) connect(ctx context.Context, f *fleet.Fleet, t *target, progress io.Writer) error {
 	config, err := f.Kubeconfig(ctx, shootKey, validity)
 	if err != nil {
 		return err
@@ -202,6 +203,17 @@ func (o *options) writeKubeconfig(ctx context.Context, f *fleet.Fleet, t *target
 	t.kubeconfig = filepath.Join(o.directory, "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, t.kubeconfig); err != nil {
 		return fmt.Errorf("writing the kubeconfig of the Shoot: %w", err)
+	}
+	t.arguments = withoutImages
+	connection, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("connecting to the Shoot: %w", err)
+	}
+	if err := awaitComponents(ctx, connection); err != nil {
+		return err
+	}
+	if err := removeMetrics(ctx, f, connection); err != nil {
+		fmt.Fprintf(progress, "Tests that wait until a namespace is deleted will fail: %v\n", err)
 	}
 	return nil
 }

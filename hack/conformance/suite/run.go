@@ -36,6 +36,8 @@ type Runner struct {
 	Kubeconfig string
 	// Repositories is a file for the flag --kube-test-repo-list; empty for the public images.
 	Repositories string
+	// Arguments are further arguments of Program.
+	Arguments []string
 	// Directory is for logs and reports.
 	Directory string
 	// Results receives the results.
@@ -122,6 +124,7 @@ func (r *Runner) process(ctx context.Context, directory, log string, shard Shard
 	if r.Repositories != "" {
 		arguments = append(arguments, "--kube-test-repo-list="+r.Repositories)
 	}
+	arguments = append(arguments, r.Arguments...)
 	output, err := os.Create(log)
 	if err != nil {
 		return err
