@@ -16,8 +16,10 @@ const (
 	NetworkPolicies = "network-policies"
 	// EvictionRequirements are a controller that changes VerticalPodAutoscalers.
 	EvictionRequirements = "vpa-eviction-requirements"
-	// Istio is the control plane of Istio. IstioKinds are the definitions of its kinds.
-	Istio, IstioKinds = "istio-system", "crds-istio"
+	// Istio is the control plane of Istio.
+	Istio = "istio-system"
+	// IstioKinds are the definitions of the kinds of Istio.
+	IstioKinds = "crds-istio"
 	// Gateways are the ingress gateways of a seed. They need the control plane of Istio.
 	Gateways = "istio"
 	// ResourceManager is the resource-manager of the cluster, which applies everything else.

@@ -187,7 +187,7 @@ func (r *reconciler) restoreSaved(ctx context.Context, in *Inputs) error {
 		all = append(all, object)
 	}
 	for _, object := range all {
-		present := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+		present, _ := object.DeepCopyObject().(client.Object) // a copy has the same type
 		err := r.uncached.Get(ctx, client.ObjectKeyFromObject(object), present)
 		if apierrors.IsNotFound(err) {
 			err = client.IgnoreAlreadyExists(r.seed.Create(ctx, object, client.FieldOwner(fieldManager)))

@@ -208,9 +208,9 @@ func movingShoots() map[string][]func(*Inputs) {
 // settledMover returns a Shoot that is completely reconciled on the source.
 func settledMover(t *testing.T, change ...func(*Inputs)) *mover {
 	t.Helper()
-	sleeps := false
 	in := known(t, append(change, backedUpSeed)...)
-	if sleeps = Hibernated(in.Shoot); sleeps {
+	sleeps := Hibernated(in.Shoot)
+	if sleeps {
 		in.Shoot.Spec.Hibernation = nil
 	}
 	s := newSimulation(t, in)

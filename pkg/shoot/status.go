@@ -56,15 +56,16 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	if err := p.writeProgress(ctx, failure); err != nil {
 		return reconcile.Result{}, p.reportFailure(ctx, errors.Join(failure, err))
 	}
-	if p.in.Deleting {
+	switch {
+	case p.in.Deleting:
 		if err := p.finish(ctx, failure == nil); err != nil {
 			return reconcile.Result{}, p.reportFailure(ctx, errors.Join(failure, err))
 		}
-	} else if p.in.Phase == phaseMigrate {
+	case p.in.Phase == phaseMigrate:
 		if err := p.leave(ctx, failure == nil); err != nil {
 			return reconcile.Result{}, p.reportFailure(ctx, errors.Join(failure, err))
 		}
-	} else if failure == nil {
+	case failure == nil:
 		// This happens after the operation. Its failure concerns nothing that the status reports.
 		failure = p.deleteUnused(ctx, p.in, p.Result)
 	}

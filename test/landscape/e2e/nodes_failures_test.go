@@ -21,7 +21,7 @@ func (n *shootNodes) agentKilled() {
 	n.t.Helper()
 	n.openShop()
 	before, began, kills := n.containers(), time.Now(), 0
-	count := int32(200 + began.Unix()%50) //nolint:gosec // at most 249
+	count := int32(200 + began.Unix()%50)
 	n.change(func(spec *corev1beta1.ShootSpec) {
 		spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{MaxPods: ptr.To(count)}
 	})
@@ -105,9 +105,10 @@ func (n *shootNodes) controllerPods() []corev1.Pod {
 	var list corev1.PodList
 	must(n.t, n.List(n.ctx, &list))
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-		return pod.DeletionTimestamp != nil || !(pod.Namespace == constants.GardenNamespace && pod.Labels["app"] == "gardener" && pod.Labels["role"] == "gardenlet" ||
+		controls := pod.Namespace == constants.GardenNamespace && pod.Labels["app"] == "gardener" && pod.Labels["role"] == "gardenlet" ||
 			pod.Labels["app.kubernetes.io/name"] == "gardener-extension-provider-local" ||
-			pod.Namespace == n.shoot.Status.TechnicalID && pod.Labels["app"] == "gardener-resource-manager")
+			pod.Namespace == n.shoot.Status.TechnicalID && pod.Labels["app"] == "gardener-resource-manager"
+		return pod.DeletionTimestamp != nil || !controls
 	})
 }
 

@@ -19,7 +19,7 @@ func (n *shootNodes) kubelet() {
 	old, err := n.nodeUIDs(n.inside)
 	must(n.t, err)
 	before, began := n.containers(), time.Now()
-	n.setMaxPods(150 + int32(began.Unix()%50)) //nolint:gosec // at most 199
+	n.setMaxPods(150 + int32(began.Unix()%50))
 	n.t.Logf("A setting of kubelet was applied on all nodes after %s", time.Since(began).Round(time.Second))
 	n.settled("the Shoot is reconciled", 2)
 	n.sameContainers(before, "the change of kubelet")

@@ -189,7 +189,7 @@ func visit(ctx context.Context, web *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // the content does not count
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: status %s", url, response.Status)
 	}
