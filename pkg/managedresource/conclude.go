@@ -73,8 +73,11 @@ func (p *pass) outcome(ctx context.Context, plan plan, done changeSet) outcome {
 	tally := tallyOf(plan.problems, done.changes)
 	tally.guarded, tally.deleting, tally.coerced, tally.duplicated = done.guarded, p.operation == opCleanUp, plan.coerced, plan.duplicated
 	tally.gate, tally.revision = plan.gate, p.revisionOf(plan.input)
-	p.explainPending(ctx, tally.pending)
-	p.explainPending(ctx, tally.waiting)
+	for _, changes := range [][]change{tally.pending, tally.waiting} {
+		if len(changes) > 0 {
+			p.explainPending(ctx, changes)
+		}
+	}
 	if p.operation == opCleanUp {
 		tally.notes = p.deletionNotes(plan.deletionOrder)
 	}

@@ -104,8 +104,10 @@ func (in Inputs) program() (string, error) {
 	if profile := in.CloudProfile; profile != nil {
 		inputs = append(inputs, profile.Spec, profile.Labels, profile.Annotations)
 	}
-	if mutators := in.mutators(); len(mutators) > 0 {
-		inputs = append(inputs, mutators)
+	if len(in.Mutators) > 0 {
+		if mutators := in.mutators(); len(mutators) > 0 {
+			inputs = append(inputs, mutators)
+		}
 	}
 	return flow.InputsDigest(inputs...)
 }

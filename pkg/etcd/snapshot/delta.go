@@ -126,6 +126,9 @@ func readDelta(from io.Reader, event func(*mvccpb.Event) error, lease func(id, t
 			if err := (protodelim.UnmarshalOptions{MaxSize: maxEvent}).UnmarshalFrom(r, read); err != nil {
 				return fmt.Errorf("%w: it has an invalid change: %w", ErrCorrupt, err)
 			}
+			if read.Kv == nil { // what a flipped bit can leave of it
+				return fmt.Errorf("%w: it has a change without a key", ErrCorrupt)
+			}
 			if err := event(read); err != nil {
 				return err
 			}
