@@ -123,7 +123,7 @@ test: controlplane ## Run all tests, with a real control plane (NIGHTLY=true tak
 test-quick: ## Run all tests of the packages that start no control plane. make test takes their results from the cache.
 	@mkdir -p bin
 	$(TEST_PACKAGES) $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... | \
-		awk '{all[$$1]} / github.com\/trellis-k8s\/trellis\/test\/controlplane/ {slow[$$1]} END {for (p in all) if (!(p in slow)) print p}' | sort)
+		awk '{all[$$1]} / github.com\/trellis-k8s\/trellis\/test\/controlplane/ {slow[$$1]} END {for (p in all) if (!(p in slow) && p !~ /test\/controlplane$$/) print p}' | sort)
 
 .PHONY: test-again
 test-again: controlplane ## Run all tests of PACKAGES once more, one package at a time.
