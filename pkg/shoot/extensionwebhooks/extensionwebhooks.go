@@ -4,6 +4,7 @@ package extensionwebhooks
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ func (r *Rollouts) Mutators(
 	if r.completed == nil {
 		r.completed = map[string]string{}
 	}
+	maps.DeleteFunc(r.completed, func(name, _ string) bool { return installations[name] == nil })
 	for name, mr := range installations {
 		if flow.IsRolledOut(mr) {
 			r.completed[name] = Revision(mr)

@@ -60,6 +60,9 @@ func TestRevisions(t *testing.T) {
 			t.Errorf("%s: %+v, want the revision %q", step.name, mutators, step.want)
 		}
 	}
+	if mutators := rollouts.Mutators(configurations, nil); mutators[1].Revision != "" || len(rollouts.completed) > 0 {
+		t.Errorf("after the extension is removed: %+v, remembered %v", mutators, rollouts.completed)
+	}
 }
 
 // TestIn checks which webhooks select labelled objects in a namespace.
