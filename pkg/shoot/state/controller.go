@@ -11,7 +11,6 @@ import (
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,22 +206,14 @@ func (e *extensions) resources(
 ) ([]corev1beta1.ResourceData, error) {
 	var all []corev1beta1.ResourceData
 	for _, reference := range references {
-		var object client.Object = &corev1.Secret{}
-		if reference.Kind == "ConfigMap" {
-			object = &corev1.ConfigMap{}
+		resource, exists, err := e.Keeper.referenced(ctx, namespace, reference)
+		if err != nil {
+			return nil, err
 		}
-		err := e.Keeper.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
-		if apierrors.IsNotFound(err) {
+		if !exists {
 			log.FromContext(ctx).Info("the state of an extension references an object that does not exist",
 				"kind", reference.Kind, "namespace", namespace, "name", reference.Name)
 			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s %s/%s: %w", reference.Kind, namespace, reference.Name, err)
-		}
-		resource, err := resourceOf(reference, object)
-		if err != nil {
-			return nil, err
 		}
 		all = append(all, resource)
 	}

@@ -120,26 +120,37 @@ func (k *Keeper) resources(
 ) ([]corev1beta1.ResourceData, error) {
 	var all []corev1beta1.ResourceData
 	for _, reference := range references {
-		var object client.Object = &corev1.Secret{}
-		if reference.Kind == "ConfigMap" {
-			object = &corev1.ConfigMap{}
-		}
-		err := k.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
-		if apierrors.IsNotFound(err) {
-			at := slices.IndexFunc(stored, func(data corev1beta1.ResourceData) bool { return data.CrossVersionObjectReference == reference })
-			if at >= 0 {
-				all = append(all, stored[at])
-			}
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s %s/%s: %w", reference.Kind, namespace, reference.Name, err)
-		}
-		entry, err := resourceOf(reference, object)
+		entry, exists, err := k.referenced(ctx, namespace, reference)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry)
+		if exists {
+			all = append(all, entry)
+			continue
+		}
+		at := slices.IndexFunc(stored, func(data corev1beta1.ResourceData) bool { return data.CrossVersionObjectReference == reference })
+		if at >= 0 {
+			all = append(all, stored[at])
+		}
 	}
 	return all, nil
+}
+
+// referenced reads a Secret or ConfigMap that a state references, and reports whether it exists.
+func (k *Keeper) referenced(
+	ctx context.Context, namespace string, reference autoscalingv1.CrossVersionObjectReference,
+) (entry corev1beta1.ResourceData, exists bool, err error) {
+	var object client.Object = &corev1.Secret{}
+	if reference.Kind == "ConfigMap" {
+		object = &corev1.ConfigMap{}
+	}
+	err = k.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return entry, false, nil
+	}
+	if err != nil {
+		return entry, false, fmt.Errorf("read %s %s/%s: %w", reference.Kind, namespace, reference.Name, err)
+	}
+	entry, err = resourceOf(reference, object)
+	return entry, true, err
 }
