@@ -16,6 +16,8 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/apiserverexposure"
+	"github.com/trellis-k8s/trellis/pkg/component/apiserverproxy"
+	"github.com/trellis-k8s/trellis/pkg/component/gateway"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-k8s/trellis/pkg/dnsvalues"
 	"github.com/trellis-k8s/trellis/pkg/exposure"
@@ -132,7 +134,7 @@ func (in Inputs) exposurePart() table.Part {
 }
 
 // advertisedIP returns the address that the API server advertises in its cluster, or empty for the addresses of its Pods. They
-// are right as long as nodes reach the Pods of the seed.
+// are right as long as nodes reach the Pods of the seed. With gateways, proxies on the nodes serve the address.
 func (in Inputs) advertisedIP() (string, error) {
 	exposed, err := in.exposed()
 	if err != nil {
@@ -145,10 +147,34 @@ func (in Inputs) advertisedIP() (string, error) {
 				return address, nil
 			}
 		}
-	case exposed.Gateway != nil && !in.hasWorkers() && len(in.ServiceIPs) > 0:
+	case exposed.Gateway != nil && len(in.ServiceIPs) > 0:
 		return exposure.AdvertisedAddress(in.ServiceIPs[0])
 	}
 	return "", nil
+}
+
+// withoutServerProxy returns why nodes have no proxy for the API server, empty if they have one.
+func (in Inputs) withoutServerProxy() string {
+	if exposed, err := in.exposed(); err == nil && exposed.Gateway == nil {
+		return "the Seed exposes API servers without gateways"
+	}
+	return ""
+}
+
+// serverProxy returns the proxies on nodes through which clients in the cluster reach the API server.
+func (in Inputs) serverProxy() ([]client.Object, error) {
+	address, err := in.advertisedIP()
+	if err != nil {
+		return nil, err
+	}
+	image, err := in.shootImage(gateway.Image)
+	if err != nil {
+		return nil, err
+	}
+	return apiserverproxy.Objects(apiserverproxy.Values{
+		Image: image, Address: address, Host: in.outsideHost(), VerticalPodAutoscaler: in.scales(),
+		Destination: "outbound|443||" + kubeapiserver.Name + "." + in.Namespace + ".svc.cluster.local",
+	})
 }
 
 // unknownAdvertised names the address that the API server advertises, if it is not known yet.

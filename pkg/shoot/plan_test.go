@@ -59,7 +59,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 	corev1beta1.SetDefaultsShootSpec(&shoot.Spec, shoot.Namespace, shoot.Name)
 	vector := images.Vector{}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "resource-manager", "kubelet", "gardener-node-agent", "pause", "kube-proxy",
-		"coredns", "cluster-proportional-autoscaler", "metrics-server", "tunnel", "node-local-dns", "node-problem-detector",
+		"coredns", "cluster-proportional-autoscaler", "metrics-server", "tunnel", "node-local-dns", "node-problem-detector", "gateway",
 		"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 		"kubernetes-dashboard", "kubernetes-dashboard-metrics-scraper", "nginx-ingress-controller", "ingress-default-backend",
 		"machine-controller-manager", "cluster-autoscaler"} {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/component/apiserverproxy"
 	"github.com/trellis-k8s/trellis/pkg/component/kubeproxy"
 	"github.com/trellis-k8s/trellis/pkg/component/vpa"
 	"github.com/trellis-k8s/trellis/pkg/flow"
@@ -22,6 +23,7 @@ const (
 	bundleMetricsServer = prefixShoot + "metrics-server"
 	bundleNodeLocalDNS  = prefixShoot + "node-local-dns"
 	bundleNodeProblems  = prefixShoot + "node-problem-detector"
+	bundleServerProxy   = prefixShoot + apiserverproxy.Name
 
 	prefixAddon     = "shoot-addon-"
 	bundleDashboard = prefixAddon + "kubernetes-dashboard"
@@ -52,6 +54,7 @@ func (in Inputs) systemRows() []systemRow {
 		{name: bundleNodeLocalDNS, objects: in.nodeLocalDNS, absent: in.withoutNodeLocalDNS(), needs: []string{bundleCoreDNS}},
 		{name: bundleMetricsServer, objects: in.metricsServer, unknown: in.unknownSecrets()},
 		{name: bundleTunnelAgents, objects: in.tunnelAgents, unknown: in.unknownSecrets()},
+		{name: bundleServerProxy, objects: in.serverProxy, unknown: in.unknownAdvertised(), absent: in.withoutServerProxy()},
 		{name: bundleNodeProblems, objects: in.nodeProblemDetector, needs: []string{bundleSystem}},
 	}
 	return slices.Concat(rows, in.machineRows(), in.addonRows(), in.proxyRows())

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/exposure"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
@@ -34,6 +35,7 @@ func TestSystemComponents(t *testing.T) {
 		"a DNS cache": {func(in *Inputs) {
 			in.Shoot.Spec.SystemComponents = &corev1beta1.SystemComponents{NodeLocalDNS: &corev1beta1.NodeLocalDNS{Enabled: true}}
 		}, append([]string{bundleNodeLocalDNS}, usual...)},
+		"a gateway":   {exposedBy(exposure.GatewayAPI), append([]string{bundleServerProxy}, usual...)},
 		"hibernating": {hibernate, nil},
 		"no workers":  {func(in *Inputs) { in.Shoot.Spec.Provider.Workers = nil }, nil},
 	} {

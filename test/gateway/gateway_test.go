@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +27,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/component/apiserverexposure"
+	"github.com/trellis-k8s/trellis/pkg/gateway/forward"
+	"github.com/trellis-k8s/trellis/pkg/gateway/nodeproxy"
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
@@ -40,6 +44,7 @@ func TestGateway(t *testing.T) {
 	t.Run("Isolation", w.testIsolation)
 	t.Run("Unknown", w.testUnknown)
 	t.Run("Connect", w.testConnect)
+	t.Run("NodeProxy", w.testNodeProxy)
 	t.Run("Endpoint", w.testEndpoint)
 	t.Run("Restart", w.testRestart)
 }
@@ -192,6 +197,28 @@ func (w *world) testConnect(t *testing.T) {
 		if _, status := connect(target); status == "200 OK" {
 			t.Errorf("%s is reached", target)
 		}
+	}
+}
+
+// testNodeProxy checks that a client that names no host, because it connects to an address, reaches the API server through the proxy on its node.
+func (w *world) testNodeProxy(t *testing.T) {
+	two := w.shoots[1]
+	listener, err := net.Listen("tcp", net.JoinHostPort(local, "0"))
+	kit.Must(t, err)
+	server := forward.NewServer(logr.Discard(), forward.NewMetrics(prometheus.NewRegistry()), forward.Limits{})
+	go func() {
+		_ = server.Serve(context.Background(), listener, nodeproxy.Server{Gateway: w.replicas[0].connect, Host: two.host + ":443"}.Open)
+	}()
+	t.Cleanup(func() { _ = listener.Close(); server.Close() })
+	config := two.cp.Config()
+	config.Host = "https://" + listener.Addr().String()
+	if why := w.asks(config, two); why != "" {
+		t.Error(why)
+	}
+	config = w.shoots[0].cp.Config()
+	config.Host = "https://" + listener.Addr().String()
+	if why := w.asks(config, two); why == "" {
+		t.Error("credentials of another shoot are accepted")
 	}
 }
 

@@ -34,6 +34,8 @@ func newCommand() *cobra.Command {
 		Long: `gateway implements one Gateway of the Gateway API, whose GatewayClass has the controller name trellis.local/gateway. It reads the server name
 of TLS connections, and forwards them to the Service of the TLSRoute with this host, without decrypting them. It reads no Secrets.
 
+The commands node-address and node-proxy run on the nodes of Shoots.
+
 It is ready when it knows all hosts. After the signal to end, it serves for a while, though it is not ready; then it accepts no connections,
 and ends each one when it is quiet.`,
 		Example: "  gateway --gateway=istio-ingress/kube-apiservers --service=istio-ingressgateway",
@@ -65,6 +67,7 @@ and ends each one when it is quiet.`,
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 60*time.Second, "how long connections that are not quiet may last after that")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "debug, info or error")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "json or text")
+	command.AddCommand(addressCommand(), proxyCommand())
 	return command
 }
 

@@ -13,6 +13,8 @@ func TestCommandLine(t *testing.T) {
 		"want NAMESPACE/NAME":       {"--gateway=one"},
 		"--max-connections":         {"--gateway=a/b", "--max-connections=0"},
 		"seed: read the kubeconfig": {"--gateway=a/b", "--kubeconfig=/does/not/exist"},
+		"--gateway is \"one\"":      {"node-proxy", "--address=127.0.0.1:0", "--gateway=one", "--host=one:443"},
+		"\"one\" is not an IP":      {"node-address", "--ip-address=one"},
 		"unknown flag":              {"--secrets"},
 	} {
 		command := newCommand()
