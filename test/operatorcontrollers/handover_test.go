@@ -1,6 +1,7 @@
 package operatorcontrollers
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -50,7 +51,7 @@ func newHandOver(t *testing.T) *handOver {
 	h.seed = example[corev1beta1.Seed](t, "../core/seed")
 	h.seed.Name, h.seed.Spec.Backup, h.seed.Spec.Resources, h.seed.Spec.Extensions = "handover", nil, nil, nil
 	kit.Must(t, h.client.Create(t.Context(), h.seed))
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension-handover", Labels: map[string]string{"gardener.cloud/role": "extension"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "extension-handover-", Labels: map[string]string{"gardener.cloud/role": "extension"}}}
 	kit.Must(t, h.client.Create(t.Context(), namespace))
 	// Another bundle of gardenlet shows that the cluster is a seed.
 	other := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
@@ -70,7 +71,7 @@ func newHandOver(t *testing.T) *handOver {
 	h.policy = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "network-policies-" + namespace.Name}}
 	t.Cleanup(func() {
 		for _, object := range []client.Object{h.scaler, other, namespace, h.seed} {
-			_ = h.client.Delete(t.Context(), object)
+			kit.Must(t, client.IgnoreNotFound(h.client.Delete(context.WithoutCancel(t.Context()), object)))
 		}
 	})
 	return h
@@ -161,7 +162,7 @@ func TestHandOver(t *testing.T) {
 	before := client.MergeFrom(h.policy.DeepCopy())
 	h.policy.Status.Resources = []resourcesv1alpha1.ObjectReference{{}}
 	h.policy.Status.Resources[0].APIVersion, h.policy.Status.Resources[0].Kind = "networking.k8s.io/v1", "NetworkPolicy"
-	h.policy.Status.Resources[0].Namespace, h.policy.Status.Resources[0].Name = "extension-handover", "deny-all"
+	h.policy.Status.Resources[0].Namespace, h.policy.Status.Resources[0].Name = h.scaler.GetNamespace(), "deny-all"
 	kit.Must(t, h.client.Status().Patch(t.Context(), h.policy, before))
 
 	garden := example[operatorv1alpha1.Garden](t, "garden")
