@@ -24,6 +24,8 @@ const (
 	headerTimeout = 10 * time.Second
 	// drainOfNode is how long connections may last after the signal to end.
 	drainOfNode = 20 * time.Second
+	// mostOfNode is the most connections on a node, as in Gardener.
+	mostOfNode = 10000
 )
 
 // addressCommand gives a node an address.
@@ -80,7 +82,7 @@ method CONNECT. It decrypts nothing.`,
 // runProxy forwards connections until the context ends.
 func runProxy(ctx context.Context, to nodeproxy.Server, address, health string) error {
 	log, registry := process.NewLogger("info", "json"), prometheus.NewRegistry()
-	server := forward.NewServer(log, forward.NewMetrics(registry), forward.Limits{})
+	server := forward.NewServer(log, forward.NewMetrics(registry), forward.Limits{Connections: mostOfNode})
 	accepting, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen at %s: %w", address, err)
