@@ -128,7 +128,7 @@ func (f *Fleet) Up(ctx context.Context) error {
 // imageNames are the images of the installed components, and of the objects that the Seed's flow emits.
 var imageNames = []string{
 	"etcd", "apiserver", "controller-manager", "gardenlet", "resource-manager", "etcd-operator", "etcd-member", provider,
-	"kube-apiserver", "kube-controller-manager", "tunnel",
+	"kube-apiserver", "kube-controller-manager", "tunnel", "gateway",
 	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
 }
 
