@@ -17,18 +17,13 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
 
 // failing returns a reconciler whose seed refuses a ManagedResource, and which has all that a pass needs.
 func failing(t *testing.T, in *Inputs, refused string) (*reconciler, client.Client) {
 	t.Helper()
-	scheme := newScheme(t)
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	bastion := &extensionsv1alpha1.Bastion{}
+	scheme, bastion := newScheme(t), &extensionsv1alpha1.Bastion{}
 	bastion.Namespace, bastion.Name = in.Namespace, "host"
 	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bastion).Build()
 	seed := interceptor.NewClient(store, interceptor.Funcs{

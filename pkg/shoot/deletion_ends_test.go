@@ -157,8 +157,22 @@ func TestDeletionEnds(t *testing.T) {
 	}
 }
 
-// live returns a simulation of the Shoot of another one, which has been created.
+// live returns a simulation of the Shoot of another one, which has been created, at the moment before its deletion. Stories that differ only in
+// their deletion share the life before it.
 func (s *simulation) live(t *testing.T, story story) *simulation {
+	t.Helper()
+	life := fmt.Sprint(story.born, story.passes, story.asleep)
+	if s.lives[life] == nil {
+		s.lives[life] = s.liveOnce(t, story)
+	}
+	next := s.lives[life].copied(t)
+	for _, name := range story.broken {
+		next.broken[name] = true
+	}
+	return next
+}
+
+func (s *simulation) liveOnce(t *testing.T, story story) *simulation {
 	t.Helper()
 	if len(story.born) > 0 || story.passes > 0 {
 		s = newSimulation(t, s.in)
@@ -190,9 +204,6 @@ func (s *simulation) live(t *testing.T, story story) *simulation {
 		if !s.in.Shoot.Status.IsHibernated {
 			s.Fatalf("the Shoot does not hibernate: %v", s.waits)
 		}
-	}
-	for _, name := range story.broken {
-		s.broken[name] = true
 	}
 	return s
 }

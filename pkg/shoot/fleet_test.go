@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -70,8 +71,8 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{T: t, random: rand.New(rand.NewPCG(1, 2)), clock: testingclock.NewFakePassiveClock(now), seed: ready().seed}
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(f.queue.ShutDown)
-	f.scheme = newScheme(t)
-	if err := resourcesv1alpha1.AddToScheme(f.scheme); err != nil {
+	f.scheme = runtime.NewScheme() // only what members store: the fake client makes a mapper of all kinds for each request
+	if err := errors.Join(corev1.AddToScheme(f.scheme), resourcesv1alpha1.AddToScheme(f.scheme)); err != nil {
 		t.Fatal(err)
 	}
 	f.mapper = testrestmapper.TestOnlyStaticRESTMapper(f.scheme)

@@ -45,6 +45,8 @@ type simulation struct {
 	// gone are the bundles whose objects were deleted, in this order. faults are the broken rules.
 	gone, faults []string
 	result       flow.Result
+	// lives are the simulations before the deletions of stories: see live.
+	lives map[string]*simulation
 }
 
 // simulated is an object, the bundle that has it, whether its deletion is confirmed, and the last requested operation.
@@ -58,7 +60,7 @@ func newSimulation(t *testing.T, in Inputs) *simulation {
 	t.Helper()
 	s := &simulation{
 		T: t, in: in, store: newStore(), broken: map[string]bool{}, objects: map[object.Key]simulated{},
-		applied: map[client.ObjectKey]string{}, stopped: map[string]bool{},
+		applied: map[client.ObjectKey]string{}, stopped: map[string]bool{}, lives: map[string]*simulation{},
 	}
 	s.emitter = &flow.Emitter{
 		Reader: s.store, Uncached: s.store, Writer: s.store, FieldManager: "test",
