@@ -30,6 +30,7 @@ func (s *Store[T]) Newest(cached T) T {
 	defer s.mu.Unlock()
 	written, found := s.written[cached.GetUID()]
 	if !found {
+		s.forget(client.ObjectKeyFromObject(cached)) // an object that was deleted, and had this name
 		return cached
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
@@ -54,6 +55,10 @@ func (s *Store[T]) Remember(object T) {
 func (s *Store[T]) Forget(key client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(key)
+}
+
+func (s *Store[T]) forget(key client.ObjectKey) {
 	for uid, object := range s.written {
 		if client.ObjectKeyFromObject(object) == key {
 			delete(s.written, uid)

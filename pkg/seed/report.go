@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/latest"
 )
 
 // begin writes the status at the start of an operation.
@@ -53,7 +54,7 @@ func (r *reconciler) write(ctx context.Context, seed *corev1beta1.Seed, status c
 	if equality.Semantic.DeepEqual(status, seed.Status) {
 		return nil
 	}
-	last, before := seed.Status.LastOperation, client.StrategicMergeFrom(seed.DeepCopy())
+	last, before := seed.Status.LastOperation, latest.StatusPatch(seed.DeepCopy())
 	seed.Status = status
 	if err := r.garden.Status().Patch(ctx, seed, before, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Seed %s: %w", seed.Name, err)

@@ -89,6 +89,8 @@ type reconciler struct {
 	asked map[types.UID]asked
 	// reports are what extensions reported about nodes, by the UIDs of Shoots and the names of bundles.
 	reports map[types.UID]map[string]extensionReport
+	// unpermitted is since when gardenlet has no rights for Shoots, by their UIDs.
+	unpermitted map[types.UID]time.Time
 }
 
 // Reconcile makes a plan of a Shoot and emits it. It sends no requests if nothing has to be done.
@@ -97,6 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.garden.Get(ctx, request.NamespacedName, shoot); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.release(request.NamespacedName)
+			r.written.Forget(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -78,16 +78,17 @@ func (r *reconciler) release(shoot client.ObjectKey) {
 	flow.Forget(FlowName, shoot.Namespace, shoot.Name)
 }
 
-// forget removes a deleted Shoot from memory.
+// forget removes a deleted Shoot from memory, except what was written last: until the cache shows it, the Shoot must not be deleted again.
+// Another Shoot may have its name by then.
 func (r *reconciler) forget(in Inputs) {
 	r.ledgers.Forget(in.ledgerKey())
 	r.release(client.ObjectKeyFromObject(in.Shoot))
 	r.rewrites.Keep(in.Owner.UID, rotation.Position{})
-	r.written.Forget(client.ObjectKeyFromObject(in.Shoot))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.copied, in.Owner.UID)
 	delete(r.asked, in.Owner.UID)
 	delete(r.reports, in.Owner.UID)
+	delete(r.unpermitted, in.Owner.UID)
 	delete(r.owners, in.Namespace)
 }

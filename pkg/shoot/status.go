@@ -23,6 +23,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/latest"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -45,9 +46,13 @@ func (p *pass) begin(ctx context.Context) error {
 // were emitted, the status reports the failure together with the progress.
 func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, error) {
 	emitted := p.Result.Live.ManagedResources != nil
+	awaits := p.awaitsRights(failure)
+	failure = p.withRole(p.shoot, failure)
 	switch {
 	case p.decision.stopped:
 		return p.Wake.Result(), reported(failure) // the last operation remains as it is
+	case awaits:
+		return p.awaitRights(ctx, failure)
 	case failure == nil && !emitted:
 		return p.Wake.Result(), nil
 	case !emitted:
@@ -384,7 +389,7 @@ func (r *reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, status
 	}
 	next := shoot.DeepCopy()
 	next.Status = status
-	if err := r.garden.Status().Patch(ctx, next, client.StrategicMergeFrom(shoot.DeepCopy()), client.FieldOwner(fieldManager)); err != nil {
+	if err := r.garden.Status().Patch(ctx, next, latest.StatusPatch(shoot.DeepCopy()), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("write the status of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	flow.LogTransition(ctx, shoot.Status.LastOperation, status.LastOperation)

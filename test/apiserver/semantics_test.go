@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -67,6 +69,15 @@ func TestStatusIsApart(t *testing.T) {
 	if shoot.Status.TechnicalID == "" || shoot.Spec.Region != region || shoot.Labels["changed"] != "" || shoot.Generation != 1 {
 		t.Errorf("after an update of the status: technical ID %q, region %q, labels %v, generation %d", shoot.Status.TechnicalID, shoot.Spec.Region, shoot.Labels, shoot.Generation)
 	}
+
+	for uid, refused := range map[string]bool{"another": true, string(shoot.UID): false} {
+		patch := client.RawPatch(types.StrategicMergePatchType, []byte(fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"gardener":{"name":"gardenlet"}}}`, uid)))
+		stored := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
+		if err := c.Status().Patch(t.Context(), stored, patch); apierrors.IsInvalid(err) != refused || !refused && (err != nil || stored.UID != shoot.UID) {
+			t.Errorf("a status for the UID %s: %v, UID %s", uid, err, stored.UID)
+		}
+	}
+	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
 
 	shoot.Status.TechnicalID = "changed-with-the-specification"
 	shoot.Spec.Purpose = ptr(gardencorev1beta1.ShootPurposeTesting)

@@ -60,7 +60,7 @@ seeds.core.gardener.cloud: own patch,update; any create,delete,get,list,watch
 seeds.core.gardener.cloud/status: own patch
 serviceaccounts in seed-evil: any create,delete,get,list,patch,update,watch
 serviceaccounts/token in seed-evil: any create
-shoots.core.gardener.cloud in every namespace: any list,patch,watch
+shoots.core.gardener.cloud in every namespace: any get,list,patch,watch
 shoots.core.gardener.cloud/status in every namespace: any patch
 shootstates.core.gardener.cloud in garden-dev: own delete,get,list,patch,watch; any create
 tokenreviews.authentication.k8s.io: any create

@@ -24,7 +24,7 @@ var unusedBySeed = map[string]string{
 	"list namespacedcloudprofiles.core.gardener.cloud": forShoots, "watch namespacedcloudprofiles.core.gardener.cloud": forShoots,
 	"list exposureclasses.core.gardener.cloud": forShoots, "watch exposureclasses.core.gardener.cloud": forShoots,
 	"list projects.core.gardener.cloud": forShoots, "watch projects.core.gardener.cloud": forShoots,
-	"patch shoots.core.gardener.cloud": forShoots, "patch shoots/status.core.gardener.cloud": forShoots,
+	"get shoots.core.gardener.cloud": forShoots, "patch shoots.core.gardener.cloud": forShoots, "patch shoots/status.core.gardener.cloud": forShoots,
 	"create backupentries.core.gardener.cloud": forShoots,
 	"patch backupentries.core.gardener.cloud":  forShoots, "patch backupentries/status.core.gardener.cloud": forShoots,
 	"get backupentries.core.gardener.cloud": forShoots, "delete backupentries.core.gardener.cloud": forShoots,

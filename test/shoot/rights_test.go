@@ -29,6 +29,7 @@ var unusedByShoot = map[string]string{
 	"list controllerinstallations.core.gardener.cloud":  "only for extensions: TestExtensions",
 	"watch controllerinstallations.core.gardener.cloud": "only for extensions: TestExtensions",
 	"patch shootstates.core.gardener.cloud":             "only when the Secrets of the control plane change",
+	"get shoots.core.gardener.cloud":                    "only when another controller changes a Shoot while its finalizer is removed",
 	"list namespacedcloudprofiles.core.gardener.cloud":  notNamed, "watch namespacedcloudprofiles.core.gardener.cloud": notNamed,
 	"list exposureclasses.core.gardener.cloud": notNamed, "watch exposureclasses.core.gardener.cloud": notNamed,
 	"list controllerdeployments.core.gardener.cloud": forSeeds, "watch controllerdeployments.core.gardener.cloud": forSeeds,

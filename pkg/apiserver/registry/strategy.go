@@ -147,6 +147,9 @@ func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtim
 	s.kind.CopyStatus(updated, wanted)
 	updated.SetManagedFields(wanted.GetManagedFields())
 	updated.SetResourceVersion(wanted.GetResourceVersion())
+	if uid := wanted.GetUID(); uid != "" { // ValidateUpdate compares it
+		updated.SetUID(uid)
+	}
 	if s.kind.PrepareForStatusUpdate != nil {
 		s.kind.PrepareForStatusUpdate(ctx, updated, stored)
 	}
@@ -160,8 +163,12 @@ func overwrite(to, from runtime.Object) {
 	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }
 
-// ValidateUpdate implements rest.RESTUpdateStrategy.
+// ValidateUpdate implements rest.RESTUpdateStrategy. A UID in the request is a precondition: a controller that has not noticed yet that an
+// object was deleted does not write its status to another object with this name.
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if uid, stored := obj.(T).GetUID(), old.(T).GetUID(); uid != stored {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "another object has this name now")}
+	}
 	return validateChanges(s.kind.ValidateStatusUpdate, obj.(T), old.(T))
 }
 

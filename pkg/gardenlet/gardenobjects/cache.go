@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -49,6 +51,10 @@ type watch struct {
 	cache.Cache
 
 	end context.CancelFunc
+	// denied is closed when the garden refuses to list the object for the first time. refusal is the last such error.
+	denied  chan struct{}
+	deny    sync.Once
+	refusal atomic.Pointer[error]
 	// users are the users of the object, with the number of the pass that last read it.
 	users map[User]uint64
 }
@@ -125,10 +131,39 @@ func (c *Cache) Get(ctx context.Context, user User, name client.ObjectKey, objec
 	if err != nil {
 		return fmt.Errorf("watch %s in the garden: %w", name, err)
 	}
-	if !watched.WaitForCacheSync(ctx) {
-		return fmt.Errorf("read %s in the garden: %w", name, context.Cause(ctx))
+	if err := watched.await(ctx); err != nil {
+		return fmt.Errorf("read %s in the garden: %w", name, err)
 	}
 	return watched.Get(ctx, name, object)
+}
+
+// await waits for the first list. After a refusal it does not wait for the next attempt, which may be half a minute later.
+func (w *watch) await(ctx context.Context) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-w.denied:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	if w.WaitForCacheSync(waiting) {
+		return nil
+	}
+	if refusal := w.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return context.Cause(ctx)
+}
+
+// onError records that the garden refuses to list the object, and logs the error.
+func (w *watch) onError(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	if apierrors.IsForbidden(err) {
+		w.refusal.Store(&err)
+		w.deny.Do(func() { close(w.denied) })
+	}
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 }
 
 // watch returns the watch of one object, with the user as one of its users. It starts the watch if it does not exist.
@@ -146,10 +181,11 @@ func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, obj
 		watched.users[user] = c.passes[user]
 		return watched, nil
 	}
+	started := &watch{users: map[User]uint64{user: c.passes[user]}, denied: make(chan struct{})}
 	made, err := cache.New(c.garden.GetConfig(), cache.Options{
 		HTTPClient: c.garden.GetHTTPClient(), Scheme: c.garden.GetScheme(), Mapper: c.garden.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{object: only(name)},
+		DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: started.onError,
+		ByObject: map[client.Object]cache.ByObject{object: only(name)},
 	})
 	if err != nil {
 		return nil, err
@@ -163,8 +199,9 @@ func (c *Cache) watch(ctx context.Context, user User, name client.ObjectKey, obj
 	}
 	running, end := context.WithCancel(c.running)
 	go func() { _ = made.Start(running) }() // the reflectors log errors
-	c.watches[at] = &watch{Cache: made, end: end, users: map[User]uint64{user: c.passes[user]}}
-	return c.watches[at], nil
+	started.Cache, started.end = made, end
+	c.watches[at] = started
+	return started, nil
 }
 
 // only selects one object by name, and by namespace if it has one.

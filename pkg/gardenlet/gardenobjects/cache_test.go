@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,8 @@ type fakeGarden struct {
 	config  *rest.Config
 	http    *http.Client
 	watches atomic.Int64
+	// refuses is set while the garden refuses all requests.
+	refuses atomic.Bool
 }
 
 func (g *fakeGarden) GetConfig() *rest.Config       { return g.config }
@@ -38,6 +41,11 @@ func (g *fakeGarden) GetRESTMapper() meta.RESTMapper {
 // ServeHTTP answers lists and watches of Secrets.
 func (g *fakeGarden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if g.refuses.Load() {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no right"}`)
+		return
+	}
 	if r.URL.Query().Get("watch") == "" {
 		_, _ = fmt.Fprint(w, `{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 		return
@@ -123,6 +131,28 @@ func TestWatchesEndWithTheirUsers(t *testing.T) {
 	if len(c.watches)+len(c.passes) > 0 {
 		t.Errorf("%d watches and %d passes are remembered", len(c.watches), len(c.passes))
 	}
+}
+
+// TestRefusal checks that a refusal is returned without a delay, and that the object is read once the garden permits it.
+func TestRefusal(t *testing.T) {
+	garden, c := startCache(t)
+	garden.refuses.Store(true)
+	one := User{Kind: "Shoot", ObjectKey: client.ObjectKey{Namespace: "garden-dev", Name: "one"}}
+	get := func() error {
+		return c.Get(t.Context(), one, client.ObjectKey{Namespace: "garden-dev", Name: "dns"}, &corev1.Secret{})
+	}
+	if err := get(); !apierrors.IsForbidden(err) {
+		t.Fatalf("the error is %v", err)
+	}
+	garden.refuses.Store(false)
+	await(t, "answers", 1, func() int {
+		if err := get(); apierrors.IsNotFound(err) {
+			return 1
+		} else if !apierrors.IsForbidden(err) {
+			t.Fatalf("the error is %v", err)
+		}
+		return 0
+	})
 }
 
 // TestNothingGrows reads an object for many users that are then released, and compares the goroutines.

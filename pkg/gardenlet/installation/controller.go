@@ -209,7 +209,7 @@ func (r *reconciler) report(ctx context.Context, installation *corev1beta1.Contr
 	if equality.Semantic.DeepEqual(conditions, installation.Status.Conditions) {
 		return nil
 	}
-	before := client.StrategicMergeFrom(installation.DeepCopy())
+	before := latest.StatusPatch(installation.DeepCopy())
 	installation.Status.Conditions = conditions
 	if err := client.IgnoreNotFound(r.garden.Status().Patch(ctx, installation, before, client.FieldOwner(fieldManager))); err != nil {
 		return fmt.Errorf("write the status of ControllerInstallation %s: %w", installation.Name, err)

@@ -244,7 +244,7 @@ func (c *care) write(ctx context.Context, shoot *corev1beta1.Shoot, conditions, 
 	if equality.Semantic.DeepEqual(conditions, shoot.Status.Conditions) && equality.Semantic.DeepEqual(constraints, shoot.Status.Constraints) {
 		return nil
 	}
-	before := client.StrategicMergeFrom(shoot.DeepCopy())
+	before := latest.StatusPatch(shoot.DeepCopy())
 	shoot.Status.Conditions, shoot.Status.Constraints = conditions, constraints
 	if err := c.garden.Status().Patch(ctx, shoot, before, client.FieldOwner(fieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
