@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,7 +52,8 @@ func (bindingStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime
 }
 
 // bind replaces an updated Shoot with the stored one, except for the Seed and the networks that it inherits. The first assignment removes the last
-// operation with which the scheduler reported that it found no Seed.
+// operation with which the scheduler reported that it found no Seed. Each other one removes the constraint ReadyForMigration, which is about
+// the previous destination: the control plane would begin to leave for one that may not be ready.
 func bind(updated, stored shoot) {
 	seedName, managedFields, resourceVersion := updated.Spec.SeedName, updated.ManagedFields, updated.ResourceVersion
 	networking := updated.Spec.Networking
@@ -64,6 +66,9 @@ func bind(updated, stored shoot) {
 	}
 	if text(seedName) != text(stored.Spec.SeedName) {
 		updated.Generation++
+		updated.Status.Constraints = slices.DeleteFunc(updated.Status.Constraints, func(constraint gardencorev1beta1.Condition) bool {
+			return constraint.Type == gardencorev1beta1.ShootReadyForMigration
+		})
 	}
 }
 

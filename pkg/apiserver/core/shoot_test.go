@@ -58,6 +58,23 @@ func TestConfinedSpecRollout(t *testing.T) {
 	}
 }
 
+// TestBindingRemovesTheConstraint checks that the constraint ReadyForMigration, which is about the previous destination, does not let the
+// control plane leave for another one.
+func TestBindingRemovesTheConstraint(t *testing.T) {
+	t.Parallel()
+	stored := &gardencorev1beta1.Shoot{}
+	stored.Spec.SeedName, stored.Status.SeedName = ptr("destination"), ptr("source")
+	stored.Status.Constraints = []gardencorev1beta1.Condition{{Type: gardencorev1beta1.ShootHibernationPossible}, {Type: gardencorev1beta1.ShootReadyForMigration}}
+	for seed, want := range map[string]int{"destination": 2, "source": 1, "third": 1} {
+		updated := stored.DeepCopy()
+		updated.Spec.SeedName = &seed
+		bind(updated, stored)
+		if got := updated.Status.Constraints; len(got) != want || got[0].Type != gardencorev1beta1.ShootHibernationPossible {
+			t.Errorf("bound to %s: %+v", seed, got)
+		}
+	}
+}
+
 func TestRotationIsPrepared(t *testing.T) {
 	t.Parallel()
 	with := func(phase gardencorev1beta1.CredentialsRotationPhase, auto bool) *gardencorev1beta1.Shoot {

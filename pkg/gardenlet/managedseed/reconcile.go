@@ -1,6 +1,7 @@
 package managedseed
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -89,8 +90,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	if err != nil || ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName {
-		shoot = nil
+	if err != nil || cmp.Or(ptr.Deref(shoot.Status.SeedName, ""), ptr.Deref(shoot.Spec.SeedName, "")) != r.SeedName {
+		shoot = nil // the Seed that has the control plane deploys, also while the Shoot is bound to another one
 	}
 	if managed.DeletionTimestamp != nil {
 		return r.delete(ctx, managed, shoot)

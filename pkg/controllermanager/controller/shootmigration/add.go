@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 )
 
@@ -21,27 +22,23 @@ const (
 	anySeed     = "*"
 )
 
-// Controller returns the controller of the constraint ReadyForMigration. It lets no control plane move: see docs/control-plane-migration.md.
-func Controller() controller.Controller { return With(false) }
-
-// With returns the controller. moves is set if it lets control planes move.
-func With(moves bool) controller.Controller {
+// Controller returns the controller of the constraint ReadyForMigration.
+func Controller() controller.Controller {
 	return controller.Controller{
-		Name: name, Add: func(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-			return add(ctx, mgr, deps, moves)
-		},
-		Keeps:   []controller.Keep{controller.Keeping(Keep), controller.Whole[corev1beta1.Seed]()},
+		Name: name, Add: add,
+		Keeps:   []controller.Keep{controller.Keeping(Keep), controller.Whole[corev1beta1.Seed](), controller.Whole[seedmanagementv1alpha1.ManagedSeed]()},
 		Indexes: []controller.Index{{Object: &corev1beta1.Shoot{}, Field: indexMoving, Values: moving}},
 		Rights: []controller.Right{
 			controller.May("Shoots that move, and their Seeds", corev1beta1.GroupName, []string{"shoots", "seeds", "controllerregistrations"}, controller.Reads()...),
+			controller.May("Shoots that are Seeds do not move", seedmanagementv1alpha1.GroupName, []string{"managedseeds"}, controller.Reads()...),
 			controller.May("lets control planes move", corev1beta1.GroupName, []string{"shoots/status"}, "patch"),
 		},
 	}
 }
 
 // add adds the controller to the manager of the garden.
-func add(_ context.Context, mgr manager.Manager, deps controller.Deps, moves bool) error {
-	r := &reconciler{deps.Client, deps.Clock, moves}
+func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
+	r := &reconciler{deps.Client, deps.Clock}
 	by := func(key func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 			var shoots corev1beta1.ShootList
@@ -55,6 +52,13 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps, moves boo
 			return requests
 		})
 	}
+	ofManaged := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		managed, ok := object.(*seedmanagementv1alpha1.ManagedSeed)
+		if !ok || managed.Spec.Shoot == nil {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: managed.Namespace, Name: managed.Spec.Shoot.Name}}}
+	})
 	return controller.Start(mgr, name, r, deps.Config.ShootMigration.ConcurrentSyncs,
 		controller.On(&corev1beta1.Shoot{}, nil, controller.Changes(func(before, after *corev1beta1.Shoot) bool {
 			var old, changed corev1beta1.Shoot
@@ -66,6 +70,9 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps, moves boo
 			controller.Changes(func(before, after *corev1beta1.Seed) bool {
 				return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Status, after.Status)
 			})),
+		controller.On(&seedmanagementv1alpha1.ManagedSeed{}, ofManaged, controller.Changes(func(*seedmanagementv1alpha1.ManagedSeed, *seedmanagementv1alpha1.ManagedSeed) bool {
+			return false // which Shoot it names never changes
+		})),
 		controller.On(&corev1beta1.ControllerRegistration{}, by(func(client.Object) string { return anySeed }),
 			controller.Changes(func(before, after *corev1beta1.ControllerRegistration) bool {
 				return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
@@ -97,7 +104,9 @@ func Keep(into, shoot *corev1beta1.Shoot) {
 	} else if last != nil {
 		into.Status.LastOperation.Type, into.Status.LastOperation.State = last.Type, last.State
 	}
-	if constraint := corev1beta1.FindCondition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration); constraint != nil {
-		into.Status.Constraints = corev1beta1.SetCondition(into.Status.Constraints, *constraint)
+	for _, kind := range []corev1beta1.ConditionType{corev1beta1.ShootReadyForMigration, corev1beta1.ShootBackupReady} {
+		if constraint := corev1beta1.FindCondition(shoot.Status.Constraints, kind); constraint != nil {
+			into.Status.Constraints = corev1beta1.SetCondition(into.Status.Constraints, *constraint)
+		}
 	}
 }

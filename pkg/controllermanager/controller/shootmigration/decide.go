@@ -4,23 +4,29 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
 // Reasons of the constraint. Those of the destination are Gardener's.
 const (
+	reasonSource     = "SourceSeedUnready"
 	reasonInDeletion = "DestinationSeedInDeletion"
 	reasonUnready    = "DestinationSeedUnready"
 	reasonReady      = "DestinationSeedReady"
 	reasonShoot      = "ShootUnready"
 	reasonMachines   = "MachinesNotSupported"
-	reasonNot        = "MigrationNotSupported"
+	reasonManaged    = "ManagedSeedNotSupported"
 )
+
+// maxDetail limits the length of the message of another condition in the constraint, in bytes.
+const maxDetail = 200
 
 // kindWorker is the kind of the extension that makes machines.
 const kindWorker = "Worker"
@@ -32,8 +38,8 @@ type Move struct {
 	Source, Destination *corev1beta1.Seed
 	// Registrations are the extensions of the garden.
 	Registrations []corev1beta1.ControllerRegistration
-	// Supported is set if control planes may move.
-	Supported bool
+	// ManagedSeed is the ManagedSeed that makes the Shoot a Seed, empty for none.
+	ManagedSeed string
 }
 
 // moves reports whether a Shoot is bound to another Seed than the one that has its control plane, and returns the names of both.
@@ -76,11 +82,14 @@ func (m Move) obstacle() (reason, message string) {
 	if leaves(m.Shoot) {
 		return "", "" // the rest is about the begin of a move
 	}
+	if why := m.cannotLeave(); why != "" {
+		return reasonSource, why
+	}
 	if why := m.unfinished(); why != "" {
 		return reasonShoot, why
 	}
-	if !m.Supported {
-		return reasonNot, "Control planes do not move in this version: bind the Shoot back to the Seed " + ptr.Deref(m.Shoot.Status.SeedName, "") + "."
+	if m.ManagedSeed != "" {
+		return reasonManaged, "The Shoot is a Seed, because of ManagedSeed " + m.ManagedSeed + ", and the Seed that has its control plane deploys its gardenlet: this version cannot hand that over."
 	}
 	if m.hasManagedMachines() {
 		return reasonMachines, "Machines of machine-controller-manager cannot be moved by this version: only those of extensions that make machines themselves can."
@@ -97,8 +106,6 @@ func (m Move) unready() string {
 		return "The Seed " + name + " does not exist."
 	case seed.Spec.Backup == nil:
 		return "The Seed " + name + " has no backups, from which the control plane could be restored."
-	case m.Source != nil && m.Source.Spec.Backup == nil:
-		return "The Seed " + m.Source.Name + ", which has the control plane, has no backups."
 	case seed.Status.ObservedGeneration != seed.Generation:
 		return fmt.Sprintf("The Seed %s is not ready: its gardenlet has not observed its generation %d.", name, seed.Generation)
 	case seed.Status.Gardener == nil:
@@ -107,13 +114,30 @@ func (m Move) unready() string {
 		return fmt.Sprintf("The gardenlets of both Seeds must have the same version, but that of %s has %s and that of %s has %s.",
 			m.Source.Name, m.Source.Status.Gardener.Version, name, seed.Status.Gardener.Version)
 	}
-	for _, wanted := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
-		status := corev1beta1.ConditionUnknown
-		if condition := corev1beta1.FindCondition(seed.Status.Conditions, wanted); condition != nil {
-			status = condition.Status
+	return missing(seed, corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedBackupBucketsReady)
+}
+
+// cannotLeave returns why the control plane cannot leave its Seed, empty if it can. Its API server would stop, and never start again.
+func (m Move) cannotLeave() string {
+	name, _, _ := moves(m.Shoot)
+	switch {
+	case m.Source == nil:
+		return "The Seed " + name + ", which has the control plane, does not exist, so nothing can hand the control plane over."
+	case m.Source.Spec.Backup == nil:
+		return "The Seed " + name + ", which has the control plane, has no backups."
+	}
+	return missing(m.Source, corev1beta1.SeedGardenletReady, corev1beta1.SeedBackupBucketsReady)
+}
+
+// missing returns which of these conditions of a Seed is not True, empty for none.
+func missing(seed *corev1beta1.Seed, wanted ...corev1beta1.ConditionType) string {
+	for _, kind := range wanted {
+		status, message := corev1beta1.ConditionUnknown, ""
+		if condition := corev1beta1.FindCondition(seed.Status.Conditions, kind); condition != nil {
+			status, message = condition.Status, condition.Message
 		}
 		if status != corev1beta1.ConditionTrue {
-			return fmt.Sprintf("The Seed %s is not ready: its condition %s is %s.", name, wanted, status)
+			return strings.TrimSpace(fmt.Sprintf("The Seed %s is not ready: its condition %s is %s. %s", seed.Name, kind, status, conditiontext.Shorten(message, maxDetail)))
 		}
 	}
 	return ""
@@ -122,6 +146,7 @@ func (m Move) unready() string {
 // unfinished returns what the Shoot must end before its control plane can leave, empty for nothing. gardenlet has the same rules.
 func (m Move) unfinished() string {
 	last := m.Shoot.Status.LastOperation
+	backups := corev1beta1.FindCondition(m.Shoot.Status.Constraints, corev1beta1.ShootBackupReady)
 	wanted := m.Shoot.Spec.Hibernation != nil && ptr.Deref(m.Shoot.Spec.Hibernation.Enabled, false)
 	switch {
 	case last == nil,
@@ -133,6 +158,8 @@ func (m Move) unfinished() string {
 		return "The cluster must hibernate completely first."
 	case !wanted && m.Shoot.Status.IsHibernated:
 		return "The cluster must wake up completely first."
+	case backups != nil && backups.Status == corev1beta1.ConditionFalse:
+		return "Etcd has no current backups, so its last snapshot could not be stored: " + conditiontext.Shorten(backups.Message, maxDetail)
 	}
 	return ""
 }

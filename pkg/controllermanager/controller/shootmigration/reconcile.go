@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 )
 
@@ -20,13 +21,11 @@ import (
 type reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
-	// moves is Move.Supported.
-	moves bool
 }
 
 // Reconcile writes the constraint of a Shoot if it has changed.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	move := Move{Shoot: &corev1beta1.Shoot{}, Supported: r.moves}
+	move := Move{Shoot: &corev1beta1.Shoot{}}
 	if err := r.client.Get(ctx, request.NamespacedName, move.Shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -37,6 +36,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		move.Registrations = list.Items
 		var err error
+		if move.ManagedSeed, err = r.managedSeedOf(ctx, request.NamespacedName); err != nil {
+			return reconcile.Result{}, err
+		}
 		if move.Source, err = r.seed(ctx, source); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -64,6 +66,20 @@ func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, 
 		return nil, fmt.Errorf("read Seed %s: %w", name, err)
 	}
 	return seed, nil
+}
+
+// managedSeedOf returns the name of the ManagedSeed that makes a Shoot a Seed, empty for none.
+func (r *reconciler) managedSeedOf(ctx context.Context, shoot types.NamespacedName) (string, error) {
+	var list seedmanagementv1alpha1.ManagedSeedList
+	if err := r.client.List(ctx, &list, client.InNamespace(shoot.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the ManagedSeeds in namespace %s: %w", shoot.Namespace, err)
+	}
+	for i := range list.Items {
+		if named := list.Items[i].Spec.Shoot; named != nil && named.Name == shoot.Name {
+			return list.Items[i].Name, nil
+		}
+	}
+	return "", nil
 }
 
 // write changes only this constraint, and only if the Shoot has not changed: it may be bound to another Seed meanwhile.
