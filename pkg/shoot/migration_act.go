@@ -124,4 +124,5 @@ func (p *pass) leave(ctx context.Context, succeeded bool) error {
 }
 
 // errNoEntry says that a control plane that arrives has no BackupEntry.
-var errNoEntry = errors.New("the BackupEntry of the Shoot does not exist, so its backups cannot be restored: restore the BackupEntry, or delete the Shoot")
+var errNoEntry = errors.New("the BackupEntry of the Shoot does not exist, so its backups cannot be restored: restore the BackupEntry, or give up the cluster " +
+	"as described in docs/control-plane-migration.md")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,6 +112,13 @@ func (e *extensions) Reconcile(ctx context.Context, request reconcile.Request) (
 		e.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	seed := &corev1beta1.Seed{}
+	if err := e.shoots.Get(ctx, client.ObjectKey{Name: e.SeedName}, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read Seed %s: %w", e.SeedName, err)
+	}
+	if isManaged(seed) {
+		return reconcile.Result{}, nil
+	}
 	e.mu.Lock()
 	e.owners[shoot.Status.TechnicalID] = request.NamespacedName
 	last := e.written[request.NamespacedName]
@@ -154,6 +162,17 @@ func (e *extensions) keeps(shoot *corev1beta1.Shoot) bool {
 		return false
 	}
 	return shoot.DeletionTimestamp == nil && !moves(shoot)
+}
+
+// isManaged reports whether a ManagedSeed makes a Shoot this Seed. Etcd of such a seed is backed up itself, so the states of extensions are
+// stored only when a control plane leaves it (Gardener). The garden labels a Seed also with the Seed that hosts its Shoot.
+func isManaged(seed *corev1beta1.Seed) bool {
+	for key := range seed.Labels {
+		if host, is := strings.CutPrefix(key, constants.LabelPrefixSeedName); is && host != seed.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // moves reports whether the control plane is about to leave its Seed, or has not been restored yet.

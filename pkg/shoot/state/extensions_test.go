@@ -9,7 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -89,5 +92,45 @@ func TestEqualStates(t *testing.T) {
 	}
 	if !Equal(of(`{"a":1,"b":2}`), of(`{ "b": 2, "a": 1 }`)) || Equal(of(`{"a":1}`), of(`{"a":2}`)) || Equal(of(`{"a":1}`), corev1beta1.ShootStateSpec{}) {
 		t.Error("states with the same content differ, or different ones are equal")
+	}
+}
+
+// TestManagedSeeds checks which Seeds are Shoots, and that the states of extensions are not stored there.
+func TestManagedSeeds(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"without labels":    {nil, false},
+		"of its own":        {map[string]string{"name.seed.gardener.cloud/blue": "true", "region": "here"}, false},
+		"in another Seed":   {map[string]string{"name.seed.gardener.cloud/blue": "true", "name.seed.gardener.cloud/host": "true"}, true},
+		"with other labels": {map[string]string{"example.org/host": "true"}, false},
+	} {
+		seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "blue", Labels: test.labels}}
+		if got := isManaged(seed); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "one"}}
+		shoot.Status.SeedName, shoot.Status.TechnicalID = ptr.To("blue"), "shoot--dev--one"
+		scheme := runtime.NewScheme()
+		if err := corev1beta1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		// Without a cache of the objects in the seed, a reconciliation that reads them panics.
+		e := &extensions{
+			Options: Options{SeedName: "blue"}, shoots: fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed, shoot).Build(),
+			owners: map[string]types.NamespacedName{},
+		}
+		stores := func() (stores bool) {
+			defer func() { stores = recover() != nil }()
+			_, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "garden-dev", Name: "one"}})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return false
+		}()
+		if stores == test.want {
+			t.Errorf("%s: the states are stored: %t", name, stores)
+		}
 	}
 }
