@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -168,15 +170,20 @@ func (s *seed) extensions() {
 	kit.Run(s, mgr)
 }
 
-// programs simulates the controllers of Kubernetes, the etcd operator, and the programs of the control plane.
+// programs simulates the controllers of Kubernetes, the etcd operator, and the programs of the control plane. They take turns, which costs the
+// API server less than if all looked at the same time.
 func (s *seed) programs() {
 	s.Helper()
-	apps := appsv1.SchemeGroupVersion
-	kit.Answer(s.T, s.seed, s.workload, apps.WithKind("Deployment"), apps.WithKind("StatefulSet"))
-	kit.Answer(s.T, s.seed, s.namespaces, corev1.SchemeGroupVersion.WithKind("Namespace"))
-	kit.Answer(s.T, s.seed, s.etcd, druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"), druidv1alpha1.SchemeGroupVersion.WithKind("EtcdCopyBackupsTask"))
-	kit.Answer(s.T, s.seed, s.tokens, corev1.SchemeGroupVersion.WithKind("Secret"))
-	kit.Answer(s.T, s.seed, s.inShoot, resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	apps, etcd := appsv1.SchemeGroupVersion, druidv1alpha1.SchemeGroupVersion
+	answers := map[schema.GroupVersionKind]func(context.Context, unstructuredObject){
+		apps.WithKind("Deployment"): s.workload, apps.WithKind("StatefulSet"): s.workload,
+		corev1.SchemeGroupVersion.WithKind("Namespace"): s.namespaces, corev1.SchemeGroupVersion.WithKind("Secret"): s.tokens,
+		etcd.WithKind("Etcd"): s.etcd, etcd.WithKind("EtcdCopyBackupsTask"): s.etcd,
+		resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"): s.inShoot,
+	}
+	kit.Answer(s.T, s.seed, func(ctx context.Context, object unstructuredObject) {
+		answers[object.GroupVersionKind()](ctx, object)
+	}, slices.Collect(maps.Keys(answers))...)
 }
 
 // report merges a status into an object. A failure is repeated, because the object is answered again.
