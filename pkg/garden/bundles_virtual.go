@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
@@ -19,15 +20,48 @@ func (in Inputs) virtualSystem() ([]client.Object, error) {
 	return append(gardensystem.VirtualNamespaces(), gardensystem.VirtualRights()...), nil
 }
 
+// workloadIdentityIssuerName is the ConfigMap with the documents of the issuer of tokens of WorkloadIdentities.
+const (
+	workloadIdentityIssuerName = "workload-identity-issuer"
+	keyConfiguration           = "openid-configuration.json"
+	keyKeys                    = "jwks.json"
+)
+
 // info returns what every user may know about the garden.
 func (in Inputs) info() ([]client.Object, error) {
 	text, err := json.Marshal(map[string]string{"version": in.Version, "workloadIdentityIssuerURL": in.workloadIdentityIssuer()})
 	if err != nil {
 		return nil, fmt.Errorf("encode the information about the garden: %w", err)
 	}
-	return []client.Object{&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-public", Name: "gardener-info"}, Data: map[string]string{"gardenerAPIServer": string(text)},
-	}}, nil
+	documents, err := in.workloadIdentityDocuments()
+	if err != nil {
+		return nil, err
+	}
+	return []client.Object{
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: constants.SystemPublicNamespace, Name: constants.GardenerInfoName},
+			Data:       map[string]string{"gardenerAPIServer": string(text)},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: constants.SystemPublicNamespace, Name: workloadIdentityIssuerName},
+			Data:       map[string]string{keyConfiguration: documents.Configuration, keyKeys: documents.Keys},
+		},
+	}, nil
+}
+
+// workloadIdentityDocuments returns the documents of the issuer. During a rotation, they have the new key before tokens are signed with it, and the old
+// one until no token of it should be accepted.
+func (in Inputs) workloadIdentityDocuments() (workloadidentity.Documents, error) {
+	item := in.Secrets[constants.SecretNameWorkloadIdentitySigningKey]
+	keys := [][]byte{item.Current.Data[secrets.KeyRSA]}
+	if item.Old != nil {
+		keys = append(keys, item.Old.Data[secrets.KeyRSA])
+	}
+	documents, err := workloadidentity.NewDocuments(in.workloadIdentityIssuer(), keys...)
+	if err != nil {
+		return documents, fmt.Errorf("the Secret %s/%s: %w", in.Namespace, item.Current.Name, err)
+	}
+	return documents, nil
 }
 
 // workloadIdentityIssuer returns the issuer of tokens of WorkloadIdentities: a path of the discovery server.

@@ -156,7 +156,7 @@ func (in Inputs) inVirtual() []table.Part {
 		{Name: bundleVirtualSystem, Target: table.Shoot, Objects: in.virtualSystem, Needs: needs, DeletedAfter: append(in.virtualPrograms(), bundleInfo)},
 		{Name: bundleControllerManagerRights, Target: table.Shoot, Objects: in.controllerManagerRights, Needs: needs},
 		{Name: bundleOperatorAccess, Target: table.Shoot, Objects: in.operatorAccess, Needs: needs, DeletedAfter: in.virtualPrograms()},
-		{Name: bundleInfo, Target: table.Shoot, Objects: in.info, Needs: []table.Need{table.Applied(bundleVirtualSystem)}},
+		{Name: bundleInfo, Target: table.Shoot, Objects: in.info, Unknown: in.unknownSecrets(), Needs: []table.Need{table.Applied(bundleVirtualSystem)}},
 	}
 }
 

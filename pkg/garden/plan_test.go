@@ -132,6 +132,9 @@ func secretsFor(in Inputs) map[string]secrets.Item {
 				secrets.KeyStaticTokens: []byte("token," + kubeapiserver.HealthCheckUser + "," + kubeapiserver.HealthCheckUser + "\n"),
 			}
 		}
+		if config.Name == constants.SecretNameWorkloadIdentitySigningKey {
+			secret.Data = secrets.Material{secrets.KeyRSA: signingKeys()[0]}
+		}
 		item := secrets.Item{Config: config, Current: secret, Active: secret}
 		if config.Kind == secrets.KindCA || config.Kind == secrets.KindRSAKey {
 			item.Bundle = &secrets.Secret{Name: config.Name + "-bundle-12345678", Data: secrets.Material{secrets.KeyBundleCert: []byte("authority")}}

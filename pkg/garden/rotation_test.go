@@ -1,9 +1,13 @@
 package garden
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,11 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -147,6 +153,9 @@ func turned(in Inputs) Inputs {
 					secrets.KeyEncryptionEncoding: []byte("base64"), secrets.KeyEncryptionProvider: old.Data[secrets.KeyEncryptionProvider],
 				}
 			}
+			if name == constants.SecretNameWorkloadIdentitySigningKey {
+				old.Data = secrets.Material{secrets.KeyRSA: signingKeys()[1]}
+			}
 			item.Old = &old
 			if !state.Distributed {
 				item.Active = old
@@ -176,6 +185,10 @@ func use(plan flow.Plan) string {
 				for _, name := range mountedSecrets(object) {
 					fmt.Fprintf(&text, "%s mounts %s\n", object.Name, name)
 				}
+			case *corev1.ConfigMap:
+				if keys, found := object.Data[keyKeys]; found {
+					fmt.Fprintf(&text, "%s has the keys %s\n", object.Name, strings.Join(publishedKeys(keys), ", "))
+				}
 			case *corev1.Secret:
 				if config, found := object.Data[secrets.KeyEncryptionConfiguration]; found {
 					fmt.Fprintf(&text, "%s:\n%s", object.Labels["role"], keysOf(string(config)))
@@ -187,6 +200,34 @@ func use(plan flow.Plan) string {
 		fmt.Fprintf(&text, "task %s: %s\n", task.Name, task.Value)
 	}
 	return text.String()
+}
+
+// signingKeys returns the new and the old key for tokens of WorkloadIdentities.
+var signingKeys = sync.OnceValue(func() (keys [2][]byte) {
+	for i := range keys {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err == nil {
+			keys[i], err = keyutil.MarshalPrivateKeyToPEM(key)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	return keys
+})
+
+// publishedKeys returns which keys of signingKeys a key set has.
+func publishedKeys(set string) (names []string) {
+	for i, name := range []string{"new", "old"} {
+		only, err := workloadidentity.NewDocuments("", signingKeys()[i])
+		if err != nil {
+			return []string{err.Error()}
+		}
+		if strings.Contains(set, strings.TrimSuffix(strings.TrimPrefix(only.Keys, `{"keys":[`), "]}")) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // mountedSecrets returns the rotated Secrets that a Deployment mounts.
