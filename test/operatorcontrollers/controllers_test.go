@@ -27,11 +27,11 @@ import (
 	"github.com/trellis-k8s/trellis/test/kit"
 )
 
-// runControllers runs the controllers as the operator does, with the garden also as the virtual garden.
-func (f *fixture) runControllers() {
+// runControllers runs the controllers as the operator does, with the garden also as the virtual garden. installs is the one that installs Extensions.
+func (f *fixture) runControllers(installs controller.Controller) {
 	f.Helper()
 	set := controller.Set{
-		reference.Controller(), gardencare.Controller(), extension.Controller(), extensionrequired.Runtime(), extensionrequired.Virtual(),
+		reference.Controller(), gardencare.Controller(), installs, extensionrequired.Runtime(), extensionrequired.Virtual(),
 		extensioncare.Controller(),
 	}
 	kinds, err := set.Cache()
@@ -80,7 +80,7 @@ func (f *fixture) eventually(what, want string, get func() string) {
 // TestControllers runs the life of an Extension whose chart cannot be pulled, with a Garden that needs it.
 func TestControllers(t *testing.T) {
 	f := newFixture(t)
-	f.runControllers()
+	f.runControllers(extension.Controller())
 	const required, installed = operatorv1alpha1.ExtensionRequiredRuntime, operatorv1alpha1.ExtensionInstalled
 	one := example[operatorv1alpha1.Extension](t, "extension")
 	one.Name = "controllers"
@@ -141,7 +141,7 @@ func TestControllers(t *testing.T) {
 // TestRegistration checks that a reconciled Garden gets the registration of an extension.
 func TestRegistration(t *testing.T) {
 	f := newFixture(t)
-	f.runControllers()
+	f.runControllers(extension.Controller())
 	one := example[operatorv1alpha1.Extension](t, "extension")
 	one.Name = "registration"
 	one.Spec.Resources = one.Spec.Resources[:1]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -26,10 +28,16 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rights"
 )
 
+// PullFunc pulls a chart. credentials and authority are Secrets for the registry, nil for none.
+type PullFunc func(ctx context.Context, from *gardencorev1.OCIRepository, credentials, authority *corev1.Secret) ([]byte, error)
+
 // Controller returns the controller that installs Extensions.
-func Controller() controller.Controller {
+func Controller() controller.Controller { return WithPull(registry.New().Pull) }
+
+// WithPull is Controller with another source of charts.
+func WithPull(pull PullFunc) controller.Controller {
 	return controller.Controller{
-		Name: "extension", When: controller.Always, Add: add,
+		Name: "extension", When: controller.Always, Add: func(_ context.Context, deps controller.Deps) error { return add(deps, pull) },
 		Rights: []rights.Right{
 			rights.May("installation of Extensions", operatorv1alpha1.GroupName, []string{"extensions"}, append(rights.Reads(), "patch")...),
 			rights.May("the condition Installed", operatorv1alpha1.GroupName, []string{"extensions/status"}, "patch"),
@@ -42,10 +50,10 @@ func Controller() controller.Controller {
 	}
 }
 
-func add(_ context.Context, deps controller.Deps) error {
+func add(deps controller.Deps, pull PullFunc) error {
 	mgr := deps.Manager
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: deps.Namespace, clock: deps.Clock, pull: registry.New().Pull,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: deps.Namespace, clock: deps.Clock, pull: pull,
 		holder: finalizer.Holder{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Owner: controller.FieldManager},
 		emitter: &flow.Emitter{
 			Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Writer: mgr.GetClient(), FieldManager: string(controller.FieldManager), Clock: deps.Clock,

@@ -1,9 +1,6 @@
 package extension
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"maps"
 	"slices"
 	"strings"
@@ -18,30 +15,8 @@ import (
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/helmchart/values"
+	"github.com/trellis-k8s/trellis/test/kit"
 )
-
-// chart returns a chart with one template.
-func chart(t *testing.T, template string) []byte {
-	t.Helper()
-	var content bytes.Buffer
-	zipped := gzip.NewWriter(&content)
-	writer := tar.NewWriter(zipped)
-	for name, text := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: example\nversion: 1.0.0\n", "templates/a.yaml": template} {
-		if err := writer.WriteHeader(&tar.Header{Name: "example/" + name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := writer.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return content.Bytes()
-}
 
 const (
 	printed = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: {{ .Release.Namespace }}}\ndata: {all: {{ toJson .Values | quote }}}\n"
@@ -77,8 +52,8 @@ func inputs(t *testing.T, change func(*Inputs)) Inputs {
 	in := Inputs{
 		Extension: extension, Namespace: "garden", Reconciled: true, Required: true, Zones: "a,b", Kubeconfig: "generic-1",
 		Charts: map[flow.Key][]byte{
-			runtimeKey("garden", "local"): chart(t, printed), admissionVirtualKey("garden", "local"): chart(t, printed),
-			admissionRuntimeKey("garden", "local"): chart(t, printed+"---\n"+deploys),
+			runtimeKey("garden", "local"): kit.ChartArchive(t, "example", printed), admissionVirtualKey("garden", "local"): kit.ChartArchive(t, "example", printed),
+			admissionRuntimeKey("garden", "local"): kit.ChartArchive(t, "example", printed+"---\n"+deploys),
 		},
 		Resources: values.Resources{Data: map[string]map[string]string{"settings": {"region": "europe"}}, Of: "Extension local"},
 	}
@@ -232,7 +207,7 @@ func TestRegistration(t *testing.T) {
 // TestErrors checks that the message of a chart's error has no data of Secrets.
 func TestErrors(t *testing.T) {
 	in := inputs(t, func(in *Inputs) {
-		in.Charts[runtimeKey("garden", "local")] = chart(t, `{{ fail (printf "wrong: %s" .Values.region) }}`)
+		in.Charts[runtimeKey("garden", "local")] = kit.ChartArchive(t, "example", `{{ fail (printf "wrong: %s" .Values.region) }}`)
 		in.Resources = values.Resources{Data: map[string]map[string]string{"settings": {"region": "top-secret"}}, Confidential: map[string]bool{"settings": true}}
 	})
 	_, err := in.Plan(t.Context())
@@ -243,7 +218,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	in = inputs(t, func(in *Inputs) {
-		in.Charts[runtimeKey("garden", "local")] = chart(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ .Release.Namespace }}}\n")
+		in.Charts[runtimeKey("garden", "local")] = kit.ChartArchive(t, "example", "apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ .Release.Namespace }}}\n")
 	})
 	if _, err := in.Plan(t.Context()); err == nil || !strings.Contains(err.Error(), "which the operator creates") {
 		t.Errorf("got %v", err)
