@@ -25,6 +25,10 @@ import (
 // written. There is no leader: a gateway must not end because it loses a Lease.
 const mostDelay = time.Second
 
+// mostWrites is the number of objects whose status is written until the gateway decides again. The first status of 1,000 routes takes 20 seconds, for
+// which new hosts must not wait.
+const mostWrites = 25
+
 // reconciler decides again whenever an object has changed.
 type reconciler struct {
 	options Options
@@ -58,6 +62,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if now.Before(r.due) {
 		return reconcile.Result{RequeueAfter: r.due.Sub(now)}, nil
+	}
+	if len(changed) > mostWrites {
+		_, err := r.write(ctx, changed[:mostWrites])
+		return reconcile.Result{RequeueAfter: time.Millisecond}, err
 	}
 	r.due = time.Time{}
 	return r.write(ctx, changed)
