@@ -48,8 +48,10 @@ const (
 const (
 	account = constants.IstioIngressGatewayName
 	version = apiserverexposure.GatewayAPIGroup + "/v1"
-	// podsOfZone is the number of Pods for each zone.
-	podsOfZone = 2
+	// podsOfZone and mostPodsOfZone are the least and the greatest number of Pods for each zone, and cpuOfPod is the average use of CPU above which
+	// there are more (Gardener).
+	podsOfZone, mostPodsOfZone = 2, 16
+	cpuOfPod                   = "2"
 	// terminationSeconds is longer than the time in which the program ends: 15 seconds until load balancers know it, and 60 until connections are cut off.
 	terminationSeconds = 90
 )
@@ -122,6 +124,7 @@ func (v Values) gateway(gateway exposure.Gateway) ([]client.Object, error) {
 	objects := []client.Object{
 		istio.NamespaceOf(gateway), parts.ServiceAccount(gateway.Namespace, account, maps.Clone(gateway.Labels)), deployment, service,
 		parts.Budget(deployment), listener(gateway),
+		istio.Autoscaler(deployment, *deployment.Spec.Replicas, mostPodsOfZone*zonesOf(gateway), cpuOfPod),
 	}
 	objects = append(objects, parts.Rights(gateway.Namespace, account, maps.Clone(gateway.Labels), rules(), parts.Account{Namespace: gateway.Namespace, Name: account})...)
 	if v.VerticalPodAutoscaler {
@@ -146,9 +149,12 @@ func listener(gateway exposure.Gateway) *unstructured.Unstructured {
 	})
 }
 
+// zonesOf returns the number of zones of a gateway, at least one.
+func zonesOf(gateway exposure.Gateway) int32 { return max(int32(len(gateway.Zones)), 1) } //nolint:gosec // a few
+
 // deployment returns the Deployment. An old Pod ends only when a new one is ready.
 func (v Values) deployment(gateway exposure.Gateway) (*appsv1.Deployment, error) {
-	replicas := podsOfZone * max(int32(len(gateway.Zones)), 1) //nolint:gosec // a few
+	replicas := podsOfZone * zonesOf(gateway)
 	if v.SingleNode {
 		replicas = 1
 	}

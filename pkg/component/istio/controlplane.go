@@ -67,7 +67,7 @@ func ControlPlane(values ControlPlaneValues) ([]client.Object, error) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: constants.IstioSystemNamespace, Name: configMap, Labels: clone(controlPlaneLabels)},
 			Data:       map[string]string{"mesh": mesh, "meshNetworks": "networks: {}\n"},
 		},
-		deployment, controlPlaneService(), parts.Budget(deployment), autoscaler(deployment, max(values.Replicas, 1), 5, "80"), webhook(),
+		deployment, controlPlaneService(), parts.Budget(deployment), Autoscaler(deployment, max(values.Replicas, 1), 5, "80"), webhook(),
 	}
 	objects = append(objects, parts.ClusterRights(controlPlane, clone(controlPlaneLabels), controlPlaneRules(), account)...)
 	return append(objects, parts.Rights(constants.IstioSystemNamespace, controlPlane, clone(controlPlaneLabels), []rbacv1.PolicyRule{
@@ -192,8 +192,8 @@ func webhook() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	}
 }
 
-// autoscaler returns the HorizontalPodAutoscaler of a Deployment by its CPU: a percentage of the requests, or a quantity.
-func autoscaler(deployment *appsv1.Deployment, least, most int32, cpu string) *autoscalingv2.HorizontalPodAutoscaler {
+// Autoscaler returns the HorizontalPodAutoscaler of a Deployment by its CPU: 80 percent of the requests, or a quantity.
+func Autoscaler(deployment *appsv1.Deployment, least, most int32, cpu string) *autoscalingv2.HorizontalPodAutoscaler {
 	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](80)}
 	behavior := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	if cpu != "80" {

@@ -60,7 +60,7 @@ func Gateway(values GatewayValues) ([]client.Object, error) {
 	objects := []client.Object{
 		NamespaceOf(gateway), parts.ServiceAccount(gateway.Namespace, account, clone(gateway.Labels)), deployment,
 		Balanced(values.Gateway, values.DualStack, portProxy, portTLS), internalService(gateway), parts.Budget(deployment),
-		autoscaler(deployment, *deployment.Spec.Replicas, mostOfZone*zones, "2"),
+		Autoscaler(deployment, *deployment.Spec.Replicas, mostOfZone*zones, "2"),
 	}
 	objects = append(objects, parts.Rights(gateway.Namespace, constants.IstioIngressGatewayName+"-sds", clone(gateway.Labels), readSecrets(),
 		parts.Account{Namespace: gateway.Namespace, Name: account})...)
