@@ -188,6 +188,14 @@ bin/bench-fleet:
 bin/sites:
 	@$(GO) build -o $@ ./examples/flow/sites
 
+.PHONY: bench-gateway
+bench-gateway: controlplane build bin/bench-gateway ## Measure the gateway with 1,000 simulated Shoots (3 minutes; BENCHGATEWAYFLAGS, see docs/exposure.md).
+	bin/bench-gateway $(BENCHGATEWAYFLAGS)
+
+.PHONY: bin/bench-gateway
+bin/bench-gateway:
+	@$(GO) build -o $@ ./test/bench-gateway
+
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions.
 	$(GO) test -short -run '^$$' -bench . -benchmem ./...
