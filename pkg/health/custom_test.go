@@ -62,6 +62,8 @@ func TestAutoscaler(t *testing.T) {
 		"fresh":     {"metadata: {generation: 2}\n", Verdict{}},
 		"supported": {"status: {conditions: [{type: ConfigUnsupported, status: 'False'}]}\n", Verdict{}},
 		"untyped":   {"status: {conditions: [{status: 'True'}, {}]}\n", Verdict{}},
+		"not checked yet": {"status: {conditions: [{type: ConfigUnsupported, status: 'True', message: Unknown error during checking if target " +
+			"druid.gardener.cloud/v1alpha1.Etcd/etcd-main is a topmost well-known or scalable controller}]}\n", Verdict{}},
 		"unsupported": {"status: {conditions: [{type: ConfigUnsupported, status: 'True', message: no target}]}\n", Verdict{
 			Unhealthy: `condition "ConfigUnsupported" has invalid status True (expected False) due to : no target`}},
 		"wrong type": {"status: {conditions: [{type: [a]}]}\n", Verdict{Err: "the field status.conditions.type has to be of type string"}},
