@@ -39,7 +39,7 @@ func (l *Landscape) Offer(ctx context.Context, specs []oci.Spec) error {
 // [build.Conformance]. The first call downloads Debian packages.
 func (l *Landscape) ConformanceSources(ctx context.Context, programs string) (conformance.Sources, error) {
 	s := conformance.Sources{
-		Programs: programs, Pause: l.builder.Path("pause"), Busybox: filepath.Join(programs, "busybox"),
+		Programs: programs, Pause: l.builder.Path("pause"), Busybox: filepath.Join(programs, "busybox"), Shell: filepath.Join(programs, "bash"),
 		Etcd: filepath.Join(l.Root, "bin", "etcd"),
 	}
 	if err := l.needMmdebstrap(ctx); err != nil {
@@ -47,6 +47,9 @@ func (l *Landscape) ConformanceSources(ctx context.Context, programs string) (co
 	}
 	var err error
 	if s.Debian, err = machineimage.Tests(ctx, programs); err != nil {
+		return s, err
+	}
+	if err := conformance.Shell(s.Debian, s.Shell); err != nil {
 		return s, err
 	}
 	if s.Applets, err = conformance.Busybox(ctx, s.Debian, s.Busybox); err != nil {

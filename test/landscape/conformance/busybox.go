@@ -12,6 +12,17 @@ import (
 	"strings"
 )
 
+// Shell copies the program bash, which needs no libraries, from an archive of Debian's root file system to a file, unless it exists.
+func Shell(debian, target string) error {
+	if _, err := os.Stat(target); err == nil {
+		return nil
+	}
+	if err := extract(debian, "bin/bash-static", target); err != nil {
+		return fmt.Errorf("extracting bash: %w", err)
+	}
+	return nil
+}
+
 // Busybox copies the program busybox from an archive of Debian's root file system to a file, unless it exists, and returns its commands.
 func Busybox(ctx context.Context, debian, target string) (applets []string, err error) {
 	if _, err := os.Stat(target); err != nil {

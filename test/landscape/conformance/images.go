@@ -19,8 +19,8 @@ type Sources struct {
 	Debian string
 	// Programs is the directory of agnhost, nonewprivs and sample-apiserver.
 	Programs string
-	// Pause, Etcd and Busybox are the paths of programs.
-	Pause, Etcd, Busybox string
+	// Pause, Etcd, Busybox and Shell are the paths of programs. Shell is bash.
+	Pause, Etcd, Busybox, Shell string
 	// Applets are the commands of Busybox.
 	Applets []string
 	// Module is the directory of the module k8s.io/kubernetes, which has the files that some images serve.
@@ -111,15 +111,17 @@ const (
 	groups = "root:x:0:\nnobody:x:65534:\n"
 )
 
+// busybox returns the program with all its commands, except that bash is the shell: Debian's busybox removes variables from the environment
+// whose names contain a dash or a dot, which tests of ConfigMaps and Secrets use.
 func (s Sources) busybox() oci.Layer {
 	const program = "/bin/busybox"
 	files := []oci.File{
-		{Path: program, Source: s.Busybox}, temporary(),
+		{Path: program, Source: s.Busybox}, {Path: "/bin/sh", Source: s.Shell}, temporary(),
 		{Path: "/root", Directory: true}, {Path: "/home", Directory: true}, {Path: "/usr/bin/env", Link: program},
 		{Path: "/etc/passwd", Content: []byte(users)}, {Path: "/etc/group", Content: []byte(groups)},
 	}
 	for _, applet := range s.Applets {
-		if applet != "busybox" {
+		if applet != "busybox" && applet != "sh" {
 			files = append(files, oci.File{Path: "/bin/" + applet, Link: program})
 		}
 	}

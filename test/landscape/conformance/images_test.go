@@ -14,7 +14,7 @@ import (
 
 // TestSpecs checks which references become images, and what is in those that tests depend on.
 func TestSpecs(t *testing.T) {
-	sources := Sources{Debian: "debian.tar", Programs: "programs", Busybox: "busybox", Applets: []string{"busybox", "sh", "wget"}, Module: "module"}
+	sources := Sources{Debian: "debian.tar", Programs: "programs", Busybox: "busybox", Shell: "bash", Applets: []string{"busybox", "sh", "wget"}, Module: "module"}
 	specs, missing := Specs(sources, "local", []string{
 		"local/e2e-test-images/agnhost:2.55", "local/e2e-test-images/agnhost:2.66.1", "local/e2e-test-images/busybox:1", "local/e2e-test-images/perl:5",
 		"local/kubernetes/pause:3", "other/agnhost:2", "local/e2e-test-images/nonewprivs:1", "local/agnhost",
@@ -48,7 +48,7 @@ func TestSpecs(t *testing.T) {
 	if agnhost["/agnhost-2"].Link != "agnhost" || agnhost["/localhost.crt"].Source != "module/test/images/agnhost/porter/localhost.crt" {
 		t.Errorf("the files of agnhost are %+v", agnhost)
 	}
-	if busybox := files("local/e2e-test-images/busybox:1"); busybox["/bin/sh"].Link != "/bin/busybox" || busybox["/bin/busybox"].Source != "busybox" {
+	if busybox := files("local/e2e-test-images/busybox:1"); busybox["/bin/wget"].Link != "/bin/busybox" || busybox["/bin/busybox"].Source != "busybox" || busybox["/bin/sh"].Source != "bash" {
 		t.Errorf("the files of busybox are %+v", busybox)
 	}
 	if program := files("local/e2e-test-images/nonewprivs:1")["/usr/local/bin/nnp"]; program.Mode&fs.ModeSetuid == 0 {
@@ -77,7 +77,12 @@ func TestBusybox(t *testing.T) {
 		}
 	}
 	archive := filepath.Join(t.TempDir(), "debian.tar")
-	write(t, archive, map[string]string{"bin/sh": ""})
+	write(t, archive, map[string]string{"bin/sh": "", "bin/bash-static": "#!/bin/sh\n"})
+	for range 2 {
+		if err := Shell(archive, archive+".bash"); err != nil {
+			t.Error(err)
+		}
+	}
 	if _, err := Busybox(t.Context(), archive, archive+".busybox"); err == nil || !strings.Contains(err.Error(), "does not contain bin/busybox") {
 		t.Errorf("without busybox: error %v", err)
 	}

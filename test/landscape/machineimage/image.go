@@ -50,7 +50,7 @@ var (
 	}
 	tests = []string{
 		"--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
-		"--include=bind9-dnsutils,busybox-static,curl,iperf,iproute2,netcat-openbsd,nginx-light,procps,socat",
+		"--include=bash-static,bind9-dnsutils,busybox-static,curl,iperf,iproute2,netcat-openbsd,nginx-light,procps,socat",
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-include=/usr/share/doc/*/copyright",
 	}
