@@ -61,7 +61,7 @@ clean: ## Stop what `make demo` and `make base-cluster` started, and remove bin/
 LANDSCAPEFLAGS ?=
 
 .PHONY: landscape
-landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden, a seed and a Shoot (Linux, root; docs/landscape.md).
+landscape: controlplane build bin/landscape/landscape ## Run a fleet on this machine, with real containers: a garden, a seed and two Shoots, one with nodes (Linux, root; docs/landscape.md).
 	@bin/landscape/landscape --install-packages $(LANDSCAPEFLAGS) fleet
 
 .PHONY: landscape-down

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/test/landscape"
 	"github.com/trellis-k8s/trellis/test/landscape/build"
 	"github.com/trellis-k8s/trellis/test/landscape/conformance"
@@ -139,31 +138,11 @@ func (o *options) shoot(ctx context.Context, l *landscape.Landscape, t *target, 
 	if err := f.Create(ctx, shoot); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Shoot %s: %w", shootKey, err)
 	}
-	if err := await(ctx, func() error { return nodesAreReady(ctx, f) }); err != nil {
+	if err := await(ctx, func() error { return f.NodesAreReady(ctx, shootKey) }); err != nil {
 		return fmt.Errorf("waiting for the nodes of Shoot %s: %w", shootKey, err)
 	}
 	fmt.Fprintf(progress, "The Shoot and its nodes are ready after %s.\n", time.Since(began).Round(time.Second))
 	return o.connect(ctx, f, t, progress)
-}
-
-// nodesAreReady returns an error unless the Shoot is created and reports that every node is ready. The condition of system components
-// cannot be true, see withoutImages.
-func nodesAreReady(ctx context.Context, f *fleet.Fleet) error {
-	if err := f.ShootIsReady(ctx, shootKey); err != nil {
-		return err
-	}
-	shoot := &corev1beta1.Shoot{}
-	if err := f.Get(ctx, shootKey, shoot); err != nil {
-		return err
-	}
-	condition := corev1beta1.FindCondition(shoot.Status.Conditions, corev1beta1.ShootEveryNodeReady)
-	if condition == nil {
-		return fmt.Errorf("the condition %s is missing", corev1beta1.ShootEveryNodeReady)
-	}
-	if condition.Status != corev1beta1.ConditionTrue {
-		return fmt.Errorf("the condition %s is %s: %s", condition.Type, condition.Status, condition.Message)
-	}
-	return nil
 }
 
 // await retries until try succeeds, for shootTimeout.

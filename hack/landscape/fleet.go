@@ -13,8 +13,9 @@ import (
 
 // fleetUp starts the base cluster and installs a garden and a seed on it.
 func fleetUp(o *landscape.Options) *cobra.Command {
-	return &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden, a seed and a Shoot on it", Args: cobra.NoArgs,
-		Long: "Start the base cluster, install a garden and a seed on it with their charts, and create a Shoot.\n\n" +
+	withNodes := true
+	c := &cobra.Command{Use: "fleet", Short: "Start the base cluster, and install a garden, a seed and Shoots on it", Args: cobra.NoArgs,
+		Long: "Start the base cluster, install a garden and a seed on it with their charts, and create a Shoot without nodes and one with two nodes.\n\n" +
 			"It continues an interrupted installation, and updates an existing one to the current source.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := landscape.New(*o)
@@ -30,16 +31,24 @@ func fleetUp(o *landscape.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := f.Up(c.Context()); err != nil {
+			if !withNodes {
+				if err := f.Up(c.Context()); err != nil {
+					return err
+				}
+				return explain(l, f, false, say)
+			}
+			if err := f.UpWithNodes(c.Context()); err != nil {
 				return err
 			}
-			return explain(l, f, say)
+			return explain(l, f, true, say)
 		}}
+	c.Flags().BoolVar(&withNodes, "nodes", true, "create a Shoot with two nodes, and a user's Deployment in it")
+	return c
 }
 
 // explain writes the kubeconfigs of the fleet, and prints commands to inspect it. The garden and the seed are the base
 // cluster.
-func explain(l *landscape.Landscape, f *fleet.Fleet, say func(string, ...any)) error {
+func explain(l *landscape.Landscape, f *fleet.Fleet, withNodes bool, say func(string, ...any)) error {
 	content, err := os.ReadFile(l.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the base cluster: %w", err)
@@ -51,6 +60,10 @@ func explain(l *landscape.Landscape, f *fleet.Fleet, say func(string, ...any)) e
 		}
 	}
 	say(nextSteps, filepath.Join(l.Directory, "garden.kubeconfig"), f.ShootKubeconfig())
+	if withNodes {
+		say(nextStepsOfNodes, f.NodesKubeconfig())
+	}
+	say("\nRemove the fleet with: make landscape-down")
 	return nil
 }
 
@@ -61,6 +74,7 @@ const nextSteps = `
   bin/kubectl-mr get shoot/garden-dev/registry   # the ManagedResources of its control plane
   bin/kubectl-mr top seed/local                  # those of the seed, live
   bin/kubectl-mr ui                              # all of them, in the browser
-  bin/kubectl --kubeconfig %s get namespaces
+  bin/kubectl --kubeconfig %s get namespaces`
 
-Remove the fleet with: make landscape-down`
+// nextStepsOfNodes are commands for the Shoot with nodes. The argument is the path of its kubeconfig.
+const nextStepsOfNodes = `  bin/kubectl --kubeconfig %s get nodes,pods --all-namespaces`

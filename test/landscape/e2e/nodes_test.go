@@ -9,14 +9,11 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -92,30 +89,10 @@ func TestShootNodes(t *testing.T) {
 // name of the Service.
 func (c *cluster) answersInShoot(inside client.Client) {
 	c.t.Helper()
-	image := c.image("probe")
-	labels := map[string]string{"app": "web"}
-	pod := func(args ...string) corev1.PodSpec {
-		return corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "probe", Image: image, Args: args}}}
-	}
-	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}
-	}
-	ask := &batchv1.Job{ObjectMeta: meta("ask"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-		Spec: pod("wait", "http://web.default.svc.cluster.local"),
-	}}}
-	ask.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
-	for _, object := range []client.Object{
-		&appsv1.Deployment{ObjectMeta: meta("web"), Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod("serve", ":8080")},
-		}},
-		&corev1.Service{ObjectMeta: meta("web"), Spec: corev1.ServiceSpec{
-			Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
-		}},
-		ask,
-	} {
+	for _, object := range fleet.Web(c.image("probe")) {
 		must(c.t, inside.Create(c.ctx, object))
 	}
+	ask := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "ask"}}
 	c.within(nodesTimeout, "a Pod gets a response of the Service", func() error {
 		must(c.t, inside.Get(c.ctx, client.ObjectKeyFromObject(ask), ask))
 		if ask.Status.Succeeded == 0 {

@@ -109,7 +109,10 @@ var steps = []step{
 
 // Up installs missing parts, updates existing ones, and returns when the Seed is ready. It continues an interrupted
 // installation.
-func (f *Fleet) Up(ctx context.Context) error {
+func (f *Fleet) Up(ctx context.Context) error { return f.execute(ctx, steps) }
+
+// execute executes steps one after the other, and prints the duration of each.
+func (f *Fleet) execute(ctx context.Context, steps []step) error {
 	began := time.Now()
 	for i, step := range steps {
 		started := time.Now()
