@@ -17,6 +17,8 @@ const (
 	// tested programs need.
 	interval        = 50 * time.Millisecond
 	longestInterval = 200 * time.Millisecond
+	// longWait is how long a wait takes that is worth a line in the log of a test. These lines show where a slow test spends its time.
+	longWait = 5 * time.Second
 	// steadyLooks is how many consecutive polls must return the same value.
 	steadyLooks = 10
 )
@@ -53,6 +55,9 @@ func EventuallyWithin(tb testing.TB, timeout time.Duration, reason string, objec
 	for {
 		last := objection()
 		if last == "" {
+			if waited := time.Since(began); waited > longWait {
+				tb.Logf("waited %s: %s", waited.Round(time.Second), reason)
+			}
 			return
 		}
 		select {

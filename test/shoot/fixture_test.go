@@ -43,7 +43,12 @@ import (
 	_ "github.com/trellis-k8s/trellis/test/kit/resourcemanager" // the program that the tests run
 )
 
-var gardens garden.Shared
+var (
+	gardens garden.Shared
+	seeds   = fleet.Shared{
+		Gardens: &gardens, Options: controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true}, Prepare: prepareSeed,
+	}
+)
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -58,8 +63,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-	gardens.Options.ControlPlane.AuditLog = filepath.Join(dir, "garden.log")
-	return gardens.Run(m)
+	gardens.Options.ControlPlane.AuditLog, seeds.Options.AuditLog = filepath.Join(dir, "garden.log"), filepath.Join(dir, "seed.log")
+	return seeds.Run(m)
 }
 
 const (
@@ -96,8 +101,7 @@ type world struct {
 	gardenUser string
 	// line is the connection of gardenlet to the seed. It defaults to one without failures.
 	line *line
-	// audit is the audit log of the seed. serverArgs are additional flags of the shoot's API server.
-	audit      string
+	// serverArgs are additional flags of the shoot's API server.
 	serverArgs map[string]string
 	// webhookPort is the port of the webhooks of the shoot's resource-manager, or 0.
 	webhookPort atomic.Int32
@@ -105,21 +109,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	auditLog := filepath.Join(t.TempDir(), "seed.log")
-	f := fleet.Start(t, &gardens, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2, AvailableAtOnce: true, AuditLog: auditLog})
+	f := seeds.Get(t)
 	w := &world{
 		T: t, scheme: f.Scheme, garden: f.Garden, seed: f.Seed, gardens: f.Gardens, seeds: f.Seeds, port: kit.FreePort(t), clock: clock.RealClock{},
-		audit: auditLog,
 	}
-	root, err := controlplane.RepositoryRoot()
-	kit.Must(t, err)
-	var paths []string
-	for _, directory := range []string{"", "extensions", "druid", "autoscaling", "machine"} {
-		paths = append(paths, filepath.Join(root, "config", "crd", directory))
-	}
-	_, err = envtest.InstallCRDs(w.seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
-	kit.Must(t, err)
-	w.prepareSeed()
+	fleet.SetImages(t, "kube-apiserver", "kube-controller-manager", "resource-manager")
 	w.prepareGarden()
 	w.discard()
 	return w
@@ -147,16 +141,23 @@ func (w *world) discard() {
 	})
 }
 
-// prepareSeed creates the objects of the Seed's flow.
-func (w *world) prepareSeed() {
-	w.Helper()
-	w.create(w.seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}})
-	system, err := seedsystem.Objects(seedsystem.Values{Namespace: constants.GardenNamespace})
-	kit.Must(w, err)
-	for _, object := range system {
-		w.create(w.seed, object)
+// prepareSeed creates the definitions and the objects of the Seed's flow.
+func prepareSeed(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	root, err := controlplane.RepositoryRoot()
+	kit.Must(t, err)
+	var paths []string
+	for _, directory := range []string{"", "extensions", "druid", "autoscaling", "machine"} {
+		paths = append(paths, filepath.Join(root, "config", "crd", directory))
 	}
-	fleet.SetImages(w.T, "kube-apiserver", "kube-controller-manager", "resource-manager")
+	_, err = envtest.InstallCRDs(f.Seeds.Config(), envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: kit.WaitTimeout})
+	kit.Must(t, err)
+	system, err := seedsystem.Objects(seedsystem.Values{Namespace: constants.GardenNamespace})
+	kit.Must(t, err)
+	garden := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
+	for _, object := range append([]client.Object{garden}, system...) {
+		fleet.Create(t.Context(), t, f.Seed, object)
+	}
 }
 
 // prepareGarden creates the objects that a Shoot refers to, and reports the Seed as ready.

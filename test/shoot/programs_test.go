@@ -189,6 +189,7 @@ func (w *world) start(program string, args []string) *controlplane.Process {
 	kit.Must(w, err)
 	process, err := w.seeds.StartProcess("shoot-"+program+"-"+strconv.FormatInt(time.Now().UnixNano(), 36), filepath.Join(root, "bin", program), args...)
 	kit.Must(w, err)
+	w.Cleanup(func() { kit.Must(w, process.Stop(0)) })
 	return process
 }
 

@@ -190,7 +190,7 @@ func TestRest(t *testing.T) {
 	}
 	counted := w.counter(map[string]string{"cluster": shootLog})
 	counted.follow("garden", gardens.Options.ControlPlane.AuditLog)
-	counted.follow("seed", w.audit)
+	counted.follow("seed", seeds.Options.AuditLog)
 	kit.StartManager(t, w.managerOfSeed(), nil, seedManager)
 	w.etcdOperator()
 

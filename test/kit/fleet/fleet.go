@@ -38,7 +38,16 @@ type Fleet struct {
 // end of the test.
 func Start(t *testing.T, gardens *garden.Shared, options controlplane.Options) *Fleet {
 	t.Helper()
-	f := &Fleet{Gardens: gardens.Get(t), Scheme: runtime.NewScheme()}
+	shared := gardens.Get(t)
+	seeds, err := controlplane.Start(t.Context(), options)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, seeds.Stop()) })
+	return newFleet(t, shared, seeds)
+}
+
+func newFleet(t *testing.T, gardens *garden.Garden, seeds *controlplane.ControlPlane) *Fleet {
+	t.Helper()
+	f := &Fleet{Gardens: gardens, Seeds: seeds, Scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, served.AddToScheme,
 		extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
@@ -46,9 +55,6 @@ func Start(t *testing.T, gardens *garden.Shared, options controlplane.Options) *
 		kit.Must(t, add(f.Scheme))
 	}
 	var err error
-	f.Seeds, err = controlplane.Start(t.Context(), options)
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, f.Seeds.Stop()) })
 	f.Garden, err = client.New(f.Gardens.Config(), client.Options{Scheme: f.Scheme})
 	kit.Must(t, err)
 	f.Seed, err = client.New(f.Seeds.Config(), client.Options{Scheme: f.Scheme})
