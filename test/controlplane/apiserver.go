@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -38,7 +39,11 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 	defer serverLog.Close() //nolint:errcheck // kube-apiserver has its own descriptor
 
 	cp.environment = environment
-	config, err := environment.Start()
+	var config *rest.Config
+	err = startInherits(collectLess("kube-apiserver"), func() (err error) {
+		config, err = environment.Start()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%w\nthe end of the log of etcd:\n%s\nthe end of the log of kube-apiserver:\n%s",
 			err, tail(cp.path("etcd.log")), tail(cp.path("kube-apiserver.log")))

@@ -42,7 +42,7 @@ func (cp *ControlPlane) start(p *Process, path string, args []string) (*Process,
 
 	p.command = exec.Command(path, args...) //nolint:noctx // lives until it is stopped
 	p.command.Stdout, p.command.Stderr = log, log
-	p.command.Env = append(slices.DeleteFunc(os.Environ(), namesCluster), markerEnv+"="+cp.dir+"/")
+	p.command.Env = slices.Concat(slices.DeleteFunc(os.Environ(), namesCluster), collectLess(path), []string{markerEnv + "=" + cp.dir + "/"})
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to handle
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)

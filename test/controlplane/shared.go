@@ -48,7 +48,10 @@ func (s *Shared) Get(tb testing.TB) *ControlPlane {
 		tb.Skip("needs a control plane, which -short excludes")
 	}
 	// Do not use the test's own context, because the control plane outlives the test.
-	s.once.Do(func() { s.controlPlane, s.err = Start(context.Background(), s.Options) })
+	s.once.Do(func() {
+		RelaxGarbageCollection()
+		s.controlPlane, s.err = Start(context.Background(), s.Options)
+	})
 	if s.err != nil {
 		tb.Fatal(s.err)
 	}

@@ -47,6 +47,7 @@ func (s *Shared) Get(tb testing.TB) *Garden {
 		tb.Skip("needs a control plane, which -short excludes")
 	}
 	s.once.Do(func() {
+		controlplane.RelaxGarbageCollection()
 		if s.Options.APIServer == "" {
 			if s.Options.APIServer, s.err = Binary(); s.err != nil {
 				return

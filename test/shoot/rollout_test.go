@@ -57,12 +57,7 @@ func (w *world) newRollout() *rollout {
 	for _, name := range []string{"kube-apiserver", "gardener-resource-manager", "kube-controller-manager"} {
 		r.start(name)
 	}
-	var nodes corev1.NodeList
-	kit.Must(w, w.seed.List(w.Context(), &nodes))
-	for i := range nodes.Items {
-		kit.Change(w, w.seed, &nodes.Items[i], func() { nodes.Items[i].Spec.Unschedulable = true })
-	}
-	r.node = nodes.Items[0].Name
+	r.node = w.cordon()[0].Name
 	return r
 }
 

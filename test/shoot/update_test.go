@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -35,7 +37,7 @@ func TestVersionUpdate(t *testing.T) {
 	w.eventually(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded, "finished")
 	quiet(t, toGarden, toSeed)
 
-	w.cordon(true)
+	w.cordon()
 	toSeed.Forget()
 	shoot := w.get()
 	kit.Change(t, w.garden, shoot, func() { shoot.Spec.Kubernetes.Version = nextVersion })
@@ -52,7 +54,7 @@ func TestVersionUpdate(t *testing.T) {
 	if image := w.image("kube-controller-manager"); image != imageOf("kube-controller-manager", version) {
 		t.Errorf("kube-controller-manager runs %s while API servers of the previous version are running", image)
 	}
-	w.cordon(false)
+	w.uncordon(t.Context())
 	w.awaitImage("kube-controller-manager", nextVersion)
 	w.eventually(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded, "finished")
 	quiet(t, toGarden, toSeed)
@@ -111,17 +113,31 @@ func (w *world) awaitImage(name, version string) {
 	})
 }
 
-// cordon makes the nodes of the seed unschedulable, or schedulable again.
-func (w *world) cordon(cordoned bool) {
+// cordon makes the nodes of the seed unschedulable until the end of the test, or the next call of uncordon. It returns the nodes.
+func (w *world) cordon() []corev1.Node {
 	w.Helper()
-	var nodes corev1.NodeList
-	kit.Must(w, w.seed.List(w.Context(), &nodes))
-	for i := range nodes.Items {
-		kit.Change(w, w.seed, &nodes.Items[i], func() { nodes.Items[i].Spec.Unschedulable = cordoned })
-	}
+	w.Cleanup(func() { w.uncordon(context.WithoutCancel(w.Context())) })
+	return w.schedulable(w.Context(), false)
 }
 
-// forget removes the Shoot from the garden. Its seed is deleted with the test.
+// uncordon makes the nodes of the seed schedulable.
+func (w *world) uncordon(ctx context.Context) {
+	w.Helper()
+	w.schedulable(ctx, true)
+}
+
+func (w *world) schedulable(ctx context.Context, schedulable bool) []corev1.Node {
+	w.Helper()
+	var nodes corev1.NodeList
+	kit.Must(w, w.seed.List(ctx, &nodes))
+	for i := range nodes.Items {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, !schedulable)
+		kit.Must(w, w.seed.Patch(ctx, &nodes.Items[i], client.RawPatch(types.MergePatchType, patch)))
+	}
+	return nodes.Items
+}
+
+// forget removes the Shoot from the garden. What it has in the seed is deleted with the test.
 func (w *world) forget() {
 	shoot := w.get()
 	if shoot == nil {
