@@ -48,10 +48,18 @@ type Seed struct {
 	// server of the garden. Objects reads single objects.
 	Garden       client.Client
 	GardenReader client.Reader
-	Objects      *gardenobjects.Cache
+	Objects      Objects
 	Clock        clock.PassiveClock
 
 	asked memory
+}
+
+// Objects reads single objects of the garden for users, like [gardenobjects.Cache].
+type Objects interface {
+	Get(ctx context.Context, user gardenobjects.User, name client.ObjectKey, object client.Object) error
+	Begin(user gardenobjects.User) (end func())
+	Release(user gardenobjects.User)
+	OnChange(call func(client.Object))
 }
 
 // Bundle returns the bundle with an extension object, and adds the requested operation to the object.
@@ -169,6 +177,15 @@ func Report(
 		failed.LastUpdateTime = beforeError.LastUpdateTime
 	}
 	return operation, failed
+}
+
+// FailureOf returns the error of a pass for the status, or that of the extension if the pass had none.
+func FailureOf(err error, ofExtension *corev1beta1.LastError) *corev1beta1.LastError {
+	if err == nil {
+		return ofExtension
+	}
+	text := flow.ReasonOf(err)
+	return &corev1beta1.LastError{Description: text, Codes: flow.CodesOfWrite(text)}
 }
 
 // Failing returns the error of an extension, or of the bundle with its object, or nil.

@@ -51,16 +51,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if kept, err := r.Keep(ctx, bucket); err != nil || !kept {
 		return reconcile.Result{}, err
 	}
-	result, err := r.run(ctx, bucket)
-	if err != nil {
-		text := flow.ReasonOf(err)
-		err = errors.Join(err, r.report(ctx, bucket, nil, &corev1beta1.LastError{Description: text, Codes: flow.CodesOfWrite(text)}))
+	done, err := r.run(ctx, bucket)
+	if done.released && err == nil {
+		return reconcile.Result{}, nil
 	}
-	return result, err
+	if err := errors.Join(err, r.report(ctx, bucket, done.why, backup.FailureOf(err, done.failed))); err != nil {
+		return reconcile.Result{}, err
+	}
+	return done.result, nil
 }
 
-// run reconciles a BackupBucket that has gardenlet's finalizer.
-func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) (reconcile.Result, error) {
+// outcome is the outcome of a pass.
+type outcome struct {
+	// why is the reason why the extension has not finished, or empty if it has. failed is its error, if any.
+	why    string
+	failed *corev1beta1.LastError
+	// released is set when nothing of a bucket is left, and its finalizer is removed.
+	released bool
+	result   reconcile.Result
+}
+
+// run reconciles a BackupBucket that has gardenlet's finalizer. If the extension object cannot be written, what follows from its present state is
+// still done.
+func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) (outcome, error) {
 	in := inputs{
 		owner: flow.Owner{Flow: FlowName, UID: bucket.UID, Name: bucket.Name}, namespace: r.Namespace, bucket: bucket, now: r.Clock.Now(),
 	}
@@ -68,11 +81,11 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	readAll := r.Objects.Begin(backup.UserOf(in.owner))
 	var err error
 	if in.asked, err = r.Asked(ctx, in.owner, key); err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	live, err := r.live(ctx, bucket.Name)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	if live != nil {
 		in.live = backup.ExtensionOf(live)
@@ -80,40 +93,36 @@ func (r *Reconciler) run(ctx context.Context, bucket *corev1beta1.BackupBucket) 
 	deleting := bucket.DeletionTimestamp != nil
 	secret, from, err := r.Credentials(ctx, in.owner, bucket.Spec.CredentialsRef, SecretName(bucket.Name))
 	if err != nil && (!deleting || client.IgnoreNotFound(err) != nil) {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	if err == nil {
 		in.credentials = backup.DigestOf(secret.Data)
 		if err := r.prepare(ctx, in, secret, from, deleting); err != nil {
-			return reconcile.Result{}, err
+			return outcome{}, err
 		}
 	}
 	plan, asked, err := in.plan(func(key flow.Key, object *extensionsv1alpha1.BackupBucket, asked backup.Asked) flow.Bundle {
 		return r.Bundle(key, object, constants.OperationReconcile, asked, "BackupBucket")
 	})
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	r.Remember(in.owner, asked) // even if Emit fails, because the ManagedResource may have been written
-	result, err := r.Emitter.Emit(ctx, in.owner, plan)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
+	result, emitErr := r.Emitter.Emit(ctx, in.owner, plan)
+	done := outcome{failed: backup.Failing(in.live, result, key), result: requeue.At(result.Plan.NextAt(in.now), in.now)}
 	if deleting {
-		return r.finish(ctx, in, live, from, result)
+		done.why, done.result = "the extension object is being deleted", reconcile.Result{RequeueAfter: backup.DeletingEvery}
+		done.released, err = r.finish(ctx, in, live, from)
+		return done, errors.Join(emitErr, err)
 	}
-	failed := backup.Failing(in.live, result, key)
-	why := in.live.Ready(asked)
-	if why == "" {
-		if err := r.publish(ctx, in, live); err != nil {
-			return reconcile.Result{}, err
-		}
-		readAll()
+	if done.why = in.live.Ready(asked); done.why != "" {
+		return done, emitErr
 	}
-	if err := r.report(ctx, bucket, &why, failed); err != nil {
-		return reconcile.Result{}, err
+	if err := r.publish(ctx, in, live); err != nil {
+		return done, errors.Join(emitErr, err)
 	}
-	return requeue.At(result.Plan.NextAt(in.now), in.now), nil
+	readAll()
+	return done, emitErr
 }
 
 // prepare protects the credentials in the garden with a finalizer while the bucket uses them, and copies them to the seed.
@@ -185,8 +194,7 @@ func (r *Reconciler) publish(ctx context.Context, in inputs, live *extensionsv1a
 }
 
 // report writes the status if it has changed. why is the reason why the extension has not finished, or empty if it has.
-// It is nil after an error.
-func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, why *string, failed *corev1beta1.LastError) error {
+func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucket, why string, failed *corev1beta1.LastError) error {
 	current := &corev1beta1.BackupBucket{}
 	if err := r.Garden.Get(ctx, client.ObjectKeyFromObject(bucket), current); err != nil {
 		return client.IgnoreNotFound(err)
@@ -201,11 +209,11 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 	switch {
 	case failed != nil:
 		next.State, next.Progress, next.Description = corev1beta1.LastOperationStateError, backup.ErrorProgress, failed.Description
-	case *why == "":
+	case why == "":
 		next.State, next.Progress = corev1beta1.LastOperationStateSucceeded, 100
 		next.Description = "Backup Bucket has been successfully reconciled."
 	default:
-		next.State, next.Description = corev1beta1.LastOperationStateProcessing, *why
+		next.State, next.Description = corev1beta1.LastOperationStateProcessing, why
 	}
 	status.LastOperation, status.LastError = backup.Report(status.LastOperation, status.LastError, next, failed, r.Clock.Now())
 	if equality.Semantic.DeepEqual(status, current.Status) {
@@ -219,39 +227,33 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 	return nil
 }
 
-// finish deletes, in this order: the generated Secret, the extension object and its bundle, the Secret in the seed, and the finalizers.
-func (r *Reconciler) finish(
-	ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object, result flow.Result,
-) (reconcile.Result, error) {
+// finish deletes, in this order: the generated Secret, the extension object and its bundle, the Secret in the seed, and the finalizers. It reports
+// whether everything is deleted.
+func (r *Reconciler) finish(ctx context.Context, in inputs, live *extensionsv1alpha1.BackupBucket, from client.Object) (bool, error) {
 	if err := r.deleteGenerated(ctx, in.owner, in.bucket); err != nil {
-		return reconcile.Result{}, err
+		return false, err
 	}
 	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if live != nil || len(left) > 0 {
-		why := "the extension object is being deleted"
-		failed := backup.Failing(in.live, result, keyOf(r.Namespace, in.bucket.Name))
-		return reconcile.Result{RequeueAfter: backup.DeletingEvery}, r.report(ctx, in.bucket, &why, failed)
+	if err != nil || live != nil || len(left) > 0 {
+		return false, err
 	}
 	if err := r.DeleteSecret(ctx, SecretName(in.bucket.Name)); err != nil {
-		return reconcile.Result{}, err
+		return false, err
 	}
 	r.Forget(in.owner)
 	if from != nil {
 		shared, err := r.sharesCredentials(ctx, in.bucket)
 		if err != nil {
-			return reconcile.Result{}, err
+			return false, err
 		}
 		if !shared {
 			remove := func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, constants.FinalizerBackupBucket) }
 			if err := r.Finalizers(ctx, from, remove); err != nil {
-				return reconcile.Result{}, err
+				return false, err
 			}
 		}
 	}
-	return reconcile.Result{}, r.Finalizers(ctx, in.bucket, func(o client.Object) bool {
+	return true, r.Finalizers(ctx, in.bucket, func(o client.Object) bool {
 		return controllerutil.RemoveFinalizer(o, constants.GardenerName)
 	})
 }
@@ -298,7 +300,7 @@ func (r *Reconciler) deleteGenerated(ctx context.Context, owner flow.Owner, buck
 type readingGarden struct {
 	client.Client
 
-	objects *gardenobjects.Cache
+	objects backup.Objects
 	user    gardenobjects.User
 }
 

@@ -52,24 +52,40 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if kept, err := r.Keep(ctx, entry); err != nil || !kept {
 		return reconcile.Result{}, err
 	}
-	result, err := r.run(ctx, in)
-	if err != nil {
-		text := flow.ReasonOf(err)
-		err = errors.Join(err, r.report(ctx, in, "", &corev1beta1.LastError{Description: text, Codes: flow.CodesOfWrite(text)}))
+	done, err := r.run(ctx, in)
+	if done.released && err == nil {
+		return reconcile.Result{}, nil
 	}
-	return result, err
+	if err := errors.Join(err, r.report(ctx, in, done.why, backup.FailureOf(err, done.failed))); err != nil {
+		return reconcile.Result{}, err
+	}
+	if done.restored {
+		return reconcile.Result{}, r.restored(ctx, entry)
+	}
+	return done.result, nil
 }
 
-// run reconciles a BackupEntry that has gardenlet's finalizer.
-func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, error) {
+// outcome is the outcome of a pass.
+type outcome struct {
+	// why is the reason why the operation has not finished, or empty if it has. failed is the error of the extension, if any.
+	why    string
+	failed *corev1beta1.LastError
+	// released is set when nothing of an entry is left, and its finalizer is removed. restored is set when a restoration has finished.
+	released, restored bool
+	result             reconcile.Result
+}
+
+// run reconciles a BackupEntry that has gardenlet's finalizer. If the extension object cannot be written, what follows from its present state is
+// still done.
+func (r *Reconciler) run(ctx context.Context, in inputs) (outcome, error) {
 	phase, key := in.phase(), keyOf(r.Namespace, in.entry.Name)
 	var err error
 	if in.asked, err = r.Asked(ctx, in.owner, key); err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	live, err := r.live(ctx, in.entry.Name)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	if live != nil {
 		in.live = backup.ExtensionOf(live)
@@ -77,42 +93,44 @@ func (r *Reconciler) run(ctx context.Context, in inputs) (reconcile.Result, erro
 	readAll := r.Objects.Begin(backup.UserOf(in.owner))
 	if phase != phaseWait {
 		if err := r.prepare(ctx, &in, live != nil); err != nil {
-			return reconcile.Result{}, err
+			return outcome{}, err
 		}
 	}
 	readAll()
 	emitted, err := flow.Emitted(ctx, r.Emitted, in.owner)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	bundle := func(key flow.Key, object *extensionsv1alpha1.BackupEntry, operation string, asked backup.Asked) flow.Bundle {
 		return r.Bundle(key, object, operation, asked, "BackupEntry")
 	}
 	plan, asked, err := in.plan(len(emitted) > 0, bundle)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	r.Remember(in.owner, asked) // even if Emit fails, because the ManagedResource may have been written
-	result, err := r.Emitter.Emit(ctx, in.owner, plan)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	failed := backup.Failing(in.live, result, key)
+	result, emitErr := r.Emitter.Emit(ctx, in.owner, plan)
+	done := outcome{failed: backup.Failing(in.live, result, key), result: requeue.At(result.Plan.NextAt(in.now), in.now)}
 	switch {
 	case phase == phaseWait:
-		why := fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339))
-		return requeue.At(plan.NextAt(in.now), in.now), r.report(ctx, in, why, nil)
+		done.why, done.failed = fmt.Sprintf("the backups are deleted at %s", in.deletedAt().UTC().Format(time.RFC3339)), nil
+		done.result = requeue.At(plan.NextAt(in.now), in.now)
 	case plan.Deleting:
-		return r.finish(ctx, in, live != nil, failed)
+		done, err = r.finish(ctx, in, live != nil, done)
+		return done, errors.Join(emitErr, err)
+	default:
+		done.why = in.live.Ready(asked)
+		if done.why == "" && phase == phaseMigrate {
+			done.why = "the extension object is not deleted yet" // a later reconcile deletes it and completes the migration
+		}
+		done.restored = done.why == "" && phase == phaseRestore
 	}
-	why := in.live.Ready(asked)
-	if why == "" && phase == phaseMigrate {
-		why = "the extension object is not deleted yet" // a later reconcile deletes it and completes the migration
-	}
-	if err := r.report(ctx, in, why, failed); err != nil || why != "" || phase != phaseRestore {
-		return requeue.At(result.Plan.NextAt(in.now), in.now), err
-	}
-	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
+	return done, emitErr
+}
+
+// restored removes the request to restore an entry.
+func (r *Reconciler) restored(ctx context.Context, entry *corev1beta1.BackupEntry) error {
+	return r.Finalizers(ctx, entry, func(o client.Object) bool {
 		annotations := o.GetAnnotations()
 		delete(annotations, constants.AnnotationGardenerOperation)
 		o.SetAnnotations(annotations)
@@ -195,22 +213,20 @@ func (r *Reconciler) live(ctx context.Context, name string) (*extensionsv1alpha1
 }
 
 // finish completes a deletion or migration once the extension object is deleted.
-func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, failed *corev1beta1.LastError) (reconcile.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, in inputs, exists bool, done outcome) (outcome, error) {
+	done.why, done.result = "the extension object is being deleted", reconcile.Result{RequeueAfter: backup.DeletingEvery}
 	left, err := flow.Remaining(ctx, r.Uncached, in.owner, r.Namespace)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if exists || len(left) > 0 {
-		return reconcile.Result{RequeueAfter: backup.DeletingEvery}, r.report(ctx, in, "the extension object is being deleted", failed)
+	if err != nil || exists || len(left) > 0 {
+		return done, err
 	}
 	if err := r.DeleteSecret(ctx, SecretName(in.entry.Name)); err != nil {
-		return reconcile.Result{}, err
+		return done, err
 	}
 	r.Forget(in.owner)
 	if in.phase() == phaseMigrate {
-		return reconcile.Result{}, r.report(ctx, in, "", nil)
+		return outcome{}, nil
 	}
-	return reconcile.Result{}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
+	return outcome{released: true}, r.Finalizers(ctx, in.entry, func(o client.Object) bool {
 		return controllerutil.RemoveFinalizer(o, constants.GardenerName)
 	})
 }
