@@ -76,17 +76,12 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 }
 
 func (in Inputs) etcdOperator() ([]client.Object, error) {
-	operator, err := in.image(etcdoperator.Image)
-	if err != nil {
-		return nil, err
-	}
-	member, err := in.image(etcdoperator.ImageMember)
-	if err != nil {
-		return nil, err
-	}
 	values := etcdoperator.Values{
-		Namespace: in.Namespace, Image: operator, MemberImage: member, PriorityClass: constants.PriorityClassGardenSystem300,
+		Namespace: in.Namespace, PriorityClass: constants.PriorityClassGardenSystem300,
 		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
+	}
+	if err := values.SetImages(in.image); err != nil {
+		return nil, err
 	}
 	if config := in.Config.Controllers.Garden.ETCDConfig; config != nil && config.ETCDController != nil {
 		values.Workers = ptr.Deref(config.ETCDController.Workers, 0)

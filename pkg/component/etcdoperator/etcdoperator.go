@@ -66,6 +66,15 @@ type Values struct {
 	VerticalPodAutoscaler bool
 }
 
+// SetImages sets the images of the operator and of the members.
+func (v *Values) SetImages(image func(name string) (string, error)) (err error) {
+	if v.Image, err = image(Image); err != nil {
+		return err
+	}
+	v.MemberImage, err = image(ImageMember)
+	return err
+}
+
 // selector selects the Pods. It is the same as for etcd-druid.
 var selector = map[string]string{constants.LabelGardenRole: name}
 
