@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	fleet.SetImages(t, "kube-apiserver", "kube-controller-manager", "resource-manager")
 	w.prepareGarden()
 	// The garden and the first Seed share a cluster: they have no objects in common.
-	w.source = w.newSeed("local", f.Gardens.ControlPlane.Config(), f.Garden)
+	w.source = w.newSeed("local", f.Gardens.Config(), f.Garden)
 	w.destination = w.newSeed("other", f.Seeds.Config(), f.Seed)
 	fleet.RunControllers(t, w.gardens.Config(), kit.ManagerOptions(w.scheme), shootmigration.Controller())
 	w.handsOver()
