@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // fieldManager is the field manager of the operator.
@@ -109,7 +110,7 @@ func (r *Reconciler) AddToManager(mgr ctrl.Manager) error {
 		Watches(&appsv1.StatefulSet{}, toEtcd).
 		Watches(&batchv1.Job{}, toEtcd, builder.WithPredicates(component(componentCompaction))).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(predicate.Funcs{UpdateFunc: leaseChanged})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Workers, RateLimiter: requeue.Backoff()}).
 		Complete(r)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !in.deleting() {
 		if err := r.record(ctx, &in); err != nil {
 			r.Ledgers.Forget(LedgerKey(keyOf(etcd)))
-			return retryConflict(err)
+			return r.fail(ctx, in, err)
 		}
 	}
 	return r.execute(ctx, in)
@@ -52,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // cache will show the change soon.
 func retryConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		return reconcile.Result{RequeueAfter: requeue.AfterConflict}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -117,17 +117,17 @@ func (r *Reconciler) annotateLease(ctx context.Context, of client.Object, annota
 func (r *Reconciler) execute(ctx context.Context, in Inputs) (reconcile.Result, error) {
 	result, err := Plan(in)
 	if err != nil {
-		return reconcile.Result{}, err
+		return r.fail(ctx, in, err)
 	}
 	owner := OwnerOf(in.Etcd)
 	emitted, emitErr := r.Emitter.Emit(ctx, owner, result.Plan)
 	if emitErr != nil && emitted.Live.ManagedResources == nil {
-		return reconcile.Result{}, emitErr
+		return r.fail(ctx, in, emitErr)
 	}
 	key := BundleKey(keyOf(in.Etcd))
 	_, held := emitted.Held[key]
 	emission := Emission{
-		Report: flow.Progress(operationOf(in), owner, emitted, in.Now),
+		Report: withError(flow.Progress(operationOf(in), owner, emitted, in.Now), emitErr),
 		Applied: emitErr == nil && !held && !in.deleting() && result.NotDue == "" && result.Invalid == "" &&
 			emitted.Problems[key] == "" && emitted.Pending[key] == "",
 	}

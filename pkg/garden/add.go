@@ -32,6 +32,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
@@ -169,7 +170,7 @@ func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, err
 // watch adds watches for all inputs of the plan. Time-based changes are scheduled by Plan.Next.
 func (r *reconciler) watch(mgr manager.Manager, of *caches) error {
 	built, err := controller.New("garden", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true),
+		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true), RateLimiter: requeue.Backoff(),
 		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
 	})
 	if err != nil {

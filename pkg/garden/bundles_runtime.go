@@ -77,7 +77,7 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 
 func (in Inputs) etcdOperator() ([]client.Object, error) {
 	values := etcdoperator.Values{
-		Namespace: in.Namespace, PriorityClass: constants.PriorityClassGardenSystem300,
+		Namespace: in.Namespace, Etcds: []string{bundleEtcdMain, bundleEtcdEvents}, PriorityClass: constants.PriorityClassGardenSystem300,
 		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
 	}
 	if err := values.SetImages(in.image); err != nil {

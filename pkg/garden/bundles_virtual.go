@@ -107,6 +107,15 @@ func (in Inputs) virtualProgram(program gardenerprograms.Program) func() ([]clie
 	}
 }
 
+// registration returns what makes the virtual garden call the API server of the garden.
+func (in Inputs) registration() ([]client.Object, error) {
+	values, err := in.program(gardenerprograms.APIServer)
+	if err != nil {
+		return nil, err
+	}
+	return gardenerprograms.Registration(values)
+}
+
 // program returns the values of a program.
 func (in Inputs) program(program gardenerprograms.Program) (gardenerprograms.Values, error) {
 	image, err := in.image(string(program))

@@ -48,7 +48,7 @@ const (
 	bundleOperatorAccess          = "shoot-core-gardeneraccess"
 	bundleInfo                    = "gardener-info"
 
-	suffixRuntime, suffixVirtual = "-runtime", "-virtual"
+	suffixRuntime, suffixVirtual, suffixRights = "-runtime", "-virtual", "-rights"
 )
 
 // programs are the programs of the garden that need its API server.
@@ -61,6 +61,8 @@ func virtualOf(program gardenerprograms.Program) string { return program.Name() 
 var (
 	bundleAPI          = runtimeOf(gardenerprograms.APIServer)
 	bundleAPIInVirtual = virtualOf(gardenerprograms.APIServer)
+	// bundleAPIRights has the rights with which the API server starts. So it must not wait for the API server, as its registration does.
+	bundleAPIRights = gardenerprograms.APIServer.Name() + suffixRights
 )
 
 // contents returns the table of contents of a Garden: all its parts in the order in which they start.
@@ -165,14 +167,18 @@ func (in Inputs) programs() []table.Part {
 	unknown := in.unknownSecrets()
 	parts := []table.Part{
 		{
+			Name: bundleAPIRights, Target: table.Shoot, Objects: in.virtualProgram(gardenerprograms.APIServer), Unknown: unknown,
+			Needs: []table.Need{table.Applied(bundleVirtualManager, bundleVirtualSystem)}, DeletedAfter: []string{bundleAPI},
+		},
+		{
 			Name: bundleAPI, Objects: in.runtimeProgram(gardenerprograms.APIServer),
 			Unknown: table.Join(unknown, in.unknownFiles(), in.unknownToken(bundleAPI, gardenerprograms.APIServer.Name())),
-			Needs:   []table.Need{in.ready(bundleEtcdMain, bundleServer, bundleVirtualManager), table.Applied(bundleVirtualSystem)},
+			Needs:   []table.Need{in.ready(bundleEtcdMain, bundleServer, bundleVirtualManager), table.Applied(bundleAPIRights)},
 			// The registration goes first: requests for its kinds would otherwise fail until it is gone, and namespaces could not be deleted.
 			DeletedAfter: []string{bundleAPIInVirtual},
 		},
 		{
-			Name: bundleAPIInVirtual, Target: table.Shoot, Objects: in.virtualProgram(gardenerprograms.APIServer),
+			Name: bundleAPIInVirtual, Target: table.Shoot, Objects: in.registration,
 			Unknown: table.Join(unknown, in.unknownAPIServerAddress()), Needs: []table.Need{table.Applied(bundleVirtualManager), in.ready(bundleAPI)},
 			DeletedAfter: in.runtimeClients(),
 		},
@@ -203,7 +209,7 @@ func (in Inputs) runtimePrograms() []string { return append(in.runtimeClients(),
 
 // virtualPrograms are the bundles of the programs in the virtual garden, and virtualNames are all bundles there.
 func (in Inputs) virtualPrograms() []string {
-	names := []string{bundleAPIInVirtual}
+	names := []string{bundleAPIInVirtual, bundleAPIRights}
 	for _, program := range programs {
 		names = append(names, virtualOf(program))
 	}

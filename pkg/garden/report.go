@@ -18,6 +18,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 const (
@@ -78,6 +79,9 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	}
 	if failure == nil {
 		return p.Wake.Result(), nil
+	}
+	if requeue.OnlyConflicts(failure) {
+		return reconcile.Result{RequeueAfter: requeue.AfterConflict}, nil
 	}
 	failure = errors.Join(failure, p.write(ctx, p.garden, p.failed(failure)))
 	p.events.Eventf(p.garden, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))

@@ -4,8 +4,21 @@ package requeue
 import (
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// The delay before a failed reconcile is repeated starts at firstRetry and doubles up to lastRetry. The default of controllers grows to 17
+// minutes, which is too long for what an administrator has just corrected.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Backoff returns when a controller repeats a failed reconcile of an object.
+func Backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+}
 
 // At returns a result that requests a reconcile at a time, or immediately if that time is past. The zero time means
 // never.

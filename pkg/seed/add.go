@@ -43,6 +43,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/images"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
@@ -209,7 +210,7 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 // watch adds watches for all inputs of the plan. Time-based changes are scheduled by Plan.Next.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *caches) error {
 	built, err := controller.New("seed", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true),
+		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true), RateLimiter: requeue.Backoff(),
 		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // begin writes the status at the start of an operation.
@@ -31,6 +32,9 @@ func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, err
 	}
 	if failure == nil {
 		return p.Wake.Result(), nil
+	}
+	if requeue.OnlyConflicts(failure) {
+		return reconcile.Result{RequeueAfter: requeue.AfterConflict}, nil
 	}
 	failure = errors.Join(failure, p.write(ctx, p.seed, p.failed(p.seed, failure)))
 	p.events.Eventf(p.seed, nil, corev1.EventTypeWarning, eventError, actionReconcile, "%s", flow.ReasonOf(failure))

@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/latest"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -294,24 +292,7 @@ func (r *reconciler) waitsForSeed(shoot *corev1beta1.Shoot, why string) corev1be
 func isKept(shoot *corev1beta1.Shoot, err error) bool {
 	last := shoot.Status.LastOperation
 	succeeded := last != nil && last.State == corev1beta1.LastOperationStateSucceeded && !isUnfinished(shoot)
-	return onlyOf(err, apierrors.IsConflict) || succeeded && onlyOf(err, isTransient)
-}
-
-// isTransient reports whether an error is expected to pass without a change by anyone.
-func isTransient(err error) bool {
-	var network net.Error
-	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, context.Canceled) || utilnet.IsProbableEOF(err) || errors.As(err, &network)
-}
-
-// onlyOf reports whether all parts of an error are of a kind.
-func onlyOf(err error, is func(error) bool) bool {
-	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) {
-		return is(err)
-	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(part error) bool { return !onlyOf(part, is) })
+	return requeue.OnlyConflicts(err) || succeeded && requeue.OnlyOf(err, requeue.IsTransient)
 }
 
 // failed returns the status after an error that does not concern a bundle.

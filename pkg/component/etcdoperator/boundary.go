@@ -2,6 +2,7 @@ package etcdoperator
 
 import (
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,10 +16,10 @@ import (
 // policyName is the name of the policy and its binding.
 const policyName = "gardener-etcd-operator"
 
-// boundary returns a policy that lets the operator write only in the namespaces of control planes, and the Lease of its
-// leader election. Elsewhere, a ManagedResource would have all permissions of the resource-manager. It is a policy, not
+// boundary returns a policy that lets the operator write only in the namespaces of control planes, the Lease of its leader election, and
+// what belongs to the given Etcds in its own namespace. Elsewhere, a ManagedResource would have all permissions of the resource-manager. It is a policy, not
 // Roles in these namespaces, because gardenlet changes existing namespaces later than the operator.
-func boundary(account parts.Account) []client.Object {
+func boundary(account parts.Account, etcds []string) []client.Object {
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: constants.LabelGardenRole, Operator: metav1.LabelSelectorOpNotIn, Values: []string{constants.RoleShoot}},
 	}}
@@ -44,10 +45,13 @@ func boundary(account parts.Account) []client.Object {
 				Name:       "operator",
 				Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", account.Namespace, account.Name),
 			}},
+			Variables: []admissionregistrationv1.Variable{{
+				Name: "name", Expression: "request.operation == 'CREATE' ? object.metadata.name : request.name",
+			}},
 			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("request.resource.resource == 'leases' && request.namespace == '%s' && "+
-					"(request.operation == 'CREATE' ? object.metadata.name : request.name) == '%s'", account.Namespace, electionName),
-				Message: "the etcd operator may write only in the namespaces of control planes", Reason: ptr.To(metav1.StatusReasonForbidden),
+				Expression: fmt.Sprintf("request.namespace == '%s' && (%s)", account.Namespace, permitted(etcds)),
+				Message:    "the etcd operator may write only in the namespaces of control planes, and its own clusters",
+				Reason:     ptr.To(metav1.StatusReasonForbidden),
 			}},
 		}},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -56,4 +60,15 @@ func boundary(account parts.Account) []client.Object {
 			},
 		},
 	}
+}
+
+// permitted returns the expression for what the operator may write in its own namespace. The names of all objects of an Etcd begin with its
+// name, except that of its ledger.
+func permitted(etcds []string) string {
+	election := fmt.Sprintf("request.resource.resource == 'leases' && variables.name == '%s'", electionName)
+	if len(etcds) == 0 {
+		return election
+	}
+	names := strings.Join(etcds, "|")
+	return fmt.Sprintf("%s || variables.name.matches('^(etcd-ledger-(%s)|(%s)-.+)$')", election, names, names)
 }

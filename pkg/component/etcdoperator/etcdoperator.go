@@ -54,6 +54,8 @@ const (
 type Values struct {
 	// Namespace of the operator: garden.
 	Namespace string
+	// Etcds are the names of the Etcds in this namespace: those of a virtual garden. In a seed there are none.
+	Etcds []string
 	// Image and MemberImage are the references of the images named by the constants Image and ImageMember.
 	Image, MemberImage string
 	// PriorityClass of the operator; empty for the one of a seed.
@@ -101,7 +103,7 @@ func Objects(values Values) ([]client.Object, error) {
 	}
 	account := parts.Account{Namespace: values.Namespace, Name: name}
 	objects = append(objects, parts.ClusterRights(clusterRole, labels, rules(), account)...)
-	objects = append(objects, boundary(account)...)
+	objects = append(objects, boundary(account, values.Etcds)...)
 	if values.VerticalPodAutoscaler {
 		objects = append(objects, parts.Autoscaler(deployment, "100M"))
 	}

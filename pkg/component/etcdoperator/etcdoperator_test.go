@@ -12,6 +12,7 @@ import (
 func TestObjects(t *testing.T) {
 	for name, values := range map[string]Values{
 		"seed": {},
+		"garden": {Etcds: []string{"virtual-garden-etcd-main", "virtual-garden-etcd-events"}},
 		"seed-with-settings": {
 			PriorityClass: "gardener-garden-system-300", Workers: 3, LogLevel: "debug", LogFormat: "text", VerticalPodAutoscaler: true,
 		},

@@ -85,20 +85,34 @@ func (v Values) callable(object *unstructured.Unstructured) *unstructured.Unstru
 	return object
 }
 
-// VirtualObjects returns the objects in the virtual garden.
+// VirtualObjects returns the objects in the virtual garden: rights, policies and webhooks. Those that make the virtual garden call the API server are in
+// [Registration].
 func VirtualObjects(values Values) ([]client.Object, error) {
-	rendered, err := values.Program.render(modeVirtual, values.Chart)
+	return values.virtual(func(kind string) bool { return !registers(kind) })
+}
+
+// Registration returns what makes the virtual garden call the API server of the garden. Until its Pods are ready, requests for its kinds would fail, and
+// namespaces could not be deleted.
+func Registration(values Values) ([]client.Object, error) {
+	objects, err := values.virtual(registers)
+	return append(values.service(), objects...), err
+}
+
+// registers reports whether objects of a kind are those of [Registration]. The Service of the chart is of another type: see service.
+func registers(kind string) bool { return kind == "APIService" }
+
+// virtual returns the objects of the chart of some kinds for the virtual garden.
+func (v Values) virtual(wanted func(kind string) bool) ([]client.Object, error) {
+	rendered, err := v.Program.render(modeVirtual, v.Chart)
 	if err != nil {
 		return nil, err
 	}
 	var objects []client.Object
 	for _, object := range rendered {
-		withoutHelm(object)
-		if object.GetKind() == "Service" { // of another kind: see service
-			objects = append(objects, values.service()...)
-			continue
+		if kind := object.GetKind(); kind != "Service" && wanted(kind) {
+			withoutHelm(object)
+			objects = append(objects, object)
 		}
-		objects = append(objects, object)
 	}
 	return objects, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +27,8 @@ const (
 )
 
 // apply applies all objects of a ManagedResource that differ and returns what it did with each. The error joins the
-// errors of all objects: a failure does not stop the others. Immutable fields are errors, too: the library that applies
+// errors of all objects: a failure does not stop the others. Objects of kinds that the cluster does not have yet are left to the
+// resource-manager, which applies their definitions, too. Immutable fields are errors, too: the library that applies
 // can replace such an object, but it also takes other invalid objects for it, and would delete a Deployment that it then
 // cannot create.
 func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*ssa.ChangeSet, error) {
@@ -39,6 +41,9 @@ func (c *Controller) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	var errs []error
 	for _, object := range objects {
 		change, err := manager.Apply(ctx, object, ssa.ApplyOptions{})
+		if meta.IsNoMatchError(err) {
+			continue
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", nameOf(object), withoutContent(object, err)))
 			continue

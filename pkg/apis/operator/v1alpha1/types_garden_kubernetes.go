@@ -17,7 +17,7 @@ type Kubernetes struct {
 	// Version is the version. It can be raised by one minor version at a time.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^1\.3[2-6]\.[0-9]+$`
+	// +kubebuilder:validation:Pattern=`^1\.3[2-9]\.[0-9]+$`
 	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) > int(oldSelf.split('.')[1]) || (int(self.split('.')[1]) == int(oldSelf.split('.')[1]) && int(self.split('.')[2]) >= int(oldSelf.split('.')[2]))",message="cannot be lowered"
 	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) <= int(oldSelf.split('.')[1]) + 1",message="can be raised by one minor version at a time"
 	Version string `json:"version"`

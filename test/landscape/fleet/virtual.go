@@ -1,0 +1,117 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
+)
+
+const (
+	// gardenName is the name of the Garden, and gardenDomain the domain of its API server. Nothing resolves it.
+	gardenName, gardenDomain = "local", "garden.example.org"
+	// nodeZone is the zone of the node of the base cluster.
+	nodeZone = "base"
+)
+
+// gardenSteps install a garden with the operator.
+var gardenSteps = []step{
+	{"images", (*Fleet).pushGardenImages, buildTimeout},
+	{"operator", (*Fleet).installOperator, timeout},
+	{"Garden " + gardenName, (*Fleet).createGarden, shootTimeout},
+}
+
+// gardenImages are the images of the operator, and of what the flow of a Garden emits.
+var gardenImages = []string{
+	"operator", "resource-manager", "etcd-operator", "etcd-member", "kube-apiserver", "kube-controller-manager",
+	"apiserver", "controller-manager", "scheduler", "admission-controller",
+	"vpa-admission-controller", "vpa-recommender", "vpa-updater",
+}
+
+// UpGarden installs the operator and a Garden on the base cluster, or updates them, and returns when the virtual garden and its programs run.
+func (f *Fleet) UpGarden(ctx context.Context) error { return f.execute(ctx, gardenSteps) }
+
+func (f *Fleet) pushGardenImages(ctx context.Context) error { return f.push(ctx, gardenImages) }
+
+// installOperator installs the operator with its chart, in the namespace garden.
+func (f *Fleet) installOperator(ctx context.Context) error {
+	namespace := &corev1.Namespace{}
+	namespace.Name = constants.GardenNamespace
+	if err := client.IgnoreAlreadyExists(f.Create(ctx, namespace)); err != nil {
+		return fmt.Errorf("create the namespace %s: %w", namespace.Name, err)
+	}
+	repository, tag, err := f.image("operator")
+	if err != nil {
+		return err
+	}
+	overwrites, err := f.landscape.ImageOverwrites()
+	if err != nil {
+		return err
+	}
+	values, err := render("operator.yaml", map[string]any{"Repository": repository, "Tag": tag, "ImageVector": string(overwrites)})
+	if err != nil {
+		return err
+	}
+	if err := f.install(ctx, "operator", "operator", constants.GardenNamespace, values); err != nil {
+		return err
+	}
+	return f.rolledOut(ctx, constants.GardenNamespace, "gardener-operator")
+}
+
+// createGarden applies the Garden, and waits until its last operation has succeeded.
+func (f *Fleet) createGarden(ctx context.Context) error {
+	network := f.landscape.Network
+	if err := wait(ctx, func() error {
+		return f.apply(ctx, "garden.yaml", map[string]any{
+			"Name": gardenName, "Zone": nodeZone, "Domain": gardenDomain, "Version": f.version,
+			"Nodes": network.Machine().Masked().String(), "Pods": network.Pods(), "Services": network.Services(),
+		})
+	}); err != nil {
+		return err
+	}
+	return wait(ctx, func() error { return f.GardenIsReady(ctx) })
+}
+
+// GardenIsReady returns an error unless the last operation of the Garden has succeeded for its current generation.
+func (f *Fleet) GardenIsReady(ctx context.Context) error {
+	garden := &operatorv1alpha1.Garden{}
+	if err := f.Get(ctx, client.ObjectKey{Name: gardenName}, garden); err != nil {
+		return err
+	}
+	last := garden.Status.LastOperation
+	if last == nil || garden.Status.ObservedGeneration != garden.Generation {
+		return fmt.Errorf("the Garden %s has not been reconciled yet", gardenName)
+	}
+	if last.State != corev1beta1.LastOperationStateSucceeded {
+		return fmt.Errorf("the Garden %s: %s %s, %d %%: %s", gardenName, last.Type, last.State, last.Progress, last.Description)
+	}
+	return nil
+}
+
+// GardenKubeconfig returns a kubeconfig for the virtual garden with the rights of the operator. It connects to the Service of the API
+// server, because the names of the landscape are not resolved outside of it.
+func (f *Fleet) GardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, error) {
+	secret := &corev1.Secret{}
+	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "gardener"}, secret); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+	}
+	config, err := clientcmd.Load(secret.Data["kubeconfig"])
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+	}
+	service := &corev1.Service{}
+	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "virtual-garden-kube-apiserver"}, service); err != nil {
+		return nil, fmt.Errorf("read the Service of the garden's API server: %w", err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "virtual-garden-kube-apiserver"
+	}
+	return config, nil
+}
