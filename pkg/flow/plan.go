@@ -42,6 +42,8 @@ type Plan struct {
 	// without which nothing else can be deleted.
 	Deleting  bool
 	Recreated []Key
+	// Gone is how many bundles of an owner that is being deleted do not exist any more. They count for its progress.
+	Gone int
 }
 
 // Wait is a condition that a plan waits for.

@@ -103,6 +103,9 @@ func (r Result) count(owner Owner) (done, all int, running []string) {
 	for _, tombstone := range r.Plan.Tombstones {
 		keys[tombstone.Key] = true
 	}
+	if len(keys) > 0 {
+		done, all = r.Plan.Gone, r.Plan.Gone
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(keys), Key.Compare) {
 		all++
 		mr := r.Live.ManagedResources[key]

@@ -22,6 +22,7 @@ func deletion(in Inputs) flow.Plan {
 		return plan
 	}
 	contents := in.contents()
+	plan.Gone = contents.Gone()
 	for _, key := range in.Emitted {
 		if tombstone, released := in.released(key); released {
 			plan.Tombstones = append(plan.Tombstones, tombstone)

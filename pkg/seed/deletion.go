@@ -24,7 +24,8 @@ func deletion(in Inputs) flow.Plan {
 		plan.Waits = append(plan.Waits, wait)
 		return plan
 	}
-	stages := in.stages()
+	stages, contents := in.stages(), in.contents()
+	plan.Gone = contents.Gone()
 	for stage, keys := range stages {
 		if len(keys) == 0 {
 			continue

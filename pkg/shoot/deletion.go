@@ -20,6 +20,7 @@ func deletion(in Inputs) flow.Plan {
 		return in.awaitBastions()
 	}
 	plan, contents := flow.Plan{Deleting: true, Tasks: in.cleanUpTasks()}, in.contents()
+	plan.Gone = contents.Gone()
 	cleans := len(plan.Tasks) > 0
 	inside := func(key flow.Key) bool { return key.Namespace == in.Namespace && isOfShoot(key.Name) }
 	inShoot := slices.ContainsFunc(in.Emitted, inside)

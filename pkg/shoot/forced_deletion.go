@@ -22,6 +22,7 @@ const forcedFinalizeAfter = "5m"
 // the annotation, so extensions do not call the infrastructure. The namespace with the Cluster is therefore deleted last.
 func forcedDeletion(in Inputs) flow.Plan {
 	plan, contents, namespace := flow.Plan{Deleting: true}, in.contents(), in.key(bundleNamespace)
+	plan.Gone = contents.Gone()
 	for _, key := range in.Emitted {
 		if key != namespace {
 			plan.Tombstones = append(plan.Tombstones, in.tombstone(contents, key))

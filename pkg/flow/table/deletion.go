@@ -66,3 +66,14 @@ func (t Table) deletedAfter(part Part) []string {
 func (t Table) others(key flow.Key) []flow.Key {
 	return slices.DeleteFunc(slices.Clone(t.Emitted), func(other flow.Key) bool { return other == key })
 }
+
+// Gone returns how many of the bundles that the owner has, or had, do not exist any more.
+func (t Table) Gone() int {
+	gone := 0
+	for _, part := range t.Parts {
+		if part.Absent == "" && !t.Emits(part.Name) {
+			gone++
+		}
+	}
+	return gone
+}

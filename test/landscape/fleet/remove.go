@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 )
 
 // DeleteShoot deletes the Shoot, and returns when it no longer exists.
@@ -61,6 +62,8 @@ func lastOperation(object client.Object) *corev1beta1.LastOperation {
 		return object.Status.LastOperation
 	case *corev1beta1.Seed:
 		return object.Status.LastOperation
+	case *operatorv1alpha1.Garden:
+		return object.Status.LastOperation
 	}
 	return nil
 }
@@ -77,17 +80,29 @@ var releases = []struct{ name, namespace string }{
 // Uninstall removes the garden and gardenlet after the Shoot and the Seed have been deleted.
 func (f *Fleet) Uninstall(ctx context.Context) error {
 	for _, release := range releases {
-		config, err := f.landscape.Helm(release.namespace)
-		if err != nil {
+		if err := f.uninstall(release.name, release.namespace); err != nil {
 			return err
 		}
-		uninstall := action.NewUninstall(config)
-		uninstall.WaitStrategy, uninstall.Timeout, uninstall.IgnoreNotFound = kube.HookOnlyStrategy, timeout, true
-		if _, err := uninstall.Run(release.name); err != nil {
-			return fmt.Errorf("uninstall %s: %w", release.name, err)
-		}
 	}
-	for _, name := range []string{system, constants.GardenNamespace, constants.SystemPublicNamespace, "seed-" + SeedName, shootKey.Namespace} {
+	return f.deleteNamespaces(ctx, system, constants.GardenNamespace, constants.SystemPublicNamespace, "seed-"+SeedName, shootKey.Namespace)
+}
+
+// uninstall removes a release, if it exists.
+func (f *Fleet) uninstall(release, namespace string) error {
+	config, err := f.landscape.Helm(namespace)
+	if err != nil {
+		return err
+	}
+	uninstall := action.NewUninstall(config)
+	uninstall.WaitStrategy, uninstall.Timeout, uninstall.IgnoreNotFound = kube.HookOnlyStrategy, timeout, true
+	if _, err := uninstall.Run(release); err != nil {
+		return fmt.Errorf("uninstall %s: %w", release, err)
+	}
+	return nil
+}
+
+func (f *Fleet) deleteNamespaces(ctx context.Context, names ...string) error {
+	for _, name := range names {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := client.IgnoreNotFound(f.Delete(ctx, namespace)); err != nil {
 			return fmt.Errorf("delete the namespace %s: %w", name, err)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,10 @@ import (
 )
 
 const (
-	// gardenName is the name of the Garden, and gardenDomain the domain of its API server. Nothing resolves it.
-	gardenName, gardenDomain = "local", "garden.example.org"
+	// GardenName is the name of the Garden.
+	GardenName = "local"
+	// gardenDomain is the domain of its API server. Nothing resolves it.
+	gardenDomain = "garden.example.org"
 	// nodeZone is the zone of the node of the base cluster.
 	nodeZone = "base"
 )
@@ -25,7 +28,7 @@ const (
 var gardenSteps = []step{
 	{"images", (*Fleet).pushGardenImages, buildTimeout},
 	{"operator", (*Fleet).installOperator, timeout},
-	{"Garden " + gardenName, (*Fleet).createGarden, shootTimeout},
+	{"Garden " + GardenName, (*Fleet).createGarden, shootTimeout},
 }
 
 // gardenImages are the images of the operator, and of what the flow of a Garden emits.
@@ -70,7 +73,7 @@ func (f *Fleet) createGarden(ctx context.Context) error {
 	network := f.landscape.Network
 	if err := wait(ctx, func() error {
 		return f.apply(ctx, "garden.yaml", map[string]any{
-			"Name": gardenName, "Zone": nodeZone, "Domain": gardenDomain, "Version": f.version,
+			"Name": GardenName, "Zone": nodeZone, "Domain": gardenDomain, "Version": f.version,
 			"Nodes": network.Machine().Masked().String(), "Pods": network.Pods(), "Services": network.Services(),
 		})
 	}); err != nil {
@@ -82,22 +85,35 @@ func (f *Fleet) createGarden(ctx context.Context) error {
 // GardenIsReady returns an error unless the last operation of the Garden has succeeded for its current generation.
 func (f *Fleet) GardenIsReady(ctx context.Context) error {
 	garden := &operatorv1alpha1.Garden{}
-	if err := f.Get(ctx, client.ObjectKey{Name: gardenName}, garden); err != nil {
+	if err := f.Get(ctx, client.ObjectKey{Name: GardenName}, garden); err != nil {
 		return err
 	}
 	last := garden.Status.LastOperation
 	if last == nil || garden.Status.ObservedGeneration != garden.Generation {
-		return fmt.Errorf("the Garden %s has not been reconciled yet", gardenName)
+		return fmt.Errorf("the Garden %s has not been reconciled yet", GardenName)
 	}
 	if last.State != corev1beta1.LastOperationStateSucceeded {
-		return fmt.Errorf("the Garden %s: %s %s, %d %%: %s", gardenName, last.Type, last.State, last.Progress, last.Description)
+		return fmt.Errorf("the Garden %s: %s %s, %d %%: %s", GardenName, last.Type, last.State, last.Progress, last.Description)
 	}
 	return nil
 }
 
-// GardenKubeconfig returns a kubeconfig for the virtual garden with the rights of the operator. It connects to the Service of the API
-// server, because the names of the landscape are not resolved outside of it.
-func (f *Fleet) GardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, error) {
+// VirtualGarden returns a client for the virtual garden with all rights.
+func (f *Fleet) VirtualGarden(ctx context.Context) (client.Client, error) {
+	kubeconfig, err := f.gardenKubeconfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
+	}
+	return client.New(config, client.Options{Scheme: f.Scheme()})
+}
+
+// gardenKubeconfig returns the kubeconfig for the virtual garden that the operator keeps in the Secret garden/gardener, with the address of the
+// load balancer, because the names of the landscape are not resolved outside of it.
+func (f *Fleet) gardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, error) {
 	secret := &corev1.Secret{}
 	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "gardener"}, secret); err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the garden: %w", err)
@@ -110,8 +126,19 @@ func (f *Fleet) GardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, err
 	if err := f.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: "virtual-garden-kube-apiserver"}, service); err != nil {
 		return nil, fmt.Errorf("read the Service of the garden's API server: %w", err)
 	}
+	if len(service.Status.LoadBalancer.Ingress) == 0 {
+		return nil, errors.New("the Service of the garden's API server has no load balancer yet")
+	}
 	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.TLSServerName = "https://"+service.Spec.ClusterIP, "virtual-garden-kube-apiserver"
+		cluster.Server, cluster.TLSServerName = "https://"+service.Status.LoadBalancer.Ingress[0].IP, "api."+gardenDomain
 	}
 	return config, nil
+}
+
+// UninstallOperator removes the operator and its namespace after the Garden has been deleted.
+func (f *Fleet) UninstallOperator(ctx context.Context) error {
+	if err := f.uninstall("operator", constants.GardenNamespace); err != nil {
+		return err
+	}
+	return f.deleteNamespaces(ctx, constants.GardenNamespace)
 }
