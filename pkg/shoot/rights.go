@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 const (
@@ -44,7 +45,7 @@ func roleOf(seedName string) string {
 func (p *pass) awaitsRights(failure error) bool {
 	r, uid, now := p.reconciler, p.shoot.UID, p.Wake.Now
 	lacks := lacksRights(r.options.SeedName)
-	awaits := failure != nil && onlyOf(failure, func(err error) bool { return lacks(err) || apierrors.IsConflict(err) }) && !onlyOf(failure, apierrors.IsConflict)
+	awaits := failure != nil && requeue.OnlyOf(failure, func(err error) bool { return lacks(err) || apierrors.IsConflict(err) }) && !requeue.OnlyConflicts(failure)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !awaits {
@@ -103,5 +104,5 @@ func (r *reconciler) withRole(shoot *corev1beta1.Shoot, failure error) error {
 
 // anyOf reports whether a part of an error is of a kind.
 func anyOf(err error, is func(error) bool) bool {
-	return !onlyOf(err, func(part error) bool { return !is(part) })
+	return !requeue.OnlyOf(err, func(part error) bool { return !is(part) })
 }
