@@ -3,6 +3,7 @@ package garden
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/resourcemanager"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
@@ -48,6 +50,9 @@ func (p *pass) finish(ctx context.Context) error {
 		return err
 	}
 	if err := flow.DeleteManifests(ctx, r.uncached, r.runtime, in.Namespace, client.MatchingLabels{flow.LabelFlow: FlowName}); err != nil {
+		return err
+	}
+	if err := p.collectGarbage(ctx); err != nil {
 		return err
 	}
 	used, err := p.usedSecrets(ctx)
@@ -95,4 +100,31 @@ func (p *pass) removeResourceManager(ctx context.Context) (gone bool, err error)
 		log.FromContext(ctx).Info("The resource-manager is being deleted", "left", left)
 	}
 	return len(left) == 0, err
+}
+
+// collectGarbage deletes the files of components and the manifests of other flows, such as that of the etcd operator, in the place of the
+// resource-manager, which no longer exists. Some of the files have encryption keys. If there are ManagedResources, there is a resource-manager.
+func (p *pass) collectGarbage(ctx context.Context) error {
+	managed := &resourcesv1alpha1.ManagedResourceList{}
+	if err := p.uncached.List(ctx, managed, client.InNamespace(p.in.Namespace), client.Limit(1)); err != nil {
+		return fmt.Errorf("list the ManagedResources in %s: %w", p.in.Namespace, err)
+	}
+	if p.in.isSeed() || len(managed.Items) > 0 {
+		return nil
+	}
+	for _, kind := range []string{kindSecret, kindConfigMap} {
+		for _, label := range []string{flow.LabelFlow, resourcesv1alpha1.LabelGarbageCollectableReference} {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+			if err := p.uncached.List(ctx, list, client.InNamespace(p.in.Namespace), client.HasLabels{label}); err != nil {
+				return fmt.Errorf("list the %ss with the label %s in %s: %w", kind, label, p.in.Namespace, err)
+			}
+			for i := range list.Items {
+				if err := client.IgnoreNotFound(p.runtime.Delete(ctx, &list.Items[i])); err != nil {
+					return fmt.Errorf("delete %s %s/%s: %w", kind, p.in.Namespace, list.Items[i].Name, err)
+				}
+			}
+		}
+	}
+	return nil
 }

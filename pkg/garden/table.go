@@ -27,6 +27,7 @@ func Controller() operatorcontroller.Controller {
 			rights.May("the bundles of the flow", "resources.gardener.cloud", []string{"managedresources"}, "get", "list", "watch", "create", "patch", "delete"),
 			rights.May("manifests, certificates and keys", "", []string{kindSecrets}, "get", "list", "watch", "create", "update", "patch", "delete").InNamespace(),
 			rights.May("what the Garden refers to, and what a former resource-manager used", "", []string{"configmaps"}, rights.Reads()...).InNamespace(),
+			rights.May("files of components that no resource-manager collects any more", "", []string{"configmaps"}, "delete").InNamespace(),
 			rights.May("addresses, the number of nodes, and which Secrets are in use", "", []string{"services", "nodes", "pods"}, rights.Reads()...),
 			rights.May("which kinds exist", "apiextensions.k8s.io", []string{"customresourcedefinitions"}, rights.Reads()...),
 			rights.May("the health of the resource-manager", "apps", []string{"deployments"}, rights.Reads()...),
