@@ -25,7 +25,7 @@ type target struct {
 }
 
 // listen starts the server.
-func listen() (*target, error) {
+func listen(ctx context.Context) (*target, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of this machine: %w", err)
@@ -35,7 +35,7 @@ func listen() (*target, error) {
 		if !is || network.IP.To4() == nil || !network.IP.IsGlobalUnicast() {
 			continue
 		}
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(network.IP.String(), "0"))
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(network.IP.String(), "0"))
 		if err != nil {
 			return nil, fmt.Errorf("listen at %s: %w", network.IP, err)
 		}

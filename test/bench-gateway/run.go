@@ -36,7 +36,7 @@ func run(ctx context.Context, opts options, out, progress io.Writer) (err error)
 	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
 	b := &bench{options: opts, progress: progress, began: time.Now(), results: results{Options: opts}}
-	target, err := listen()
+	target, err := listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,5 +188,8 @@ func newSeed(ctx context.Context, config *rest.Config, target string) (*seed, er
 		return nil, fmt.Errorf("connect to the control plane: %w", err)
 	}
 	s := &seed{client: c, target: target}
-	return s, s.createGateway(ctx)
+	if err := s.createGateway(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
