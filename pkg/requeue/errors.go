@@ -32,5 +32,5 @@ func IsTransient(err error) bool {
 }
 
 // OnlyConflicts reports whether nothing failed but writes of objects that have changed since they were read. The next pass reads them again,
-// so nobody needs to be told.
+// so this is not reported.
 func OnlyConflicts(err error) bool { return err != nil && OnlyOf(err, apierrors.IsConflict) }

@@ -95,7 +95,7 @@ func (r *reconciler) waitsForRights(shoot *corev1beta1.Shoot, failure error) cor
 
 // withRole adds to a failure the Role that gardenlet misses.
 func (r *reconciler) withRole(shoot *corev1beta1.Shoot, failure error) error {
-	if failure == nil || !anyOf(failure, lacksRights(r.options.SeedName)) {
+	if !anyOf(failure, lacksRights(r.options.SeedName)) {
 		return failure
 	}
 	return fmt.Errorf("%w: the controller-manager of the garden maintains these rights in Role %s/%s: check that its controller gardenlet-rights runs",

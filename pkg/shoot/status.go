@@ -44,12 +44,13 @@ func (p *pass) begin(ctx context.Context) error {
 // were emitted, the status reports the failure together with the progress.
 func (p *pass) report(ctx context.Context, failure error) (reconcile.Result, error) {
 	emitted := p.Result.Live.ManagedResources != nil
-	awaits := p.awaitsRights(failure)
-	failure = p.withRole(p.shoot, failure)
+	if failure != nil {
+		failure = p.withRole(p.shoot, failure)
+	}
 	switch {
 	case p.decision.stopped:
 		return p.Wake.Result(), reported(failure) // the last operation remains as it is
-	case awaits:
+	case p.awaitsRights(failure):
 		return p.awaitRights(ctx, failure)
 	case failure == nil && !emitted:
 		return p.Wake.Result(), nil

@@ -13,7 +13,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestParts checks the lines about a Shoot with two nodes, of which one is not ready yet.
+// TestParts checks the lines about a Shoot with two nodes. One of them is not ready yet.
 func TestParts(t *testing.T) {
 	began := time.Unix(1_000_000, 0)
 	after := func(seconds int) metav1.Time {
