@@ -154,7 +154,7 @@ func (in Inputs) autoscaler() ([]client.Object, error) {
 func (in Inputs) etcdOperator() ([]client.Object, error) {
 	values := etcdoperator.Values{
 		Namespace: in.Namespace,
-		LogLevel: in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
+		LogLevel:  in.Config.LogLevel, LogFormat: in.Config.LogFormat, VerticalPodAutoscaler: true,
 	}
 	if err := values.SetImages(in.image); err != nil {
 		return nil, err

@@ -38,12 +38,17 @@ func RelaxGarbageCollection() {
 
 // startInherits runs start while the environment of this process has variables, because envtest gives its programs that environment.
 func startInherits(variables []string, start func() error) (err error) {
+	defer func() {
+		for _, variable := range variables {
+			name, _, _ := strings.Cut(variable, "=")
+			err = errors.Join(err, os.Unsetenv(name))
+		}
+	}()
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.Unsetenv(name)) }()
 	}
 	return start()
 }

@@ -11,7 +11,7 @@ import (
 
 func TestObjects(t *testing.T) {
 	for name, values := range map[string]Values{
-		"seed": {},
+		"seed":   {},
 		"garden": {Etcds: []string{"virtual-garden-etcd-main", "virtual-garden-etcd-events"}},
 		"seed-with-settings": {
 			PriorityClass: "gardener-garden-system-300", Workers: 3, LogLevel: "debug", LogFormat: "text", VerticalPodAutoscaler: true,
