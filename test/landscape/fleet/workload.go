@@ -31,9 +31,13 @@ const (
 	askName     = "ask"
 )
 
+// machineSteps make the images of machines. They come first, because the CloudProfile and the registration of the provider name them.
+var machineSteps = []step{
+	{"images of machines", (*Fleet).makeMachineImages, buildTimeout},
+}
+
 // nodeSteps create a Shoot with nodes, and use it.
 var nodeSteps = []step{
-	{"images of machines", (*Fleet).makeMachineImages, buildTimeout},
 	{"requests of control planes", (*Fleet).reduceRequests, timeout},
 	{"Shoot " + nodesKey.String(), (*Fleet).createNodes, timeout},
 	{"its control plane", (*Fleet).awaitNodesControlPlane, shootTimeout},
@@ -47,7 +51,7 @@ var nodeSteps = []step{
 // UpWithNodes does the same as [Fleet.Up], and creates a Shoot with two nodes. In the Shoot, it deploys a program with three replicas and a
 // Service, and returns when another Pod gets a response by the name of the Service. It prints how long each part took.
 func (f *Fleet) UpWithNodes(ctx context.Context) error {
-	return f.execute(ctx, slices.Concat(steps, nodeSteps))
+	return f.execute(ctx, slices.Concat(machineSteps, steps, nodeSteps))
 }
 
 // makeMachineImages makes the images of machines, and that of the user's program.
