@@ -30,6 +30,7 @@ while true; do
 ` + do + `  sleep 15
 done
 `
+	// The loop has nothing to finish. Without the limit, a restart took the default of 90 seconds on one of two nodes, and the node agent waited.
 	unit := `[Unit]
 Description=Ensures whether the SSH server of this node runs.
 DefaultDependencies=no
@@ -38,6 +39,7 @@ DefaultDependencies=no
 Type=simple
 Restart=always
 RestartSec=15
+TimeoutStopSec=5
 ExecStart=` + script + `
 
 [Install]
