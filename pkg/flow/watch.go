@@ -50,15 +50,20 @@ func DeclarationChanged() predicate.Predicate {
 // namespace. The garbage collector would delete them later, but only if a resource-manager still runs. The reader must
 // not be a cache.
 func DeleteManifests(ctx context.Context, uncached client.Reader, writer client.Writer, namespace string, labels client.MatchingLabels) error {
+	return DeleteSelected(ctx, uncached, writer, "Secret", namespace, labels)
+}
+
+// DeleteSelected deletes the objects of a core kind, such as Secret, in a namespace that an option selects. The reader must not be a cache.
+func DeleteSelected(ctx context.Context, uncached client.Reader, writer client.Writer, kind, namespace string, selected client.ListOption) error {
 	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := uncached.List(ctx, &list, client.InNamespace(namespace), labels); err != nil {
-		return fmt.Errorf("list the Secrets with manifests in %s: %w", namespace, err)
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := uncached.List(ctx, &list, client.InNamespace(namespace), selected); err != nil {
+		return fmt.Errorf("list the %ss in %s: %w", kind, namespace, err)
 	}
 	for i := range list.Items {
-		secret := &list.Items[i]
-		if err := client.IgnoreNotFound(writer.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
-			return fmt.Errorf("delete Secret %s/%s: %w", namespace, secret.Name, err)
+		object := &list.Items[i]
+		if err := client.IgnoreNotFound(writer.Delete(ctx, object, client.Preconditions{UID: &object.UID})); err != nil {
+			return fmt.Errorf("delete %s %s/%s: %w", kind, namespace, object.Name, err)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package garden
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,26 +102,22 @@ func (p *pass) removeResourceManager(ctx context.Context) (gone bool, err error)
 }
 
 // collectGarbage deletes the files of components and the manifests of other flows, such as that of the etcd operator, in the place of the
-// resource-manager, which no longer exists. Some of the files have encryption keys. If there are ManagedResources, there is a resource-manager.
+// resource-manager, which no longer exists. Some of the files have encryption keys. As long as there are ManagedResources anywhere, the
+// resource-manager is kept, and its own files with it.
 func (p *pass) collectGarbage(ctx context.Context) error {
-	managed := &resourcesv1alpha1.ManagedResourceList{}
-	if err := p.uncached.List(ctx, managed, client.InNamespace(p.in.Namespace), client.Limit(1)); err != nil {
-		return fmt.Errorf("list the ManagedResources in %s: %w", p.in.Namespace, err)
-	}
-	if p.in.isSeed() || len(managed.Items) > 0 {
+	if p.in.isSeed() {
 		return nil
+	}
+	switch err := breakglass.NoneLeft(ctx, p.uncached); {
+	case errors.Is(err, breakglass.ErrInUse):
+		return nil
+	case err != nil:
+		return err
 	}
 	for _, kind := range []string{kindSecret, kindConfigMap} {
 		for _, label := range []string{flow.LabelFlow, resourcesv1alpha1.LabelGarbageCollectableReference} {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-			if err := p.uncached.List(ctx, list, client.InNamespace(p.in.Namespace), client.HasLabels{label}); err != nil {
-				return fmt.Errorf("list the %ss with the label %s in %s: %w", kind, label, p.in.Namespace, err)
-			}
-			for i := range list.Items {
-				if err := client.IgnoreNotFound(p.runtime.Delete(ctx, &list.Items[i])); err != nil {
-					return fmt.Errorf("delete %s %s/%s: %w", kind, p.in.Namespace, list.Items[i].Name, err)
-				}
+			if err := flow.DeleteSelected(ctx, p.uncached, p.runtime, kind, p.in.Namespace, client.HasLabels{label}); err != nil {
+				return err
 			}
 		}
 	}

@@ -23,7 +23,7 @@ var ErrInUse = errors.New("the resource-manager can be removed only when no Mana
 // returns the names of those that still exist. A flow repeats the call until none is left. The objects are those of the
 // flow's bundle. While any ManagedResource exists, Remove deletes nothing and returns an error that wraps ErrInUse.
 func Remove(ctx context.Context, c client.Client, uncached client.Reader, objects []client.Object) (left []string, err error) {
-	if err := noneLeft(ctx, uncached); err != nil {
+	if err := NoneLeft(ctx, uncached); err != nil {
 		return nil, err
 	}
 	sorted := slices.Clone(objects)
@@ -78,8 +78,8 @@ func remove(ctx context.Context, c client.Client, uncached client.Reader, object
 	return true, client.IgnoreNotFound(err)
 }
 
-// noneLeft returns an error if a ManagedResource exists.
-func noneLeft(ctx context.Context, uncached client.Reader) error {
+// NoneLeft returns an error that wraps [ErrInUse] if a ManagedResource exists in the cluster. The reader must not be a cache.
+func NoneLeft(ctx context.Context, uncached client.Reader) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResourceList"))
 	switch err := uncached.List(ctx, list, client.Limit(1)); {
