@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -70,17 +72,23 @@ func TestDescriptionIsLimited(t *testing.T) {
 }
 
 func TestCodes(t *testing.T) {
-	coded := WithCodes(errors.New("a"), corev1beta1.ErrorInfraDependencies)
+	coded, nodes := WithCodes(errors.New("a"), corev1beta1.ErrorInfraDependencies), schema.GroupResource{Resource: "nodes"}
 	for name, test := range map[string]struct {
 		err  error
 		want []corev1beta1.ErrorCode
 	}{
-		"none":          {nil, nil},
-		"added":         {coded, []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}},
-		"wrapped":       {fmt.Errorf("b: %w", coded), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}},
-		"joined":        {errors.Join(ConfigurationProblem(errors.New("c")), fmt.Errorf("b: %w", coded)), []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem, corev1beta1.ErrorInfraDependencies}},
-		"from the text": {errors.New("the API answers AuthFailure"), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthenticated}},
-		"unknown":       {errors.New("something"), nil},
+		"none":                               {nil, nil},
+		"added":                              {coded, []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}},
+		"wrapped":                            {fmt.Errorf("b: %w", coded), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraDependencies}},
+		"joined":                             {errors.Join(ConfigurationProblem(errors.New("c")), fmt.Errorf("b: %w", coded)), []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem, corev1beta1.ErrorInfraDependencies}},
+		"from the text":                      {errors.New("the API answers AuthFailure"), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthenticated}},
+		"unknown":                            {errors.New("something"), nil},
+		"none, whatever the text is":         {WithCodes(errors.New("Unauthorized")), nil},
+		"a Kubernetes API, token":            {fmt.Errorf("list: %w", apierrors.NewUnauthorized("Unauthorized")), nil},
+		"a Kubernetes API, rights":           {apierrors.NewForbidden(nodes, "a", errors.New("not authorized")), nil},
+		"a Kubernetes API, object":           {apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "a", nil), []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}},
+		"a Kubernetes API, and a cloud":      {fmt.Errorf("x: %w", errors.Join(apierrors.NewUnauthorized("Unauthorized"), errors.New("AuthFailure"))), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthenticated}},
+		"a cloud, two errors without an API": {fmt.Errorf("x: %w", errors.Join(errors.New("something"), errors.New("access denied"))), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthorized}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Codes(test.err); !slices.Equal(got, test.want) {

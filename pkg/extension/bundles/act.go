@@ -59,11 +59,7 @@ func errorOf(all []corev1beta1.LastError) error {
 		}
 		texts, codes = append(texts, text), append(codes, one.Codes...)
 	}
-	err := errors.New(strings.Join(texts, "; "))
-	if len(codes) == 0 {
-		return err
-	}
-	return extension.WithCodes(err, codes...)
+	return extension.WithCodes(errors.New(strings.Join(texts, "; ")), codes...)
 }
 
 // remove deletes all ManagedResources of an object. It calls prepare, unless it is nil, for those of the Shoot before.
@@ -113,7 +109,7 @@ func deletionOf(emitted flow.Result) (extension.Result, error) {
 		names = append(names, key.Name)
 		applied := resourcesv1alpha1.ConditionOf(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 		if mr.DeletionTimestamp != nil && applied.Reason == resourcesv1alpha1.ReasonDeletionFailed {
-			failed = append(failed, corev1beta1.LastError{TaskID: &names[len(names)-1], Description: applied.Message})
+			failed = append(failed, corev1beta1.LastError{TaskID: &names[len(names)-1], Description: applied.Message, Codes: flow.CodesOfWrite(applied.Message)})
 		}
 	}
 	if len(failed) > 0 {

@@ -36,6 +36,12 @@ func TestResultOf(t *testing.T) {
 	if err == nil || err.Error() != "network: Refused; driver: Not healthy" || !slices.Equal(extension.Codes(err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthorized}) {
 		t.Errorf("failed: %v, %v", err, extension.Codes(err))
 	}
+	// The shoot's resource-manager has an invalid token. The infrastructure is not the cause.
+	_, err = resultOf(report(corev1beta1.LastOperationStateError,
+		corev1beta1.LastError{TaskID: ptr.To("network"), Description: "Unauthorized"}), time.Time{}, now)
+	if codes := extension.Codes(err); err == nil || len(codes) > 0 {
+		t.Errorf("locked out: %v, %v", err, codes)
+	}
 }
 
 // TestDeletionOf checks that only problems that block the deletion are errors.
