@@ -165,13 +165,15 @@ func (in Inputs) dataLost() string {
 	if id == "" || in.Ledger.Has(entryAcceptedLoss, id) {
 		return ""
 	}
-	remedy := "Restore the volume, or accept the loss"
+	// The command comes first, because conditions of Shoots cut long texts.
+	remedy, then := "Restore the volume, or accept the loss", "."
 	if in.store() != nil {
-		remedy = "Restore the volume, or accept the loss of the changes that are not in the backups, so that the latest backups are restored"
+		remedy, then = "Restore the volume, or accept the loss of what is not in the backups", ": the latest backups are then restored."
 	}
 	return strings.Join([]string{
-		"The data of the cluster are lost. No empty cluster is created in its place.", message + ".",
+		"The data of the cluster are lost.",
 		fmt.Sprintf("%s: kubectl -n %s annotate etcd %s --overwrite %s=%s",
-			remedy, in.Etcd.Namespace, in.Etcd.Name, AnnotationAcceptDataLoss, id),
+			remedy, in.Etcd.Namespace, in.Etcd.Name, AnnotationAcceptDataLoss, id) + then,
+		"No empty cluster is created in its place.", message + ".",
 	}, " ")
 }
