@@ -179,6 +179,8 @@ func (d *decider) bundle(bundle Bundle) {
 		d.Held[key] = "no bundle is created while the owner is being deleted"
 	case d.blockedBy(bundle) != "":
 		d.Pending[key] = d.blockedBy(bundle)
+	case d.circle(bundle) != nil:
+		d.Pending[key] = "these would wait for each other until all have their new order: " + joinKeys(d.circle(bundle))
 	case mr == nil:
 		d.step(ActionCreate, r, mr, "it does not exist")
 	case d.unprotected(r, mr) != "":

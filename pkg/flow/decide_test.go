@@ -97,6 +97,24 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestTurnedOrderWaitsForHeldBundles checks that a bundle is not written while it would wait for a held one that still waits for it, and that
+// both are written in one pass once nothing is held.
+func TestTurnedOrderWaitsForHeldBundles(t *testing.T) {
+	live := emitted(t, Plan{Bundles: []Bundle{bundle("a", "1", "b"), bundle("b", "1"), bundle("c", "1")}})
+	turned := Plan{
+		Bundles: []Bundle{bundle("a", "2"), bundle("b", "2", "a"), bundle("c", "2", "b")},
+		Waits:   []Wait{{Name: "unknown", Holds: []Key{named("a")}}},
+	}
+	held := decide(t, turned, live)
+	if !strings.Contains(held.Pending[named("b")], "wait for each other") || held.Pending[named("c")] == "" || len(held.Steps) > 0 {
+		t.Errorf("while one is held: steps %v, pending %v", held.Steps, held.Pending)
+	}
+	turned.Waits = nil
+	if free := decide(t, turned, live); len(free.Steps) != 3 || free.Steps[0].Key != named("a") || len(free.Pending) > 0 {
+		t.Errorf("while none is held: steps %v, pending %v", free.Steps, free.Pending)
+	}
+}
+
 func TestTombstoneConfirmsFirst(t *testing.T) {
 	live := emitted(t, Plan{Bundles: []Bundle{bundle("a", "1")}})
 	plan := Plan{Tombstones: []Tombstone{{Key: named("a"), Confirm: true}}}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // edges maps each key to its predecessors.
@@ -70,6 +72,53 @@ func writeOrder(bundles []Bundle) ([]Bundle, error) {
 		ordered = append(ordered, byKey[key])
 	}
 	return ordered, nil
+}
+
+// circle returns the path of dependencies from a bundle back to itself that would exist if it was written now, nil if there is none.
+// Bundles that the plan holds keep their dependencies, and the plan may have turned these round: a Shoot that falls asleep
+// stops its programs in the reverse order.
+func (d *decider) circle(bundle Bundle) []Key {
+	seen := map[Key]bool{}
+	var back func(path []Key, needs []Key) []Key
+	back = func(path, needs []Key) []Key {
+		for _, next := range needs {
+			if next == bundle.Key {
+				return append(path, next)
+			}
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if found := back(append(slices.Clone(path), next), d.gates(next)); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return back([]Key{bundle.Key}, gatesOf(bundle.Namespace, bundle.Spec, d.live.ManagedResources[bundle.Key]))
+}
+
+// gates returns the bundles for which changes of a bundle wait after the steps so far.
+func (d *decider) gates(key Key) []Key {
+	mr := d.live.ManagedResources[key]
+	for _, step := range d.Steps {
+		if step.Key == key && step.revision != nil {
+			return gatesOf(key.Namespace, step.revision.bundle.Spec, mr)
+		}
+	}
+	if mr == nil {
+		return nil
+	}
+	return gatesOf(key.Namespace, mr.Spec, mr)
+}
+
+// gatesOf returns the dependencies that gate changes: those for the creation do not, once all objects were sent.
+func gatesOf(namespace string, spec resourcesv1alpha1.ManagedResourceSpec, mr *resourcesv1alpha1.ManagedResource) []Key {
+	created := mr != nil && mr.Status.SecretsDataChecksum != nil
+	spec.DependsOn = slices.DeleteFunc(slices.Clone(spec.DependsOn), func(dependency resourcesv1alpha1.Dependency) bool {
+		return created && dependency.For == resourcesv1alpha1.ForCreation
+	})
+	return dependencies(namespace, spec)
 }
 
 // checkDeletion returns an error if bundles or tombstones cannot all be deleted because they wait for each other.

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 )
@@ -55,6 +58,56 @@ func TestHibernationOrder(t *testing.T) {
 			t.Errorf("setting %b: found only %d of the dependencies", number, found)
 		}
 	}
+}
+
+// TestNoCycleWhileTheOrderTurns checks that ManagedResources never wait for each other while a Shoot falls asleep or wakes up, which
+// turns the order of its programs: not even between two writes, when the resource-managers see only a part of the new order.
+func TestNoCycleWhileTheOrderTurns(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		in   Inputs
+	}{
+		{"extensions", known(t, withExtensions(lifecycles...))}, {"workers", known(t, withExtensions("after-after"), withWorkers)},
+	} {
+		s := newSimulation(t, test.in)
+		s.settle()
+		s.store.applied = func(mr *resourcesv1alpha1.ManagedResource) {
+			if path := s.pathTo(client.ObjectKeyFromObject(mr), client.ObjectKeyFromObject(mr), map[client.ObjectKey]bool{}); path != nil {
+				t.Errorf("%s: after a write of %s, these wait for each other: %v", test.name, mr.Name, path)
+			}
+		}
+		for _, asleep := range []bool{true, false} {
+			s.in.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &asleep}
+			s.in.Shoot.Generation++
+			s.in.ClusterOf = s.in.generation()
+			s.settle()
+			if s.in.Shoot.Status.IsHibernated != asleep || len(s.result.Pending) > 0 {
+				t.Errorf("%s: asleep %t, want %t; %v", test.name, s.in.Shoot.Status.IsHibernated, asleep, s.result.Pending)
+			}
+		}
+	}
+}
+
+// pathTo returns a path of dependencies between ManagedResources, or nil if there is none.
+func (s *simulation) pathTo(from, to client.ObjectKey, seen map[client.ObjectKey]bool) []string {
+	mr := s.store.mrs[from]
+	if mr == nil || seen[from] {
+		return nil
+	}
+	seen[from] = true
+	for _, need := range mr.Spec.DependsOn {
+		next := need.NameFrom(mr.Namespace)
+		if need.For == resourcesv1alpha1.ForCreation && mr.Status.SecretsDataChecksum != nil {
+			continue
+		}
+		if next == to {
+			return []string{from.Name, to.Name}
+		}
+		if path := s.pathTo(next, to, seen); path != nil {
+			return append([]string{from.Name}, path...)
+		}
+	}
+	return nil
 }
 
 // TestTokensRollNothing checks that a renewed token changes no bundle. An expired token does not change one either, for example

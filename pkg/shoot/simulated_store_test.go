@@ -27,6 +27,8 @@ type store struct {
 	version int
 	// writes counts the writes of the emitter. The one with the number failAt fails.
 	writes, failAt int
+	// applied is called after each ManagedResource that the flow applies.
+	applied func(*resourcesv1alpha1.ManagedResource)
 	// annotated is called for each patch of an object that is not a ManagedResource.
 	annotated func(client.Object)
 }
@@ -140,6 +142,9 @@ func (s *store) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ..
 	}
 	mr.ResourceVersion = s.next()
 	s.mrs[key] = mr
+	if s.applied != nil {
+		s.applied(mr)
+	}
 	return nil
 }
 
