@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
@@ -80,6 +82,28 @@ func TestErrorOfAnyText(t *testing.T) {
 		if got := reporter(t).failed(ready().shoot, text).LastOperation.Description; got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestErrorsAreEvents checks that an error of the configuration becomes a Warning Event once, and not again while it stays.
+func TestErrorsAreEvents(t *testing.T) {
+	in := known(t)
+	r, _ := failing(t, &in, "")
+	recorder := events.NewFakeRecorder(10)
+	r.events = recorder
+	p := r.newPass(in.Shoot)
+	p.in = in
+	p.Result.Plan.Waits = []flow.Wait{{Name: "shoot-valid", Reason: "remove spec.a", Deadline: in.Now, Code: corev1beta1.ErrorConfigurationProblem}}
+	for range 2 {
+		if err := p.writeProgress(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d Events", len(recorder.Events))
+	}
+	if event := <-recorder.Events; !strings.HasPrefix(event, "Warning "+eventError) || !strings.Contains(event, "emove spec.a") {
+		t.Errorf("the Event is %q", event)
 	}
 }
 
