@@ -115,6 +115,8 @@ func (in Inputs) updated(digest string) string {
 		return "the controller of StatefulSets has not observed the last change"
 	case partitionOf(set) > 0 || set.Status.UpdatedReplicas < in.Etcd.Spec.Replicas:
 		return "members are being replaced"
+	case set.Status.Replicas > in.Etcd.Spec.Replicas: // Pods that terminate count
+		return "members are being stopped"
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	druidv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/druid/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/etcd/lease"
 )
 
@@ -28,6 +29,22 @@ func readyPods(number int32) func(*appsv1.StatefulSet) {
 
 func replicas(number int32) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Spec.Replicas = &number }
+}
+
+// TestMembersThatStop checks that an Etcd without replicas is not up to date, so that its Shoot does not hibernate, before its Pods are
+// gone.
+func TestMembersThatStop(t *testing.T) {
+	for left, want := range map[int32]druidv1alpha1.ConditionStatus{1: druidv1alpha1.ConditionFalse, 0: druidv1alpha1.ConditionTrue} {
+		in := inputs(sample(0))
+		in.StatefulSet = set(t, in, func(s *appsv1.StatefulSet) { s.Status.Replicas = left })
+		result, err := Plan(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.allUpdated(result); got.status != want {
+			t.Errorf("%d Pods are left: %+v", left, got)
+		}
+	}
 }
 
 func TestRollout(t *testing.T) {
