@@ -76,6 +76,13 @@ func TestAFailedBundleDoesNotEndThePass(t *testing.T) {
 	if last.State != corev1beta1.LastOperationStateError || !strings.Contains(last.Description, "denied the request") {
 		t.Errorf("the status is %+v", last)
 	}
+	errs := in.Shoot.Status.LastErrors
+	if len(errs) == 0 {
+		t.Fatal("there are no last errors")
+	}
+	if own := errs[len(errs)-1]; own.TaskID != nil || !strings.Contains(own.Description, "denied the request") || own.LastUpdateTime == nil {
+		t.Errorf("the last errors are %+v", errs)
+	}
 	// The same failure again changes nothing in the status.
 	before := in.Shoot.ResourceVersion
 	if _, err := emitOnce(t, r, in); err == nil || in.Shoot.ResourceVersion != before {

@@ -79,8 +79,14 @@ func TestErrorOfAnyText(t *testing.T) {
 	for text, want := range map[string]string{
 		"": ". Operation will be retried.", "ärger.": "Ärger. Operation will be retried.", "no space": "No space. Operation will be retried.",
 	} {
-		if got := reporter(t).failed(ready().shoot, text).LastOperation.Description; got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+		shoot := ready().shoot
+		shoot.Status.LastErrors = []corev1beta1.LastError{{TaskID: &text, Description: "of a bundle"}, {Description: "another one"}}
+		got := reporter(t).failed(shoot, text)
+		if got.LastOperation.Description != want {
+			t.Errorf("%q: %q, want %q", text, got.LastOperation.Description, want)
+		}
+		if errs := got.LastErrors; len(errs) != 2 || errs[0].TaskID == nil || errs[1].Description != flow.UpperFirst(text) {
+			t.Errorf("%q: the last errors are %+v", text, errs)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func isKept(shoot *corev1beta1.Shoot, err error) bool {
 	return requeue.OnlyConflicts(err) || succeeded && requeue.OnlyOf(err, requeue.IsTransient)
 }
 
-// failed returns the status after an error that does not concern a bundle.
+// failed returns the status after an error that does not concern a bundle. It becomes the only one of lastErrors without a task.
 func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.ShootStatus {
 	status := *shoot.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())
@@ -309,7 +309,23 @@ func (r *reconciler) failed(shoot *corev1beta1.Shoot, text string) corev1beta1.S
 		next.LastUpdateTime = now
 	}
 	status.LastOperation = &next
+	status.LastErrors = withoutTask(status.LastErrors, flow.UpperFirst(text), now)
 	return status
+}
+
+// withoutTask returns the errors of bundles, and another one, whose time remains if it is among them already.
+func withoutTask(all []corev1beta1.LastError, text string, now metav1.Time) []corev1beta1.LastError {
+	next := corev1beta1.LastError{Description: text, LastUpdateTime: &now}
+	var errs []corev1beta1.LastError
+	for _, one := range all {
+		switch {
+		case one.TaskID != nil:
+			errs = append(errs, one)
+		case one.Description == text && one.LastUpdateTime != nil:
+			next.LastUpdateTime = one.LastUpdateTime
+		}
+	}
+	return append(errs, next)
 }
 
 // almostDone is the maximum progress of an operation if one of its steps has failed.
@@ -334,7 +350,8 @@ func reported(err error) error {
 func (r *reconciler) failedStep(in Inputs, progress corev1beta1.ShootStatus, failure error) corev1beta1.ShootStatus {
 	shoot := in.Shoot.DeepCopy()
 	before := shoot.Status.LastOperation
-	shoot.Status.LastErrors = progress.LastErrors
+	former := slices.DeleteFunc(shoot.Status.LastErrors, func(one corev1beta1.LastError) bool { return one.TaskID != nil })
+	shoot.Status.LastErrors = slices.Concat(progress.LastErrors, former)
 	if before != nil {
 		current := *before
 		current.Progress = max(current.Progress, min(progress.LastOperation.Progress, almostDone))
