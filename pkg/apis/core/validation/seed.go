@@ -23,7 +23,8 @@ func ValidateSeed(seed *v1beta1.Seed) field.ErrorList {
 
 // ValidateSeedTemplate checks the Seed in the configuration of a gardenlet. The gardenlet sets missing values later.
 func ValidateSeedTemplate(template *v1beta1.SeedTemplate, path *field.Path) field.ErrorList {
-	return ValidateSeedSpec(&template.Spec, path.Child("spec"), true)
+	errs := ValidateTemplateMetadata(&template.Metadata, path.Child("metadata"))
+	return append(errs, ValidateSeedSpec(&template.Spec, path.Child("spec"), true)...)
 }
 
 // ValidateSeedUpdate checks a Seed that replaces another.

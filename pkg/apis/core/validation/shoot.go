@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
@@ -107,7 +109,14 @@ func validateGracePeriods(annotations map[string]string, path *field.Path) field
 
 // ValidateShootTemplate checks the Shoot of a template in a namespace.
 func ValidateShootTemplate(template *v1beta1.ShootTemplate, namespace string, path *field.Path) field.ErrorList {
-	return validateShootSpec(&template.Spec, contextOf(&template.Spec, namespace, true), path.Child("spec"))
+	errs := ValidateTemplateMetadata(&template.Metadata, path.Child("metadata"))
+	return append(errs, validateShootSpec(&template.Spec, contextOf(&template.Spec, namespace, true), path.Child("spec"))...)
+}
+
+// ValidateTemplateMetadata checks the labels and annotations of a template, which the objects that are created from it get.
+func ValidateTemplateMetadata(meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateLabels(meta.Labels, path.Child("labels"))
+	return append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
 }
 
 func validateShootSpec(spec *v1beta1.ShootSpec, c *shootContext, path *field.Path) field.ErrorList {

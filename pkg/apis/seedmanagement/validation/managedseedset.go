@@ -127,7 +127,8 @@ func validateSelector(given *metav1.LabelSelector, path *field.Path) (labels.Sel
 
 // validateTemplate checks the ManagedSeeds of a set.
 func validateTemplate(template *v1alpha1.ManagedSeedTemplate, selector labels.Selector, path *field.Path) field.ErrorList {
-	errs := matches(selector, template.Metadata.Labels, path.Child("metadata", "labels"))
+	errs := validation.ValidateTemplateMetadata(&template.Metadata, path.Child("metadata"))
+	errs = append(errs, matches(selector, template.Metadata.Labels, path.Child("metadata", "labels"))...)
 	spec, gardenlet := path.Child("spec"), path.Child("spec", "gardenlet")
 	if template.Spec.Shoot != nil {
 		errs = append(errs, field.Forbidden(spec.Child("shoot"), "the Shoots are those of the set"))
