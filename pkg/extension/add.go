@@ -2,7 +2,6 @@ package extension
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,15 +9,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -48,26 +46,14 @@ func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, actuator Act
 	}
 	options = options.withDefaults(kind)
 	c := &controllerOf[T]{kind: kind, actuator: actuator, options: options, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}
-	built, err := controller.New(ControllerName(kind.Kind, options.Type), mgr, controller.Options{
-		Reconciler: c, MaxConcurrentReconciles: options.MaxConcurrentReconciles, RateLimiter: options.RateLimiter,
-	})
-	if err != nil {
-		return fmt.Errorf("create the controller of %s %s: %w", kind.Kind, options.Type, err)
-	}
-	watches := append([]source.Source{
-		source.Kind[client.Object](mgr.GetCache(), object, &handler.EnqueueRequestForObject{}, options.events()),
-	}, options.Sources...)
+	sources := append([]source.Source{watches.Self(mgr.GetCache(), object, options.events())}, options.Sources...)
 	if kind.ofShoots {
-		watches = append(watches, source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.Cluster{}, c.clusterEvents()))
+		sources = append(sources, watches.Kind(mgr.GetCache(), &extensionsv1alpha1.Cluster{}, c.clusterEvents()))
 	}
-	var errs []error
-	for _, watch := range watches {
-		errs = append(errs, built.Watch(watch))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("watch %s %s: %w", kind.Kind, options.Type, err)
-	}
-	return nil
+	_, err = watches.Controller{
+		Name: ControllerName(kind.Kind, options.Type), Reconciler: c, Workers: options.MaxConcurrentReconciles, RateLimiter: options.RateLimiter,
+	}.AddTo(mgr, sources...)
+	return err
 }
 
 // ControllerName returns the name of a controller in logs and metrics.

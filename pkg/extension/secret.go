@@ -13,6 +13,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	finalizers "github.com/trellis-k8s/trellis/pkg/finalizer"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // protectSecret adds a finalizer to the Secret with the credentials, because the deletion of the object needs it. If the
@@ -66,7 +67,7 @@ func (c *controllerOf[T]) secretOf(ctx context.Context, object T) (*metav1.Parti
 	if ref == nil {
 		return nil, nil
 	}
-	secret := secretMetadata()
+	secret := watches.MetadataOf("Secret")
 	err := c.uncached.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -6,26 +6,22 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	finalizers "github.com/trellis-k8s/trellis/pkg/finalizer"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // AddSecretsToManager adds a controller that lets Secrets with credentials come back that someone has deleted: it removes the
@@ -42,7 +38,7 @@ func AddSecretsToManager(mgr manager.Manager, kinds ...extensionsv1alpha1.Object
 	watched, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: rewatch.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			secretMetadata(): {Label: labels.NewSelector().Add(*managed), Transform: reduceSecret},
+			watches.MetadataOf("Secret"): {Label: labels.NewSelector().Add(*managed), Transform: reduceSecret},
 		},
 	})
 	if err != nil {
@@ -62,16 +58,8 @@ func AddSecretsToManager(mgr manager.Manager, kinds ...extensionsv1alpha1.Object
 		}
 		s.kinds = append(s.kinds, kind)
 	}
-	built, err := controller.New("secrets-of-extensions", mgr, controller.Options{
-		Reconciler: s, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("create the controller of Secrets: %w", err)
-	}
-	if err := built.Watch(source.Kind[client.Object](watched, secretMetadata(), &handler.EnqueueRequestForObject{})); err != nil {
-		return fmt.Errorf("watch the Secrets of resource-managers: %w", err)
-	}
-	return nil
+	_, err = watches.Controller{Name: "secrets-of-extensions", Reconciler: s}.AddTo(mgr, watches.Self(watched, watches.MetadataOf("Secret")))
+	return err
 }
 
 // secretsOf is the controller of Secrets that objects of extensions need.
@@ -90,7 +78,7 @@ type secretsOf struct {
 
 // Reconcile releases one Secret that is being deleted, or protects it again. It sends no requests for other Secrets.
 func (s *secretsOf) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	secret := secretMetadata()
+	secret := watches.MetadataOf("Secret")
 	if err := s.watched.Get(ctx, request.NamespacedName, secret); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -111,8 +99,7 @@ func (s *secretsOf) Reconcile(ctx context.Context, request reconcile.Request) (r
 
 // release removes the finalizers of the kinds from a Secret that comes back.
 func (s *secretsOf) release(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace := watches.MetadataOf("Namespace")
 	if err := s.uncached.Get(ctx, client.ObjectKey{Name: secret.Namespace}, namespace); err != nil {
 		return fmt.Errorf("read whether namespace %s is being deleted: %w", secret.Namespace, client.IgnoreNotFound(err))
 	}
@@ -194,12 +181,6 @@ func (s *secretsOf) users(ctx context.Context, kind kind, secret client.Object) 
 		return nil
 	})
 	return users, err
-}
-
-func secretMetadata() *metav1.PartialObjectMetadata {
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret
 }
 
 // reduceSecret keeps only what the controller reads from its cache.

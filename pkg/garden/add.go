@@ -7,19 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
@@ -36,6 +31,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // startTimeout limits the time for reads at startup.
@@ -130,17 +126,10 @@ func newCaches(mgr manager.Manager, o Options) (*caches, error) {
 		return nil, err
 	}
 	c.others, err = build("Secrets and ConfigMaps of the namespace", map[client.Object]cache.ByObject{
-		metadataOf("Secret"):    inNamespace(labels.NewSelector().Add(*notEmitted, *notMaterial)),
-		metadataOf("ConfigMap"): inNamespace(labels.NewSelector().Add(*notEmitted)),
+		watches.MetadataOf("Secret"):    inNamespace(labels.NewSelector().Add(*notEmitted, *notMaterial)),
+		watches.MetadataOf("ConfigMap"): inNamespace(labels.NewSelector().Add(*notEmitted)),
 	})
 	return c, err
-}
-
-// metadataOf returns empty metadata of a kind of the core group.
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return object
 }
 
 func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, error) {
@@ -169,31 +158,20 @@ func newReconciler(mgr manager.Manager, o Options, of *caches) (*reconciler, err
 
 // watch adds watches for all inputs of the plan. Time-based changes are scheduled by Plan.Next.
 func (r *reconciler) watch(mgr manager.Manager, of *caches) error {
-	built, err := controller.New("garden", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true), RateLimiter: requeue.Backoff(),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of Gardens: %w", err)
-	}
-	toGarden := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.all(ctx) })
+	toGarden := func(ctx context.Context, _ client.Object) []reconcile.Request { return r.all(ctx) }
 	own := flow.EmittedBy(FlowName)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](mgr.GetCache(), &operatorv1alpha1.Garden{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](of.runtime, &resourcesv1alpha1.ManagedResource{}, toGarden, predicate.Or(own, ofSeed())),
-		source.Kind[client.Object](of.runtime, metadataOf("Secret"), toGarden, own),
-		source.Kind[client.Object](of.material, &corev1.Secret{}, toGarden),
-		source.Kind[client.Object](of.others, metadataOf("Secret"), toGarden),
-		source.Kind[client.Object](of.others, metadataOf("ConfigMap"), toGarden),
-		source.Kind[client.Object](of.runtime, &corev1.Service{}, toGarden),
-		source.Kind[client.Object](of.runtime, &apiextensionsv1.CustomResourceDefinition{}, toGarden, createdOrDeleted(managedResources)),
-		source.Kind[client.Object](of.runtime, metadataOf("Node"), toGarden, createdOrDeleted("")),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the flow of the Garden: %w", err)
-		}
-	}
-	return nil
+	_, err := watches.Controller{Name: "garden", Reconciler: r, Workers: 1, RateLimiter: requeue.Backoff()}.AddTo(mgr,
+		watches.Self(mgr.GetCache(), &operatorv1alpha1.Garden{}, flow.DeclarationChanged()),
+		watches.Mapped(of.runtime, &resourcesv1alpha1.ManagedResource{}, toGarden, predicate.Or(own, ofSeed())),
+		watches.Mapped(of.runtime, watches.MetadataOf("Secret"), toGarden, own),
+		watches.Mapped(of.material, &corev1.Secret{}, toGarden),
+		watches.Mapped(of.others, watches.MetadataOf("Secret"), toGarden),
+		watches.Mapped(of.others, watches.MetadataOf("ConfigMap"), toGarden),
+		watches.Mapped(of.runtime, &corev1.Service{}, toGarden),
+		watches.Mapped(of.runtime, &apiextensionsv1.CustomResourceDefinition{}, toGarden, createdOrDeleted(managedResources)),
+		watches.Mapped(of.runtime, watches.MetadataOf("Node"), toGarden, createdOrDeleted("")),
+	)
+	return err
 }
 
 // all returns requests for all Gardens. There is usually one.

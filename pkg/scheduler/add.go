@@ -4,8 +4,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -30,6 +27,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/scheduler/decision"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const name = "shoot"
@@ -88,24 +86,18 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		cached: mgr.GetCache(), garden: server{mgr.GetClient(), mgr.GetAPIReader()}, recorder: options.Recorder, clock: clock.RealClock{},
 		strategy: options.Strategy, ledger: newLedger(), waiting: newWaiting(),
 	}
-	built, err := controller.New(name, mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: max(options.Syncs, 1), SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-		RecoverPanic: ptr.To(true), RateLimiter: backoff(),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller %s: %w", name, err)
-	}
 	register(r.waiting)
 	in := mgr.GetCache()
-	return errors.Join(
-		built.Watch(source.Func(func(_ context.Context, started queue) error { r.queue.Store(&started); return nil })),
-		built.Watch(source.Kind(in, &corev1beta1.Shoot{}, r.shoots())),
-		built.Watch(source.Kind(in, &corev1beta1.Seed{}, wakes(r, seedsDiffer, func(*corev1beta1.Seed) matcher { return anything }))),
-		built.Watch(source.Kind(in, &corev1beta1.CloudProfile{}, wakes(r, profilesDiffer, func(*corev1beta1.CloudProfile) matcher { return anything }))),
-		built.Watch(source.Kind(in, &corev1beta1.NamespacedCloudProfile{}, wakes(r, never[*corev1beta1.NamespacedCloudProfile], inNamespace))),
-		built.Watch(source.Kind(in, &corev1beta1.Project{}, wakes(r, projectsDiffer, ofProject))),
-		built.Watch(source.Kind(in, &corev1.ConfigMap{}, wakes(r, configsDiffer, func(*corev1.ConfigMap) matcher { return anything }))),
+	_, err := watches.Controller{Name: name, Reconciler: r, Workers: options.Syncs, RateLimiter: backoff()}.AddTo(mgr,
+		source.Func(func(_ context.Context, started queue) error { r.queue.Store(&started); return nil }),
+		source.Kind(in, &corev1beta1.Shoot{}, r.shoots()),
+		source.Kind(in, &corev1beta1.Seed{}, wakes(r, seedsDiffer, func(*corev1beta1.Seed) matcher { return anything })),
+		source.Kind(in, &corev1beta1.CloudProfile{}, wakes(r, profilesDiffer, func(*corev1beta1.CloudProfile) matcher { return anything })),
+		source.Kind(in, &corev1beta1.NamespacedCloudProfile{}, wakes(r, never[*corev1beta1.NamespacedCloudProfile], inNamespace)),
+		source.Kind(in, &corev1beta1.Project{}, wakes(r, projectsDiffer, ofProject)),
+		source.Kind(in, &corev1.ConfigMap{}, wakes(r, configsDiffer, func(*corev1.ConfigMap) matcher { return anything })),
 	)
+	return err
 }
 
 // The delays after which a Shoot is tried again whose request has failed.

@@ -18,13 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -48,6 +45,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/pkg/seed/care"
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -209,54 +207,28 @@ func newReconciler(mgr manager.Manager, garden cluster.Cluster, o Options, of *c
 
 // watch adds watches for all inputs of the plan. Time-based changes are scheduled by Plan.Next.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, of *caches) error {
-	built, err := controller.New("seed", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true), RateLimiter: requeue.Backoff(),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of the Seed: %w", err)
-	}
-	request := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: r.options.SeedName}}}
-	toSeed := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return request })
-	changed := make(chan event.GenericEvent, 1)
-	r.objects.OnChange(func(object client.Object) {
-		select {
-		case changed <- event.GenericEvent{Object: object}:
-		default: // an event is already pending
-		}
-	})
-	r.facts.OnChange(func() {
-		select {
-		case changed <- event.GenericEvent{Object: &corev1beta1.Seed{}}:
-		default:
-		}
-	})
-	secret, node, service := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
-	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	toSeed := watches.To(reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.SeedName}})
+	changed := watches.NewNotifier(1)
+	r.objects.OnChange(changed.Notify)
+	r.facts.OnChange(changed.Wake)
 	ownSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == r.options.SeedName })
 	own := flow.EmittedBy(FlowName)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toSeed, ownSeed, flow.DeclarationChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{}, toSeed, conditionsChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toSeed, predicate.GenerationChangedPredicate{}),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, toSeed),
-		source.Kind[client.Object](of.seed, &resourcesv1alpha1.ManagedResource{}, toSeed, own),
-		source.Kind[client.Object](of.seed, secret, toSeed, own),
-		source.Kind[client.Object](of.material, &corev1.Secret{}, toSeed),
-		source.Kind[client.Object](of.seed, &corev1.ConfigMap{}, toSeed),
-		source.Kind[client.Object](of.seed, &discoveryv1.EndpointSlice{}, toSeed),
-		source.Kind[client.Object](of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, createdOrDeleted(managedResources)),
-		source.Kind[client.Object](of.seed, node, toSeed, createdOrDeleted("")),
-		source.Kind[client.Object](of.seed, service, toSeed, predicate.AnnotationChangedPredicate{}),
-		source.Channel(changed, toSeed),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the flow of the Seed: %w", err)
-		}
-	}
-	return nil
+	_, err := watches.Controller{Name: "seed", Reconciler: r, Workers: 1, RateLimiter: requeue.Backoff()}.AddTo(mgr,
+		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, toSeed, ownSeed, flow.DeclarationChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.ControllerInstallation{}, toSeed, conditionsChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.ControllerRegistration{}, toSeed, predicate.GenerationChangedPredicate{}),
+		watches.Mapped(garden.GetCache(), &corev1beta1.BackupBucket{}, toSeed),
+		watches.Mapped(of.seed, &resourcesv1alpha1.ManagedResource{}, toSeed, own),
+		watches.Mapped(of.seed, watches.MetadataOf("Secret"), toSeed, own),
+		watches.Mapped(of.material, &corev1.Secret{}, toSeed),
+		watches.Mapped(of.seed, &corev1.ConfigMap{}, toSeed),
+		watches.Mapped(of.seed, &discoveryv1.EndpointSlice{}, toSeed),
+		watches.Mapped(of.seed, &apiextensionsv1.CustomResourceDefinition{}, toSeed, createdOrDeleted(managedResources)),
+		watches.Mapped(of.seed, watches.MetadataOf("Node"), toSeed, createdOrDeleted("")),
+		watches.Mapped(of.seed, watches.MetadataOf("Service"), toSeed, predicate.AnnotationChangedPredicate{}),
+		changed.Source(toSeed),
+	)
+	return err
 }
 
 // managedResources is the definition whose schema the flow reads.

@@ -12,17 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -37,6 +34,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/shoot/care"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
 	"github.com/trellis-k8s/trellis/pkg/shoot/state"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -45,7 +43,8 @@ const (
 	startTimeout = 30 * time.Second
 	// defaultWorkers is the default number of Shoots that are reconciled concurrently.
 	defaultWorkers = 20
-	// changesBuffer is how many changes of objects of the garden can be pending.
+	// changesBuffer is how many changes of objects of the garden can be pending, more than any seed needs. A dropped change is read when
+	// its Shoot is reconciled again.
 	changesBuffer = 1024
 )
 
@@ -173,50 +172,31 @@ func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster) error {
 	if syncs := r.options.controller().ConcurrentSyncs; syncs != nil {
 		workers = *syncs
 	}
-	built, err := controller.New("shoot", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers,
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of Shoots: %w", err)
-	}
-	changes := make(chan event.GenericEvent, changesBuffer)
-	r.objects.OnChange(func(object client.Object) {
-		select {
-		case changes <- event.GenericEvent{Object: object}:
-		default: // the buffer is larger than any seed needs; a dropped change is read when its Shoot is reconciled again
-		}
-	})
-	secret, namespace := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	changes := watches.NewNotifier(changesBuffer)
+	r.objects.OnChange(changes.Notify)
 	own := flow.EmittedBy(FlowName)
 	toOwner := flow.ToOwner()
-	byNamespace := handler.EnqueueRequestsFromMapFunc(r.byNamespace)
-	toAll := handler.EnqueueRequestsFromMapFunc(r.all)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{},
-			predicate.Or(flow.DeclarationChanged(), specChanged())),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.options.SeedName)),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(ofEntry), entryChanged()),
-		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
-		source.Kind[client.Object](r.caches.emitted, secret.DeepCopy(), toOwner, own),
-		source.Kind[client.Object](r.caches.material, &corev1.Secret{}, byNamespace),
-		source.Kind[client.Object](r.caches.access, secret.DeepCopy(), byNamespace),
-		source.Kind[client.Object](r.caches.access, namespace, byNamespace, namespaceChanged()),
-		source.Kind[client.Object](r.caches.access, &corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.ofService)),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toAll, predicate.GenerationChangedPredicate{}),
-		source.Kind[client.Object](r.caches.access, &admissionregistrationv1.MutatingWebhookConfiguration{}, toAll, webhooksChanged()),
-		source.Kind[client.Object](r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toAll, extensionChanged()),
-		source.Kind[client.Object](r.domains, &corev1.Secret{}, toAll),
-		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.using)),
+	built, err := watches.Controller{Name: "shoot", Reconciler: r, Workers: workers}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &corev1beta1.Shoot{}, predicate.Or(flow.DeclarationChanged(), specChanged())),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, r.all, seedChanged(r.options.SeedName)),
+		watches.Mapped(garden.GetCache(), &corev1beta1.BackupEntry{}, ofEntry, entryChanged()),
+		watches.Kind(r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, toOwner, own),
+		watches.Kind(r.caches.emitted, watches.MetadataOf("Secret"), toOwner, own),
+		watches.Mapped(r.caches.material, &corev1.Secret{}, r.byNamespace),
+		watches.Mapped(r.caches.access, watches.MetadataOf("Secret"), r.byNamespace),
+		watches.Mapped(r.caches.access, watches.MetadataOf("Namespace"), r.byNamespace, namespaceChanged()),
+		watches.Mapped(r.caches.access, &corev1.Service{}, r.ofService),
+		watches.Mapped(garden.GetCache(), &corev1beta1.ControllerRegistration{}, r.all, predicate.GenerationChangedPredicate{}),
+		watches.Mapped(r.caches.access, &admissionregistrationv1.MutatingWebhookConfiguration{}, r.all, webhooksChanged()),
+		watches.Mapped(r.caches.emitted, &resourcesv1alpha1.ManagedResource{}, r.all, extensionChanged()),
+		watches.Mapped(r.domains, &corev1.Secret{}, r.all),
+		changes.Source(r.using),
 		r.emitter.Pacer.Source(),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the flow of Shoots: %w", err)
-		}
+	)
+	if err != nil {
+		return err
 	}
-	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), byNamespace)
+	return r.extensions.Watch(mgr, built, extensionobjects.Bastions(), handler.EnqueueRequestsFromMapFunc(r.byNamespace))
 }
 
 // byNamespace maps the namespace of a control plane, or an object in it, to its Shoot.

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,16 +112,4 @@ func reduce(keeps []Keep) toolscache.TransformFunc {
 		}
 		return kept, nil
 	}
-}
-
-// MetadataOf returns empty metadata of a kind of the core group, for caches and reads of metadata.
-func MetadataOf(kind string) *metav1.PartialObjectMetadata {
-	return Metadata(corev1.SchemeGroupVersion.WithKind(kind))
-}
-
-// Metadata returns empty metadata of a kind.
-func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
 }

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Watch is a watch of one kind in the cache of the manager, with its handler and filter.
@@ -29,21 +29,15 @@ func On(object client.Object, handler handler.EventHandler, changed predicate.Pr
 }
 
 // Start adds a controller with its watches to the manager. syncs may be nil for one object at once.
-func Start(mgr manager.Manager, name string, reconciler reconcile.Reconciler, syncs *int, watches ...Watch) error {
-	_, err := Build(mgr, name, reconciler, syncs, watches...)
+func Start(mgr manager.Manager, name string, reconciler reconcile.Reconciler, syncs *int, watched ...Watch) error {
+	_, err := Build(mgr, name, reconciler, syncs, watched...)
 	return err
 }
 
 // Build is Start for controllers that have watches of other caches: these can be added to the returned controller.
-func Build(mgr manager.Manager, name string, reconciler reconcile.Reconciler, syncs *int, watches ...Watch) (ctrl.Controller, error) {
-	built, err := ctrl.New(name, mgr, ctrl.Options{
-		Reconciler: reconciler, MaxConcurrentReconciles: max(ptr.Deref(syncs, 1), 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("add the controller %s: %w", name, err)
-	}
-	for _, w := range watches {
+func Build(mgr manager.Manager, name string, reconciler reconcile.Reconciler, syncs *int, watched ...Watch) (ctrl.Controller, error) {
+	sources := make([]source.Source, 0, len(watched))
+	for _, w := range watched {
 		if w.Handler == nil {
 			w.Handler = &handler.EnqueueRequestForObject{}
 		}
@@ -51,11 +45,9 @@ func Build(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sy
 		if w.Changed != nil {
 			changed = append(changed, w.Changed)
 		}
-		if err := built.Watch(source.Kind(mgr.GetCache(), w.Object, w.Handler, changed...)); err != nil {
-			return nil, fmt.Errorf("add a watch of the controller %s: %w", name, err)
-		}
+		sources = append(sources, watches.Kind(mgr.GetCache(), w.Object, w.Handler, changed...))
 	}
-	return built, nil
+	return watches.Controller{Name: name, Reconciler: reconciler, Workers: ptr.Deref(syncs, 1)}.AddTo(mgr, sources...)
 }
 
 // Changes passes updates that change the compared fields, or that start a deletion.

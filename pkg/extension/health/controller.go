@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -12,9 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/extension"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -53,18 +51,9 @@ func AddToManager[T extensionsv1alpha1.Object](mgr manager.Manager, options Opti
 		return fmt.Errorf("the scheme does not have %s: %w", of, err)
 	}
 	name := "health-" + extension.ControllerName(gvk.Kind, options.Type)
-	built, err := controller.New(name, mgr, controller.Options{Reconciler: c, MaxConcurrentReconciles: workers})
-	if err != nil {
-		return fmt.Errorf("create the controller of the health of %s: %w", gvk.Kind, err)
-	}
-	errs := []error{built.Watch(source.Kind[client.Object](mgr.GetCache(), object, &handler.EnqueueRequestForObject{}, c.events()))}
-	for _, more := range options.Sources {
-		errs = append(errs, built.Watch(more))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("watch the health of %s: %w", gvk.Kind, err)
-	}
-	return nil
+	sources := append([]source.Source{watches.Self(mgr.GetCache(), object, c.events())}, options.Sources...)
+	_, err = watches.Controller{Name: name, Reconciler: c, Workers: workers}.AddTo(mgr, sources...)
+	return err
 }
 
 // controllerOf writes the conditions of objects of one kind and type.

@@ -6,19 +6,16 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // registration maintains the configurations in the seed, except the CA bundle, which the manager of the certificates writes.
@@ -32,12 +29,7 @@ type registration struct {
 // addRegistration adds the controller that writes the configurations on startup, and when others change or delete them.
 func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) error {
 	r := &registration{webhooks: webhooks, options: options, client: mgr.GetClient(), uncached: mgr.GetAPIReader()}
-	c, err := controller.New("webhook-registration", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
-	if err != nil {
-		return fmt.Errorf("create the controller of webhook configurations: %w", err)
-	}
 	name := options.configurationName(TargetSeed)
-	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}
 	named := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // they are written on startup anyway
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,25 +37,20 @@ func addRegistration(mgr manager.Manager, webhooks []Webhook, options Options) e
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetName() == name },
 	}
-	errs := []error{c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(request)
-		return nil
-	}))}
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		metadata := &metav1.PartialObjectMetadata{}
-		metadata.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		errs = append(errs, c.Watch(source.Kind[client.Object](mgr.GetCache(), metadata, &handler.EnqueueRequestForObject{}, named)))
+	of := func(kind string) client.Object {
+		return watches.Metadata(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("watch webhook configurations: %w", err)
-	}
-	return nil
+	_, err := watches.Controller{Name: "webhook-registration", Reconciler: r, Workers: 1}.AddTo(mgr,
+		watches.AtStart(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}),
+		watches.Self(mgr.GetCache(), of("MutatingWebhookConfiguration"), named),
+		watches.Self(mgr.GetCache(), of("ValidatingWebhookConfiguration"), named),
+	)
+	return err
 }
 
 // Reconcile writes the configurations. It deletes the configuration of a kind without webhooks.
 func (r *registration) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace := watches.MetadataOf("Namespace")
 	if err := r.uncached.Get(ctx, client.ObjectKey{Name: r.options.Namespace}, namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the namespace of the extension: %w", err)
 	}

@@ -8,16 +8,14 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/trellis-k8s/trellis/pkg/watches"
 	"github.com/trellis-k8s/trellis/pkg/webhookserver/certificates"
 )
 
@@ -80,13 +78,7 @@ func (s *Server) ShootConfigurations() ([]client.Object, error) {
 
 // Source triggers the requests that depend on [Server.ShootConfigurations] when the CA of the certificates changes.
 func (s *Server) Source(requests func(context.Context) []reconcile.Request) source.Source {
-	changes := make(chan event.GenericEvent, 1)
-	s.certificates.OnBundle(func() {
-		select {
-		case changes <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}:
-		default: // another change is pending
-		}
-	})
-	toAll := func(ctx context.Context, _ client.Object) []reconcile.Request { return requests(ctx) }
-	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(toAll))
+	changes := watches.NewNotifier(1)
+	s.certificates.OnBundle(changes.Wake)
+	return changes.Source(func(ctx context.Context, _ client.Object) []reconcile.Request { return requests(ctx) })
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // lookEvery is how often the cache is checked for a definition that does not exist yet. This sends no requests.
@@ -55,19 +55,15 @@ func WatchWhenDefined(
 	}))
 }
 
-// eventsBuffer is how many changes of credentials can be pending.
+// eventsBuffer is how many changes of credentials can be pending, more than any seed needs. A dropped change is read when its users are
+// reconciled again.
 const eventsBuffer = 1024
 
 // CredentialsChanged returns a source of requests for changes of credentials that were read.
 func (s *Seed) CredentialsChanged(requests handler.MapFunc) source.Source {
-	changes := make(chan event.GenericEvent, eventsBuffer)
-	s.Objects.OnChange(func(object client.Object) {
-		select {
-		case changes <- event.GenericEvent{Object: object}:
-		default: // the buffer is larger than any seed needs; a dropped change is read when its users are reconciled again
-		}
-	})
-	return source.Channel(changes, handler.EnqueueRequestsFromMapFunc(requests))
+	changes := watches.NewNotifier(eventsBuffer)
+	s.Objects.OnChange(changes.Notify)
+	return changes.Source(requests)
 }
 
 // BucketsWith returns the buckets that use credentials of the garden.

@@ -3,16 +3,12 @@ package backupentry
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -20,6 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // AddToManager adds the controller. The cache contains the objects of the seed that flows have emitted.
@@ -28,22 +25,14 @@ func AddToManager(
 	config *gardenletv1alpha1.BackupEntryController, workers int,
 ) error {
 	r := &Reconciler{Seed: seed, Live: of, Config: config}
-	built, err := controller.New("backupentry", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of BackupEntries: %w", err)
-	}
-	own := flow.EmittedBy(FlowName)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)),
-		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
+	built, err := watches.Controller{Name: "backupentry", Reconciler: r, Workers: workers}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &corev1beta1.BackupEntry{}, backup.Declared()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.BackupBucket{}, r.ofBucket),
+		watches.Kind(of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), flow.EmittedBy(FlowName)),
 		seed.CredentialsChanged(r.ofObject),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of BackupEntries: %w", err)
-		}
+	)
+	if err != nil {
+		return err
 	}
 	return backup.WatchWhenDefined(
 		mgr, of, built, "backupentries.extensions.gardener.cloud", &extensionsv1alpha1.BackupEntry{}, flow.ToOwner(),

@@ -2,19 +2,15 @@ package bastion
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -23,6 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/backup"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // AddToManager adds the controller. The cache contains the objects of the seed that flows have emitted.
@@ -32,21 +29,13 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, s
 		workers = ptr.Deref(config.ConcurrentSyncs, workers)
 	}
 	r := &Reconciler{Seed: seed, Live: of}
-	built, err := controller.New("bastion", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
+	built, err := watches.Controller{Name: "bastion", Reconciler: r, Workers: workers}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &operationsv1alpha1.Bastion{}, backup.Declared()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Shoot{}, r.ofShoot, shootChanged()),
+		watches.Kind(of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), flow.EmittedBy(FlowName)),
+	)
 	if err != nil {
-		return fmt.Errorf("add the controller of Bastions: %w", err)
-	}
-	own := flow.EmittedBy(FlowName)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &operationsv1alpha1.Bastion{}, &handler.EnqueueRequestForObject{}, backup.Declared()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.ofShoot), shootChanged()),
-		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of Bastions: %w", err)
-		}
+		return err
 	}
 	return backup.WatchWhenDefined(mgr, of, built, "bastions.extensions.gardener.cloud", &extensionsv1alpha1.Bastion{}, flow.ToOwner())
 }

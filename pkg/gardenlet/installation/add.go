@@ -7,22 +7,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
@@ -35,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/seedfacts"
 	"github.com/trellis-k8s/trellis/pkg/helmchart/registry"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -59,18 +55,12 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 	if err != nil {
 		return err
 	}
-	wake := make(chan event.GenericEvent, 1)
-	look := func() {
-		select {
-		case wake <- event.GenericEvent{}:
-		default: // one is pending already
-		}
-	}
+	wake := watches.NewNotifier(1)
 	r := &reconciler{
 		Options: o, seed: mgr.GetClient(), uncached: mgr.GetAPIReader(), emitted: indexed,
 		garden: garden.GetClient(), objects: gardenobjects.New(garden),
 		registries: registry.New(), extensions: existingtypes.New(existingtypes.Options{
-			Dynamic: seed.Dynamic, Metadata: seed.Metadata, Served: seed.Kinds, Changed: look,
+			Dynamic: seed.Dynamic, Metadata: seed.Metadata, Served: seed.Kinds, Changed: wake.Wake,
 			Counts:   func(class string) bool { return class != string(extensionsv1alpha1.ExtensionClassGarden) },
 			Affected: "the condition Required of ControllerInstallations",
 		}),
@@ -79,11 +69,11 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed Seed, o Opti
 		Reader: indexed, Uncached: r.uncached, Writer: r.seed, FieldManager: fieldManager, Clock: o.Clock,
 		Rules: flow.Rules{Scheme: mgr.GetScheme(), Protected: flow.DefaultProtected(), Version: o.Version},
 	}
-	r.objects.OnChange(func(client.Object) { look() })
+	r.objects.OnChange(wake.Notify)
 	if r.Facts == nil {
 		r.Facts = seedfacts.New(mgr.GetConfig(), mgr.GetHTTPClient(), r.uncached, o.Clock)
 	}
-	r.Facts.OnChange(look)
+	r.Facts.OnChange(wake.Wake)
 	for _, runnable := range []manager.Runnable{emitted, r.objects} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("add a cache of the controller of extensions: %w", err)
@@ -120,47 +110,26 @@ func newCache(mgr manager.Manager, namespace string) (cache.Cache, flow.IndexedR
 }
 
 // watch adds the controller with watches of all objects that it reads.
-func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache, wake chan event.GenericEvent) error {
-	built, err := controller.New("controllerinstallation", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: max(r.ConcurrentSyncs, 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of extensions: %w", err)
+func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache, wake watches.Notifier) error {
+	toAll := func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return r.all(ctx, func(*corev1beta1.ControllerInstallation) bool { return true })
 	}
-	everything := func(*corev1beta1.ControllerInstallation) bool { return true }
-	toAll := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.all(ctx, everything)
-	})
-	toThose := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, registration client.Object) []reconcile.Request {
+	toThose := func(ctx context.Context, registration client.Object) []reconcile.Request {
 		return r.all(ctx, func(i *corev1beta1.ControllerInstallation) bool {
 			return i.Spec.RegistrationRef.Name == registration.GetName()
 		})
-	})
+	}
 	own := flow.EmittedBy(FlowName)
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	wakeAll := func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		for _, request := range r.all(ctx, everything) {
-			queue.Add(request)
-		}
-	}
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](
-			garden.GetCache(), &corev1beta1.ControllerInstallation{}, &handler.EnqueueRequestForObject{}, installationChanged(),
-		),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerRegistration{}, toThose, predicate.GenerationChangedPredicate{}),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.SeedName)),
-		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
-		source.Kind[client.Object](emitted, secret, flow.ToOwner(), own),
-		source.Channel(wake, handler.Funcs{GenericFunc: wakeAll}),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of extensions: %w", err)
-		}
-	}
-	return nil
+	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	_, err := watches.Controller{Name: "controllerinstallation", Reconciler: r, Workers: r.ConcurrentSyncs, RateLimiter: delays}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &corev1beta1.ControllerInstallation{}, installationChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.ControllerRegistration{}, toThose, predicate.GenerationChangedPredicate{}),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, toAll, seedChanged(r.SeedName)),
+		watches.Kind(emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), own),
+		watches.Kind(emitted, watches.MetadataOf("Secret"), flow.ToOwner(), own),
+		wake.Source(toAll),
+	)
+	return err
 }
 
 // installationChanged passes all changes except those of the status, which the controller writes itself.

@@ -9,13 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -24,9 +20,10 @@ import (
 	frame "github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
-// changesBuffer is how many changes of objects of the garden can be pending.
+// changesBuffer is how many changes of objects of the garden can be pending. What is dropped is read when the ManagedSeed is reconciled again.
 const changesBuffer = 64
 
 // AddToManager adds the controller to the manager of the seed. The cache of the garden has the ManagedSeeds, Shoots and Seeds with the label of
@@ -52,35 +49,20 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, direct client.Cli
 
 // watch adds the controller with watches of all objects that it reads.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache) error {
-	built, err := controller.New("managedseed", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: max(ptr.Deref(r.Config.Controllers.ManagedSeed.ConcurrentSyncs, 1), 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of ManagedSeeds: %w", err)
-	}
-	changes := make(chan event.GenericEvent, changesBuffer)
-	r.objects.OnChange(func(object client.Object) {
-		select {
-		case changes <- event.GenericEvent{Object: object}:
-		default: // what is dropped is read when the ManagedSeed is reconciled again
-		}
-	})
-	named := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, seed client.Object) []reconcile.Request {
+	changes := watches.NewNotifier(changesBuffer)
+	r.objects.OnChange(changes.Notify)
+	named := func(_ context.Context, seed client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: constants.GardenNamespace, Name: seed.GetName()}}}
-	})
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &v1alpha1.ManagedSeed{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.ofShoot), shootChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, named, seedChanged(r.SeedName)),
-		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), flow.EmittedBy(FlowName)),
-		source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.all)),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of ManagedSeeds: %w", err)
-		}
 	}
-	return nil
+	workers := ptr.Deref(r.Config.Controllers.ManagedSeed.ConcurrentSyncs, 1)
+	_, err := watches.Controller{Name: "managedseed", Reconciler: r, Workers: workers}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &v1alpha1.ManagedSeed{}, flow.DeclarationChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Shoot{}, r.ofShoot, shootChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, named, seedChanged(r.SeedName)),
+		watches.Kind(emitted, &resourcesv1alpha1.ManagedResource{}, flow.ToOwner(), flow.EmittedBy(FlowName)),
+		changes.Source(r.all),
+	)
+	return err
 }
 
 // ofShoot returns requests for the ManagedSeeds of a Shoot.

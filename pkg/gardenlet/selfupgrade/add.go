@@ -6,17 +6,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -27,9 +22,10 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/gardenletdeployer"
 	"github.com/trellis-k8s/trellis/pkg/helmchart/registry"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
-// changesBuffer is how many changes of Secrets of the garden can be pending.
+// changesBuffer is how many changes of Secrets of the garden can be pending. What is dropped is read when the Gardenlet is reconciled again.
 const changesBuffer = 16
 
 func userOf(seed string) gardenobjects.User {
@@ -69,36 +65,19 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, o Options) error 
 
 // watch adds the controller with watches of all objects that it reads.
 func (r *reconciler) watch(mgr manager.Manager, garden cluster.Cluster, emitted cache.Cache) error {
-	built, err := controller.New("gardenlet", mgr, controller.Options{
-		Reconciler: r, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of Gardenlets: %w", err)
-	}
-	changes := make(chan event.GenericEvent, changesBuffer)
-	r.objects.OnChange(func(object client.Object) {
-		select {
-		case changes <- event.GenericEvent{Object: object}:
-		default: // what is dropped is read when the Gardenlet is reconciled again
-		}
-	})
-	own := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}}}
-	})
+	changes := watches.NewNotifier(changesBuffer)
+	r.objects.OnChange(changes.Notify)
+	own := watches.To(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}})
 	ofSeed := predicate.And(
 		predicate.NewPredicateFuncs(func(seed client.Object) bool { return seed.GetName() == r.SeedName }),
 		frame.Changes(func(before, after *corev1beta1.Seed) bool {
 			return !before.Status.ClientCertificateExpirationTimestamp.Equal(after.Status.ClientCertificateExpirationTimestamp)
 		}))
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &v1alpha1.Gardenlet{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{}, own, ofSeed),
-		source.Kind[client.Object](emitted, &resourcesv1alpha1.ManagedResource{}, own, flow.EmittedBy(FlowName)),
-		source.Channel(changes, own),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of Gardenlets: %w", err)
-		}
-	}
-	return nil
+	_, err := watches.Controller{Name: "gardenlet", Reconciler: r}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &v1alpha1.Gardenlet{}, flow.DeclarationChanged()),
+		watches.Mapped(garden.GetCache(), &corev1beta1.Seed{}, own, ofSeed),
+		watches.Mapped(emitted, &resourcesv1alpha1.ManagedResource{}, own, flow.EmittedBy(FlowName)),
+		changes.Source(own),
+	)
+	return err
 }

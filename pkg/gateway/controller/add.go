@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
@@ -102,28 +103,18 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) (*R
 
 // watch makes the controller decide again when something changes on which a decision depends. It does not depend on EndpointSlices.
 func watch(ctx context.Context, in cache.Cache, work controller.Controller, one types.NamespacedName) error {
-	for _, source := range []func() error{
-		func() error {
-			return work.Watch(watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](one)))
-		},
-		func() error {
-			return work.Watch(watches.OnChange(in, &gatewayv1.GatewayClass{}, differ[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](one)))
-		},
-		func() error {
-			return work.Watch(watches.OnChange(in, &gatewayv1.TLSRoute{}, differ[*gatewayv1.TLSRoute], only[*gatewayv1.TLSRoute](one)))
-		},
-		func() error {
-			return work.Watch(watches.OnChange(in, &corev1.Service{}, func(before, after *corev1.Service) bool {
-				return !slices.Equal(before.Spec.Ports, after.Spec.Ports) || !slices.Equal(dnsvalues.AddressesOf(before), dnsvalues.AddressesOf(after))
-			}, only[*corev1.Service](one)))
-		},
-		func() error {
-			return work.Watch(watches.OnChange(in, &corev1.Namespace{}, func(before, after *corev1.Namespace) bool {
-				return !maps.Equal(before.Labels, after.Labels)
-			}, only[*corev1.Namespace](one)))
-		},
+	for _, changed := range []source.Source{
+		watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](one)),
+		watches.OnChange(in, &gatewayv1.GatewayClass{}, differ[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](one)),
+		watches.OnChange(in, &gatewayv1.TLSRoute{}, differ[*gatewayv1.TLSRoute], only[*gatewayv1.TLSRoute](one)),
+		watches.OnChange(in, &corev1.Service{}, func(before, after *corev1.Service) bool {
+			return !slices.Equal(before.Spec.Ports, after.Spec.Ports) || !slices.Equal(dnsvalues.AddressesOf(before), dnsvalues.AddressesOf(after))
+		}, only[*corev1.Service](one)),
+		watches.OnChange(in, &corev1.Namespace{}, func(before, after *corev1.Namespace) bool {
+			return !maps.Equal(before.Labels, after.Labels)
+		}, only[*corev1.Namespace](one)),
 	} {
-		if err := source(); err != nil {
+		if err := work.Watch(changed); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -33,10 +35,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		WatchesRawSource(source.Kind(r.Nodes, &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(context.Context, *corev1.Node) []reconcile.Request { return []reconcile.Request{allNodes} }), joinsOrLeaves())).
 		// Once at startup, even without nodes.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(allNodes)
-			return nil
-		})).
+		WatchesRawSource(watches.AtStart(allNodes)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

@@ -7,19 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/operator/virtual"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Rights is the entry of the registrar in the table of controllers. AddToManager adds the registrar itself.
@@ -52,21 +49,10 @@ func (r *Registrar) AddToManager(ctx context.Context) error {
 		return fmt.Errorf("add the cache of the kubeconfig for the virtual garden: %w", err)
 	}
 	r.reader, r.Access.Reader = mgr.GetClient(), secrets
-	built, err := runtimecontroller.New("registrar", mgr, runtimecontroller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, RecoverPanic: ptr.To(true),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
-	if err != nil {
-		return fmt.Errorf("add the registrar: %w", err)
-	}
-	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](mgr.GetCache(), &operatorv1alpha1.Garden{}, one),
-		source.Kind[client.Object](secrets, &corev1.Secret{}, one),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the registrar: %w", err)
-		}
-	}
-	return nil
+	one := watches.To(reconcile.Request{})
+	_, err = watches.Controller{Name: "registrar", Reconciler: r, Workers: 1}.AddTo(mgr,
+		watches.Mapped(mgr.GetCache(), &operatorv1alpha1.Garden{}, one),
+		watches.Mapped(secrets, &corev1.Secret{}, one),
+	)
+	return err
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,6 +27,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/readiness"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Options configure the controllers.
@@ -54,28 +54,16 @@ type conditions struct {
 // and, reduced by [stalepods.Reduce], all Pods.
 func AddToManager(mgr manager.Manager, garden cluster.Cluster, seed cache.Cache, options Options) error {
 	c := &conditions{garden: garden.GetClient(), seed: seed, options: options}
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: options.SeedName}}
-	built, err := controller.New("seed-care", mgr, controller.Options{
-		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
+	own := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: options.SeedName}}}
+	toSeed := func(context.Context, *resourcesv1alpha1.ManagedResource) []reconcile.Request { return own }
+	ofShoot := func(context.Context, *corev1beta1.Shoot) []reconcile.Request { return own }
+	_, err := watches.Controller{Name: "seed-care", Reconciler: c, Workers: 1}.AddTo(mgr,
+		source.Kind(garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged(options.SeedName)),
+		source.Kind(seed, &resourcesv1alpha1.ManagedResource{}, handler.TypedEnqueueRequestsFromMapFunc(toSeed), componentChanged()),
+		source.Kind(garden.GetCache(), &corev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(ofShoot), backupChanged()),
+	)
 	if err != nil {
-		return fmt.Errorf("add the controller of the Seed's conditions: %w", err)
-	}
-	enqueue := &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}
-	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Seed{}, enqueue, seedChanged(options.SeedName))); err != nil {
-		return fmt.Errorf("watch the Seed: %w", err)
-	}
-	toSeed := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *resourcesv1alpha1.ManagedResource) []reconcile.Request {
-		return []reconcile.Request{request}
-	})
-	if err := built.Watch(source.Kind(seed, &resourcesv1alpha1.ManagedResource{}, toSeed, componentChanged())); err != nil {
-		return fmt.Errorf("watch the ManagedResources of the seed: %w", err)
-	}
-	ofShoot := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1beta1.Shoot) []reconcile.Request {
-		return []reconcile.Request{request}
-	})
-	if err := built.Watch(source.Kind(garden.GetCache(), &corev1beta1.Shoot{}, ofShoot, backupChanged())); err != nil {
-		return fmt.Errorf("watch the Shoots of the Seed: %w", err)
+		return err
 	}
 	return addStalePods(mgr, seed, options.Clock)
 }

@@ -2,14 +2,12 @@ package care
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // stalePods deletes terminated Pods, including those of Shoot control planes. It is one of the exceptions to the rule
@@ -30,21 +29,14 @@ type stalePods struct {
 
 func addStalePods(mgr manager.Manager, seed cache.Cache, now clock.PassiveClock) error {
 	s := &stalePods{writer: mgr.GetClient(), reader: seed, clock: now}
-	built, err := controller.New("seed-care-pods", mgr, controller.Options{
-		Reconciler: s, MaxConcurrentReconciles: 1, SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation,
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of stale Pods: %w", err)
-	}
 	watched := predicate.TypedFuncs[*corev1.Pod]{
 		CreateFunc: func(e event.TypedCreateEvent[*corev1.Pod]) bool { return mayBeStale(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool { return mayBeStale(e.ObjectNew) },
 		DeleteFunc: func(event.TypedDeleteEvent[*corev1.Pod]) bool { return false },
 	}
-	if err := built.Watch(source.Kind(seed, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, watched)); err != nil {
-		return fmt.Errorf("watch the Pods of the seed: %w", err)
-	}
-	return nil
+	_, err := watches.Controller{Name: "seed-care-pods", Reconciler: s, Workers: 1}.AddTo(mgr,
+		source.Kind(seed, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, watched))
+	return err
 }
 
 // mayBeStale excludes the namespace kube-system.

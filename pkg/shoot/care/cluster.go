@@ -21,10 +21,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/stalepods"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // changesBuffer is how many changes in shoot clusters can be pending. A dropped change is read when the Shoot is checked again.
@@ -65,7 +65,7 @@ type Access struct {
 // clusters watches the clusters of Shoots whose API servers run.
 type clusters struct {
 	// changes receives the Shoots in whose clusters objects have changed.
-	changes chan event.GenericEvent
+	changes watches.Notifier
 
 	mu    sync.Mutex
 	open  map[types.NamespacedName]*connection
@@ -73,7 +73,7 @@ type clusters struct {
 }
 
 func newClusters() *clusters {
-	return &clusters{changes: make(chan event.GenericEvent, changesBuffer), open: map[types.NamespacedName]*connection{}}
+	return &clusters{changes: watches.NewNotifier(changesBuffer), open: map[types.NamespacedName]*connection{}}
 }
 
 // connection is the connection to a shoot cluster, with its watches.
@@ -216,12 +216,7 @@ func (c *clusters) connect(name types.NamespacedName, config *rest.Config, allPo
 
 // changed triggers a reconcile of a Shoot.
 func (c *clusters) changed(name types.NamespacedName) {
-	select {
-	case c.changes <- event.GenericEvent{Object: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
-		Namespace: name.Namespace, Name: name.Name,
-	}}}:
-	default: // the Shoot is checked again periodically
-	}
+	c.changes.Notify(&corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})
 }
 
 // handler triggers a reconcile of the Shoot for relevant changes after the initial list.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,6 +30,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/latest"
 	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -94,30 +94,22 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, e
 	if options.Config != nil {
 		workers = ptr.Deref(options.Config.ConcurrentSyncs, workers)
 	}
-	built, err := controller.New("shoot-care", mgr, controller.Options{
-		// Failures do not delay health checks beyond their period.
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastRetry, c.period()),
-		Reconciler:  c, MaxConcurrentReconciles: workers,
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of the conditions of Shoots: %w", err)
-	}
-	return c.watch(mgr, garden, of, built)
+	return c.watch(mgr, garden, of, workers)
 }
 
-// watch adds watches of everything that conditions depend on, except the health of API servers.
-func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, built controller.Controller) error {
-	byControlPlane, toAll := handler.EnqueueRequestsFromMapFunc(c.byControlPlane), handler.EnqueueRequestsFromMapFunc(c.all)
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, operationChanged()),
-		source.Kind[client.Object](of, &resourcesv1alpha1.ManagedResource{}, byControlPlane, componentChanged()),
-		source.Kind[client.Object](c.extensions.objects.Cache, &coordinationv1.Lease{}, toAll, revived(c.limits().Stale)),
+// watch adds the controller with watches of everything that conditions depend on, except the health of API servers.
+func (c *care) watch(mgr manager.Manager, garden cluster.Cluster, of cache.Cache, workers int) error {
+	byControlPlane := handler.EnqueueRequestsFromMapFunc(c.byControlPlane)
+	// Failures do not delay health checks beyond their period.
+	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastRetry, c.period())
+	built, err := watches.Controller{Name: "shoot-care", Reconciler: c, Workers: workers, RateLimiter: delays}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &corev1beta1.Shoot{}, operationChanged()),
+		watches.Kind(of, &resourcesv1alpha1.ManagedResource{}, byControlPlane, componentChanged()),
+		watches.Mapped(c.extensions.objects.Cache, &coordinationv1.Lease{}, c.all, revived(c.limits().Stale)),
 		source.Channel(c.clusters.changes, &handler.EnqueueRequestForObject{}),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the conditions of Shoots: %w", err)
-		}
+	)
+	if err != nil {
+		return err
 	}
 	for _, kind := range extensionobjects.Contributing() {
 		if err := c.extensions.objects.Watch(mgr, built, kind, byControlPlane, reported()); err != nil {

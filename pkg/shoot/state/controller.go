@@ -19,19 +19,18 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/shoot/extensionobjects"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // missingAgain is how long a Shoot without a ShootState waits until it is checked again.
@@ -71,16 +70,10 @@ func AddToManager(mgr manager.Manager, garden cluster.Cluster, options Options) 
 		Options: options, shoots: garden.GetClient(),
 		written: map[types.NamespacedName]written{}, owners: map[string]types.NamespacedName{},
 	}
-	built, err := controller.New("shoot-state", mgr, controller.Options{
-		Reconciler: e, MaxConcurrentReconciles: options.Workers,
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
+	built, err := watches.Controller{Name: "shoot-state", Reconciler: e, Workers: options.Workers}.AddTo(mgr,
+		watches.Self(garden.GetCache(), &corev1beta1.Shoot{}, placed()))
 	if err != nil {
-		return fmt.Errorf("add the controller of the states of extensions: %w", err)
-	}
-	shoots := source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, placed())
-	if err := built.Watch(shoots); err != nil {
-		return fmt.Errorf("add a watch of Shoots for the states of extensions: %w", err)
+		return err
 	}
 	for _, kind := range extensionobjects.Stored() {
 		if err := options.Objects.Watch(mgr, built, kind, handler.EnqueueRequestsFromMapFunc(e.byControlPlane), changed()); err != nil {

@@ -17,16 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
 	"github.com/trellis-k8s/trellis/pkg/watches"
@@ -169,33 +165,19 @@ func newCaches(mgr manager.Manager, target *rest.Config, options Options) (secre
 }
 
 func addController(mgr manager.Manager, keeper *Keeper, secrets, configurations cache.Cache) error {
-	c, err := controller.New(controllerName, mgr, controller.Options{Reconciler: keeper, MaxConcurrentReconciles: 1})
-	if err != nil {
-		return fmt.Errorf("create the controller of the certificates of webhooks: %w", err)
-	}
 	// All events enqueue the same request. It is also enqueued at the start, because the Secret might not exist yet.
-	enqueue := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: keeper.Options.Secret}}
-	}
+	request := reconcile.Request{NamespacedName: keeper.Options.Secret}
 	named := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return slices.Contains(keeper.Options.Configurations, object.GetName())
 	})
-	sources := []source.Source{
-		source.Kind[client.Object](secrets, &corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(enqueue)),
-		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(reconcile.Request{NamespacedName: keeper.Options.Secret})
-			return nil
-		}),
+	of := func(kind string) client.Object {
+		return watches.Metadata(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
 	}
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		metadata := &metav1.PartialObjectMetadata{}
-		metadata.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		sources = append(sources, source.Kind[client.Object](configurations, metadata, handler.EnqueueRequestsFromMapFunc(enqueue), named))
-	}
-	for _, watched := range sources {
-		if err := c.Watch(watched); err != nil {
-			return fmt.Errorf("watch the certificates and configurations of webhooks: %w", err)
-		}
-	}
-	return nil
+	_, err := watches.Controller{Name: controllerName, Reconciler: keeper, Workers: 1}.AddTo(mgr,
+		watches.AtStart(request),
+		watches.Mapped(secrets, &corev1.Secret{}, watches.To(request)),
+		watches.Mapped(configurations, of("MutatingWebhookConfiguration"), watches.To(request), named),
+		watches.Mapped(configurations, of("ValidatingWebhookConfiguration"), watches.To(request), named),
+	)
+	return err
 }

@@ -122,7 +122,7 @@ func watchMarked(built ctrl.Controller, caches []cache.Cache, kind schema.GroupV
 	var errs []error
 	for _, marked := range caches {
 		errs = append(errs, built.Watch(source.Kind[client.Object](
-			marked, controller.Metadata(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{},
+			marked, watches.Metadata(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{},
 		)))
 	}
 	return errors.Join(errs...)

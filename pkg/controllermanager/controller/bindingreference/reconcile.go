@@ -17,6 +17,7 @@ import (
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/bindings"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // missingPeriod is the time after which a missing object is looked for again to which a binding refers. Objects without labels are not
@@ -73,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // read returns the metadata of an object, or nil if it does not exist. The caches do not have objects without labels.
 func (r *reconciler) read(ctx context.Context, request reconcile.Request) (*metav1.PartialObjectMetadata, error) {
 	for _, reader := range append(slices.Clone(r.marked), r.live) {
-		object := controller.Metadata(r.kind)
+		object := watches.Metadata(r.kind)
 		err := reader.Get(ctx, request.NamespacedName, object)
 		if err == nil {
 			return object, nil

@@ -18,6 +18,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Controller returns the controllers of extensions.
@@ -94,8 +95,8 @@ func (c controllers) addSeeds(mgr manager.Manager, syncs *int) error {
 				before.Status.SeedName, after.Status.SeedName,
 			)
 		})),
-		controller.On(controller.MetadataOf(references.Secret), toAll, predicate.ResourceVersionChangedPredicate{}),
-		controller.On(controller.MetadataOf(references.ConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}),
+		controller.On(watches.MetadataOf(references.Secret), toAll, predicate.ResourceVersionChangedPredicate{}),
+		controller.On(watches.MetadataOf(references.ConfigMap), toAll, predicate.ResourceVersionChangedPredicate{}),
 	)
 }
 

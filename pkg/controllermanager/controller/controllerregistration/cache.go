@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 	"github.com/trellis-k8s/trellis/pkg/installation"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Indexes of the cache: objects by the names of their Seeds, and installations by their registrations. The API server
@@ -44,8 +45,8 @@ func selects() []controller.Select {
 	}
 	return []controller.Select{
 		{Object: &gardencorev1.ControllerDeployment{}, Options: cache.ByObject{Transform: reduceDeployment}},
-		{Object: controller.MetadataOf(references.Secret), Options: inGarden},
-		{Object: controller.MetadataOf(references.ConfigMap), Options: inGarden},
+		{Object: watches.MetadataOf(references.Secret), Options: inGarden},
+		{Object: watches.MetadataOf(references.ConfigMap), Options: inGarden},
 	}
 }
 

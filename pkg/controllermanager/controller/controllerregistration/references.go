@@ -20,6 +20,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // referenceProtector protects the objects of a kind to which deployments refer, because extensions cannot be installed or
@@ -36,7 +37,7 @@ func (c controllers) addReferences(mgr manager.Manager, syncs *int) error {
 		p := &referenceProtector{controllers: c, kind: kind}
 		named := handler.EnqueueRequestsFromMapFunc(p.named)
 		err := controller.Start(mgr, "controllerdeployment-reference-"+strings.ToLower(kind), p, syncs,
-			controller.On(controller.MetadataOf(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{}),
+			controller.On(watches.MetadataOf(kind), &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{}),
 			controller.On(&gardencorev1.ControllerDeployment{}, named, changesReferences),
 			controller.On(&corev1beta1.Seed{}, named, changesReferences),
 			controller.On(&corev1beta1.Shoot{}, named, changesReferences))
@@ -88,7 +89,7 @@ func (p *referenceProtector) Reconcile(ctx context.Context, request reconcile.Re
 // read returns the metadata of an object, or nil if it does not exist. Objects without their role are not in the cache.
 func (p *referenceProtector) read(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	for _, reader := range []client.Reader{p.cached, p.uncached} {
-		object := controller.MetadataOf(p.kind)
+		object := watches.MetadataOf(p.kind)
 		err := reader.Get(ctx, key, object)
 		if err == nil {
 			return object, nil

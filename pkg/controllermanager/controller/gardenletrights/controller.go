@@ -29,6 +29,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // syncs is the number of namespaces that are reconciled concurrently.
@@ -95,7 +96,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toReferences, Changed: concerns()},
 		controller.Watch{Object: &corev1beta1.SecretBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: &securityv1alpha1.CredentialsBinding{}, Handler: toReferences, Changed: version},
-		controller.Watch{Object: controller.MetadataOf("Namespace"), Handler: toItself, Changed: predicate.And(predicate.NewPredicateFuncs(isOfSeed), controller.Changes(changesOwner))},
+		controller.Watch{Object: watches.MetadataOf("Namespace"), Handler: toItself, Changed: predicate.And(predicate.NewPredicateFuncs(isOfSeed), controller.Changes(changesOwner))},
 		controller.Watch{Object: &corev1beta1.Seed{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupBucket{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.BackupEntry{}, Handler: toReferences, Changed: movesEntry()},
@@ -248,7 +249,7 @@ func (r *reconciler) ownSeed(ctx context.Context, name string, seeds []corev1bet
 	if !strings.HasPrefix(name, constants.PrefixSeedNamespace) {
 		return "", nil
 	}
-	namespace := controller.MetadataOf("Namespace")
+	namespace := watches.MetadataOf("Namespace")
 	if err := r.garden.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil // the watch reports it

@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Controller returns the controller of Projects.
@@ -67,7 +68,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.Watch{Object: &corev1beta1.Project{}, Changed: controller.Changes(func(before, after *corev1beta1.Project) bool {
 			return before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels)
 		})},
-		controller.Watch{Object: controller.MetadataOf("Namespace"), Handler: toClaimants, Changed: version},
+		controller.Watch{Object: watches.MetadataOf("Namespace"), Handler: toClaimants, Changed: version},
 		controller.Watch{Object: &rbacv1.ClusterRole{}, Handler: toProject, Changed: version},
 		controller.Watch{Object: &rbacv1.ClusterRoleBinding{}, Handler: toProject, Changed: version},
 		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toProject, Changed: version},

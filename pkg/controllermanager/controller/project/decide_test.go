@@ -10,6 +10,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // dev returns a Project.
@@ -19,7 +20,7 @@ func dev() *corev1beta1.Project {
 
 // existing returns the metadata of a namespace.
 func existing(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
-	namespace := controller.MetadataOf("Namespace")
+	namespace := watches.MetadataOf("Namespace")
 	namespace.Name = "garden-dev"
 	if change != nil {
 		change(namespace)

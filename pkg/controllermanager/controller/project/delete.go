@@ -17,8 +17,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 const (
@@ -56,7 +56,7 @@ func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 // may lack a new Shoot, whose credentials would be deleted.
 func (r *reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project) (left bool, err error) {
 	name := namespaceOf(project)
-	cached := controller.MetadataOf("Namespace")
+	cached := watches.MetadataOf("Namespace")
 	switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, cached); {
 	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("read Namespace %s: %w", name, err)
@@ -65,7 +65,7 @@ func (r *reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.
 			return used, errors.Join(err, r.grant(ctx, project, grantedTo(project))) // members may lose their rights meanwhile
 		}
 	}
-	namespace := controller.MetadataOf("Namespace")
+	namespace := watches.MetadataOf("Namespace")
 	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, namespace); {
 	case apierrors.IsNotFound(err):
 		return false, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/finalizer"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Reasons of Events.
@@ -97,7 +98,7 @@ func (r *reconciler) make(ctx context.Context, project *corev1beta1.Project) err
 
 // ensureNamespace creates the namespace of a Project, or adopts an existing one.
 func (r *reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.Project) error {
-	wanted, present := newNamespace(project), controller.MetadataOf("Namespace")
+	wanted, present := newNamespace(project), watches.MetadataOf("Namespace")
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(wanted), present)
 	if apierrors.IsNotFound(err) {
 		err = r.client.Create(ctx, wanted, controller.FieldManager)

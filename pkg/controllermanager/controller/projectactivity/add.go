@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // referenced returns the kinds of the objects that bindings refer to.
@@ -75,7 +76,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		}
 		errs = append(errs, mgr.Add(labelled))
 		for _, kind := range referenced() {
-			errs = append(errs, built.Watch(source.Kind[client.Object](labelled, controller.Metadata(kind), noting)))
+			errs = append(errs, built.Watch(source.Kind[client.Object](labelled, watches.Metadata(kind), noting)))
 		}
 	}
 	return errors.Join(errs...)

@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Controller returns the controller of stale Projects.
@@ -54,6 +55,6 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.Watch{Object: &corev1beta1.Project{}, Changed: controller.Changes(func(before, after *corev1beta1.Project) bool {
 			return !equality.Semantic.DeepEqual(before.Spec.Namespace, after.Spec.Namespace) || !equality.Semantic.DeepEqual(before.Status, after.Status)
 		})},
-		controller.Watch{Object: controller.MetadataOf("Namespace"), Handler: toProject, Changed: predicate.AnnotationChangedPredicate{}},
+		controller.Watch{Object: watches.MetadataOf("Namespace"), Handler: toProject, Changed: predicate.AnnotationChangedPredicate{}},
 	)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/projectuse"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Reasons of Events.
@@ -88,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // decide reads the namespace of a Project and what uses it, and decides.
 func (r *reconciler) decide(ctx context.Context, reader client.Reader, project *corev1beta1.Project) (Decision, error) {
 	name := *project.Spec.Namespace
-	namespace := controller.MetadataOf("Namespace")
+	namespace := watches.MetadataOf("Namespace")
 	if err := client.IgnoreNotFound(reader.Get(ctx, client.ObjectKey{Name: name}, namespace)); err != nil {
 		return Decision{}, fmt.Errorf("read Namespace %s of Project %s: %w", name, project.Name, err)
 	}

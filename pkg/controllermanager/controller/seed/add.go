@@ -16,6 +16,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/rewatch"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // name of the controller.
@@ -47,7 +48,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 	isOfSeed := predicate.NewPredicateFuncs(func(object client.Object) bool { return ofSeed(object.GetName()) })
 	built, err := controller.Build(mgr, name, r, deps.Config.Seed.ConcurrentSyncs,
 		controller.On(&corev1beta1.Seed{}, nil, controller.Changes(func(_, _ *corev1beta1.Seed) bool { return false })),
-		controller.On(controller.MetadataOf("Namespace"), handler.EnqueueRequestsFromMapFunc(ofNamespace), isOfSeed))
+		controller.On(watches.MetadataOf("Namespace"), handler.EnqueueRequestsFromMapFunc(ofNamespace), isOfSeed))
 	if err != nil {
 		return err
 	}

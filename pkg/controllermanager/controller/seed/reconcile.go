@@ -16,6 +16,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Reasons of Events.
@@ -77,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // ensureNamespace creates or adopts the namespace of a Seed. ready is false if it is not in the cache yet, or is being deleted: the
 // watch reports when that changes.
 func (r *reconciler) ensureNamespace(ctx context.Context, seed *corev1beta1.Seed) (ready bool, err error) {
-	wanted, live := namespaceOf(seed), controller.MetadataOf("Namespace")
+	wanted, live := namespaceOf(seed), watches.MetadataOf("Namespace")
 	err = r.garden.Get(ctx, client.ObjectKeyFromObject(wanted), live)
 	switch {
 	case apierrors.IsNotFound(err) && seed.DeletionTimestamp == nil:

@@ -15,9 +15,9 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/references"
 	"github.com/trellis-k8s/trellis/pkg/finalizer"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // protector adds and releases the finalizer of the objects of one kind.
@@ -46,7 +46,7 @@ func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if p.forget(request.NamespacedName) && isNamed {
 		return reconcile.Result{}, nil
 	}
-	object := controller.Metadata(kinds[p.kind])
+	object := watches.Metadata(kinds[p.kind])
 	err = p.live.Get(ctx, request.NamespacedName, object)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -152,7 +152,7 @@ func (r *shootReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 func (r *shootReconciler) releaseAll(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	var errs []error
 	for _, one := range named(shoot) {
-		object := controller.Metadata(kinds[one.kind])
+		object := watches.Metadata(kinds[one.kind])
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: one.name}, object)
 		if err == nil && controllerutil.ContainsFinalizer(object, constants.FinalizerReferenceProtection) {
 			err = r.protectors[one.kind].release(ctx, object)

@@ -16,11 +16,12 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	"github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // state returns empty metadata of a ShootState, which has the same name as its Shoot. The ShootStates themselves are large, and secret.
 func state() *metav1.PartialObjectMetadata {
-	return controller.Metadata(corev1beta1.SchemeGroupVersion.WithKind("ShootState"))
+	return watches.Metadata(corev1beta1.SchemeGroupVersion.WithKind("ShootState"))
 }
 
 // Controller returns the controller that keeps the ShootStates of Shoots that move.

@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller/reference"
 	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // PullFunc pulls a chart. credentials and authority are Secrets for the registry, nil for none.
@@ -64,7 +65,7 @@ func add(deps controller.Deps, pull PullFunc) error {
 		return r.all(ctx, func(*operatorv1alpha1.Extension) bool { return true })
 	})
 	own := flow.EmittedBy(FlowName)
-	watches := []frame.Watch{
+	watched := []frame.Watch{
 		frame.On(&operatorv1alpha1.Extension{}, nil, frame.Changes(func(before, after *operatorv1alpha1.Extension) bool {
 			return before.Generation != after.Generation || !slices.Equal(before.Finalizers, after.Finalizers) ||
 				isTrue(before, operatorv1alpha1.ExtensionRequiredRuntime) != isTrue(after, operatorv1alpha1.ExtensionRequiredRuntime) ||
@@ -83,10 +84,10 @@ func add(deps controller.Deps, pull PullFunc) error {
 				return slices.Contains(reference.Of(extension), reference.Reference{Kind: kind, Name: object.GetName()})
 			})
 		})
-		watches = append(watches, frame.On(frame.MetadataOf(kind), named, hasRole()))
+		watched = append(watched, frame.On(watches.MetadataOf(kind), named, hasRole()))
 	}
-	watches = append(watches, frame.On(frame.MetadataOf(reference.Secret), flow.ToOwner(), own))
-	return frame.Start(mgr, "extension", r, deps.Config.Controllers.Extension.ConcurrentSyncs, watches...)
+	watched = append(watched, frame.On(watches.MetadataOf(reference.Secret), flow.ToOwner(), own))
+	return frame.Start(mgr, "extension", r, deps.Config.Controllers.Extension.ConcurrentSyncs, watched...)
 }
 
 // scheme has the kinds of the objects that are registered in the virtual garden, and of their namespaces and Secrets.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/rights"
 	"github.com/trellis-k8s/trellis/pkg/target"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 func common() []rights.Right {
@@ -53,15 +52,9 @@ func addRuntime(_ context.Context, deps controller.Deps) error {
 	if err != nil {
 		return fmt.Errorf("connect to the runtime cluster: %w", err)
 	}
-	wake := make(chan event.GenericEvent, 1)
-	look := func() {
-		select {
-		case wake <- event.GenericEvent{}:
-		default: // one is pending already
-		}
-	}
+	wake := watches.NewNotifier(1)
 	watcher := existingtypes.New(existingtypes.Options{
-		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Served: objects, Kinds: runtimeKinds(), Changed: look,
+		Dynamic: objects.DynamicClient(), Metadata: objects.MetadataClient(), Served: objects, Kinds: runtimeKinds(), Changed: wake.Wake,
 		Counts:   func(class string) bool { return class == string(extensionsv1alpha1.ExtensionClassGarden) },
 		Affected: "the condition RequiredRuntime of Extensions",
 	})
@@ -78,13 +71,7 @@ func addRuntime(_ context.Context, deps controller.Deps) error {
 	if err != nil {
 		return err
 	}
-	return built.Watch(source.Channel(wake, handler.Funcs{
-		GenericFunc: func(ctx context.Context, _ event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			for _, request := range all(ctx, mgr.GetClient()) {
-				queue.Add(request)
-			}
-		},
-	}))
+	return built.Watch(wake.Source(func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, mgr.GetClient()) }))
 }
 
 func addVirtual(_ context.Context, deps controller.Deps) error {

@@ -11,10 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -29,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // imageName and chartName are the names of the image and of the chart of gardenlet in the list of images. The list has no chart unless an
@@ -104,27 +102,17 @@ func uncached(config *rest.Config, scheme *runtime.Scheme) (client.Client, error
 // watch adds the controller with watches of all objects that it reads.
 func (r *reconciler) watch(deps controller.Deps) error {
 	mgr, virtual := deps.Manager, deps.Virtual
-	built, err := ctrl.New("gardenlet", mgr, ctrl.Options{
-		Reconciler: r, MaxConcurrentReconciles: max(ptr.Deref(deps.Config.Controllers.GardenletDeployer.ConcurrentSyncs, 1), 1),
-		SkipNameValidation: mgr.GetControllerOptions().SkipNameValidation, RecoverPanic: ptr.To(true),
-	})
-	if err != nil {
-		return fmt.Errorf("add the controller of Gardenlets: %w", err)
-	}
-	named := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, seed client.Object) []reconcile.Request {
+	named := func(_ context.Context, seed client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: constants.GardenNamespace, Name: seed.GetName()}}}
-	})
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](virtual.GetCache(), &v1alpha1.Gardenlet{}, &handler.EnqueueRequestForObject{}, flow.DeclarationChanged()),
-		source.Kind[client.Object](virtual.GetCache(), &corev1beta1.Seed{}, named, frame.Changes(func(_, _ *corev1beta1.Seed) bool { return false })),
-		source.Kind[client.Object](mgr.GetCache(), &operatorv1alpha1.Garden{}, handler.EnqueueRequestsFromMapFunc(r.all),
-			frame.Changes(func(before, after *operatorv1alpha1.Garden) bool { return isReconciled(before) != isReconciled(after) })),
-	} {
-		if err := built.Watch(watched); err != nil {
-			return fmt.Errorf("add a watch of the controller of Gardenlets: %w", err)
-		}
 	}
-	return nil
+	workers := ptr.Deref(deps.Config.Controllers.GardenletDeployer.ConcurrentSyncs, 1)
+	_, err := watches.Controller{Name: "gardenlet", Reconciler: r, Workers: workers}.AddTo(mgr,
+		watches.Self(virtual.GetCache(), &v1alpha1.Gardenlet{}, flow.DeclarationChanged()),
+		watches.Mapped(virtual.GetCache(), &corev1beta1.Seed{}, named, frame.Changes(func(_, _ *corev1beta1.Seed) bool { return false })),
+		watches.Mapped(mgr.GetCache(), &operatorv1alpha1.Garden{}, r.all,
+			frame.Changes(func(before, after *operatorv1alpha1.Garden) bool { return isReconciled(before) != isReconciled(after) })),
+	)
+	return err
 }
 
 // all returns requests for all Gardenlets.

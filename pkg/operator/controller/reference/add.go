@@ -22,6 +22,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/finalizer"
 	"github.com/trellis-k8s/trellis/pkg/operator/controller"
 	"github.com/trellis-k8s/trellis/pkg/rights"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // Controller returns the controllers of references.
@@ -30,7 +31,7 @@ func Controller() controller.Controller {
 	return controller.Controller{
 		Name: "reference", When: controller.Always, Add: add,
 		Selects: []controller.Select{
-			{Object: frame.MetadataOf(Secret), Options: namespace}, {Object: frame.MetadataOf(ConfigMap), Options: namespace},
+			{Object: watches.MetadataOf(Secret), Options: namespace}, {Object: watches.MetadataOf(ConfigMap), Options: namespace},
 		},
 		Rights: []rights.Right{
 			rights.May("finalizers of objects that refer to others", operatorv1alpha1.GroupName, []string{"gardens", "extensions"},
@@ -52,7 +53,7 @@ func add(_ context.Context, deps controller.Deps) error {
 	for _, kind := range []string{Secret, ConfigMap} {
 		named := namedBy(kind, deps.Namespace)
 		errs = append(errs, frame.Start(deps.Manager, "reference-"+strings.ToLower(kind), &protector{protects, kind}, syncs,
-			frame.On(frame.MetadataOf(kind), nil, frame.ChangesFinalizers()),
+			frame.On(watches.MetadataOf(kind), nil, frame.ChangesFinalizers()),
 			frame.On(&operatorv1alpha1.Garden{}, named, changes), frame.On(&operatorv1alpha1.Extension{}, named, changes)))
 	}
 	for name, empty := range map[string]func() client.Object{

@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	frame "github.com/trellis-k8s/trellis/pkg/controllermanager/controller"
+	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // protector protects the objects of a kind.
@@ -23,7 +24,7 @@ type protector struct {
 
 // Reconcile adds the finalizer to an object that others refer to, and releases one that nothing refers to.
 func (p *protector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	object := frame.MetadataOf(p.kind)
+	object := watches.MetadataOf(p.kind)
 	if err := p.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
