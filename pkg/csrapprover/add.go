@@ -1,26 +1,17 @@
 package csrapprover
 
 import (
-	"time"
-
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
-)
-
-// The delay before a failed request is retried starts at firstRetry and grows up to lastRetry.
-const (
-	firstRetry = 500 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // AddToManager registers the controller for the requests in a cache of the target cluster. The cache should use Reduce.
@@ -37,7 +28,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache) error
 			predicate.NewTypedPredicateFuncs(Undecided))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.ConcurrentSyncs,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter:             requeue.Backoff(),
 		}).
 		Complete(r)
 }

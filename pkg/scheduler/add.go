@@ -5,7 +5,6 @@ package scheduler
 import (
 	"context"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +24,7 @@ import (
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/scheduler/decision"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
@@ -88,7 +87,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	}
 	register(r.waiting)
 	in := mgr.GetCache()
-	_, err := watches.Controller{Name: name, Reconciler: r, Workers: options.Syncs, RateLimiter: backoff()}.AddTo(mgr,
+	_, err := watches.Controller{Name: name, Reconciler: r, Workers: options.Syncs, RateLimiter: requeue.Backoff()}.AddTo(mgr,
 		source.Func(func(_ context.Context, started queue) error { r.queue.Store(&started); return nil }),
 		source.Kind(in, &corev1beta1.Shoot{}, r.shoots()),
 		source.Kind(in, &corev1beta1.Seed{}, wakes(r, seedsDiffer, func(*corev1beta1.Seed) matcher { return anything })),
@@ -98,17 +97,6 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		source.Kind(in, &corev1.ConfigMap{}, wakes(r, configsDiffer, func(*corev1.ConfigMap) matcher { return anything })),
 	)
 	return err
-}
-
-// The delays after which a Shoot is tried again whose request has failed.
-const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 5 * time.Minute
-)
-
-// backoff returns the delays after failed requests for a Shoot: each is twice the one before.
-func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
 // matcher selects waiting Shoots.

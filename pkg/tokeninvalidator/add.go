@@ -3,12 +3,10 @@ package tokeninvalidator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,17 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
 // ControllerName names the controller in logs and metrics.
 const ControllerName = "token-invalidator"
-
-// The delay before a failed request is retried starts at firstRetry and doubles up to lastRetry.
-const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
-)
 
 // AddToManager registers the controller. The cache is one for the target cluster with CacheOptions. The manager runs it
 // only in the leader, together with the controller.
@@ -56,7 +49,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 			handler.TypedEnqueueRequestsFromMapFunc(r.releasedBy), podGone())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.options.ConcurrentSyncs,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter:             requeue.Backoff(),
 		}).
 		Complete(r)
 }

@@ -17,14 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "token-requestor"
-	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = time.Minute
 	// conflictRetry is the delay after a conflict: another client changed the object.
 	conflictRetry = time.Second
 	// timeout limits the time of a reconcile, as in gardener-resource-manager.
@@ -48,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return build.WithOptions(controller.Options{
 		MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
 		ReconciliationTimeout:   timeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             requeue.Backoff(),
 	}).Complete(r)
 }
 
@@ -85,7 +84,7 @@ func (r *Reconciler) handler() handler.EventHandler {
 // created them.
 func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 	go func() {
-		for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
+		for delays := requeue.Backoff(); ; {
 			sources, err := r.findMarkedWithin(ctx, timeout)
 			if err == nil {
 				for _, source := range sources {
@@ -93,6 +92,7 @@ func (r *Reconciler) sweep(ctx context.Context, q queue) error {
 				}
 				return
 			}
+			delay := delays.When(reconcile.Request{})
 			log.FromContext(ctx).WithName(ControllerName).Error(err, "Could not list the objects to clean up", "again", delay.String())
 			select {
 			case <-ctx.Done():

@@ -38,7 +38,8 @@ const (
 const (
 	// ControllerName names the controller in logs and metrics.
 	ControllerName = "garden-kubeconfig"
-	// firstRetry and lastRetry are the first and the longest delay of retries after a failed renewal.
+	// firstRetry and lastRetry are the first and the longest delay of retries after a failed renewal. They are long because each attempt
+	// creates a CertificateSigningRequest in the garden.
 	firstRetry = 10 * time.Second
 	lastRetry  = 5 * time.Minute
 )

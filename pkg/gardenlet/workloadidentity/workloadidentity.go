@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Reasons of Events.
@@ -48,10 +48,9 @@ const (
 	renewalShare = 0.5
 	renewalLimit = 24 * time.Hour
 	jitter       = 0.05
-	// firstRetry and lastRetry are the shortest and longest delay of retries.
-	firstRetry = 500 * time.Millisecond
-	lastRetry  = time.Minute
-	timeout    = 3 * time.Minute
+	// leastRenewal is the shortest time until a token is renewed.
+	leastRenewal = 500 * time.Millisecond
+	timeout      = 3 * time.Minute
 	// maxContext limits the size of the parsed annotation, in bytes.
 	maxContext = 4 << 10
 )
@@ -79,7 +78,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isSource))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.ConcurrentSyncs, ReconciliationTimeout: timeout,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter: requeue.Backoff(),
 		}).
 		Complete(r)
 }
@@ -176,5 +175,5 @@ func (r *Reconciler) read(annotations map[string]string) (*securityv1alpha1.Work
 // renewalAfter returns the time until a token with the given lifetime is renewed.
 func (r *Reconciler) renewalAfter(lifetime time.Duration) time.Duration {
 	wait := float64(min(lifetime, renewalLimit)) * renewalShare
-	return max(time.Duration(wait*(1+jitter*(2*r.Random()-1))), firstRetry)
+	return max(time.Duration(wait*(1+jitter*(2*r.Random()-1))), leastRenewal)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
 	nodepkg "github.com/trellis-k8s/trellis/pkg/node"
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 // Keys of the labels of nodes that are updated one after the other, as in gardener-resource-manager.
@@ -40,9 +41,8 @@ const (
 	// settleTime is how long joining and leaving nodes are collected before a reconcile. Nodes often join in groups, and
 	// each one changes the delays of all.
 	settleTime = 5 * time.Second
-	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
-	firstRetry = time.Second
-	lastRetry  = time.Minute
+	// conflictRetry is the delay after a conflict: another client changed a node.
+	conflictRetry = time.Second
 )
 
 // allNodes is the only request. It covers all nodes.
@@ -87,7 +87,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		WatchesRawSource(source.Kind(r.Secrets, secretMetadata(), soon[*metav1.PartialObjectMetadata](), serialChanged())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter:             requeue.Backoff(),
 		}).
 		Complete(r)
 }

@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("%d of %d delays of node agents could not be changed: %w", len(failures), len(changes),
 			errors.Join(failures[:min(len(failures), maxErrors)]...))
 	case outdated > 0:
-		return reconcile.Result{RequeueAfter: firstRetry}, nil
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	default:
 		return reconcile.Result{}, nil
 	}

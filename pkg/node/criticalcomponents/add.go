@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 )
 
 const (
@@ -31,9 +33,6 @@ const (
 	nodeNameIndex = "spec.nodeName"
 	// taintIndex indexes the Nodes that have the taint, under Taint.
 	taintIndex = "spec.taints.key"
-	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
-	firstRetry = 500 * time.Millisecond
-	lastRetry  = time.Minute
 	// csiNodeRetry is the interval of attempts to watch CSINodes while the API server does not serve them.
 	csiNodeRetry = time.Minute
 )
@@ -69,7 +68,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager) erro
 		WatchesRawSource(source.Func(r.listenToCSINodes)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Options.ConcurrentSyncs,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter:             requeue.Backoff(),
 		}).
 		Complete(r)
 }

@@ -2,10 +2,8 @@ package highavailability
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -16,13 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/trellis-k8s/trellis/pkg/requeue"
 	"github.com/trellis-k8s/trellis/pkg/watches"
-)
-
-const (
-	// firstRetry is the delay after the first failure. It doubles with each further failure, up to lastRetry.
-	firstRetry = time.Second
-	lastRetry  = time.Minute
 )
 
 // allNodes is the only request. It covers all nodes.
@@ -38,7 +31,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		WatchesRawSource(watches.AtStart(allNodes)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter:             requeue.Backoff(),
 		}).
 		Complete(r)
 }

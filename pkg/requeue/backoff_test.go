@@ -1,4 +1,4 @@
-package scheduler
+package requeue
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestBackoff checks that the delay after failed requests for a Shoot doubles up to its limit, apart from those for other Shoots, and begins again after
-// a success.
+// TestBackoff checks that the delay after failed requests for an object doubles up to its limit, apart from those for other objects, and begins again
+// after a success.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	delays := backoff()
+	delays := Backoff()
 	one, other := reconcile.Request{NamespacedName: types.NamespacedName{Name: "one"}}, reconcile.Request{NamespacedName: types.NamespacedName{Name: "other"}}
 	before := delays.When(one)
 	if before != firstRetry {
@@ -28,7 +28,7 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("the limit is exceeded: %s", delay)
 	}
 	if delay := delays.When(other); delay != firstRetry {
-		t.Errorf("the delay of another Shoot is %s", delay)
+		t.Errorf("the delay of another object is %s", delay)
 	}
 	delays.Forget(one)
 	if delay := delays.When(one); delay != firstRetry {
