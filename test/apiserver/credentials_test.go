@@ -36,7 +36,7 @@ import (
 func TestKubeconfigs(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-kubeconfigs", "target")
+	shoot := newShoot(t, c, unique("garden-kubeconfigs"), "target")
 	authority, key := newCA(t)
 	config := startTarget(t, authority)
 

@@ -11,8 +11,8 @@ import (
 func TestTables(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	newShoot(t, c, "garden-tables", "shown")
-	output := mustKubectl(t, "", "get", "shoots", "-n", "garden-tables", "-o", "wide")
+	shoot := newShoot(t, c, unique("garden-tables"), "shown")
+	output := mustKubectl(t, "", "get", "shoots", "-n", shoot.Namespace, "-o", "wide")
 	header, row, _ := strings.Cut(output, "\n")
 	if got, want := strings.Join(strings.Fields(header), " "), "NAME CLOUDPROFILE PROVIDER REGION SEED K8S VERSION HIBERNATION LAST OPERATION STATUS PURPOSE "+
 		"GARDENER VERSION APISERVER CONTROL OBSERVABILITY NODES SYSTEM AGE"; got != want {

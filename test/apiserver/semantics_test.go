@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -59,7 +60,7 @@ func newShoot(t *testing.T, c client.Client, namespace, name string) *gardencore
 func TestStatusIsApart(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-status", "apart")
+	shoot := newShoot(t, c, unique("garden-status"), "apart")
 
 	shoot.Status.TechnicalID = "shoot--status--apart"
 	shoot.Labels = map[string]string{"changed": "with-the-status"}
@@ -90,8 +91,8 @@ func TestStatusIsApart(t *testing.T) {
 func TestFieldSelectors(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-selectors", "selected")
-	newShoot(t, c, "garden-selectors", "other")
+	shoot := newShoot(t, c, unique("garden-selectors"), "selected")
+	newShoot(t, c, shoot.Namespace, "other")
 	shoot.Spec.SeedName = ptr("chosen")
 	kit.Must(t, c.SubResource("binding").Update(t.Context(), shoot))
 	for selector, want := range map[string][]string{
@@ -102,7 +103,7 @@ func TestFieldSelectors(t *testing.T) {
 		"spec.cloudProfile.Kind!=missing": {"other", "selected"},
 	} {
 		shoots := &gardencorev1beta1.ShootList{}
-		kit.Must(t, c.List(t.Context(), shoots, client.InNamespace("garden-selectors"), &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}))
+		kit.Must(t, c.List(t.Context(), shoots, client.InNamespace(shoot.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}))
 		var found []string
 		for _, shoot := range shoots.Items {
 			found = append(found, shoot.Name)
@@ -149,10 +150,10 @@ func TestBadInput(t *testing.T) {
 func TestServerSideApply(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	newShoot(t, c, "garden-apply", "applied")
+	shoot := newShoot(t, c, unique("garden-apply"), "applied")
 	apply := func(owner, field string, value any) error {
 		configuration := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": "applied", "namespace": "garden-apply"},
+			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": shoot.Name, "namespace": shoot.Namespace},
 			"spec": map[string]any{field: value},
 		}})
 		return c.Apply(t.Context(), configuration, client.FieldOwner(owner))
@@ -163,8 +164,7 @@ func TestServerSideApply(t *testing.T) {
 		t.Errorf("applying another manager's field: %v, want Conflict", err)
 	}
 	kit.Must(t, apply("second", "schedulerName", "default-scheduler"))
-	shoot := &gardencorev1beta1.Shoot{}
-	kit.Must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "garden-apply", Name: "applied"}, shoot))
+	kit.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot))
 	if shoot.Spec.ExposureClassName == nil || slices.ContainsFunc(shoot.Spec.Extensions, func(e gardencorev1beta1.Extension) bool { return e.Type == "mine" }) {
 		t.Errorf("after the second manager stopped applying its extension: %v %v", shoot.Spec.ExposureClassName, shoot.Spec.Extensions)
 	}
@@ -173,7 +173,7 @@ func TestServerSideApply(t *testing.T) {
 func TestSeedOperations(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	seed := exampleOf(t, "Seed", "", "operated", &gardencorev1beta1.Seed{})
+	seed := exampleOf(t, "Seed", "", unique("operated"), &gardencorev1beta1.Seed{})
 	seed.Annotations = nil
 	kit.Must(t, c.Create(t.Context(), seed))
 	if seed.Labels[constants.LabelSeedProvider] != seed.Spec.Provider.Type || seed.Labels[constants.LabelSeedRegion] != seed.Spec.Provider.Region {
@@ -201,8 +201,9 @@ func TestSeedOperations(t *testing.T) {
 func TestGarbageAndNamespacesAreDeleted(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	owner := newShoot(t, c, "garden-garbage", "owner")
-	secret := exampleOf(t, "InternalSecret", "garden-garbage", "owned", &gardencorev1beta1.InternalSecret{})
+	namespace := unique("garden-garbage")
+	owner := newShoot(t, c, namespace, "owner")
+	secret := exampleOf(t, "InternalSecret", namespace, "owned", &gardencorev1beta1.InternalSecret{})
 	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))}
 	kit.Must(t, c.Create(t.Context(), secret))
 	confirmDeletion(owner)
@@ -212,13 +213,16 @@ func TestGarbageAndNamespacesAreDeleted(t *testing.T) {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	})
 
-	inside := newShoot(t, c, "garden-garbage", "inside")
+	inside := newShoot(t, c, namespace, "inside")
 	confirmDeletion(inside)
 	kit.Must(t, c.Update(t.Context(), inside))
-	kit.Must(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-garbage"}}))
+	kit.Must(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	kit.EventuallyTrue(t, "the namespace is deleted with the Shoot in it", func() bool {
-		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Name: "garden-garbage"}, &corev1.Namespace{}))
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 	})
 }
+
+// unique returns a name that no earlier run of the test has used for an object that it leaves.
+func unique(name string) string { return name + "-" + rand.String(5) }
 
 func ptr[T any](value T) *T { return &value }

@@ -22,7 +22,7 @@ import (
 func TestBinding(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-binding", "bound")
+	shoot := newShoot(t, c, unique("garden-binding"), "bound")
 	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending, LastUpdateTime: metav1.Now(),
 	}
@@ -53,7 +53,7 @@ func TestBinding(t *testing.T) {
 func TestSeedChangesOnlyByBinding(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-moves", "moved")
+	shoot := newShoot(t, c, unique("garden-moves"), "moved")
 	merge := func(seed string) client.Patch {
 		return client.RawPatch(types.MergePatchType, []byte(`{"spec":{"seedName":`+seed+`}}`))
 	}
@@ -102,7 +102,7 @@ func TestSeedChangesOnlyByBinding(t *testing.T) {
 func TestShootOperations(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	shoot := newShoot(t, c, "garden-operations", "operated")
+	shoot := newShoot(t, c, unique("garden-operations"), "operated")
 	annotate := func(operation string) {
 		t.Helper()
 		shoot.Annotations = map[string]string{constants.AnnotationGardenerOperation: operation}
