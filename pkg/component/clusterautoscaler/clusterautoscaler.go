@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -59,9 +58,7 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := parts.Account{Namespace: values.Namespace, Name: Name}
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, selector), service(values.Namespace), deployment, parts.Budget(deployment)}
-	objects = append(objects, parts.Rights(values.Namespace, Name, selector, rules(), account)...)
+	objects := parts.ProgramWithRights(deployment, service(values.Namespace), selector, rules())
 	if values.VerticalPodAutoscaler {
 		policy := map[string]any{"containerName": Name, "controlledValues": "RequestsOnly"}
 		if least := minimum(values.Config.Autoscaling); len(least) > 0 {
@@ -93,16 +90,7 @@ func rules() []rbacv1.PolicyRule {
 }
 
 func service(namespace string) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name, Labels: selector,
-			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port)},
-		},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, Selector: selector,
-			Ports: []corev1.ServicePort{{Name: "metrics", Port: port, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP}},
-		},
-	}
+	return parts.MetricsService(namespace, Name, selector, parts.TCPPort("metrics", port, port))
 }
 
 func deployment(values Values) (*appsv1.Deployment, error) {

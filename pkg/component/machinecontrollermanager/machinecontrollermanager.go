@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
@@ -54,9 +53,7 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	account := parts.Account{Namespace: values.Namespace, Name: Name}
-	objects := []client.Object{parts.ServiceAccount(values.Namespace, Name, selector), service(values.Namespace), deployment, parts.Budget(deployment)}
-	objects = append(objects, parts.Rights(values.Namespace, Name, selector, rules(), account)...)
+	objects := parts.ProgramWithRights(deployment, service(values.Namespace), selector, rules())
 	if values.VerticalPodAutoscaler {
 		autoscaler := parts.NewAutoscaler(values.Namespace, Name+"-vpa", Name,
 			map[string]any{"containerName": Name, "controlledValues": "RequestsOnly"}, map[string]any{"containerName": "*", "mode": "Off"})
@@ -85,19 +82,8 @@ func MachineResources() []string {
 }
 
 func service(namespace string) *corev1.Service {
-	metrics := func(name string, number int32) corev1.ServicePort {
-		return corev1.ServicePort{Name: name, Port: number, TargetPort: intstr.FromInt32(number), Protocol: corev1.ProtocolTCP}
-	}
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name, Labels: selector,
-			Annotations: map[string]string{netpol.AliasAnnotation(constants.NetworkPolicyAllScrapeTargets): parts.PortsAllowed(port, portDriver)},
-		},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, Selector: selector,
-			Ports: []corev1.ServicePort{metrics("metrics", port), metrics("providermetrics", portDriver)},
-		},
-	}
+	return parts.MetricsService(namespace, Name, selector,
+		parts.TCPPort("metrics", port, port), parts.TCPPort("providermetrics", portDriver, portDriver))
 }
 
 func deployment(values Values) (*appsv1.Deployment, error) {
