@@ -121,6 +121,9 @@ func (l *Ledger) Entry(name string) (Entry, bool) {
 	return entry, found
 }
 
+// Done reports whether the task has an entry. A ledger that is not known has none.
+func (l *Ledger) Done(task Task) bool { return l != nil && l.Has(task.Name, task.Value) }
+
 // Has reports whether an entry with this value exists.
 func (l *Ledger) Has(name, value string) bool {
 	entry, found := l.entries[name]

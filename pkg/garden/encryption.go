@@ -50,7 +50,7 @@ func (in Inputs) gardenerEncryption() rotation.Encryption {
 
 // encryptionOf returns what an API server encrypts. The status reports the resources of both API servers together.
 func (in Inputs) encryptionOf(key string, wanted, always []string, ofGarden bool) rotation.Encryption {
-	encryption := rotation.Encryption{Wanted: wanted, Before: always, Done: in.done, Rotated: in.prepares(rotation.EncryptionKey)}
+	encryption := rotation.Encryption{Wanted: wanted, Before: always, Done: in.done, Rotated: in.rotating().Prepares(rotation.EncryptionKey)}
 	if reported := in.reportedEncryption(); reported != nil {
 		encryption.Reported = true
 		encryption.Before = rotation.Canonical(slices.Concat(always, slices.DeleteFunc(slices.Clone(reported.Resources), func(resource string) bool {

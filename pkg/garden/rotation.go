@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	corevalidation "github.com/trellis-k8s/trellis/pkg/apis/core/validation"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
@@ -41,44 +40,31 @@ var completed = map[string][]rotation.Credential{
 	constants.OperationRotateWorkloadIdentityKeyComplete: {rotation.WorkloadIdentityKey},
 }
 
+// statusOf points to the rotations that Shoots have too.
+func statusOf(of *operatorv1alpha1.CredentialsRotation) rotation.Status {
+	return rotation.Status{
+		Authorities: &of.CertificateAuthorities, AccountKey: &of.ServiceAccountKey, EncryptionKey: &of.ETCDEncryptionKey,
+		Observability: &of.Observability,
+	}
+}
+
 // cycles returns the rotations with phases in a status.
-func cycles(of *operatorv1alpha1.CredentialsRotation) []rotation.Cycle {
-	var all []rotation.Cycle
+func cycles(of *operatorv1alpha1.CredentialsRotation) rotation.Cycles {
 	if of == nil {
 		return nil
 	}
-	if of.CertificateAuthorities != nil {
-		all = append(all, rotation.OfAuthorities(of.CertificateAuthorities))
-	}
-	if of.ServiceAccountKey != nil {
-		all = append(all, rotation.OfAccountKey(of.ServiceAccountKey))
-	}
-	if of.ETCDEncryptionKey != nil {
-		all = append(all, rotation.OfEncryptionKey(of.ETCDEncryptionKey))
-	}
-	if key := of.WorkloadIdentityKey; key != nil {
-		all = append(all, rotation.Cycle{
-			Credential: rotation.WorkloadIdentityKey, Phase: &key.Phase, Initiated: &key.LastInitiationTime, Prepared: &key.LastInitiationFinishedTime,
-			Completing: &key.LastCompletionTriggeredTime, CompletedAt: &key.LastCompletionTime,
-		})
+	all := statusOf(of).Cycles()
+	if of.WorkloadIdentityKey != nil {
+		all = append(all, ofWorkloadIdentityKey(of.WorkloadIdentityKey))
 	}
 	return all
 }
 
-// cycleOf returns the rotation of a kind of credentials. It adds one to the status if there is none.
-func cycleOf(of *operatorv1alpha1.CredentialsRotation, kind rotation.Credential) rotation.Cycle {
-	switch {
-	case kind == rotation.Authorities && of.CertificateAuthorities == nil:
-		of.CertificateAuthorities = &corev1beta1.CARotation{}
-	case kind == rotation.AccountKey && of.ServiceAccountKey == nil:
-		of.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
-	case kind == rotation.EncryptionKey && of.ETCDEncryptionKey == nil:
-		of.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
-	case kind == rotation.WorkloadIdentityKey && of.WorkloadIdentityKey == nil:
-		of.WorkloadIdentityKey = &operatorv1alpha1.WorkloadIdentityKeyRotation{}
+func ofWorkloadIdentityKey(key *operatorv1alpha1.WorkloadIdentityKeyRotation) rotation.Cycle {
+	return rotation.Cycle{
+		Credential: rotation.WorkloadIdentityKey, Phase: &key.Phase, Initiated: &key.LastInitiationTime, Prepared: &key.LastInitiationFinishedTime,
+		Completing: &key.LastCompletionTriggeredTime, CompletedAt: &key.LastCompletionTime,
 	}
-	all := cycles(of)
-	return all[slices.IndexFunc(all, func(c rotation.Cycle) bool { return c.Credential == kind })]
 }
 
 // operated returns the credentials in the status after the operations for which the Garden is annotated, and after a declared change of the
@@ -94,9 +80,7 @@ func operated(garden *operatorv1alpha1.Garden, now time.Time) (credentials *oper
 		of = &operatorv1alpha1.CredentialsRotation{}
 	}
 	at, version := metav1.NewTime(now), garden.Spec.VirtualCluster.Kubernetes.Version
-	if key := of.ETCDEncryptionKey; key != nil && rotation.KeyCompletesItself(key, version) {
-		cycleOf(of, rotation.EncryptionKey).Complete(at)
-	}
+	statusOf(of).CompleteKey(version, at)
 	for _, operation := range corevalidation.SplitOperations(garden.Annotations[constants.AnnotationGardenerOperation]) {
 		begins, begun := started[operation]
 		ends, ended := completed[operation]
@@ -126,26 +110,20 @@ func operated(garden *operatorv1alpha1.Garden, now time.Time) (credentials *oper
 
 // begin starts the rotation of one kind of credentials.
 func begin(of *operatorv1alpha1.CredentialsRotation, kind rotation.Credential, operation, version string, at metav1.Time) {
-	if kind == rotation.Observability {
-		if of.Observability == nil {
-			of.Observability = &corev1beta1.ObservabilityRotation{}
-		}
-		of.Observability.LastInitiationTime = &at
+	if kind != rotation.WorkloadIdentityKey {
+		statusOf(of).Begin(kind, operation, version, at)
 		return
 	}
-	if !cycleOf(of, kind).Start(at) || kind != rotation.EncryptionKey {
-		return
+	if of.WorkloadIdentityKey == nil {
+		of.WorkloadIdentityKey = &operatorv1alpha1.WorkloadIdentityKeyRotation{}
 	}
-	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = rotation.CompletesByItself(operation, version)
+	ofWorkloadIdentityKey(of.WorkloadIdentityKey).Start(at)
 }
 
 // providerChanged reports whether a Garden declares another encryption provider than the active one, which requires new keys.
 func providerChanged(garden *operatorv1alpha1.Garden) bool {
 	credentials, server := garden.Status.Credentials, garden.Spec.VirtualCluster.Kubernetes.KubeAPIServer
-	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil {
-		return false
-	}
-	return rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
+	return credentials != nil && server != nil && rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
 }
 
 // advanced returns the credentials in the status after an observation of the plan, and whether they changed. unsettled are the results of
@@ -154,19 +132,14 @@ func advanced(credentials *operatorv1alpha1.Credentials, unsettled []string, now
 	if credentials == nil || credentials.Rotation == nil {
 		return credentials, false
 	}
-	credentials, moved := credentials.DeepCopy(), false
-	at := metav1.NewTime(now)
-	for _, c := range cycles(credentials.Rotation) {
-		moved = c.Advance(unsettled, at) || moved
-	}
-	if of := credentials.Rotation.Observability; of != nil {
-		moved = rotation.AdvanceOnce(of.LastInitiationTime, &of.LastCompletionTime, unsettled, at) || moved
-	}
+	credentials, at := credentials.DeepCopy(), metav1.NewTime(now)
+	moved := cycles(credentials.Rotation).Advance(unsettled, at)
+	moved = statusOf(credentials.Rotation).AdvanceObservability(unsettled, at) || moved
 	return credentials, moved
 }
 
 // rotating returns the rotations with phases in the status.
-func (in Inputs) rotating() []rotation.Cycle {
+func (in Inputs) rotating() rotation.Cycles {
 	if in.Garden.Status.Credentials == nil {
 		return nil
 	}
@@ -179,15 +152,9 @@ func (in Inputs) moves() bool {
 	return moved
 }
 
-// prepares reports whether new credentials of a kind are being distributed.
-func (in Inputs) prepares(kind rotation.Credential) bool {
-	return slices.ContainsFunc(in.rotating(), func(c rotation.Cycle) bool { return c.Credential == kind && c.IsPreparing() })
-}
-
-// ready is a dependency on servers. While authorities change, clients wait until all replicas of their servers are rolled out: clients trust the
-// new authority before servers use it, and the old one until none does.
+// ready is a dependency on servers. While authorities change, clients wait until all replicas of their servers are rolled out.
 func (in Inputs) ready(names ...string) table.Need {
-	if slices.ContainsFunc(in.rotating(), func(c rotation.Cycle) bool { return c.Credential == rotation.Authorities && !c.IsOver() }) {
+	if in.rotating().AuthoritiesChange() {
 		return table.RolledOut(names...)
 	}
 	return table.Healthy(names...)
@@ -195,19 +162,12 @@ func (in Inputs) ready(names ...string) table.Need {
 
 // rotations returns the states of rotations according to the status and the ledger, by the names of configs.
 func (in Inputs) rotations() map[string]secrets.Rotation {
-	all := map[string]secrets.Rotation{}
-	configs := map[rotation.Credential][]string{
+	return in.rotating().States(map[rotation.Credential][]string{
 		rotation.Authorities:         append([]string{kubeapiserver.SecretStaticTokens}, authorities()...),
 		rotation.AccountKey:          {constants.SecretNameServiceAccountKey},
 		rotation.EncryptionKey:       {constants.SecretNameETCDEncryptionKey, constants.SecretNameGardenerETCDEncryptionKey},
 		rotation.WorkloadIdentityKey: {constants.SecretNameWorkloadIdentitySigningKey},
-	}
-	for _, c := range in.rotating() {
-		for _, name := range configs[c.Credential] {
-			all[name] = c.State(in.done)
-		}
-	}
-	return all
+	}, in.done)
 }
 
 // wantedSecrets returns the Secrets that the manager of Secrets maintains.
@@ -216,9 +176,7 @@ func (in Inputs) wantedSecrets() secrets.Wanted {
 }
 
 // done reports whether the ledger contains a task.
-func (in Inputs) done(task flow.Task) bool {
-	return in.Ledger != nil && in.Ledger.Has(task.Name, task.Value)
-}
+func (in Inputs) done(task flow.Task) bool { return in.Ledger.Done(task) }
 
 // tasks returns the tasks in addition to the bundles, in order, including those that are done. First, all servers must accept the new credentials of
 // all rotations and be able to read newly encrypted resources. Only then does the plan use them. The programs of the garden get new tokens, the
@@ -228,7 +186,7 @@ func (in Inputs) tasks() []flow.Task {
 	if in.unknownSecrets() != "" || slices.ContainsFunc(tasks, func(task flow.Task) bool { return !in.done(task) }) {
 		return tasks
 	}
-	if in.prepares(rotation.AccountKey) {
+	if in.rotating().Prepares(rotation.AccountKey) {
 		tasks = append(tasks, flow.Task{Name: rotation.TaskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
 	}
 	tasks = append(tasks, in.orders()...)
@@ -242,13 +200,7 @@ func (in Inputs) tasks() []flow.Task {
 
 // distributions returns the tasks that are done as soon as all servers accept new credentials, or can read newly encrypted resources.
 func (in Inputs) distributions() []flow.Task {
-	var tasks []flow.Task
-	for _, c := range in.rotating() {
-		if c.IsPreparing() {
-			tasks = append(tasks, c.Distribution())
-		}
-	}
-	return slices.Concat(tasks, in.encryption().Readables(), in.gardenerEncryption().Readables())
+	return slices.Concat(in.rotating().Distributions(), in.encryption().Readables(), in.gardenerEncryption().Readables())
 }
 
 // due returns the tasks that are not done.

@@ -29,8 +29,11 @@ func CompletesByItself(operation, kubernetes string) *bool {
 	return nil
 }
 
-// ProviderChanges reports whether another encryption provider is declared than the active one, which requires a new key.
+// ProviderChanges reports whether another encryption provider is declared than the active one, which requires a new key. Either may be nil.
 func ProviderChanges(active *corev1beta1.EncryptionAtRest, declared *corev1beta1.EncryptionConfig) bool {
+	if active == nil || declared == nil {
+		return false
+	}
 	is, wanted := active.Provider.Type, ptr.Deref(declared.Provider.Type, "")
 	return is != "" && wanted != "" && is != wanted
 }

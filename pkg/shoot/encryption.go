@@ -2,7 +2,6 @@ package shoot
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/utils/ptr"
 
@@ -50,7 +49,7 @@ func (in Inputs) isReported() bool {
 func (in Inputs) encryption() rotation.Encryption {
 	encryption := rotation.Encryption{
 		Wanted: in.encryptedResources(), Before: in.encryptedBefore(), Reported: in.isReported(), Done: in.done,
-		Rotated: slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.Credential == rotation.EncryptionKey && c.IsPreparing() }),
+		Rotated: cycles(in.rotation()).Prepares(rotation.EncryptionKey),
 	}
 	if in.unknownSecrets() == "" {
 		encryption.Key = in.Secrets[constants.SecretNameETCDEncryptionKey].Current.Name

@@ -225,7 +225,7 @@ func (in Inputs) prepare(target table.Target, bundle *flow.Bundle) {
 
 // ready is a dependency on servers. While authorities change, clients wait until all replicas of their servers are rolled out.
 func (in Inputs) ready(names ...string) table.Need {
-	if in.authoritiesChange() {
+	if cycles(in.rotation()).AuthoritiesChange() {
 		return table.RolledOut(names...)
 	}
 	return table.Healthy(names...)

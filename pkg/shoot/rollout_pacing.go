@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	gardenletv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/gardenlet/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/rotation"
 )
 
 // paceAgain is how often a Shoot that waits for the rollout of a version of gardenlet is reconciled, if nothing triggers it before.
@@ -41,11 +42,11 @@ func (in Inputs) window() *flow.Window {
 // atOnce reports whether changes of a new version of gardenlet are applied without pacing: nothing runs, or a user waits
 // for an operation, such as a step of a rotation.
 func (in Inputs) atOnce() bool {
-	return in.Deleting || in.hibernated() || isUnfinished(in.Shoot) || slices.ContainsFunc(cycles(in.rotation()), cycle.isUnderWay)
+	return in.Deleting || in.hibernated() || isUnfinished(in.Shoot) || slices.ContainsFunc(cycles(in.rotation()), isUnderWay)
 }
 
 // isUnderWay reports whether the next step of a rotation is up to gardenlet, not the user.
-func (c cycle) isUnderWay() bool {
+func isUnderWay(c rotation.Cycle) bool {
 	return !c.IsOver() && *c.Phase != corev1beta1.RotationPrepared &&
 		(*c.Phase != corev1beta1.RotationWaitingForWorkersRollout || len(c.Waiting()) == 0)
 }

@@ -41,39 +41,20 @@ var completed = map[string][]rotation.Credential{
 	constants.OperationRotateETCDEncryptionKeyComplete: {rotation.EncryptionKey},
 }
 
-// cycle is the rotation of one kind of credentials of a Shoot.
-type cycle struct{ rotation.Cycle }
+// statusOf points to the rotations that Gardens have too.
+func statusOf(of *corev1beta1.ShootCredentialsRotation) rotation.Status {
+	return rotation.Status{
+		Authorities: &of.CertificateAuthorities, AccountKey: &of.ServiceAccountKey, EncryptionKey: &of.ETCDEncryptionKey,
+		Observability: &of.Observability,
+	}
+}
 
 // cycles returns the rotations with phases in a status.
-func cycles(of *corev1beta1.ShootCredentialsRotation) []cycle {
-	var all []cycle
+func cycles(of *corev1beta1.ShootCredentialsRotation) rotation.Cycles {
 	if of == nil {
 		return nil
 	}
-	if of.CertificateAuthorities != nil {
-		all = append(all, cycle{rotation.OfAuthorities(of.CertificateAuthorities)})
-	}
-	if of.ServiceAccountKey != nil {
-		all = append(all, cycle{rotation.OfAccountKey(of.ServiceAccountKey)})
-	}
-	if of.ETCDEncryptionKey != nil {
-		all = append(all, cycle{rotation.OfEncryptionKey(of.ETCDEncryptionKey)})
-	}
-	return all
-}
-
-// cycleOf returns the rotation of a kind of credentials. It adds one to the status if there is none.
-func cycleOf(of *corev1beta1.ShootCredentialsRotation, kind rotation.Credential) cycle {
-	switch {
-	case kind == rotation.Authorities && of.CertificateAuthorities == nil:
-		of.CertificateAuthorities = &corev1beta1.CARotation{}
-	case kind == rotation.AccountKey && of.ServiceAccountKey == nil:
-		of.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
-	case kind == rotation.EncryptionKey && of.ETCDEncryptionKey == nil:
-		of.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
-	}
-	all := cycles(of)
-	return all[slices.IndexFunc(all, func(c cycle) bool { return c.Credential == kind })]
+	return statusOf(of).Cycles()
 }
 
 // operated returns the credentials in the status after the operations for which the Shoot is annotated, and after a
@@ -90,9 +71,7 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 	}
 	at := metav1.NewTime(now)
 	// The rotation of the encryption key completes without a request if the Shoot is configured or new enough for it.
-	if key := of.ETCDEncryptionKey; key != nil && rotation.KeyCompletesItself(key, shoot.Spec.Kubernetes.Version) {
-		cycleOf(of, rotation.EncryptionKey).Complete(at)
-	}
+	statusOf(of).CompleteKey(shoot.Spec.Kubernetes.Version, at)
 	for _, operation := range validation.SplitOperations(shoot.Annotations[constants.AnnotationGardenerOperation]) {
 		begins, ends := started[operation], completed[operation]
 		pools, rolls := rolledOut(operation)
@@ -107,12 +86,12 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 				c.Complete(at)
 			}
 			if rolls {
-				c.rollOut(pools)
+				rollOut(c, pools)
 			}
 		}
 	}
 	for _, c := range cycles(of) {
-		c.forgetPools(shoot)
+		forgetPools(c, shoot)
 	}
 	if providerChanged(shoot) {
 		begin(shoot, of, rotation.EncryptionKey, constants.OperationRotateETCDEncryptionKey, at)
@@ -128,39 +107,26 @@ func operated(shoot *corev1beta1.Shoot, now time.Time) (credentials *corev1beta1
 
 // begin starts the rotation of one kind of credentials.
 func begin(shoot *corev1beta1.Shoot, of *corev1beta1.ShootCredentialsRotation, kind rotation.Credential, operation string, at metav1.Time) {
-	switch kind {
-	case rotation.Observability:
-		if of.Observability == nil {
-			of.Observability = &corev1beta1.ObservabilityRotation{}
-		}
-		of.Observability.LastInitiationTime = &at
-		return
-	case rotation.SSHKeypair:
+	if kind == rotation.SSHKeypair {
 		beginSSH(shoot, of, at)
 		return
 	}
-	c := cycleOf(of, kind)
-	before := *c.Initiated
-	if !c.Start(at) {
-		return
+	var before *metav1.Time
+	for _, c := range cycles(of) {
+		if c.Credential == kind {
+			before = *c.Initiated
+		}
 	}
-	if withoutRollout(operation) {
-		c.deferRollout(shoot, before)
+	if statusOf(of).Begin(kind, operation, shoot.Spec.Kubernetes.Version, at) && withoutRollout(operation) {
+		deferRollout(statusOf(of).Cycle(kind), shoot, before)
 	}
-	if kind != rotation.EncryptionKey {
-		return
-	}
-	of.ETCDEncryptionKey.AutoCompleteAfterPrepared = rotation.CompletesByItself(operation, shoot.Spec.Kubernetes.Version)
 }
 
 // providerChanged reports whether a Shoot that does not hibernate declares another encryption provider than the active
 // one, which requires a new key.
 func providerChanged(shoot *corev1beta1.Shoot) bool {
 	credentials, server := shoot.Status.Credentials, shoot.Spec.Kubernetes.KubeAPIServer
-	if credentials == nil || credentials.EncryptionAtRest == nil || server == nil || server.EncryptionConfig == nil || Hibernated(shoot) {
-		return false
-	}
-	return rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
+	return credentials != nil && server != nil && !Hibernated(shoot) && rotation.ProviderChanges(credentials.EncryptionAtRest, server.EncryptionConfig)
 }
 
 // advanced returns the credentials in the status after an observation of the plan, and whether they changed. unsettled are the results of
@@ -169,14 +135,9 @@ func advanced(credentials *corev1beta1.ShootCredentials, unsettled []string, now
 	if credentials == nil || credentials.Rotation == nil {
 		return credentials, false
 	}
-	credentials, moved := credentials.DeepCopy(), false
-	at := metav1.NewTime(now)
-	for _, c := range cycles(credentials.Rotation) {
-		moved = c.Advance(unsettled, at) || moved
-	}
-	if of := credentials.Rotation.Observability; of != nil {
-		moved = rotation.AdvanceOnce(of.LastInitiationTime, &of.LastCompletionTime, unsettled, at) || moved
-	}
+	credentials, at := credentials.DeepCopy(), metav1.NewTime(now)
+	moved := cycles(credentials.Rotation).Advance(unsettled, at)
+	moved = statusOf(credentials.Rotation).AdvanceObservability(unsettled, at) || moved
 	if of := credentials.Rotation.SSHKeypair; of != nil {
 		moved = rotation.AdvanceOnce(of.LastInitiationTime, &of.LastCompletionTime, unsettled, at) || moved
 	}
@@ -197,33 +158,20 @@ func (in Inputs) moves() bool {
 	return moved
 }
 
-// authoritiesChange reports whether clients and servers of the control plane may have certificates of different
-// authorities. In this case, clients wait until all replicas of their servers have changed. Clients trust the new
-// authority before servers use it, and the old one until none does.
-func (in Inputs) authoritiesChange() bool {
-	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.Credential == rotation.Authorities && !c.IsOver() })
-}
-
 // withdraws reports whether the old authorities are being withdrawn. Servers may still have certificates of them.
 func (in Inputs) withdraws() bool {
-	return slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool {
+	return slices.ContainsFunc(cycles(in.rotation()), func(c rotation.Cycle) bool {
 		return c.Credential == rotation.Authorities && *c.Phase == corev1beta1.RotationCompleting
 	})
 }
 
 // rotations returns the states of rotations according to the status and the ledger, by the names of configs.
 func (in Inputs) rotations() map[string]secrets.Rotation {
-	all := map[string]secrets.Rotation{}
-	configs := map[rotation.Credential][]string{
+	all := cycles(in.rotation()).States(map[rotation.Credential][]string{
 		rotation.Authorities:   append([]string{kubeapiserver.SecretStaticTokens}, in.authorities()...),
 		rotation.AccountKey:    {constants.SecretNameServiceAccountKey},
 		rotation.EncryptionKey: {constants.SecretNameETCDEncryptionKey},
-	}
-	for _, c := range cycles(in.rotation()) {
-		for _, name := range configs[c.Credential] {
-			all[name] = c.State(in.done)
-		}
-	}
+	}, in.done)
 	if of := in.rotation(); of != nil && of.SSHKeypair != nil && in.hasWorkers() {
 		all[constants.SecretNameSSHKeyPair] = sshRotation(of.SSHKeypair)
 	}
@@ -231,9 +179,7 @@ func (in Inputs) rotations() map[string]secrets.Rotation {
 }
 
 // done reports whether the ledger contains a task.
-func (in Inputs) done(task flow.Task) bool {
-	return in.Ledger != nil && in.Ledger.Has(task.Name, task.Value)
-}
+func (in Inputs) done(task flow.Task) bool { return in.Ledger.Done(task) }
 
 // allDone reports whether the ledger contains all tasks.
 func (in Inputs) allDone(tasks []flow.Task) bool {
@@ -248,7 +194,7 @@ func (in Inputs) tasks() []flow.Task {
 	if !in.allDone(tasks) || in.unknownSecrets() != "" {
 		return tasks
 	}
-	if slices.ContainsFunc(cycles(in.rotation()), func(c cycle) bool { return c.Credential == rotation.AccountKey && c.IsPreparing() }) {
+	if cycles(in.rotation()).Prepares(rotation.AccountKey) {
 		tasks = append(tasks, flow.Task{Name: rotation.TaskRenewTokens, Value: in.Secrets[constants.SecretNameServiceAccountKey].Current.Name})
 	}
 	return append(tasks, in.encryption().Rewrites()...)
@@ -257,13 +203,7 @@ func (in Inputs) tasks() []flow.Task {
 // distributions returns the tasks that are done as soon as all servers accept new credentials, or can read newly encrypted
 // resources.
 func (in Inputs) distributions() []flow.Task {
-	var tasks []flow.Task
-	for _, c := range cycles(in.rotation()) {
-		if c.IsPreparing() {
-			tasks = append(tasks, c.Distribution())
-		}
-	}
-	return append(tasks, in.encryption().Readables()...)
+	return append(cycles(in.rotation()).Distributions(), in.encryption().Readables()...)
 }
 
 // due returns the tasks that are not done.

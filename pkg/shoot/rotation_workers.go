@@ -14,7 +14,7 @@ import (
 
 // deferRollout makes a rotation that has just started wait for the rollout of the worker pools, which users request. Until then, nodes keep
 // the key that they had: before is when the previous rotation began, nil for never.
-func (c cycle) deferRollout(shoot *corev1beta1.Shoot, before *metav1.Time) {
+func deferRollout(c rotation.Cycle, shoot *corev1beta1.Shoot, before *metav1.Time) {
 	if c.Pending == nil || len(shoot.Spec.Provider.Workers) == 0 {
 		return
 	}
@@ -35,14 +35,14 @@ func withoutRollout(operation string) bool {
 }
 
 // rollOut ends the wait of pools for their rollout, which changes their keys.
-func (c cycle) rollOut(pools []string) {
+func rollOut(c rotation.Cycle, pools []string) {
 	if c.Pending != nil {
 		*c.Pending = slices.DeleteFunc(*c.Pending, func(one corev1beta1.PendingWorkersRollout) bool { return slices.Contains(pools, one.Name) })
 	}
 }
 
 // forgetPools ends the wait for pools that the Shoot no longer has.
-func (c cycle) forgetPools(shoot *corev1beta1.Shoot) {
+func forgetPools(c rotation.Cycle, shoot *corev1beta1.Shoot) {
 	if c.Pending == nil {
 		return
 	}
