@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/flow/breakglass"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // removedAfter is how long to wait before checking whether the objects of the resource-manager are deleted.
@@ -114,7 +115,7 @@ func (p *pass) collectGarbage(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	for _, kind := range []string{kindSecret, kindConfigMap} {
+	for _, kind := range []string{userfiles.Secret, userfiles.ConfigMap} {
 		for _, label := range []string{flow.LabelFlow, resourcesv1alpha1.LabelGarbageCollectableReference} {
 			if err := flow.DeleteSelected(ctx, p.uncached, p.runtime, kind, p.in.Namespace, client.HasLabels{label}); err != nil {
 				return err

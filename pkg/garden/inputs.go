@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -20,6 +19,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 const (
@@ -57,7 +57,7 @@ type Inputs struct {
 	SecretsRenewed time.Time
 	// Files are the objects of the namespace that the Garden refers to, by kind and name, such as "ConfigMap/audit". Missing entries do not
 	// exist.
-	Files map[string]File
+	Files userfiles.Files
 	// Bucket is the BackupBucket of the main etcd.
 	Bucket *extensionsv1alpha1.BackupBucket
 	// Tokens are the times at which the tokens in access Secrets are renewed, by the names of the Secrets.
@@ -84,12 +84,6 @@ type Inputs struct {
 	Served, Unused bool
 
 	Now time.Time
-}
-
-// File is a ConfigMap or Secret that the Garden refers to. One of the fields is set.
-type File struct {
-	ConfigMap *corev1.ConfigMap
-	Secret    *corev1.Secret
 }
 
 // key returns the key of a bundle.

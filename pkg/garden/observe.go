@@ -17,6 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // autoscalerKind is the CustomResourceDefinition of VerticalPodAutoscalers.
@@ -104,26 +105,11 @@ func (r *reconciler) observeTokens(ctx context.Context, in *Inputs) error {
 
 // observeFiles reads the objects that the Garden refers to. An object that does not exist is unknown.
 func (r *reconciler) observeFiles(ctx context.Context, in *Inputs) error {
-	in.Files = map[string]File{}
-	for _, named := range in.references() {
-		var given File
-		var object client.Object
-		if named.kind == kindSecret {
-			given.Secret = &corev1.Secret{}
-			object = given.Secret
-		} else {
-			given.ConfigMap = &corev1.ConfigMap{}
-			object = given.ConfigMap
-		}
-		err := r.uncached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: named.name}, object)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read %s %s of %s: %w", named.kind, named.name, named.field, err)
-		}
-		if err == nil {
-			in.Files[named.String()] = given
-		}
-	}
-	return nil
+	files, err := userfiles.Read(in.references(), func(name string, into client.Object) error {
+		return r.uncached.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: name}, into)
+	})
+	in.Files = files
+	return err
 }
 
 // observeSecrets generates the Secrets of the components and reads them. A deletion generates none.

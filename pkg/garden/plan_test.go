@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
 )
 
@@ -80,7 +81,7 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 	in := Inputs{
 		Owner: flow.Owner{Flow: FlowName, UID: garden.UID, Name: garden.Name}, Namespace: "garden", Garden: garden, Config: config, Version: "v1",
 		Images: vector, KubernetesVersion: "1.37.1", Nodes: 3, HasVerticalPodAutoscaler: ptr.To(false), Now: now,
-		Addresses: []string{"192.0.2.1"}, APIServerAddress: "10.2.0.7", Tokens: map[string]time.Time{}, Files: map[string]File{},
+		Addresses: []string{"192.0.2.1"}, APIServerAddress: "10.2.0.7", Tokens: map[string]time.Time{}, Files: userfiles.Files{},
 	}
 	for _, account := range []string{
 		resourcemanager.Account, kubecontrollermanager.Name, gardenerprograms.APIServer.Name(), gardenerprograms.AdmissionController.Name(),
@@ -101,19 +102,19 @@ func known(garden *operatorv1alpha1.Garden, change ...func(*Inputs)) Inputs {
 }
 
 // fileFor returns the object of a reference.
-func fileFor(named reference) File {
+func fileFor(named userfiles.Reference) userfiles.File {
 	content := map[string]string{
-		keyPolicy:     "apiVersion: audit.k8s.io/v1\nkind: Policy\n",
-		keyConfig:     "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n",
-		keyKubeconfig: "apiVersion: v1\nkind: Config\n", keyTLS: "certificate",
-	}[named.key]
-	if strings.Contains(named.field, "structuredAuthorization") && named.key == keyConfig {
+		userfiles.KeyPolicy:     "apiVersion: audit.k8s.io/v1\nkind: Policy\n",
+		userfiles.KeyConfig:     "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n",
+		userfiles.KeyKubeconfig: "apiVersion: v1\nkind: Config\n", keyTLS: "certificate",
+	}[named.Key]
+	if strings.Contains(named.Field, "structuredAuthorization") && named.Key == userfiles.KeyConfig {
 		content = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Webhook, name: one, webhook: {}}]\n"
 	}
-	if named.kind == kindSecret {
-		return File{Secret: &corev1.Secret{Data: map[string][]byte{named.key: []byte(content)}}}
+	if named.Kind == userfiles.Secret {
+		return userfiles.File{Secret: &corev1.Secret{Data: map[string][]byte{named.Key: []byte(content)}}}
 	}
-	return File{ConfigMap: &corev1.ConfigMap{Data: map[string]string{named.key: content}}}
+	return userfiles.File{ConfigMap: &corev1.ConfigMap{Data: map[string]string{named.Key: content}}}
 }
 
 // secretsFor returns a Secret for each config.

@@ -13,6 +13,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // The files of the audit log of the garden's API server.
@@ -127,15 +128,14 @@ func (in Inputs) gardenerAuditFiles() ([]client.Object, error) {
 	var objects []client.Object
 	for _, each := range []struct {
 		name, file string
-		of         reference
+		of         userfiles.Reference
 	}{
-		{volumeAuditPolicy, fileAuditPolicy, reference{kindConfigMap, auditPolicyOf(config.AuditConfig), keyPolicy, fieldGardener + "auditConfig.auditPolicy.configMapRef"}},
-		{volumeAuditWebhook, fileKubeconfig, reference{kindSecret, auditWebhookOf(config.AuditWebhook), keyKubeconfig, fieldGardener + "auditWebhook.kubeconfigSecretName"}},
+		{volumeAuditPolicy, fileAuditPolicy, auditPolicyReference(config)}, {volumeAuditWebhook, fileKubeconfig, auditWebhookReference(config)},
 	} {
-		if each.of.name == "" {
+		if each.of.Name == "" {
 			continue
 		}
-		content, err := in.content(each.of)
+		content, err := in.Files.Content(each.of)
 		if err != nil {
 			return nil, err
 		}

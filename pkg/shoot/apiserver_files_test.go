@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // TestKubeconfigsOfUsers checks that kubeconfigs of users that make the API server run programs or read files of its Pod do not
@@ -23,9 +24,9 @@ func TestKubeconfigsOfUsers(t *testing.T) {
 		for user, refused := range map[string]bool{
 			"token: t": false, "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}": true, "tokenFile: /token": true, "client-key: /key": true,
 		} {
-			in := Inputs{Shoot: &corev1beta1.Shoot{}, UserFiles: map[string]UserFile{
-				"ConfigMap/config": {ConfigMap: &corev1.ConfigMap{Data: map[string]string{keyConfig: "a: b"}}},
-				"Secret/hooks":     {Secret: &corev1.Secret{Data: map[string][]byte{keyKubeconfig: []byte(with + user + "}}]}")}}},
+			in := Inputs{Shoot: &corev1beta1.Shoot{}, UserFiles: userfiles.Files{
+				"ConfigMap/config": {ConfigMap: &corev1.ConfigMap{Data: map[string]string{userfiles.KeyConfig: "a: b"}}},
+				"Secret/hooks":     {Secret: &corev1.Secret{Data: map[string][]byte{userfiles.KeyKubeconfig: []byte(with + user + "}}]}")}}},
 			}}
 			in.Shoot.Spec.Kubernetes.KubeAPIServer = server
 			_, err := in.userFiles()

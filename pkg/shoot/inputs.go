@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
@@ -18,6 +17,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 const (
@@ -73,7 +73,7 @@ type Inputs struct {
 	SecretsUnused bool
 	// UserFiles are the objects of the garden to which spec.kubernetes.kubeAPIServer refers, by kind and name, such as
 	// "ConfigMap/audit". Those that do not exist are missing.
-	UserFiles map[string]UserFile
+	UserFiles userfiles.Files
 	// Registrations are the ControllerRegistrations of the garden, or nil if they are not known.
 	Registrations []corev1beta1.ControllerRegistration
 	// Mutators are the webhooks of extensions in the seed.
@@ -137,12 +137,6 @@ type Inputs struct {
 	Deleting bool
 
 	Now time.Time
-}
-
-// UserFile is a ConfigMap or Secret of a user with a file for the API server. One of the fields is set.
-type UserFile struct {
-	ConfigMap *corev1.ConfigMap
-	Secret    *corev1.Secret
 }
 
 // TechnicalID returns the name of the namespace of a control plane. It never changes after the Shoot's status has it.

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/gardenlet/gardenobjects"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // observe reads the inputs of the plan from caches. It sends no requests if nothing has to be done.
@@ -274,24 +275,9 @@ func (r *reconciler) keepState(ctx context.Context, in *Inputs) error {
 
 // observeUserFiles reads the objects of the garden to which spec.kubernetes.kubeAPIServer refers. It skips objects that do not exist.
 func (r *reconciler) observeUserFiles(ctx context.Context, in *Inputs) error {
-	in.UserFiles = map[string]UserFile{}
-	for _, named := range in.fileReferences() {
-		var given UserFile
-		var object client.Object
-		if named.kind == "Secret" {
-			given.Secret = &corev1.Secret{}
-			object = given.Secret
-		} else {
-			given.ConfigMap = &corev1.ConfigMap{}
-			object = given.ConfigMap
-		}
-		err := r.objects.Get(ctx, in.user(), client.ObjectKey{Namespace: in.Shoot.Namespace, Name: named.name}, object)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read %s %s of spec.kubernetes.kubeAPIServer.%s: %w", named.kind, named.name, named.field, err)
-		}
-		if err == nil {
-			in.UserFiles[named.String()] = given
-		}
-	}
-	return nil
+	files, err := userfiles.Read(userfiles.Of(in.server(), fieldServer), func(name string, into client.Object) error {
+		return r.objects.Get(ctx, in.user(), client.ObjectKey{Namespace: in.Shoot.Namespace, Name: name}, into)
+	})
+	in.UserFiles = files
+	return err
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -60,7 +61,7 @@ func known(t *testing.T, change ...func(*Inputs)) Inputs {
 			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b", "c"}},
 			DNS:      corev1beta1.SeedDNS{Internal: &corev1beta1.SeedDNSProviderConfig{Domain: "example.org"}},
 		}},
-		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, UserFiles: map[string]UserFile{},
+		ClusterIdentity: "shoot--dev--one-2f4c5f6a-garden", Nodes: 3, NamespaceExists: true, Now: now, UserFiles: userfiles.Files{},
 		Registrations: []corev1beta1.ControllerRegistration{}, Asked: now, ClusterOf: "1", Addresses: []string{"10.0.0.7"}, References: map[string]Referenced{},
 		Tokens: map[string]time.Time{accessSecret(resourcemanager.Account): now.Add(time.Hour), accessSecret(kubecontrollermanager.Name): now.Add(time.Hour)},
 	}

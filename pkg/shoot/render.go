@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // Placeholders for values that exist only in a cluster, used when a Shoot is rendered from files.
@@ -75,7 +76,7 @@ func renderedInputs(given flow.RenderInputs) (Inputs, error) {
 		Owner:           flow.Owner{Flow: FlowName, UID: shoot.UID, Namespace: shoot.Namespace, Name: shoot.Name},
 		GardenNamespace: constants.GardenNamespace, Shoot: shoot, Config: config, Version: given.Version, Images: vector, NamespaceExists: true,
 		Project: projectOf(shoot.Namespace), Seed: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(shoot.Spec.SeedName, "")}},
-		CloudProfile: &corev1beta1.CloudProfile{}, UserFiles: map[string]UserFile{}, References: map[string]Referenced{},
+		CloudProfile: &corev1beta1.CloudProfile{}, UserFiles: userfiles.Files{}, References: map[string]Referenced{},
 		Registrations: []corev1beta1.ControllerRegistration{}, Addresses: []string{renderedAddress}, ServiceIPs: []string{renderedAddress}, Asked: given.Now,
 		ClusterOf: strconv.FormatInt(shoot.Generation, 10), Emitted: given.Emitted, Now: given.Now, Tokens: map[string]time.Time{
 			accessSecret(resourcemanager.Account): given.Now, accessSecret(kubecontrollermanager.Name): given.Now,
@@ -140,10 +141,10 @@ func (in *Inputs) take(other *unstructured.Unstructured) error {
 		if err := in.takeReferenced(other); err != nil || other.GetNamespace() != in.Shoot.Namespace {
 			return err
 		}
-		given := UserFile{ConfigMap: &corev1.ConfigMap{}}
+		given := userfiles.File{ConfigMap: &corev1.ConfigMap{}}
 		into := any(given.ConfigMap)
 		if other.GetKind() == "Secret" {
-			given = UserFile{Secret: &corev1.Secret{}}
+			given = userfiles.File{Secret: &corev1.Secret{}}
 			into = given.Secret
 		}
 		in.UserFiles[other.GetKind()+"/"+other.GetName()] = given

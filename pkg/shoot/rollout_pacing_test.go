@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/flow"
 	"github.com/trellis-k8s/trellis/pkg/images"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
+	"github.com/trellis-k8s/trellis/pkg/userfiles"
 )
 
 // rested returns the inputs of a Shoot whose last operation has succeeded.
@@ -90,7 +91,7 @@ func TestKindsOfInputs(t *testing.T) {
 		in := rested()
 		in.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 		in.CloudProfile = &corev1beta1.CloudProfile{}
-		in.UserFiles = map[string]UserFile{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
+		in.UserFiles = userfiles.Files{"ConfigMap/audit": {ConfigMap: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}}}, "Secret/missing": {}}
 		in.References = map[string]Referenced{"Secret garden/dns": {Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "2", ResourceVersion: "1"}}}}
 		change(&in)
 		plan, err := Plan(in)
