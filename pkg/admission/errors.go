@@ -25,6 +25,12 @@ func Forbidden(errs field.ErrorList) error {
 	return errs.ToAggregate()
 }
 
+// DomainTaken returns the error of a Shoot whose domain another Shoot has, or one above or below it. It does not name the other Shoot,
+// which is not that of the user.
+func DomainTaken(domain string) error {
+	return fmt.Errorf("spec.dns.domain: %q is a domain of another Shoot, or above or below one: choose another domain", domain)
+}
+
 // Unavailable returns the error 503: the facts that a decision needs are not known yet.
 func Unavailable(format string, values ...any) error {
 	failure := apierrors.NewServiceUnavailable(fmt.Sprintf(format, values...))

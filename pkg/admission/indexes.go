@@ -73,16 +73,12 @@ var (
 		}
 		return []string{*p.Spec.Namespace}
 	}}
-	// ShootsByDomain have the keys of their domain and of each domain above it, see RelatedDomains.
+	// ShootsByDomain have the keys of their domain, see DomainKeys.
 	ShootsByDomain = Index[*gardencorev1beta1.Shoot]{"domain", func(s *gardencorev1beta1.Shoot) []string {
 		if s.Spec.DNS == nil || ptr.Deref(s.Spec.DNS.Domain, "") == "" {
 			return nil
 		}
-		keys := []string{domainIs + *s.Spec.DNS.Domain}
-		for _, parent := range parentsOf(*s.Spec.DNS.Domain) {
-			keys = append(keys, domainBelow+parent)
-		}
-		return keys
+		return DomainKeys(*s.Spec.DNS.Domain)
 	}}
 	// ShootsBySeed have the names of the Seeds of their spec and their status.
 	ShootsBySeed = Index[*gardencorev1beta1.Shoot]{"seed", func(s *gardencorev1beta1.Shoot) []string {
@@ -133,7 +129,16 @@ func parentsOf(domain string) []string {
 	return parents
 }
 
-// RelatedDomains returns the keys of the index ShootsByDomain for Shoots whose domain is a domain, above it or below it.
+// DomainKeys returns the keys of what has a domain: one of the domain and one of each domain above it. RelatedDomains finds them.
+func DomainKeys(domain string) []string {
+	keys := []string{domainIs + domain}
+	for _, parent := range parentsOf(domain) {
+		keys = append(keys, domainBelow+parent)
+	}
+	return keys
+}
+
+// RelatedDomains returns the keys for an index of DomainKeys, by which it finds what has a domain, one above it or one below it.
 func RelatedDomains(domain string) []string {
 	keys := []string{domainIs + domain, domainBelow + domain}
 	for _, parent := range parentsOf(domain) {

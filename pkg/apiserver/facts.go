@@ -33,6 +33,8 @@ const factsTimeout = 10 * time.Second
 type facts struct {
 	live      client.WithWatch
 	informers []toolscache.SharedIndexInformer
+	// only selects the objects. It is empty for all objects.
+	only client.ListOptions
 }
 
 // newGarden returns the facts for admission plugins, and the hook that starts to fill them.
@@ -56,12 +58,22 @@ func newGarden(config *server.RecommendedConfig) (*gardenadmission.Garden, serve
 			return nil, nil, fmt.Errorf("set up the indexes of admission plugins")
 		}
 	}
-	return garden, func(hook server.PostStartHookContext) error {
-		for _, informer := range f.informers {
-			go informer.RunWithContext(hook)
-		}
-		return nil
-	}, nil
+	return garden, f.run, nil
+}
+
+// run is the hook that starts the informers.
+func (f *facts) run(hook server.PostStartHookContext) error {
+	for _, informer := range f.informers {
+		go informer.RunWithContext(hook)
+	}
+	return nil
+}
+
+// options returns list options that select the objects.
+func (f *facts) options(raw metav1.ListOptions) *client.ListOptions {
+	options := f.only
+	options.Raw = &raw
+	return &options
 }
 
 // secretReader returns a function that reads a Secret of the garden's kube-apiserver.
@@ -115,7 +127,7 @@ func reduceShoot(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 
 // reader adds an informer for a kind, and returns what reads it. Reduce removes fields that no plugin reads; nil removes only
 // the managed fields.
-func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce func(T) T, indexes ...gardenadmission.Index[T]) gardenadmission.Reader[T] {
+func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce func(T) T, indexes ...gardenadmission.Index[T]) *informed[T] {
 	indexers := toolscache.Indexers{}
 	for _, index := range indexes {
 		indexers[index.Name] = func(object any) ([]string, error) {
@@ -129,10 +141,10 @@ func reader[T client.Object](f *facts, list client.ObjectList, object T, reduce 
 	informer := rewatch.NewInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			into := list.DeepCopyObject().(client.ObjectList)
-			return into, f.live.List(ctx, into, &client.ListOptions{Raw: &options})
+			return into, f.live.List(ctx, into, f.options(options))
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return f.live.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+			return f.live.Watch(ctx, list.DeepCopyObject().(client.ObjectList), f.options(options))
 		},
 	}, object, 0, indexers)
 	transform := cachetransform.Of(func(object T) T {

@@ -126,8 +126,12 @@ func (o *Options) kinds(config *server.RecommendedConfig, kube kubernetes.Interf
 			return nil, err
 		}
 	}
+	claims, err := o.newClaims(config, garden, kube)
+	if err != nil {
+		return nil, err
+	}
 	deployments := core.ControllerDeployments()
-	coreKinds := core.Kinds(core.Dependencies{Now: time.Now, RotationInterval: o.CredentialsRotationInterval, Kubeconfigs: core.Kubeconfigs{
+	coreKinds := core.Kinds(core.Dependencies{Now: time.Now, RotationInterval: o.CredentialsRotationInterval, Domains: claims, Kubeconfigs: core.Kubeconfigs{
 		Garden: garden, Kubernetes: kube, Authorizer: config.Authorization.Authorizer,
 		AdminMaxExpiration: o.AdminKubeconfigMaxExpiration, ViewerMaxExpiration: o.ViewerKubeconfigMaxExpiration, Now: time.Now,
 	}})

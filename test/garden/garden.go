@@ -140,7 +140,7 @@ func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 	if g.port, err = controlplane.FreePort(); err != nil {
 		return err
 	}
-	if err := g.startProcess(); err != nil {
+	if g.process, err = g.startProcess("gardener-apiserver", g.port); err != nil {
 		return err
 	}
 	if err := g.awaitReady(ctx); err != nil {
@@ -160,6 +160,20 @@ func (g *Garden) StartAPIServer(ctx context.Context) (err error) {
 	return nil
 }
 
+// StartReplica starts another API server with the same etcd, waits until it is ready, and returns a client configuration that connects to
+// it. The aggregator does not know it. It runs until the garden stops.
+func (g *Garden) StartReplica(ctx context.Context) (*rest.Config, error) {
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := g.startProcess("gardener-apiserver-replica", port); err != nil {
+		return nil, err
+	}
+	config := g.direct(port)
+	return config, g.await(ctx, "the second API server", func(ctx context.Context) error { return checkReady(ctx, config) })
+}
+
 // disabledPlugins returns the admission plugins that most tests do without.
 func (o *Options) disabledPlugins() []string {
 	var disabled []string
@@ -173,25 +187,20 @@ func (o *Options) disabledPlugins() []string {
 	return disabled
 }
 
-func (g *Garden) startProcess() error {
+func (g *Garden) startProcess(name string, port int) (*controlplane.Process, error) {
 	args := []string{
 		"--cluster-identity=" + g.options.Identity,
 		"--etcd-servers=" + g.options.EtcdServer(g.EtcdURL()),
 		"--kubeconfig=" + g.kubeconfig, "--authentication-kubeconfig=" + g.kubeconfig, "--authorization-kubeconfig=" + g.kubeconfig,
 		"--authorization-always-allow-paths=/healthz,/livez,/readyz",
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(g.port),
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + filepath.Join(g.dir, "server.crt"), "--tls-private-key-file=" + filepath.Join(g.dir, "server.key"),
 		"--workload-identity-token-issuer=" + Issuer, "--workload-identity-signing-key-file=" + filepath.Join(g.dir, "issuer.key"),
 	}
 	if disabled := g.options.disabledPlugins(); len(disabled) > 0 {
 		args = append(args, "--disable-admission-plugins="+strings.Join(disabled, ","))
 	}
-	process, err := g.StartProcess("gardener-apiserver", g.options.APIServer, append(args, g.options.APIServerArgs...)...)
-	if err != nil {
-		return err
-	}
-	g.process = process
-	return nil
+	return g.StartProcess(name, g.options.APIServer, append(args, g.options.APIServerArgs...)...)
 }
 
 // KillAPIServer stops the API server immediately, as if its machine had failed.
@@ -211,9 +220,12 @@ func (g *Garden) awaitReady(ctx context.Context) error {
 // Ready reports whether the API server is ready to serve.
 func (g *Garden) Ready(ctx context.Context) bool { return g.checkReady(ctx) == nil }
 
-// checkReady returns why the API server is not ready. It sends no credentials for the reason in StartAPIServer.
-func (g *Garden) checkReady(ctx context.Context) error {
-	direct, err := discovery.NewDiscoveryClientForConfig(rest.AnonymousClientConfig(g.Direct()))
+// checkReady returns why the API server is not ready.
+func (g *Garden) checkReady(ctx context.Context) error { return checkReady(ctx, g.Direct()) }
+
+// checkReady sends no credentials for the reason in StartAPIServer.
+func checkReady(ctx context.Context, server *rest.Config) error {
+	direct, err := discovery.NewDiscoveryClientForConfig(rest.AnonymousClientConfig(server))
 	if err != nil {
 		return err
 	}
@@ -261,9 +273,11 @@ func (g *Garden) await(ctx context.Context, what string, condition func(context.
 }
 
 // Direct returns a client configuration that connects to the API server directly, without the aggregator.
-func (g *Garden) Direct() *rest.Config {
+func (g *Garden) Direct() *rest.Config { return g.direct(g.port) }
+
+func (g *Garden) direct(port int) *rest.Config {
 	config := g.Config()
-	config.Host = "https://127.0.0.1:" + strconv.Itoa(g.port)
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(port)
 	config.CAData, config.CAFile = nil, filepath.Join(g.dir, "server-ca.crt")
 	config.ServerName = serverName
 	return config

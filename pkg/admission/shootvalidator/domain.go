@@ -2,7 +2,6 @@ package shootvalidator
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/utils/ptr"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // checkDomain refuses a domain that another Shoot has, or that is above or below that of another Shoot: the records of one cluster
-// would hide those of the other.
+// would hide those of the other. It sees what this server knows; pkg/apiserver/domains also sees what others admit at the same moment.
 func checkDomain(ctx context.Context, c *change) error {
 	domain := domainOf(&c.shoot.Spec)
 	if domain == "" || !differs(c, domainOf) {
@@ -24,8 +23,7 @@ func checkDomain(ctx context.Context, c *change) error {
 		}
 		for _, other := range shoots {
 			if other.Namespace != c.request.Namespace || other.Name != c.shoot.Name {
-				// The name of the other Shoot is not that of the user.
-				return fmt.Errorf("spec.dns.domain: %q is a domain of another Shoot, or above or below one: choose another domain", domain)
+				return admission.DomainTaken(domain)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/apiserver/domains"
 	"github.com/trellis-k8s/trellis/pkg/apiserver/registry"
 )
 
@@ -19,6 +20,8 @@ type Dependencies struct {
 	RotationInterval time.Duration
 	// Kubeconfigs issues the kubeconfigs of Shoots.
 	Kubeconfigs Kubeconfigs
+	// Domains gives each domain to one Shoot. It is nil if Shoots are not compared with other objects.
+	Domains *domains.Claims
 }
 
 // Kinds returns the kinds that are stored as v1beta1.

@@ -17,7 +17,7 @@ import (
 type shoot = *gardencorev1beta1.Shoot
 
 func shoots(with Dependencies) *registry.Kind[shoot] {
-	return &registry.Kind[shoot]{
+	kind := &registry.Kind[shoot]{
 		Resource:                resource("Shoot"),
 		New:                     func() shoot { return &gardencorev1beta1.Shoot{} },
 		NewList:                 func() runtime.Object { return &gardencorev1beta1.ShootList{} },
@@ -52,6 +52,10 @@ func shoots(with Dependencies) *registry.Kind[shoot] {
 			}
 		},
 	}
+	if with.Domains != nil {
+		kind.Claim, kind.Release = with.Domains.Take, with.Domains.Release
+	}
+	return kind
 }
 
 func shootFields(s shoot) fields.Set {

@@ -61,6 +61,11 @@ type Kind[T Object] struct {
 	Validate             func(T) field.ErrorList
 	ValidateUpdate       func(updated, old T) field.ErrorList
 	ValidateStatusUpdate func(updated, old T) field.ErrorList
+	// Claim takes what only one object can have, directly before an object is stored. It is the last step that can refuse a request;
+	// old is the zero value for a create. The function that it returns undoes it, and is called if the object was certainly not stored.
+	Claim func(ctx context.Context, updated, old T) (undo func(context.Context) error, err error)
+	// Release gives back what a deleted object claimed.
+	Release func(context.Context, T) error
 	// Warnings returns the warnings for each accepted create and update. old is the zero value for a create.
 	Warnings func(ctx context.Context, updated, old T) []string
 }

@@ -96,6 +96,9 @@ func (k *Kind[T]) newStorage(scheme *runtime.Scheme, getter generic.RESTOptionsG
 		options.TriggerFunc = storage.IndexerFuncs{k.IndexedField: k.indexedValue}
 		options.Indexers = &cache.Indexers{storage.FieldIndex(k.IndexedField): k.index}
 	}
+	if k.Release != nil {
+		store.AfterDelete = k.release
+	}
 	if err := store.CompleteWithOptions(options); err != nil {
 		return nil, fmt.Errorf("set up the storage of %s: %w", k.GroupResource(), err)
 	}

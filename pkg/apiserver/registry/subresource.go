@@ -12,6 +12,7 @@ import (
 // Subresource reads and updates a part of the objects of a kind.
 type Subresource struct {
 	store *genericregistry.Store
+	claim claimFunc
 }
 
 var (
@@ -26,7 +27,7 @@ func (s *Storage[T]) Subresource(strategy rest.RESTUpdateStrategy) *Subresource 
 	store := *s.Store
 	store.CreateStrategy, store.DeleteStrategy = nil, nil
 	store.UpdateStrategy, store.ResetFieldsStrategy = strategy, nil
-	return &Subresource{store: &store}
+	return &Subresource{store: &store, claim: s.kind.claim()}
 }
 
 // statusResource is the subresource status. Clients that apply it own only its fields.
@@ -53,7 +54,9 @@ func (s *Subresource) Get(ctx context.Context, name string, options *metav1.GetO
 func (s *Subresource) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc,
 	validateUpdate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+	return s.claim.update(ctx, options, validateUpdate, func(validateUpdate rest.ValidateObjectUpdateFunc) (runtime.Object, bool, error) {
+		return s.store.Update(ctx, name, info, validateCreate, validateUpdate, false, options)
+	})
 }
 
 // ConvertToTable implements rest.TableConvertor.

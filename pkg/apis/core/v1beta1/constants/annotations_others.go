@@ -31,6 +31,8 @@ const (
 	AnnotationDNSZone = "dns.gardener.cloud/zone"
 	// AnnotationDNSDefaultDomainPriority is the priority of such a Secret's domain among the default ones.
 	AnnotationDNSDefaultDomainPriority = "dns.gardener.cloud/domain-default-priority"
+	// AnnotationDomainClaimed is the time of the request that claimed a domain for a Shoot.
+	AnnotationDomainClaimed = "dns.gardener.cloud/claimed-at"
 	// AnnotationDNSIPStack is the IP families of a DNSRecord: ipv4, ipv6 or dual-stack.
 	AnnotationDNSIPStack = "dns.gardener.cloud/ip-stack"
 	// AnnotationWorkloadIdentityNamespace is the namespace of the WorkloadIdentity for which a Secret has a token.
