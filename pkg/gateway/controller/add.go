@@ -18,7 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -91,29 +94,59 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) (*R
 	if err := mgr.GetCache().IndexField(ctx, &discoveryv1.EndpointSlice{}, indexService, serviceOf); err != nil {
 		return nil, fmt.Errorf("index EndpointSlices: %w", err)
 	}
+	if err := mgr.GetCache().IndexField(ctx, &gatewayv1.TLSRoute{}, indexService, servicesOf); err != nil {
+		return nil, fmt.Errorf("index TLSRoutes: %w", err)
+	}
+	woken := make(chan event.GenericEvent, 1)
 	work, err := controller.New("gateway", mgr, controller.Options{
-		Reconciler:         &reconciler{options: options, objects: mgr.GetCache(), status: mgr.GetClient(), router: router, clock: clock.RealClock{}, hosts: hosts},
+		Reconciler: &reconciler{
+			options: options, objects: mgr.GetCache(), status: mgr.GetClient(), router: router, clock: clock.RealClock{}, hosts: hosts, wake: waking(woken),
+		},
 		NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return router, watch(ctx, mgr.GetCache(), work, options.Gateway)
+	if err := work.Watch(source.Channel(woken, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{statuses}
+	}))); err != nil {
+		return nil, err
+	}
+	return router, watch(ctx, mgr.GetCache(), work, options)
 }
 
-// watch makes the controller decide again when something changes on which a decision depends. It does not depend on EndpointSlices.
-func watch(ctx context.Context, in cache.Cache, work controller.Controller, one types.NamespacedName) error {
-	for _, changed := range []source.Source{
-		watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](one)),
-		watches.OnChange(in, &gatewayv1.GatewayClass{}, differ[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](one)),
-		watches.OnChange(in, &gatewayv1.TLSRoute{}, differ[*gatewayv1.TLSRoute], only[*gatewayv1.TLSRoute](one)),
+// waking returns a function that requests statuses, unless that is requested already.
+func waking(woken chan<- event.GenericEvent) func() {
+	return func() {
+		select {
+		case woken <- event.GenericEvent{Object: &gatewayv1.Gateway{}}:
+		default:
+		}
+	}
+}
+
+// watch makes the controller decide again about the routes for which something changes on which a decision depends. It does not depend on
+// EndpointSlices.
+func watch(ctx context.Context, in cache.Cache, work controller.Controller, options Options) error {
+	for _, changed := range append(gatewaySources(in),
+		watches.OnChange(in, &gatewayv1.TLSRoute{}, differ[*gatewayv1.TLSRoute], func(_ context.Context, route *gatewayv1.TLSRoute) []types.NamespacedName {
+			return []types.NamespacedName{client.ObjectKeyFromObject(route)}
+		}),
 		watches.OnChange(in, &corev1.Service{}, func(before, after *corev1.Service) bool {
 			return !slices.Equal(before.Spec.Ports, after.Spec.Ports) || !slices.Equal(dnsvalues.AddressesOf(before), dnsvalues.AddressesOf(after))
-		}, only[*corev1.Service](one)),
+		}, func(ctx context.Context, service *corev1.Service) []types.NamespacedName {
+			affected := routesOf(ctx, in, client.InNamespace(service.Namespace), client.MatchingFields{indexService: service.Name})
+			if service.Namespace == options.Gateway.Namespace && service.Name == options.Service {
+				affected = append(affected, statuses.NamespacedName) // the addresses of the Gateway
+			}
+			return affected
+		}),
 		watches.OnChange(in, &corev1.Namespace{}, func(before, after *corev1.Namespace) bool {
 			return !maps.Equal(before.Labels, after.Labels)
-		}, only[*corev1.Namespace](one)),
-	} {
+		}, func(ctx context.Context, namespace *corev1.Namespace) []types.NamespacedName {
+			return routesOf(ctx, in, client.InNamespace(namespace.Name))
+		}),
+	) {
 		if err := work.Watch(changed); err != nil {
 			return err
 		}
@@ -126,7 +159,51 @@ func watch(ctx context.Context, in cache.Cache, work controller.Controller, one 
 // differ regards each update as a change.
 func differ[T client.Object](T, T) bool { return true }
 
+// gatewaySources make the controller decide about all routes when the specification of the Gateway or its class changes. When only a status
+// does, it is compared with the wanted one.
+func gatewaySources(in cache.Cache) []source.Source {
+	return []source.Source{
+		watches.OnChange(in, &gatewayv1.Gateway{}, specDiffers[*gatewayv1.Gateway], only[*gatewayv1.Gateway](everything)),
+		watches.OnChange(in, &gatewayv1.Gateway{}, differ[*gatewayv1.Gateway], only[*gatewayv1.Gateway](statuses)),
+		watches.OnChange(in, &gatewayv1.GatewayClass{}, specDiffers[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](everything)),
+		watches.OnChange(in, &gatewayv1.GatewayClass{}, differ[*gatewayv1.GatewayClass], only[*gatewayv1.GatewayClass](statuses)),
+	}
+}
+
+// specDiffers reports whether more than the status and labels of an object have changed.
+func specDiffers[T client.Object](before, after T) bool {
+	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
+}
+
 // only requests the same work for all objects.
-func only[T client.Object](one types.NamespacedName) func(context.Context, T) []types.NamespacedName {
-	return func(context.Context, T) []types.NamespacedName { return []types.NamespacedName{one} }
+func only[T client.Object](request reconcile.Request) func(context.Context, T) []types.NamespacedName {
+	return func(context.Context, T) []types.NamespacedName { return []types.NamespacedName{request.NamespacedName} }
+}
+
+// routesOf returns the names of the routes that options select. The cache has them, or tells of them later.
+func routesOf(ctx context.Context, in client.Reader, options ...client.ListOption) []types.NamespacedName {
+	list := &gatewayv1.TLSRouteList{}
+	if in.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...) != nil {
+		return nil
+	}
+	var names []types.NamespacedName
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return names
+}
+
+// servicesOf returns the names of the backends of a route for the index.
+func servicesOf(object client.Object) []string {
+	route, ok := object.(*gatewayv1.TLSRoute)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, rule := range route.Spec.Rules {
+		for _, ref := range rule.BackendRefs {
+			names = append(names, string(ref.Name))
+		}
+	}
+	return names
 }

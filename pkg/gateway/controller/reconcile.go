@@ -29,7 +29,15 @@ const mostDelay = time.Second
 // which new hosts must not wait.
 const mostWrites = 25
 
-// reconciler decides again whenever an object has changed.
+// The requests of the controller. All others are the names of TLSRoutes. These are not valid names of objects.
+var (
+	// everything decides about all routes: the Gateway or its class has changed.
+	everything = reconcile.Request{}
+	// statuses writes changed statuses.
+	statuses = reconcile.Request{NamespacedName: types.NamespacedName{Name: "*statuses"}}
+)
+
+// reconciler decides again whenever an object has changed. It has one worker.
 type reconciler struct {
 	options Options
 	// objects are cached. They must not be changed.
@@ -38,20 +46,77 @@ type reconciler struct {
 	router  *Router
 	clock   clock.Clock
 	hosts   interface{ Set(float64) }
+	// wake requests statuses.
+	wake func()
+	// kept is the decision; nil until the first one.
+	kept *routing.Kept
+	// pending are the routes whose status must be written.
+	pending map[types.NamespacedName]bool
 	// due is when a changed status may be written; zero if none has changed.
 	due time.Time
 }
 
-// Reconcile decides which host leads where, and writes the status of objects.
-func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+// Reconcile decides which host leads where, about all routes or one, or writes the status of objects.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	switch {
+	case request == everything || r.kept == nil:
+		if err := r.decide(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+	case request == statuses:
+		return r.writeStatuses(ctx)
+	default:
+		if err := r.decideRoute(ctx, request.NamespacedName); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	r.hosts.Set(float64(r.kept.Table().Hosts()))
+	r.wake()
+	return reconcile.Result{}, nil
+}
+
+// decide decides about all routes.
+func (r *reconciler) decide(ctx context.Context) error {
+	in, err := r.observe(ctx)
+	if err != nil {
+		return err
+	}
+	list := &gatewayv1.TLSRouteList{}
+	if err := r.objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("read TLSRoutes: %w", err)
+	}
+	for i := range list.Items {
+		in.Routes = append(in.Routes, &list.Items[i])
+	}
+	r.kept, r.pending = routing.Keep(in), map[types.NamespacedName]bool{}
+	r.router.table.Store(r.kept.Table())
+	for _, route := range in.Routes {
+		r.pending[client.ObjectKeyFromObject(route)] = true
+	}
+	return nil
+}
+
+// decideRoute decides about a route, and about those that have a host of it, or that get one that it had.
+func (r *reconciler) decideRoute(ctx context.Context, key types.NamespacedName) error {
+	route := &gatewayv1.TLSRoute{}
+	if err := r.objects.Get(ctx, key, route, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		route = nil
+	} else if err != nil {
+		return fmt.Errorf("read TLSRoute %s: %w", key, err)
+	}
+	for _, affected := range r.kept.Change(key, route) {
+		r.pending[affected] = true
+	}
+	return nil
+}
+
+// writeStatuses writes what has changed, after a random time, and some objects at a time.
+func (r *reconciler) writeStatuses(ctx context.Context) (reconcile.Result, error) {
 	in, err := r.observe(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	decided := routing.Decide(in)
-	r.router.table.Store(decided.Table)
-	r.hosts.Set(float64(decided.Table.Hosts()))
-	changed := r.changed(in, decided)
+	changed := r.changed(in)
 	now := r.clock.Now()
 	switch {
 	case len(changed) == 0:
@@ -77,6 +142,9 @@ func (r *reconciler) write(ctx context.Context, changed []client.Object) (reconc
 	conflict := false
 	for _, object := range changed {
 		err := r.status.Status().Update(ctx, object)
+		if route, is := object.(*gatewayv1.TLSRoute); is && client.IgnoreNotFound(err) == nil {
+			delete(r.pending, client.ObjectKeyFromObject(route)) // the watch brings the new status, which is judged again
+		}
 		switch {
 		case apierrors.IsConflict(err):
 			conflict = true
@@ -90,30 +158,33 @@ func (r *reconciler) write(ctx context.Context, changed []client.Object) (reconc
 	return reconcile.Result{}, errors.Join(failed...)
 }
 
-// changed returns the objects whose status must be written.
-func (r *reconciler) changed(in routing.Inputs, decided routing.Decision) []client.Object {
+// changed returns objects whose status must be written, at least one more than are written at a time if there are that many.
+func (r *reconciler) changed(in routing.Inputs) []client.Object {
 	var changed []client.Object
-	if decided.Class != nil && !equality.Semantic.DeepEqual(in.Class.Status, decided.Class.Status) {
-		changed = append(changed, decided.Class)
+	if gateway, class := r.kept.Status(in); gateway != nil {
+		if !equality.Semantic.DeepEqual(in.Class.Status, class.Status) {
+			changed = append(changed, class)
+		}
+		if !equality.Semantic.DeepEqual(in.Gateway.Status, gateway.Status) {
+			changed = append(changed, gateway)
+		}
 	}
-	if decided.Gateway != nil && !equality.Semantic.DeepEqual(in.Gateway.Status, decided.Gateway.Status) {
-		changed = append(changed, decided.Gateway)
-	}
-	existing := map[types.NamespacedName]*gatewayv1.TLSRoute{}
-	for _, route := range in.Routes {
-		existing[client.ObjectKeyFromObject(route)] = route
-	}
-	for _, route := range decided.Routes {
-		if before := existing[client.ObjectKeyFromObject(route)]; !equality.Semantic.DeepEqual(before.Status, route.Status) {
-			changed = append(changed, route)
+	for key := range r.pending {
+		if len(changed) > mostWrites {
+			break
+		}
+		if existing, wanted := r.kept.Route(key, in.Now); wanted != nil && !equality.Semantic.DeepEqual(existing.Status, wanted.Status) {
+			changed = append(changed, wanted)
+		} else {
+			delete(r.pending, key)
 		}
 	}
 	return changed
 }
 
-// observe reads the objects.
+// observe reads all objects but the routes.
 func (r *reconciler) observe(ctx context.Context) (routing.Inputs, error) {
-	in := routing.Inputs{Port: r.options.ListenerPort, Now: metav1.NewTime(r.clock.Now()), Namespaces: map[string]map[string]string{}}
+	in := routing.Inputs{Port: r.options.ListenerPort, Now: metav1.NewTime(r.clock.Now())}
 	gateway, class := &gatewayv1.Gateway{}, &gatewayv1.GatewayClass{}
 	if err := r.objects.Get(ctx, r.options.Gateway, gateway, client.UnsafeDisableDeepCopy); err == nil {
 		in.Gateway = gateway
@@ -128,17 +199,12 @@ func (r *reconciler) observe(ctx context.Context) (routing.Inputs, error) {
 	} else if !apierrors.IsNotFound(err) {
 		return in, fmt.Errorf("read GatewayClass %s: %w", gateway.Spec.GatewayClassName, err)
 	}
-	routes, namespaces := &gatewayv1.TLSRouteList{}, &corev1.NamespaceList{}
-	if err := errors.Join(
-		r.objects.List(ctx, routes, client.UnsafeDisableDeepCopy), r.objects.List(ctx, namespaces, client.UnsafeDisableDeepCopy),
-	); err != nil {
-		return in, fmt.Errorf("read TLSRoutes and Namespaces: %w", err)
-	}
-	for i := range routes.Items {
-		in.Routes = append(in.Routes, &routes.Items[i])
-	}
-	for i := range namespaces.Items {
-		in.Namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	in.Namespace = func(name string) (map[string]string, bool) {
+		namespace := &corev1.Namespace{}
+		if r.objects.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy) != nil {
+			return nil, false // the cache has all namespaces
+		}
+		return namespace.Labels, true
 	}
 	in.Service = func(key types.NamespacedName) *corev1.Service {
 		service := &corev1.Service{}

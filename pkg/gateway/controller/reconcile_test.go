@@ -65,12 +65,13 @@ func TestStatusOfManyRoutes(t *testing.T) {
 	seed := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).
 		WithStatusSubresource(&gatewayv1.TLSRoute{}, &gatewayv1.Gateway{}, &gatewayv1.GatewayClass{}).Build()
 	clock := testingclock.NewFakeClock(time.Unix(1000, 0))
-	r := &reconciler{options: Options{Gateway: key, ListenerPort: 443}, objects: seed, status: seed, router: &Router{}, clock: clock, hosts: &gauge{}}
-	pass := func() time.Duration {
-		result, err := r.Reconcile(t.Context(), reconcile.Request{})
+	r := &reconciler{options: Options{Gateway: key, ListenerPort: 443}, objects: seed, status: seed, router: &Router{}, clock: clock, hosts: &gauge{}, wake: func() {}}
+	do := func(request reconcile.Request) time.Duration {
+		result, err := r.Reconcile(t.Context(), request)
 		kit.Must(t, err)
 		return result.RequeueAfter
 	}
+	pass := func() time.Duration { return do(statuses) }
 	withStatus := func() (count int) {
 		list := &gatewayv1.TLSRouteList{}
 		kit.Must(t, seed.List(t.Context(), list))
@@ -81,6 +82,7 @@ func TestStatusOfManyRoutes(t *testing.T) {
 		}
 		return count
 	}
+	do(everything)
 	if pass(); r.router.table.Load().Hosts() != many || withStatus() != 0 {
 		t.Fatalf("%d hosts are served, and %d routes have a status", r.router.table.Load().Hosts(), withStatus())
 	}
@@ -91,7 +93,7 @@ func TestStatusOfManyRoutes(t *testing.T) {
 	for _, object := range routed("new", key) {
 		kit.Must(t, seed.Create(t.Context(), object))
 	}
-	pass()
+	do(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "new", Name: "kube-apiserver"}})
 	if _, found := r.router.table.Load().Lookup("api.new.example.org"); !found || withStatus() >= many {
 		t.Errorf("a new host is served: %t; %d routes have a status", found, withStatus())
 	}

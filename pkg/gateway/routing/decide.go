@@ -4,7 +4,6 @@ package routing
 
 import (
 	"cmp"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +21,8 @@ type Inputs struct {
 	Class   *gatewayv1.GatewayClass
 	// Routes are all TLSRoutes.
 	Routes []*gatewayv1.TLSRoute
-	// Namespaces are the labels of all namespaces.
-	Namespaces map[string]map[string]string
+	// Namespace returns the labels of a namespace, and whether it exists.
+	Namespace func(string) (map[string]string, bool)
 	// Service returns a Service, or nil if it does not exist.
 	Service func(types.NamespacedName) *corev1.Service
 	// Port is the port of listeners that this gateway serves.
@@ -33,80 +32,33 @@ type Inputs struct {
 	Now       metav1.Time
 }
 
-// Decision is the result. The objects are copies with the wanted status, and are equal to the given ones if nothing changes.
-type Decision struct {
-	Table *Table
-	// Gateway and Class are nil if they do not belong to this gateway.
-	Gateway *gatewayv1.Gateway
-	Class   *gatewayv1.GatewayClass
-	// Routes are those whose status has, or had, an entry of this gateway.
-	Routes []*gatewayv1.TLSRoute
+// isServed reports whether the Gateway belongs to this gateway.
+func (in Inputs) isServed() bool {
+	return in.Gateway != nil && in.Gateway.DeletionTimestamp == nil && in.Class != nil && in.Class.Spec.ControllerName == Controller
 }
 
-// Decide decides.
-func Decide(in Inputs) Decision {
-	decided := Decision{Table: &Table{exact: map[string]Target{}, wildcards: map[string]Target{}}}
-	if in.Gateway == nil || in.Gateway.DeletionTimestamp != nil || in.Class == nil || in.Class.Spec.ControllerName != Controller {
-		return decided
-	}
-	decided.Gateway, decided.Class = in.Gateway.DeepCopy(), in.Class.DeepCopy()
-	listeners := in.listeners()
-	routes := slices.SortedFunc(slices.Values(in.Routes), func(a, b *gatewayv1.TLSRoute) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	for _, route := range routes {
-		if wanted := in.route(route, listeners, decided.Table); wanted != nil {
-			decided.Routes = append(decided.Routes, wanted)
-		}
-	}
-	in.gatewayStatus(decided.Gateway, listeners)
-	in.condition(&decided.Class.Status.Conditions, decided.Class.Generation, string(gatewayv1.GatewayClassConditionStatusAccepted), true,
-		string(gatewayv1.GatewayClassReasonAccepted), "")
-	return decided
+// older orders routes: of those with the same host, the first one has it.
+func older(a, b *gatewayv1.TLSRoute) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// attachment is the result for one parent reference of a route.
+func keyOf(route *gatewayv1.TLSRoute) types.NamespacedName {
+	return types.NamespacedName{Namespace: route.Namespace, Name: route.Name}
+}
+
+// attachment is the result for one parent reference of a route. It does not depend on other routes.
 type attachment struct {
-	accepted        bool
+	parent gatewayv1.ParentReference
+	// listeners are those that the route is attached to, and hosts what both have.
+	listeners []*listener
+	hosts     []string
+	// reason and message say why there are none.
 	reason, message string
-	// lost is a host that an older route has, and winner that route.
-	lost   string
-	winner types.NamespacedName
-}
-
-// route adds the hosts of a route to the table. It returns the route with its wanted status; nil if it has nothing to do with this gateway.
-func (in Inputs) route(route *gatewayv1.TLSRoute, listeners []*listener, table *Table) *gatewayv1.TLSRoute {
-	backends, unresolved := in.backends(route)
-	target := Target{Route: types.NamespacedName{Namespace: route.Namespace, Name: route.Name}, Backends: backends}
-	var entries []gatewayv1.RouteParentStatus
-	for _, parent := range route.Spec.ParentRefs {
-		if !in.isParent(route, parent) {
-			continue
-		}
-		entry := gatewayv1.RouteParentStatus{ParentRef: parent, ControllerName: Controller}
-		for _, existing := range route.Status.Parents {
-			if existing.ControllerName == Controller && sameParent(existing.ParentRef, parent) {
-				entry.Conditions = slices.Clone(existing.Conditions)
-			}
-		}
-		in.routeConditions(route, &entry, in.attach(route, parent, listeners, table, target), unresolved)
-		entries = append(entries, entry)
-	}
-	wanted := route.DeepCopy()
-	wanted.Status.Parents = slices.DeleteFunc(wanted.Status.Parents, func(existing gatewayv1.RouteParentStatus) bool {
-		return existing.ControllerName == Controller && in.isParent(route, existing.ParentRef)
-	})
-	if len(entries) == 0 && len(wanted.Status.Parents) == len(route.Status.Parents) {
-		return nil
-	}
-	wanted.Status.Parents = append(wanted.Status.Parents, entries...)
-	return wanted
 }
 
 // attach attaches a route to the listeners that a parent reference selects.
-func (in Inputs) attach(route *gatewayv1.TLSRoute, parent gatewayv1.ParentReference, listeners []*listener, table *Table, target Target) attachment {
-	result := attachment{reason: string(gatewayv1.RouteReasonNoMatchingParent), message: "no valid listener has this name and port"}
-	claimed := 0
+func (in Inputs) attach(route *gatewayv1.TLSRoute, parent gatewayv1.ParentReference, listeners []*listener) attachment {
+	result := attachment{parent: parent, reason: string(gatewayv1.RouteReasonNoMatchingParent), message: "no valid listener has this name and port"}
 	for _, each := range listeners {
 		if !each.valid || !each.selectedBy(parent) {
 			continue
@@ -119,27 +71,16 @@ func (in Inputs) attach(route *gatewayv1.TLSRoute, parent gatewayv1.ParentRefere
 		}
 		attached := false
 		for _, host := range route.Spec.Hostnames {
-			common := intersect(each.hostname(), string(host))
-			if common == "" {
-				continue
-			}
-			attached = true
-			if winner, is := table.claim(common, target); is {
-				claimed++
-			} else {
-				result.lost, result.winner = common, winner
+			if common := intersect(each.hostname(), string(host)); common != "" {
+				attached = true
+				result.hosts = append(result.hosts, common)
 			}
 		}
 		if attached {
-			each.attached++
-			result.accepted = true
-		} else if !result.accepted {
+			result.listeners = append(result.listeners, each)
+		} else {
 			result.reason, result.message = string(gatewayv1.RouteReasonNoMatchingListenerHostname), "no listener has one of the hosts of the route"
 		}
-	}
-	if result.accepted && claimed == 0 {
-		result.accepted, result.reason = false, reasonConflict
-		result.message = "the older TLSRoute " + result.winner.String() + " has the host " + result.lost
 	}
 	return result
 }

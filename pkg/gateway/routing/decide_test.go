@@ -18,6 +18,29 @@ import (
 
 var start = metav1.NewTime(time.Unix(1_800_000_000, 0))
 
+// decision is a result. The objects are copies with the wanted status, and are equal to the given ones if nothing changes.
+type decision struct {
+	Table *Table
+	// Gateway and Class are nil if they do not belong to this gateway.
+	Gateway *gatewayv1.Gateway
+	Class   *gatewayv1.GatewayClass
+	// Routes are those whose status has, or had, an entry of this gateway.
+	Routes []*gatewayv1.TLSRoute
+}
+
+// Decide decides about all routes anew.
+func Decide(in Inputs) decision {
+	kept := Keep(in)
+	decided := decision{Table: kept.Table()}
+	decided.Gateway, decided.Class = kept.Status(in)
+	for _, route := range slices.SortedFunc(slices.Values(in.Routes), older) {
+		if _, wanted := kept.Route(keyOf(route), in.Now); wanted != nil {
+			decided.Routes = append(decided.Routes, wanted)
+		}
+	}
+	return decided
+}
+
 // listenerOf returns a listener for a hostname that allows routes of namespaces with the label role=shoot.
 func listenerOf(name, hostname string, change func(*gatewayv1.Listener)) gatewayv1.Listener {
 	one := gatewayv1.Listener{
@@ -57,9 +80,12 @@ func inputs(listeners []gatewayv1.Listener, routes ...*gatewayv1.TLSRoute) Input
 		Gateway: &gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ingress", Name: "one", Generation: 3}, Spec: gatewayv1.GatewaySpec{GatewayClassName: "class", Listeners: listeners},
 		},
-		Class:      &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: Controller}},
-		Routes:     routes,
-		Namespaces: map[string]map[string]string{"a": {"role": "shoot"}, "b": {"role": "shoot"}, "c": {}, "ingress": {}},
+		Class:  &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: Controller}},
+		Routes: routes,
+		Namespace: func(name string) (map[string]string, bool) {
+			labels, exists := map[string]map[string]string{"a": {"role": "shoot"}, "b": {"role": "shoot"}, "c": {}, "ingress": {}}[name]
+			return labels, exists
+		},
 		Service: func(key types.NamespacedName) *corev1.Service {
 			if key.Name != "kube-apiserver" {
 				return nil

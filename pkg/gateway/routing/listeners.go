@@ -78,7 +78,7 @@ func (in Inputs) allows(spec gatewayv1.Listener, namespace string) bool {
 		return true
 	case gatewayv1.NamespacesFromSelector:
 		selector, err := metav1.LabelSelectorAsSelector(allowed.Selector) // nil selects nothing
-		of, exists := in.Namespaces[namespace]
+		of, exists := in.Namespace(namespace)
 		return err == nil && exists && selector.Matches(labels.Set(of))
 	case gatewayv1.NamespacesFromSame:
 		return namespace == in.Gateway.Namespace

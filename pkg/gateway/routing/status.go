@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -24,19 +25,31 @@ func (in Inputs) condition(conditions *[]metav1.Condition, generation int64, kin
 	})
 }
 
-// routeConditions sets the conditions of a route for one of its parents.
-func (in Inputs) routeConditions(route *gatewayv1.TLSRoute, entry *gatewayv1.RouteParentStatus, result attachment, unresolved *problem) {
+// routeConditions sets the conditions of a route for one of its parents. winner returns the route that has a host.
+func (in Inputs) routeConditions(route *gatewayv1.TLSRoute, entry *gatewayv1.RouteParentStatus, result attachment, unresolved *problem,
+	winner func(host string) types.NamespacedName,
+) {
 	set := func(kind gatewayv1.RouteConditionType, holds bool, reason, message string) {
 		in.condition(&entry.Conditions, route.Generation, string(kind), holds, reason, message)
 	}
-	if result.accepted {
-		set(gatewayv1.RouteConditionAccepted, true, string(gatewayv1.RouteReasonAccepted), "")
-	} else {
-		set(gatewayv1.RouteConditionAccepted, false, result.reason, result.message)
+	own, lost := 0, ""
+	for _, host := range result.hosts {
+		if winner(host) == keyOf(route) {
+			own++
+		} else {
+			lost = "the older TLSRoute " + winner(host).String() + " has the host " + host
+		}
 	}
-	if result.accepted && result.lost != "" {
-		set(gatewayv1.RouteConditionPartiallyInvalid, true, reasonConflict,
-			"the older TLSRoute "+result.winner.String()+" has the host "+result.lost+"; the other hosts are served")
+	switch {
+	case len(result.listeners) == 0:
+		set(gatewayv1.RouteConditionAccepted, false, result.reason, result.message)
+	case own == 0:
+		set(gatewayv1.RouteConditionAccepted, false, reasonConflict, lost)
+	default:
+		set(gatewayv1.RouteConditionAccepted, true, string(gatewayv1.RouteReasonAccepted), "")
+	}
+	if own > 0 && lost != "" {
+		set(gatewayv1.RouteConditionPartiallyInvalid, true, reasonConflict, lost+"; the other hosts are served")
 	} else {
 		meta.RemoveStatusCondition(&entry.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
 	}

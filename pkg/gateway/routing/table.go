@@ -2,12 +2,14 @@ package routing
 
 import (
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Table says which host leads where. It does not change after Decide has returned it.
+// Table says which host leads where. It can be read while it changes.
 type Table struct {
+	mutex sync.RWMutex
 	// exact has hosts, and wildcards the part of a host after *.
 	exact, wildcards map[string]Target
 }
@@ -33,6 +35,8 @@ func (t *Table) Lookup(host string) (Target, bool) {
 	if t == nil {
 		return Target{}, false
 	}
+	t.mutex.RLock()
+	defer t.mutex.RUnlock()
 	if target, found := t.exact[host]; found {
 		return target, true
 	}
@@ -53,6 +57,8 @@ func (t *Table) Hosts() int {
 	if t == nil {
 		return 0
 	}
+	t.mutex.RLock()
+	defer t.mutex.RUnlock()
 	return len(t.exact) + len(t.wildcards)
 }
 
@@ -74,17 +80,19 @@ func (t Target) Choose(draw func(int32) int32) (Backend, bool) {
 	return Backend{}, false
 }
 
-// claim adds a host for a route, unless another route has it. It returns that route then.
-func (t *Table) claim(host string, target Target) (other types.NamespacedName, claimed bool) {
+// set makes a host lead to a target, or nowhere if that is nil.
+func (t *Table) set(host string, target *Target) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	hosts, key := t.exact, host
 	if suffix, is := strings.CutPrefix(host, wildcard); is {
 		hosts, key = t.wildcards, suffix
 	}
-	if existing, found := hosts[key]; found && existing.Route != target.Route {
-		return existing.Route, false
+	if target == nil {
+		delete(hosts, key)
+	} else {
+		hosts[key] = *target
 	}
-	hosts[key] = target
-	return types.NamespacedName{}, true
 }
 
 const wildcard = "*."
