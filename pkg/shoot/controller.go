@@ -160,6 +160,7 @@ func (p *pass) steps() []flow.PassStep {
 		{Run: p.emit},
 		{Run: p.ensureEntry},
 		{Run: p.moveEntry},
+		{Run: p.releaseMachines},
 		{Run: p.deleteBastions},
 		{Run: p.cleanUp},
 		{Run: p.rotate},

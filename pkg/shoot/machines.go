@@ -96,7 +96,12 @@ func (in Inputs) machineRows() []systemRow {
 
 // unknownMachines reports that the extension has not reported its sets of machines.
 func (in Inputs) unknownMachines() string {
-	if len(in.Machines.Deployments) > 0 || in.withoutClusterScaling() != "" {
+	switch {
+	case in.withoutClusterScaling() != "":
+		return ""
+	case in.unrestoredMachines() != "":
+		return in.unrestoredMachines()
+	case len(in.Machines.Deployments) > 0:
 		return ""
 	}
 	return "the extension for machines has not reported its sets of machines"
@@ -107,10 +112,14 @@ func (in Inputs) machineManager() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return machinecontrollermanager.Objects(machinecontrollermanager.Values{
+	values := machinecontrollermanager.Values{
 		Namespace: in.Namespace, Image: image, Replicas: in.replicas(1), Kubeconfig: in.secret(constants.SecretNameGenericTokenKubeconfig),
 		VerticalPodAutoscaler: in.autoscaling(),
-	})
+	}
+	if in.unrestoredMachines() != "" { // the extension starts it once it has restored the objects for the machines
+		values.Replicas, values.PreserveReplicas = 0, true
+	}
+	return machinecontrollermanager.Objects(values)
 }
 
 func (in Inputs) machineManagerRBAC() ([]client.Object, error) {

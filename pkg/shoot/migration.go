@@ -45,6 +45,8 @@ type Move struct {
 	SourceProvider string
 	// BackedUp is set if etcd has stored complete backups in the bucket of this Seed. It is known only while Source exists.
 	BackedUp bool
+	// Machines are those of machine-controller-manager.
+	Machines MovedMachines
 }
 
 // choiceOperation of a bundle with an extension object is the operation that it requests in a restoration. choiceSnapshot of the
@@ -82,11 +84,8 @@ func (in Inputs) asleepBefore() bool { return Hibernated(in.Shoot) || in.Shoot.S
 
 // unmovable returns why a control plane cannot leave its Seed, empty if it can.
 func (in Inputs) unmovable() string {
-	switch {
-	case !in.backedUp():
+	if !in.backedUp() {
 		return "the Seed " + in.Seed.Name + " has no backups, without which the control plane cannot move"
-	case in.hasWorkers() && in.withoutMachines() == "":
-		return "this version of gardenlet does not move machines of machine-controller-manager"
 	}
 	return ""
 }

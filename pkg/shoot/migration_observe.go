@@ -110,11 +110,16 @@ func (r *reconciler) observeLeaving(ctx context.Context, in *Inputs) error {
 		in.Move.Token = in.Now.UTC().Format(time.RFC3339)
 	}
 	in.Move.Kept = map[string]string{}
-	if !in.NamespaceExists || !slices.ContainsFunc(in.Emitted, func(key flow.Key) bool { return isOperation(key.Name) || programs(key.Name) }) {
+	uses := func(key flow.Key) bool { return isOperation(key.Name) || programs(key.Name) }
+	if !in.NamespaceExists || !in.hasManager() && !slices.ContainsFunc(in.Emitted, uses) {
 		in.Move.Known = true // nothing is left that could be kept
 		return nil
 	}
-	found, err := r.states.SaveLeaving(ctx, in.Shoot, in.Namespace)
+	leaving, err := r.leavingMachines(ctx, in)
+	if err != nil {
+		return err
+	}
+	left, err := r.states.SaveLeaving(ctx, in.Shoot, in.Namespace, leaving)
 	if err != nil {
 		return err
 	}
@@ -131,13 +136,16 @@ func (r *reconciler) observeLeaving(ctx context.Context, in *Inputs) error {
 			continue
 		}
 		for _, entry := range mr.Status.Resources {
-			given, exists := found[state.ObjectName{Kind: entry.Kind, Name: entry.Name}]
+			given, exists := left.Objects[state.ObjectName{Kind: entry.Kind, Name: entry.Name}]
 			if strings.HasPrefix(entry.APIVersion, extensionsv1alpha1.GroupName+"/") && exists && !given {
 				in.Move.Kept[mr.Name] = fmt.Sprintf("the extension has not given up %s %s yet", entry.Kind, entry.Name)
 			}
 		}
 	}
 	slices.Sort(in.Move.Foreign)
+	if err := r.observeMachinesLeft(ctx, in, left); err != nil {
+		return err
+	}
 	in.Move.Known = true
 	return nil
 }
@@ -149,6 +157,9 @@ func (r *reconciler) observeArriving(ctx context.Context, in *Inputs) error {
 		return fmt.Errorf("read ShootState %s/%s, from which the control plane is restored: %w", in.Shoot.Namespace, in.Shoot.Name, err)
 	}
 	in.Move.States = saved.Spec.Extensions
+	if err := r.observeRestored(ctx, in, saved); err != nil {
+		return err
+	}
 	if in.Move.Source == nil {
 		return nil
 	}

@@ -40,9 +40,14 @@ func (in Inputs) restored(parts []table.Part) {
 // together with another change.
 func (in Inputs) restore(bundle *flow.Bundle) {
 	operation, at := constants.OperationRestore, in.Asked
+	// A second restoration of machines would make those again that were deleted since the first one.
+	again := bundle.Name == bundleWorker && in.hasManager() && in.Move.Machines.Restored
+	if again {
+		operation, at = constants.OperationReconcile, in.Asked.Add(time.Second)
+	}
 	for _, object := range bundle.Objects {
 		extension, is := object.(extensionsv1alpha1.Object)
-		if !is || in.stateExists(bundle.Name) {
+		if !is || in.stateExists(bundle.Name) || again {
 			continue
 		}
 		if saved := in.savedState(extension); saved != nil {

@@ -67,7 +67,11 @@ func TestArrives(t *testing.T) {
 			asked := map[string]string{}
 			for key, each := range m.objects {
 				if key.Group == extensionsv1alpha1.GroupName && key.Kind != "Cluster" {
-					if asked[key.Name] = each.operation; each.operation != constants.OperationRestore {
+					wanted := constants.OperationRestore
+					if key.Kind == kindWorker && m.in.hasManager() {
+						wanted = constants.OperationReconcile // after the restoration
+					}
+					if asked[key.Name] = each.operation; each.operation != wanted {
 						t.Errorf("%s has the operation %q", key, each.operation)
 					}
 				}

@@ -49,6 +49,8 @@ type mover struct {
 	waited map[string]bool
 	stored bool
 	faults []string
+	// released is set once the objects for machines are deleted.
+	released bool
 }
 
 func newMover(s *simulation) *mover {
@@ -91,6 +93,7 @@ func (m *mover) look() {
 	move.Token, move.Restoring = "token", of[choiceRestoring] != ""
 	m.stored = m.stored || of[choiceSnapshot] == move.Token && move.Applied[bundleEtcdMain] && m.works(bundleEtcdMain)
 	move.Snapshot = m.stored
+	m.lookAtMachines()
 }
 
 // step is a pass, and what others do after it.
@@ -100,6 +103,7 @@ func (m *mover) step() bool {
 	m.look()
 	changed := m.pass()
 	m.check(before)
+	changed = m.moveMachines() || changed
 	for key, each := range m.objects {
 		if key.Group == extensionsv1alpha1.GroupName && m.answered[key] != each.operation {
 			m.answered[key], changed = each.operation, true
@@ -199,6 +203,8 @@ func movingShoots() map[string][]func(*Inputs) {
 	return map[string][]func(*Inputs){
 		"without workers":             {withExtensions(lifecycles...)},
 		"with workers":                {withExtensions(lifecycles...), withOwnMachines},
+		"with managed machines":       {withExtensions("before-after"), withWorkers},
+		"hibernated, managed":         {withExtensions("before-after"), withWorkers, hibernate},
 		"hibernated":                  {withExtensions(lifecycles...), hibernate},
 		"hibernated, with workers":    {withExtensions("before-after", "after-before"), withOwnMachines, hibernate},
 		"tolerates failures of zones": {available(corev1beta1.FailureToleranceTypeZone), withExtensions("after-after")},
@@ -225,6 +231,7 @@ func settledMover(t *testing.T, change ...func(*Inputs)) *mover {
 func (m *mover) copiedMover(t *testing.T) *mover {
 	t.Helper()
 	next := newMover(m.copied(t))
+	next.released = m.released
 	next.answered, next.stored, next.in.Entry = maps.Clone(m.answered), m.stored, m.in.Entry.DeepCopy()
 	return next
 }

@@ -19,6 +19,7 @@ const (
 	waitEntry     = "backup-entry"
 	waitUnmovable = "movable"
 	waitPrevious  = "previous-backups"
+	waitMachines  = "machines"
 )
 
 // leaving is a stage in which a control plane leaves its Seed. Its bundles go after those of all earlier stages.
@@ -33,8 +34,9 @@ type leaving struct {
 	gate func(*flow.Plan, table.Table) bool
 }
 
-// stages returns the stages in which a control plane leaves its Seed: the objects in the shoot cluster are kept, extensions give up
-// their objects, the programs stop, and the last snapshot is stored. Then the destination gets the backups, and the rest is deleted.
+// stages returns the stages in which a control plane leaves its Seed: the objects in the shoot cluster are kept, the programs that make
+// machines stop, extensions give up their objects, the other programs stop, and the last snapshot is stored. Then the destination gets the
+// backups, and the rest is deleted.
 // The programs of a control plane that hibernates do not run, so they go first.
 func (in Inputs) stages() []leaving {
 	named := func(names ...string) func(string) bool {
@@ -43,7 +45,10 @@ func (in Inputs) stages() []leaving {
 	early := func(name string) bool { return isOperation(name) && !in.isMigratedLate(name) }
 	inCluster := []leaving{
 		{has: isOfShoot, released: !in.asleepBefore()},
+		{has: named(bundleClusterScaling)},
+		{has: named(bundleMachines)},
 		{has: func(name string) bool { return early(name) && name != bundleControlPlane }, given: true},
+		{gate: in.machinesGone},
 		{has: early, given: true},
 	}
 	stop := []leaving{

@@ -201,6 +201,9 @@ func Plan(in Inputs) (flow.Plan, error) {
 		}
 		plan.Tasks = in.due()
 		in.addLimits(&plan)
+		if why := in.unrestoredMachines(); why != "" {
+			plan.Waits = append(plan.Waits, flow.Wait{Name: waitMachines, Reason: why})
+		}
 	}
 	plan.Window, plan.AtOnce = in.window(), in.atOnce()
 	if plan.Inputs, err = in.digest(); err != nil {

@@ -4,6 +4,8 @@
 package machinecontrollermanager
 
 import (
+	"maps"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/component/internal/parts"
 	"github.com/trellis-k8s/trellis/pkg/netpol"
 )
@@ -34,8 +37,9 @@ type Values struct {
 	Namespace string
 	// Image is the reference of the image named by the constant Image.
 	Image string
-	// Replicas is 0 while the shoot is hibernated.
-	Replicas int32
+	// Replicas is 0 while the shoot is hibernated. With PreserveReplicas it applies only on creation, and others may change it.
+	Replicas         int32
+	PreserveReplicas bool
 	// Kubeconfig is the Secret of the config generic-token-kubeconfig.
 	Kubeconfig string
 	// VerticalPodAutoscaler adds a VerticalPodAutoscaler. The seed must define the kind.
@@ -43,6 +47,9 @@ type Values struct {
 }
 
 var selector = parts.ControlPlane(Name)
+
+// Selector returns the labels that select the Pods of the component.
+func Selector() map[string]string { return maps.Clone(selector) }
 
 // AccessSecret returns the Secret with the token of the component. It must exist before the Deployment that mounts it.
 func AccessSecret(namespace string) *corev1.Secret { return parts.AccessSecret(namespace, Name) }
@@ -52,6 +59,9 @@ func Objects(values Values) ([]client.Object, error) {
 	deployment, err := deployment(values)
 	if err != nil {
 		return nil, err
+	}
+	if values.PreserveReplicas {
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, resourcesv1alpha1.AnnotationPreserveReplicas, "true")
 	}
 	objects := parts.ProgramWithRights(deployment, service(values.Namespace), selector, rules())
 	if values.VerticalPodAutoscaler {

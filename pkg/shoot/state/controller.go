@@ -201,8 +201,21 @@ func (e *extensions) store(ctx context.Context, shoot *corev1beta1.Shoot, states
 	if next.Resources, err = e.resources(ctx, shoot.Status.TechnicalID, References(states)); err != nil {
 		return false, err
 	}
+	if len(shoot.Spec.Provider.Workers) > 0 {
+		objects, err := readMachines(ctx, e.Keeper.Seed, shoot.Status.TechnicalID)
+		if err != nil {
+			return false, err
+		}
+		machines, _ := machineState{}.with(objects) // those that belong to no MachineDeployment are of an extension that makes them itself
+		if next.Gardener, err = withMachines(next.Gardener, machines); err != nil {
+			return false, err
+		}
+	}
 	if Equal(present.Spec, next) {
 		return true, nil
+	}
+	if err := fits(next); err != nil {
+		return false, err
 	}
 	before := client.MergeFromWithOptions(present.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	present.Spec = next

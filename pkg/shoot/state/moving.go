@@ -25,41 +25,123 @@ import (
 // ObjectName identifies an extension object in the namespace of a control plane.
 type ObjectName struct{ Kind, Name string }
 
-// SaveLeaving stores the states of the extension objects in the namespace of a control plane that leaves its seed. Entries of objects that
-// no longer exist stay: they were stored before. It returns all existing objects, and whether their extension has given them up. The
-// reads and the write are not cached, so such an object may be deleted without a loss. The ShootState must exist.
-func (k *Keeper) SaveLeaving(ctx context.Context, shoot *corev1beta1.Shoot, namespace string) (map[ObjectName]bool, error) {
-	found, states := map[ObjectName]bool{}, []corev1beta1.ExtensionResourceState(nil)
+// Leaving says what machines a control plane that leaves its seed has.
+type Leaving struct {
+	// Machines is set if machine-controller-manager makes them. Runs is set until its deletion was requested, and Ended once none of its
+	// Pods exists.
+	Machines, Runs, Ended bool
+}
+
+// Left is what is left of a control plane.
+type Left struct {
+	// Objects are the existing extension objects, and whether their extension has given them up.
+	Objects map[ObjectName]bool
+	// MachinesGivenUp is set once the stored state of machines is complete and final: see [constants.AnnotationMachinesGivenUp].
+	MachinesGivenUp bool
+}
+
+// SaveLeaving stores the states of the extension objects and of the machines in the namespace of a control plane that leaves its seed.
+// Entries of objects that no longer exist stay: they were stored before. The reads and the write are not cached, so an object whose
+// extension has given it up may be deleted without a loss. The ShootState must exist.
+//
+// While machine-controller-manager may run, the existing machines replace the stored ones. Once neither it nor the extension works on them,
+// their state is final, and what is deleted after that stays in it.
+func (k *Keeper) SaveLeaving(ctx context.Context, shoot *corev1beta1.Shoot, namespace string, leaving Leaving) (Left, error) {
+	left, states := Left{Objects: map[ObjectName]bool{}}, []corev1beta1.ExtensionResourceState(nil)
+	worked := leaving.Runs || !leaving.Ended
 	for _, kind := range extensionobjects.Stored() {
 		objects, err := k.listed(ctx, kind, namespace)
 		if err != nil {
-			return nil, err
+			return Left{}, err
 		}
 		for _, object := range objects {
-			found[ObjectName{kind.Name, object.GetName()}] = givenUp(object)
+			given := givenUp(object)
+			left.Objects[ObjectName{kind.Name, object.GetName()}] = given
+			worked = worked || kind.Name == kindWorker && !given
 			object.SetDeletionTimestamp(nil) // its state counts until it is gone
 		}
 		states = append(states, States(kind.Name, objects)...)
 	}
 	present := &corev1beta1.ShootState{}
 	if err := k.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), present); err != nil {
-		return nil, fmt.Errorf("read ShootState %s/%s, in which the states of extensions are stored: %w", shoot.Namespace, shoot.Name, err)
+		return Left{}, fmt.Errorf("read ShootState %s/%s, in which the states of extensions are stored: %w", shoot.Namespace, shoot.Name, err)
 	}
-	next := corev1beta1.ShootStateSpec{Gardener: present.Spec.Gardener, Extensions: Merged(present.Spec.Extensions, states, found)}
+	next := corev1beta1.ShootStateSpec{Gardener: present.Spec.Gardener, Extensions: Merged(present.Spec.Extensions, states, left.Objects)}
 	var err error
 	if next.Resources, err = k.resources(ctx, namespace, present.Spec.Resources, References(next.Extensions)); err != nil {
+		return Left{}, err
+	}
+	if leaving.Machines {
+		final := present.Annotations[constants.AnnotationMachinesGivenUp] == "true" && !leaving.Runs
+		if next.Gardener, err = k.machines(ctx, namespace, present.Spec, final); err != nil {
+			return Left{}, err
+		}
+		left.MachinesGivenUp = final || !worked
+	}
+	return left, k.update(ctx, present, next, left.MachinesGivenUp)
+}
+
+// machines returns the entries of a ShootState with the state of the existing machines, added to the stored ones if those are final.
+func (k *Keeper) machines(
+	ctx context.Context, namespace string, present corev1beta1.ShootStateSpec, final bool,
+) ([]corev1beta1.GardenerResourceData, error) {
+	stored := machineState{}
+	if final {
+		var err error
+		if stored, err = storedMachines(present); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := readMachines(ctx, k.Seed, namespace)
+	if err != nil {
 		return nil, err
 	}
-	if Equal(present.Spec, next) {
-		return found, nil
+	state, unowned := stored.with(objects)
+	if len(unowned) > 0 {
+		return nil, fmt.Errorf("in namespace %s, no MachineDeployment has these objects, so that their machines would be lost in a move: %s",
+			namespace, strings.Join(unowned[:min(len(unowned), maxNamed)], ", "))
+	}
+	return withMachines(present.Gardener, state)
+}
+
+// update writes a changed ShootState.
+func (k *Keeper) update(ctx context.Context, present *corev1beta1.ShootState, next corev1beta1.ShootStateSpec, givenUp bool) error {
+	if Equal(present.Spec, next) && givenUp == (present.Annotations[constants.AnnotationMachinesGivenUp] == "true") {
+		return nil
+	}
+	if err := fits(next); err != nil {
+		return fmt.Errorf("ShootState %s/%s: %w", present.Namespace, present.Name, err)
 	}
 	before := client.MergeFromWithOptions(present.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	present.Spec = next
 	metav1.SetMetaDataAnnotation(&present.ObjectMeta, constants.AnnotationGardenerTimestamp, k.Clock.Now().UTC().Format(time.RFC3339Nano))
-	if err := k.Garden.Patch(ctx, present, before, client.FieldOwner(k.FieldManager)); err != nil {
-		return nil, fmt.Errorf("store the states of extensions in ShootState %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	if delete(present.Annotations, constants.AnnotationMachinesGivenUp); givenUp {
+		present.Annotations[constants.AnnotationMachinesGivenUp] = "true"
 	}
-	return found, nil
+	if err := k.Garden.Patch(ctx, present, before, client.FieldOwner(k.FieldManager)); err != nil {
+		return fmt.Errorf("store the states of extensions and machines in ShootState %s/%s: %w", present.Namespace, present.Name, err)
+	}
+	return nil
+}
+
+// SaveMachines stores the state of the existing machines in the ShootState, and returns it. It is for machines that their control plane has
+// not given up.
+func (k *Keeper) SaveMachines(ctx context.Context, shoot *corev1beta1.Shoot, namespace string) (*corev1beta1.ShootState, error) {
+	present := &corev1beta1.ShootState{}
+	if err := k.GardenReader.Get(ctx, client.ObjectKeyFromObject(shoot), present); err != nil {
+		return nil, fmt.Errorf("read ShootState %s/%s, in which the state of machines is stored: %w", shoot.Namespace, shoot.Name, err)
+	}
+	next := *present.Spec.DeepCopy()
+	var err error
+	if next.Gardener, err = k.machines(ctx, namespace, present.Spec, false); err != nil {
+		return nil, err
+	}
+	return present, k.update(ctx, present, next, false)
+}
+
+// ForgetGivenUp records that the extension works on the machines again, so that their stored state is not final any more.
+func (k *Keeper) ForgetGivenUp(ctx context.Context, present *corev1beta1.ShootState) error {
+	return k.update(ctx, present, present.Spec, false)
 }
 
 // listed returns the objects of a kind in a namespace, none if the seed does not define the kind.
@@ -100,6 +182,9 @@ func Merged(stored, read []corev1beta1.ExtensionResourceState, found map[ObjectN
 	})
 	return merged
 }
+
+// kindWorker is the kind of the extension for machines.
+const kindWorker = "Worker"
 
 // finalizerOfExtensions is the begin of the finalizers of extensions.
 const finalizerOfExtensions = "extensions.gardener.cloud/"

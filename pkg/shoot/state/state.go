@@ -19,6 +19,29 @@ import (
 // typeSecret is the type of the data of Secrets in a ShootState.
 const typeSecret = "secret"
 
+// maxState limits the content of a ShootState, in bytes. etcd accepts requests of 1.5 MiB.
+const maxState = 1_500_000
+
+// fits returns an error if etcd would refuse a ShootState because of its size. It says what needs the space.
+func fits(spec corev1beta1.ShootStateSpec) error {
+	size := func(value any) int {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return maxState + 1 // which cannot be stored either
+		}
+		return len(text)
+	}
+	if size(spec) <= maxState {
+		return nil
+	}
+	machines := 0
+	if entry := MachinesOf(spec); entry != nil {
+		machines = size(entry)
+	}
+	return fmt.Errorf("it would have %d bytes, but at most %d can be stored: %d of Secrets, %d of machines, %d of extensions and what they refer to",
+		size(spec), maxState, size(spec.Gardener)-machines, machines, size(spec.Extensions)+size(spec.Resources))
+}
+
 // Next returns the wanted content of a ShootState: the existing Secrets with the persist label, and all of its current
 // entries that are not Secrets. Secrets that no longer exist are removed. Call [Lost] to verify that no Secret in use is
 // removed.

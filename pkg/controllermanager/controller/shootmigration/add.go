@@ -17,9 +17,8 @@ import (
 const (
 	// name of the controller.
 	name = "shoot-migration"
-	// indexMoving is the index of Shoots that move, by both Seeds and by anySeed.
+	// indexMoving is the index of Shoots that move, by both Seeds.
 	indexMoving = "movingBetweenSeeds"
-	anySeed     = "*"
 )
 
 // Controller returns the controller of the constraint ReadyForMigration.
@@ -29,7 +28,7 @@ func Controller() controller.Controller {
 		Keeps:   []controller.Keep{controller.Keeping(Keep), controller.Whole[corev1beta1.Seed](), controller.Whole[seedmanagementv1alpha1.ManagedSeed]()},
 		Indexes: []controller.Index{{Object: &corev1beta1.Shoot{}, Field: indexMoving, Values: moving}},
 		Rights: []controller.Right{
-			controller.May("Shoots that move, and their Seeds", corev1beta1.GroupName, []string{"shoots", "seeds", "controllerregistrations"}, controller.Reads()...),
+			controller.May("Shoots that move, and their Seeds", corev1beta1.GroupName, []string{"shoots", "seeds"}, controller.Reads()...),
 			controller.May("Shoots that are Seeds do not move", seedmanagementv1alpha1.GroupName, []string{"managedseeds"}, controller.Reads()...),
 			controller.May("lets control planes move", corev1beta1.GroupName, []string{"shoots/status"}, "patch"),
 		},
@@ -73,10 +72,6 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.On(&seedmanagementv1alpha1.ManagedSeed{}, ofManaged, controller.Changes(func(*seedmanagementv1alpha1.ManagedSeed, *seedmanagementv1alpha1.ManagedSeed) bool {
 			return false // which Shoot it names never changes
 		})),
-		controller.On(&corev1beta1.ControllerRegistration{}, by(func(client.Object) string { return anySeed }),
-			controller.Changes(func(before, after *corev1beta1.ControllerRegistration) bool {
-				return before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
-			})),
 	)
 }
 
@@ -90,7 +85,7 @@ func moving(object client.Object) []string {
 	if !is {
 		return nil
 	}
-	return []string{source, destination, anySeed}
+	return []string{source, destination}
 }
 
 // Keep copies the fields on which decisions depend into a cached Shoot. Another controller keeps the pools and the provider.

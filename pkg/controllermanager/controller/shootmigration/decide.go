@@ -2,15 +2,12 @@ package shootmigration
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/conditiontext"
 )
 
@@ -21,23 +18,17 @@ const (
 	reasonUnready    = "DestinationSeedUnready"
 	reasonReady      = "DestinationSeedReady"
 	reasonShoot      = "ShootUnready"
-	reasonMachines   = "MachinesNotSupported"
 	reasonManaged    = "ManagedSeedNotSupported"
 )
 
 // maxDetail limits the length of the message of another condition in the constraint, in bytes.
 const maxDetail = 200
 
-// kindWorker is the kind of the extension that makes machines.
-const kindWorker = "Worker"
-
 // Move is a Shoot with what decides whether its control plane may move.
 type Move struct {
 	Shoot *corev1beta1.Shoot
 	// Source is the Seed that has the control plane, and Destination the one that it is bound to; nil if it does not exist.
 	Source, Destination *corev1beta1.Seed
-	// Registrations are the extensions of the garden.
-	Registrations []corev1beta1.ControllerRegistration
 	// ManagedSeed is the ManagedSeed that makes the Shoot a Seed, empty for none.
 	ManagedSeed string
 }
@@ -90,9 +81,6 @@ func (m Move) obstacle() (reason, message string) {
 	}
 	if m.ManagedSeed != "" {
 		return reasonManaged, "The Shoot is a Seed, because of ManagedSeed " + m.ManagedSeed + ", and the Seed that has its control plane deploys its gardenlet: this version cannot hand that over."
-	}
-	if m.hasManagedMachines() {
-		return reasonMachines, "Machines of machine-controller-manager cannot be moved by this version: only those of extensions that make machines themselves can."
 	}
 	return "", ""
 }
@@ -162,17 +150,4 @@ func (m Move) unfinished() string {
 		return "Etcd has no current backups, so its last snapshot could not be stored: " + conditiontext.Shorten(backups.Message, maxDetail)
 	}
 	return ""
-}
-
-// hasManagedMachines reports whether machine-controller-manager makes the machines of the Shoot.
-func (m Move) hasManagedMachines() bool {
-	if len(m.Shoot.Spec.Provider.Workers) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(m.Registrations, func(registration corev1beta1.ControllerRegistration) bool {
-		own, err := strconv.ParseBool(registration.Annotations[constants.AnnotationMachinesWithoutManager])
-		return err == nil && own && slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
-			return resource.Kind == kindWorker && resource.Type == m.Shoot.Spec.Provider.Type && ptr.Deref(resource.Primary, true)
-		})
-	})
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 )
 
 var now = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -47,17 +46,6 @@ func operation(kind corev1beta1.LastOperationType, state corev1beta1.LastOperati
 
 func constrained(move *Move) {
 	move.Shoot.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionTrue}}
-}
-
-func workers(annotation string) func(*Move) {
-	return func(move *Move) {
-		move.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
-		registration := corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{
-			Name: "local", Annotations: map[string]string{constants.AnnotationMachinesWithoutManager: annotation},
-		}}
-		registration.Spec.Resources = []corev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}}
-		move.Registrations = []corev1beta1.ControllerRegistration{registration}
-	}
 }
 
 func hibernation(wanted, is bool) func(*Move) {
@@ -115,12 +103,11 @@ func TestDecide(t *testing.T) {
 		"backups overdue": {bound(func(move *Move) {
 			move.Shoot.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootBackupReady, Status: corev1beta1.ConditionFalse, Message: "the store refuses"}}
 		}), "ShootUnready: Etcd has no current backups, so its last snapshot could not be stored: the store refuses"},
-		"hibernated":               {bound(hibernation(true, true)), "DestinationSeedReady: "},
-		"falls asleep":             {bound(hibernation(true, false)), "ShootUnready: The cluster must hibernate"},
-		"wakes up":                 {bound(hibernation(false, true)), "ShootUnready: The cluster must wake up"},
-		"machines of an extension": {bound(workers("true")), "DestinationSeedReady: "},
-		"machines of the manager":  {bound(workers("false")), "MachinesNotSupported: "},
-		"leaves":                   {bound(operation(migrate, failing), hibernation(true, false), constrained), "DestinationSeedReady: "},
+		"hibernated":   {bound(hibernation(true, true)), "DestinationSeedReady: "},
+		"falls asleep": {bound(hibernation(true, false)), "ShootUnready: The cluster must hibernate"},
+		"wakes up":     {bound(hibernation(false, true)), "ShootUnready: The cluster must wake up"},
+
+		"leaves": {bound(operation(migrate, failing), hibernation(true, false), constrained), "DestinationSeedReady: "},
 		"leaves, not ready any more": {bound(operation(migrate, failing), constrained, func(move *Move) { move.Destination.Status.Conditions = nil }),
 			"DestinationSeedUnready: "},
 	} {

@@ -30,11 +30,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if source, destination, is := moves(move.Shoot); is {
-		var list corev1beta1.ControllerRegistrationList
-		if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			return reconcile.Result{}, fmt.Errorf("list the ControllerRegistrations: %w", err)
-		}
-		move.Registrations = list.Items
 		var err error
 		if move.ManagedSeed, err = r.managedSeedOf(ctx, request.NamespacedName); err != nil {
 			return reconcile.Result{}, err

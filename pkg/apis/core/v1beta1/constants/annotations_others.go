@@ -56,4 +56,7 @@ const (
 	// AnnotationMachinesWithoutManager on a ControllerRegistration says that its extension makes the machines of Workers
 	// itself, so that control planes need no machine-controller-manager and no cluster-autoscaler. It is specific to Trellis.
 	AnnotationMachinesWithoutManager = "worker.extensions.gardener.cloud/without-machine-controller-manager"
+	// AnnotationMachinesGivenUp on a ShootState says that its state of machines is complete and final, because nothing in the Seed that the
+	// control plane leaves works on them any more. It is removed when they are restored. It is specific to Trellis.
+	AnnotationMachinesGivenUp = "shootstate.core.gardener.cloud/machines-given-up"
 )
