@@ -58,7 +58,8 @@ func newWorld(t *testing.T) *world {
 		kit.Must(t, f.Gardens.Stop())
 	})
 	w := &world{T: t, scheme: f.Scheme, gardens: f.Gardens, garden: f.Garden}
-	fleet.SetImages(t, "kube-apiserver", "kube-controller-manager", "resource-manager")
+	fleet.SetImages(t, "kube-apiserver", "kube-controller-manager", "resource-manager", "kube-scheduler", "kubelet", "gardener-node-agent", "pause",
+		"machine-controller-manager", "cluster-autoscaler")
 	w.prepareGarden()
 	// The garden and the first Seed share a cluster: they have no objects in common.
 	w.source = w.newSeed("local", f.Gardens.Config(), f.Garden)
@@ -89,6 +90,11 @@ func (w *world) prepareGarden() {
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "stand-in"}}
 	for _, kind := range []string{"BackupBucket", "BackupEntry", corev1beta1.KindDNSRecord} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "local"})
+	}
+	for kind, of := range map[string]string{
+		"Infrastructure": "local", "ControlPlane": "local", "Network": "local", "Worker": "local", "OperatingSystemConfig": "linux",
+	} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: of})
 	}
 	for name, migrated := range map[string]corev1beta1.ControllerResourceLifecycleStrategy{
 		"early": corev1beta1.BeforeKubeAPIServer, "late": corev1beta1.AfterKubeAPIServer,

@@ -59,6 +59,8 @@ type seed struct {
 	mu sync.Mutex
 	// calls are the calls of extensions, and deleted the ManagedResources for the shoot cluster that would have deleted its objects.
 	calls, deleted []string
+	// lost is what happened to machines.
+	lost []string
 }
 
 func (w *world) newSeed(name string, config *rest.Config, of client.Client) *seed {
@@ -70,6 +72,10 @@ func (w *world) newSeed(name string, config *rest.Config, of client.Client) *see
 	for _, name := range []string{
 		"resources.gardener.cloud_managedresources", "druid/druid.gardener.cloud_etcds", "druid/druid.gardener.cloud_etcdcopybackupstasks",
 		"autoscaling/autoscaling.k8s.io_verticalpodautoscalers", "extensions/extensions.gardener.cloud_clusters", "extensions/extensions.gardener.cloud_extensions",
+		"extensions/extensions.gardener.cloud_infrastructures", "extensions/extensions.gardener.cloud_controlplanes", "extensions/extensions.gardener.cloud_networks",
+		"extensions/extensions.gardener.cloud_operatingsystemconfigs", "extensions/extensions.gardener.cloud_workers",
+		"extensions/extensions.gardener.cloud_containerruntimes", "machine/machine.sapcloud.io_machineclasses", "machine/machine.sapcloud.io_machinedeployments",
+		"machine/machine.sapcloud.io_machines", "machine/machine.sapcloud.io_machinesets",
 	} {
 		paths = append(paths, filepath.Join(root, "config", "crd", name+".yaml"))
 	}
@@ -167,6 +173,7 @@ func (s *seed) extensions() {
 	for _, kind := range []string{"early", "late"} {
 		kit.Must(s, extension.AddToManager(mgr, actuator{s, kind}, extension.Options{Type: kind}))
 	}
+	s.infrastructure(mgr)
 	kit.Run(s, mgr)
 }
 
