@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-k8s/trellis/pkg/object"
 )
 
-// These tests are named after the scenarios in the design review, by their numbers.
+// The tests of this file check what holds for every flow, whatever it knows and whenever it stops.
 
 // samplePlan is a flow in which any subset of the observed facts may be unknown.
 func samplePlan(known map[string]bool) Plan {
