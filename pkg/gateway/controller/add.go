@@ -180,7 +180,7 @@ func only[T client.Object](request reconcile.Request) func(context.Context, T) [
 	return func(context.Context, T) []types.NamespacedName { return []types.NamespacedName{request.NamespacedName} }
 }
 
-// routesOf returns the names of the routes that options select. The cache has them, or tells of them later.
+// routesOf returns the names of the routes that options select. The cache has them, or notifies of them later.
 func routesOf(ctx context.Context, in client.Reader, options ...client.ListOption) []types.NamespacedName {
 	list := &gatewayv1.TLSRouteList{}
 	if in.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...) != nil {

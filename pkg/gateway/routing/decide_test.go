@@ -28,7 +28,7 @@ type decision struct {
 	Routes []*gatewayv1.TLSRoute
 }
 
-// Decide decides about all routes anew.
+// Decide decides about all routes again.
 func Decide(in Inputs) decision {
 	kept := Keep(in)
 	decided := decision{Table: kept.Table()}

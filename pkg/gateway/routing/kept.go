@@ -8,7 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Kept is a decision that changes route by route. It is always the same as one about all routes anew.
+// Kept is a decision that changes route by route. It is always the same as a new one about all routes.
 type Kept struct {
 	in        Inputs
 	listeners []*listener

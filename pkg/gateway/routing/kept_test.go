@@ -14,8 +14,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// TestKept changes random routes, Services and namespaces one by one. After each change, the decision is the same as that about all routes
-// anew, and the status of all other routes than the reported ones is unchanged.
+// TestKept changes random routes, Services and namespaces one by one. After each change, the decision is the same as a new one about all
+// routes, and the status of all other routes than the reported ones is unchanged.
 func TestKept(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
