@@ -16,7 +16,8 @@ import (
 
 // Kinds of the objects, and keys of their data.
 const (
-	ConfigMap, Secret = "ConfigMap", "Secret"
+	ConfigMap = "ConfigMap"
+	Secret    = "Secret"
 
 	KeyPolicy     = "policy"
 	KeyConfig     = "config.yaml"

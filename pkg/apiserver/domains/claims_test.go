@@ -153,7 +153,7 @@ func (w *world) remove(claims *Claims, key string, step func()) string {
 
 // codeOf returns the code that a client gets. The API server answers 500 for errors that only contain one of the API.
 func codeOf(err error) string {
-	status, is := err.(apierrors.APIStatus) //nolint:errorlint // see above
+	status, is := err.(apierrors.APIStatus)
 	if !is {
 		return "500"
 	}

@@ -41,8 +41,7 @@ type world struct {
 // server is an API server. It knows the claims of a revision that is behind.
 type server struct {
 	*world
-	known  int
-	claims *Claims
+	known int
 }
 
 // running is a request. Stop ends it as if its server had been killed.
@@ -195,7 +194,7 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, object client.Objec
 		}
 		return apierrors.NewNotFound(shootsResource, key.Name)
 	case *gardencorev1beta1.InternalSecret:
-		if claim := s.world.claims[key.Name]; claim != nil {
+		if claim := s.claims[key.Name]; claim != nil {
 			claim.DeepCopyInto(into)
 			return nil
 		}
@@ -208,7 +207,7 @@ func (s *store) Create(_ context.Context, object client.Object, _ ...client.Crea
 	switch {
 	case !s.namespace:
 		return apierrors.NewNotFound(claimsResource, object.GetName())
-	case s.world.claims[object.GetName()] != nil:
+	case s.claims[object.GetName()] != nil:
 		return apierrors.NewAlreadyExists(claimsResource, object.GetName())
 	}
 	object.SetUID(s.newUID())
@@ -231,7 +230,7 @@ func (s *store) Delete(_ context.Context, object client.Object, options ...clien
 	if err := s.unchanged(object.GetName(), *given.Preconditions.ResourceVersion); err != nil {
 		return err
 	}
-	delete(s.world.claims, object.GetName())
+	delete(s.claims, object.GetName())
 	s.nextRevision()
 	s.record()
 	return nil
@@ -239,12 +238,12 @@ func (s *store) Delete(_ context.Context, object client.Object, options ...clien
 
 func (s *store) put(object client.Object) {
 	object.SetResourceVersion(s.nextRevision())
-	s.world.claims[object.GetName()] = object.DeepCopyObject().(*gardencorev1beta1.InternalSecret)
+	s.claims[object.GetName()] = object.DeepCopyObject().(*gardencorev1beta1.InternalSecret)
 	s.record()
 }
 
 func (s *store) unchanged(name, revision string) error {
-	found := s.world.claims[name]
+	found := s.claims[name]
 	if found == nil {
 		return apierrors.NewNotFound(claimsResource, name)
 	}

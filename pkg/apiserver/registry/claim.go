@@ -29,7 +29,7 @@ func (k *Kind[T]) claim() claimFunc {
 	}
 }
 
-// Create implements rest.Creater.
+// Create stores a new object.
 func (s *Storage[T]) Create(ctx context.Context, object runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	claim := s.kind.claim()
 	if claim == nil || options != nil && dryrun.IsDryRun(options.DryRun) {
