@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -97,32 +95,20 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) (*R
 	if err := mgr.GetCache().IndexField(ctx, &gatewayv1.TLSRoute{}, indexService, servicesOf); err != nil {
 		return nil, fmt.Errorf("index TLSRoutes: %w", err)
 	}
-	woken := make(chan event.GenericEvent, 1)
+	woken := watches.NewNotifier(1)
 	work, err := controller.New("gateway", mgr, controller.Options{
 		Reconciler: &reconciler{
-			options: options, objects: mgr.GetCache(), status: mgr.GetClient(), router: router, clock: clock.RealClock{}, hosts: hosts, wake: waking(woken),
+			options: options, objects: mgr.GetCache(), status: mgr.GetClient(), router: router, clock: clock.RealClock{}, hosts: hosts, wake: woken.Wake,
 		},
 		NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := work.Watch(source.Channel(woken, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{statuses}
-	}))); err != nil {
+	if err := work.Watch(woken.Source(watches.To(statuses))); err != nil {
 		return nil, err
 	}
 	return router, watch(ctx, mgr.GetCache(), work, options)
-}
-
-// waking returns a function that requests statuses, unless that is requested already.
-func waking(woken chan<- event.GenericEvent) func() {
-	return func() {
-		select {
-		case woken <- event.GenericEvent{Object: &gatewayv1.Gateway{}}:
-		default:
-		}
-	}
 }
 
 // watch makes the controller decide again about the routes for which something changes on which a decision depends. It does not depend on
