@@ -95,15 +95,20 @@ func (w *world) create(claims *Claims, shoot *gardencorev1beta1.Shoot, key strin
 	case fails:
 		return "unknown"
 	case w.shoots[key] != nil:
-		if err := undo(context.Background()); err != nil {
-			panic(err)
-		}
-		return "409"
+		return conflict(undo)
 	}
 	shoot.ResourceVersion = w.nextRevision()
 	w.record()
 	w.shoots[key] = shoot
 	return "stored"
+}
+
+// conflict ends a request that certainly stored nothing.
+func conflict(undo func(context.Context) error) string {
+	if err := undo(context.Background()); err != nil {
+		panic(err)
+	}
+	return "409"
 }
 
 // setDomain stores the domain of a Shoot that has none.
@@ -124,10 +129,7 @@ func (w *world) setDomain(claims *Claims, key, domain string, step func(), fails
 	case fails:
 		return "unknown"
 	case w.shoots[key] == nil || w.shoots[key].ResourceVersion != old.ResourceVersion:
-		if err := undo(context.Background()); err != nil {
-			panic(err)
-		}
-		return "409"
+		return conflict(undo)
 	}
 	updated.ResourceVersion = w.nextRevision()
 	w.record()

@@ -157,21 +157,17 @@ func (k *Keeper) ReleaseMachines(ctx context.Context, writer client.Client, shoo
 			break // what owns an object goes after it
 		}
 		kind = of
-		errs = append(errs, compact(k.releaseMachine(ctx, writer, object, true))...)
-	}
-	if len(errs) == 0 {
-		for _, secret := range left.users {
-			errs = append(errs, compact(k.releaseMachine(ctx, writer, secret, false))...)
+		if err := k.releaseMachine(ctx, writer, object, true); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-func compact(err error) []error {
-	if err == nil {
-		return nil
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
-	return []error{err}
+	for _, secret := range left.users {
+		errs = append(errs, k.releaseMachine(ctx, writer, secret, false))
+	}
+	return errors.Join(errs...)
 }
 
 // releaseMachine removes the finalizers of machine-controller-manager from an object and deletes it, unless it has changed since it was read.
