@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,8 @@ import (
 )
 
 // TestShootsChanging creates, changes and deletes Shoots in real containers all the time, as many at once as -landscape.shoots
-// says. One of them never starts. No other Shoot reports an error at any moment.
+// says. Next to them is one that never starts, and those of TestShootDeletions come and go. No other Shoot reports an error at any
+// moment.
 func TestShootsChanging(t *testing.T) {
 	if *changing == 0 {
 		t.Skip("takes as long as it is told to: -landscape.changing 30m -landscape.shoots 6")
@@ -32,12 +34,12 @@ func TestShootsChanging(t *testing.T) {
 	broken := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: "broken"}
 	must(t, f.CreateShoot(c.ctx, broken, missingVersion))
 	var users sync.WaitGroup
-	rounds, times := make([]int, max(*shoots, 1)), &lives{}
+	rounds, times, changes := make([]int, max(*shoots, 1)), &lives{}, make(chan struct{}, runtime.NumCPU())
 	for i := range rounds {
 		users.Go(func() {
 			key := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: fmt.Sprintf("changing-%02d", i)}
 			for ctx.Err() == nil {
-				if err := c.live(f, key, times); err != nil {
+				if err := c.live(f, key, changes, times); err != nil {
 					t.Errorf("round %d of %s: %v", rounds[i]+1, key.Name, err)
 					return
 				}
@@ -46,10 +48,19 @@ func TestShootsChanging(t *testing.T) {
 		})
 	}
 	watch, stop := context.WithCancel(c.ctx)
-	go func() { users.Wait(); stop() }()
-	for text, times := range c.errorsOfOthers(watch, f) {
+	failures := make(chan map[string]int, 1)
+	go func() { failures <- c.errorsOfOthers(watch, f) }()
+	troubled := map[string]bool{broken.Name: true}
+	for i := 0; ctx.Err() == nil; i++ {
+		deletion := deletions[i%len(deletions)]
+		troubled[deletion.name] = true
+		t.Run(deletion.name, func(t *testing.T) { c.in(t).delete(f, deletion) })
+	}
+	users.Wait()
+	stop()
+	for text, times := range <-failures {
 		t.Logf("%d times: %s", times, text)
-		if !strings.HasPrefix(text, broken.Name+": ") {
+		if name, _, _ := strings.Cut(text, ": "); !troubled[name] {
 			t.Errorf("a Shoot reported an error: %s", text)
 		}
 	}
@@ -86,25 +97,31 @@ func (l *lives) String() string {
 	return text
 }
 
-// live is the life of one Shoot: it is created, changed, and deleted.
-func (c *cluster) live(f *fleet.Fleet, key client.ObjectKey, times *lives) error {
-	began := time.Now()
-	if _, err := f.CreateShoots(c.ctx, key); err != nil {
-		return err
-	}
-	created := time.Now()
+// live is the life of one Shoot: it is created, changed, and deleted. Only as many Shoots change at once as this machine has CPUs: API servers
+// that start together on fewer are killed by their probes.
+func (c *cluster) live(f *fleet.Fleet, key client.ObjectKey, changes chan struct{}, times *lives) error {
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := f.Patch(c.ctx, shoot, client.RawPatch("application/merge-patch+json",
-		[]byte(`{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"2h"}}}}`))); err != nil {
-		return fmt.Errorf("change Shoot %s: %w", key, err)
+	var took [3]time.Duration
+	for i, step := range []func() error{
+		func() error { _, err := f.CreateShoots(c.ctx, key); return err },
+		func() error {
+			if err := f.Patch(c.ctx, shoot, client.RawPatch("application/merge-patch+json",
+				[]byte(`{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"2h"}}}}`))); err != nil {
+				return fmt.Errorf("change Shoot %s: %w", key, err)
+			}
+			return f.AwaitShoot(c.ctx, key)
+		},
+		func() error { return f.DeleteConfirmed(c.ctx, shoot) },
+	} {
+		changes <- struct{}{}
+		began := time.Now()
+		err := step()
+		took[i] = time.Since(began)
+		<-changes
+		if err != nil {
+			return err
+		}
 	}
-	if err := f.AwaitShoot(c.ctx, key); err != nil {
-		return err
-	}
-	changed := time.Now()
-	if err := f.DeleteConfirmed(c.ctx, shoot); err != nil {
-		return err
-	}
-	times.add(created.Sub(began), changed.Sub(created), time.Since(changed))
+	times.add(took[0], took[1], took[2])
 	return nil
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -24,12 +25,15 @@ import (
 // missingVersion is a version of Kubernetes that the CloudProfile offers and whose images do not exist.
 const missingVersion = "1.36.99"
 
-// deletions are Shoots in states that make a deletion difficult. Each is deleted as its users delete it, or by force.
-var deletions = []struct {
+// deletion is the deletion of a Shoot in a state that makes it difficult.
+type deletion struct {
 	name  string
 	state func(*cluster, *fleet.Fleet, client.ObjectKey)
 	force bool
-}{
+}
+
+// deletions are the deletions of such Shoots. Each is deleted as its users delete it, or by force.
+var deletions = []deletion{
 	{"never-up", (*cluster).neverUp, false},
 	{"never-up-forced", (*cluster).neverUp, true},
 	{"asleep", (*cluster).asleep, false},
@@ -48,13 +52,16 @@ func TestShootDeletions(t *testing.T) {
 	must(t, f.Up(c.ctx))
 	c.offer(f, missingVersion)
 	for _, deletion := range deletions {
-		t.Run(deletion.name, func(t *testing.T) {
-			c := c.in(t)
-			key := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: deletion.name}
-			deletion.state(c, f, key)
-			c.deleteShoot(f, key, deletion.force)
-		})
+		t.Run(deletion.name, func(t *testing.T) { c.in(t).delete(f, deletion) })
 	}
+}
+
+// delete creates a Shoot, brings it to a state, and deletes it.
+func (c *cluster) delete(f *fleet.Fleet, d deletion) {
+	c.t.Helper()
+	key := client.ObjectKey{Namespace: shootOfFleet.Namespace, Name: d.name}
+	d.state(c, f, key)
+	c.deleteShoot(f, key, d.force)
 }
 
 // offer adds a version of Kubernetes to the CloudProfile.
@@ -75,6 +82,9 @@ func (c *cluster) neverUp(f *fleet.Fleet, key client.ObjectKey) {
 		shoot, pods := &corev1beta1.Shoot{}, &corev1.PodList{}
 		if err := f.Get(c.ctx, key, shoot); err != nil {
 			return err
+		}
+		if shoot.Status.TechnicalID == "" {
+			return errors.New("the Shoot has no namespace yet")
 		}
 		if err := c.List(c.ctx, pods, client.InNamespace(shoot.Status.TechnicalID), client.MatchingLabels{"app": "kubernetes", "role": "apiserver"}); err != nil {
 			return err

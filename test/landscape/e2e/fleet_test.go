@@ -43,6 +43,7 @@ func TestFleet(t *testing.T) {
 	c.inspect()
 	c.inShoot(f)
 	c.extensionsOfShoot(f)
+	t.Run("isolation", func(t *testing.T) { c.in(t).isolated(f) })
 	if *extensions {
 		c.extensionKinds(f, c.shoot(f).Status.TechnicalID)
 	}
