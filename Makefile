@@ -33,7 +33,7 @@ controlplane: ## Build a Kubernetes control plane into bin/ (about 5-15 minutes 
 	@GO='$(GO)' hack/build-controlplane.sh
 
 .PHONY: controlplane-older
-controlplane-older: ## Build kube-apiserver and kube-controller-manager VERSION, such as v1.36.0, into bin/kubernetes/VERSION, for update tests.
+controlplane-older: ## Build the programs of control planes and nodes of Kubernetes VERSION, such as v1.36.0, into bin/kubernetes/VERSION, for update tests.
 	@GO='$(GO)' hack/build-older.sh '$(VERSION)'
 
 .PHONY: demo

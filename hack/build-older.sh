@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds kube-apiserver and kube-controller-manager of a Kubernetes version other than the pinned one into
+# Builds the programs of control planes and nodes of a Kubernetes version other than the pinned one into
 # bin/kubernetes/<version>, for tests of updates. Existing programs of that version are not built again.
 #
 # usage: hack/build-older.sh v1.36.0
@@ -15,7 +15,7 @@ fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/bin/kubernetes/$version
 go=${GO:-go}
-programs=(kube-apiserver kube-controller-manager)
+programs=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)
 key="$version $("$go" env GOOS GOARCH GOVERSION | paste -sd/ -)"
 
 up_to_date() {

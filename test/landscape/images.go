@@ -36,8 +36,10 @@ type recipe struct {
 	user string
 	// own is true for programs of the project. The tag of their image is derived from its content.
 	own bool
-	// tools adds Debian's programs that change nftables.
+	// tools adds Debian's shell and its programs that change nftables.
 	tools bool
+	// files is a directory below the directory config of this package. Its files are in the directory /config of the image.
+	files string
 }
 
 const nobody = "65532:65532"
@@ -78,10 +80,12 @@ var recipes = map[string]recipe{
 	"kube-proxy":              {program: "landscape/kube-proxy", directory: kubernetes, tools: true},
 	"node-agents":             {program: "landscape/node-agents", further: []string{"landscape/local-provisioner"}, own: true, tools: true},
 
-	// Programs of other projects that the components of a seed run.
+	// Programs of other projects that the components of seeds and shoots run.
 	"vpa-admission-controller": {program: "landscape/vpa-admission-controller", user: nobody},
 	"vpa-recommender":          {program: "landscape/vpa-recommender", user: nobody},
 	"vpa-updater":              {program: "landscape/vpa-updater", user: nobody},
+	"metrics-server":           {program: "landscape/metrics-server", user: nobody},
+	"node-problem-detector":    {program: "landscape/node-problem-detector", tools: true, files: "node-problem-detector"},
 }
 
 // essential are the images that the base cluster needs to start. containerd pulls all others from the landscape's registry.
@@ -224,11 +228,37 @@ func (l *Landscape) layers(r recipe) ([]oci.Layer, error) {
 		}
 		files = append(files, oci.File{Path: r.path(name), Source: program})
 	}
+	configuration, err := r.configuration()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, configuration...)
 	if !r.tools {
 		return []oci.Layer{{Files: files}}, nil
 	}
 	// Debian's files include /tmp and /etc/passwd, and have links in place of some directories.
 	return []oci.Layer{{Archive: l.toolsArchive()}, {Files: files[2:]}}, nil
+}
+
+// configuration returns the files in the directory /config of the image.
+func (r recipe) configuration() ([]oci.File, error) {
+	if r.files == "" {
+		return nil, nil
+	}
+	directory := "config/" + r.files
+	entries, err := configFiles.ReadDir(directory)
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of an image: %w", err)
+	}
+	var files []oci.File
+	for _, entry := range entries {
+		content, err := configFiles.ReadFile(directory + "/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading a file of an image: %w", err)
+		}
+		files = append(files, oci.File{Path: "/config/" + entry.Name(), Content: content})
+	}
+	return files, nil
 }
 
 // Names returns the names of the images that the landscape creates from a program.

@@ -112,6 +112,8 @@ func TestImages(t *testing.T) {
 		"vpa-admission-controller": {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
 		"vpa-recommender":          {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
 		"vpa-updater":              {"test/landscape/binaries/vpa", "k8s.io/autoscaler/vertical-pod-autoscaler"},
+		"metrics-server":           {"test/landscape/binaries/metricsserver", "sigs.k8s.io/metrics-server"},
+		"node-problem-detector":    {"test/landscape/binaries/nodeproblemdetector", "k8s.io/node-problem-detector"},
 	} {
 		version, err := build.Version(root, pinned[0], pinned[1])
 		if err != nil {

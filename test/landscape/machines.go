@@ -18,7 +18,7 @@ import (
 )
 
 // machineImages are the images that nodes of further clusters need.
-var machineImages = []string{"kubelet", "kube-proxy", "node-agents", "gardener-node-agent"}
+var machineImages = []string{"kubelet", "kube-proxy", "node-agents", "gardener-node-agent", "metrics-server", "node-problem-detector"}
 
 func (l *Landscape) toolsArchive() string { return l.builder.Path("tools.tar") }
 
@@ -34,6 +34,11 @@ func (l *Landscape) MachineImages(ctx context.Context) error {
 	debian, err := machineimage.Debian(ctx, l.builder.Path(""))
 	if err != nil {
 		return err
+	}
+	for _, name := range machineImages {
+		if err := l.buildProgram(ctx, recipes[name]); err != nil {
+			return err
+		}
 	}
 	if err := l.makeImages(slices.Clone(machineImages)); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // versioned are the images whose tag is the Kubernetes version of the cluster that they serve. `make controlplane-older`
 // builds their programs.
-var versioned = []string{"kube-apiserver", "kube-controller-manager"}
+var versioned = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}
 
 // PushOlder creates the images of another version of Kubernetes, such as v1.36.0, from the programs that `make
 // controlplane-older` has built, and offers them in the registry.

@@ -207,12 +207,8 @@ func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 	if !known {
 		return "", fmt.Errorf("no recipe creates the image %q: choose one of %s", name, strings.Join(Names(), ", "))
 	}
-	for _, p := range append(build.Own(), build.Components()...) {
-		if "landscape/"+p.Name == r.program {
-			if err := l.builder.Build(ctx, []build.Program{p}); err != nil {
-				return "", err
-			}
-		}
+	if err := l.buildProgram(ctx, r); err != nil {
+		return "", err
 	}
 	if err := l.makeImages([]string{name}); err != nil {
 		return "", err
@@ -224,6 +220,16 @@ func (l *Landscape) Push(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return l.reference(name)
+}
+
+// buildProgram builds the program of an image, if it belongs to the project or to a component.
+func (l *Landscape) buildProgram(ctx context.Context, r recipe) error {
+	for _, p := range append(build.Own(), build.Components()...) {
+		if "landscape/"+p.Name == r.program {
+			return l.builder.Build(ctx, []build.Program{p})
+		}
+	}
+	return nil
 }
 
 // waitFor retries until try succeeds or the context ends. The error includes the end of the service's log.

@@ -36,6 +36,8 @@ const (
 	plugins      = "github.com/containernetworking/plugins"
 	kubernetes   = "k8s.io/kubernetes"
 	autoscaler   = "k8s.io/autoscaler/vertical-pod-autoscaler"
+	metrics      = "sigs.k8s.io/metrics-server"
+	problems     = "k8s.io/node-problem-detector"
 	stamp        = "k8s.io/component-base/version"
 	// Without these variables, Kubernetes programs report a version that clients cannot parse.
 	kubernetesLinker = "-X " + stamp + ".gitVersion=$VERSION -X " + stamp + ".gitMajor=$MAJOR -X " + stamp + ".gitMinor=$MINOR"
@@ -74,13 +76,16 @@ func Upstream() []Program {
 	}
 }
 
-// Components returns the programs of other projects that the components of a seed run. The base cluster does not need them.
-// They are built together with their images.
+// Components returns the programs of other projects that the components of seeds and shoots run. The base cluster does not need
+// them. They are built together with their images.
 func Components() []Program {
 	return []Program{
 		{Name: "vpa-admission-controller", Module: binaries + "vpa", Package: autoscaler + "/pkg/admission-controller", From: autoscaler},
 		{Name: "vpa-recommender", Module: binaries + "vpa", Package: autoscaler + "/pkg/recommender", From: autoscaler},
 		{Name: "vpa-updater", Module: binaries + "vpa", Package: autoscaler + "/pkg/updater", From: autoscaler},
+		{Name: "metrics-server", Module: binaries + "metricsserver", Package: metrics + "/cmd/metrics-server", From: metrics, Linker: "-X k8s.io/client-go/pkg/version.gitVersion=$VERSION"},
+		// The monitors of systemd's journal need a C library of systemd.
+		{Name: "node-problem-detector", Module: binaries + "nodeproblemdetector", Package: problems + "/cmd/nodeproblemdetector", From: problems},
 	}
 }
 

@@ -46,9 +46,12 @@ func TestShootNodesOperations(t *testing.T) {
 	}{
 		{"tunnel", (*shootNodes).tunnel},
 		{"policies", (*shootNodes).policies},
+		{"metrics", (*shootNodes).metrics},
+		{"volumes", (*shootNodes).volumes},
 		{"kubelet", (*shootNodes).kubelet},
 		{"scaling", (*shootNodes).scaling},
 		{"pools", (*shootNodes).pools},
+		{"versions", (*shootNodes).versions},
 		{"agent", (*shootNodes).agentKilled},
 		{"services", (*shootNodes).servicesStopped},
 		{"machine", (*shootNodes).machineDeleted},
@@ -76,6 +79,10 @@ func newShootNodes(t *testing.T) *shootNodes {
 	c.reduceRequests()
 	makeMachineImages(t)
 	must(t, securityv1alpha1.AddToScheme(c.Scheme()))
+	if *older != "" {
+		must(t, base.PushOlder(c.ctx, *older))
+		f.BeginWith(*older)
+	}
 	must(t, f.Up(c.ctx))
 	shoot := c.shootWithNodes(f)
 	// Nodes apply a changed configuration at once.

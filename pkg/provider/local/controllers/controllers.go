@@ -122,7 +122,7 @@ func (a *adder) addCluster() error {
 	reader := a.mgr.GetAPIReader()
 	errs := []error{
 		add(a, "infrastructure", local.Type, infrastructure.New(a.deployer, a.mgr.GetClient(), reader, a.Settings.Machines)),
-		add(a, "controlplane", local.Type, controlplane.New(a.deployer)),
+		add(a, "controlplane", local.Type, controlplane.New(a.deployer, a.agents)),
 		add(a, "network", local.Type, network.New(a.deployer, a.agents)),
 		add(a, "bastion", local.Type, bastion.New(a.deployer, reader, a.self, a.Settings.Machines)),
 	}
