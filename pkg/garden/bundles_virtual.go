@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
-	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 	"github.com/trellis-k8s/trellis/pkg/component/etcd"
 	"github.com/trellis-k8s/trellis/pkg/component/gardenerprograms"
 	"github.com/trellis-k8s/trellis/pkg/component/gardensystem"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 )
 
@@ -51,13 +51,13 @@ func (in Inputs) info() ([]client.Object, error) {
 
 // workloadIdentityDocuments returns the documents of the issuer. During a rotation, they have the new key before tokens are signed with it, and the old
 // one until no token of it should be accepted.
-func (in Inputs) workloadIdentityDocuments() (workloadidentity.Documents, error) {
+func (in Inputs) workloadIdentityDocuments() (issuer.Documents, error) {
 	item := in.Secrets[constants.SecretNameWorkloadIdentitySigningKey]
 	keys := [][]byte{item.Current.Data[secrets.KeyRSA]}
 	if item.Old != nil {
 		keys = append(keys, item.Old.Data[secrets.KeyRSA])
 	}
-	documents, err := workloadidentity.NewDocuments(in.workloadIdentityIssuer(), keys...)
+	documents, err := issuer.NewDocuments(in.workloadIdentityIssuer(), keys...)
 	if err != nil {
 		return documents, fmt.Errorf("the Secret %s/%s: %w", in.Namespace, item.Current.Name, err)
 	}

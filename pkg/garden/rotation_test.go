@@ -21,8 +21,8 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	operatorv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operator/v1alpha1"
-	"github.com/trellis-k8s/trellis/pkg/apiserver/workloadidentity"
 	"github.com/trellis-k8s/trellis/pkg/flow"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/rotation"
 	"github.com/trellis-k8s/trellis/pkg/secrets"
 	"github.com/trellis-k8s/trellis/test/kit/golden"
@@ -219,7 +219,7 @@ var signingKeys = sync.OnceValue(func() (keys [2][]byte) {
 // publishedKeys returns which keys of signingKeys a key set has.
 func publishedKeys(set string) (names []string) {
 	for i, name := range []string{"new", "old"} {
-		only, err := workloadidentity.NewDocuments("", signingKeys()[i])
+		only, err := issuer.NewDocuments("", signingKeys()[i])
 		if err != nil {
 			return []string{err.Error()}
 		}

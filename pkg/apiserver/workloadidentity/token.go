@@ -2,12 +2,6 @@
 package workloadidentity
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/rsa"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
 	"fmt"
 	"time"
 
@@ -15,6 +9,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 // Reference names an object in the claims of a token.
@@ -54,16 +50,16 @@ type Signer struct {
 
 // NewSigner returns a signer for an RSA or ECDSA private key in PEM. The key determines the algorithm: RS256, ES256,
 // ES384 or ES512. NewSigner fails for other keys.
-func NewSigner(issuer string, keyPEM []byte) (*Signer, error) {
+func NewSigner(issuerURL string, keyPEM []byte) (*Signer, error) {
 	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("read the signing key of workload identity tokens: %w", err)
 	}
-	algorithm, public, err := algorithmOf(key)
+	algorithm, public, err := issuer.AlgorithmOf(key)
 	if err != nil {
 		return nil, err
 	}
-	id, err := keyID(public)
+	id, err := issuer.KeyID(public)
 	if err != nil {
 		return nil, err
 	}
@@ -72,37 +68,7 @@ func NewSigner(issuer string, keyPEM []byte) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the signing key of workload identity tokens: %w", err)
 	}
-	return &Signer{issuer: issuer, signer: signer}, nil
-}
-
-func algorithmOf(key any) (jose.SignatureAlgorithm, crypto.PublicKey, error) {
-	switch key := key.(type) {
-	case *rsa.PrivateKey:
-		return jose.RS256, key.Public(), nil
-	case *ecdsa.PrivateKey:
-		switch size := key.Curve.Params().BitSize; size {
-		case 256:
-			return jose.ES256, key.Public(), nil
-		case 384:
-			return jose.ES384, key.Public(), nil
-		case 521:
-			return jose.ES512, key.Public(), nil
-		default:
-			return "", nil, fmt.Errorf("the signing key of workload identity tokens has a curve of %d bits: use P-256, P-384 or P-521", size)
-		}
-	default:
-		return "", nil, fmt.Errorf("the signing key of workload identity tokens is a %T: use an RSA or ECDSA key", key)
-	}
-}
-
-// keyID returns the SHA-256 of the public key in PKIX form, in URL-safe Base64.
-func keyID(public crypto.PublicKey) (string, error) {
-	encoded, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		return "", fmt.Errorf("encode the public key of workload identity tokens: %w", err)
-	}
-	sum := sha256.Sum256(encoded)
-	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+	return &Signer{issuer: issuerURL, signer: signer}, nil
 }
 
 // Sign returns a token with the claims.
