@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -23,6 +24,7 @@ import (
 	operationsv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/operations/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-k8s/trellis/pkg/apis/served"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -46,6 +48,7 @@ func seed(name string, expires time.Duration) *corev1beta1.Seed {
 
 func shoot(key, of, former string) *corev1beta1.Shoot {
 	made := &corev1beta1.Shoot{ObjectMeta: named(key)}
+	made.UID = types.UID("uid-of-" + made.Name)
 	made.Spec.SeedName = &of
 	if former != "" {
 		made.Status.SeedName = &former
@@ -178,6 +181,11 @@ func TestCreations(t *testing.T) {
 		made.Spec.CredentialsRef = &corev1.ObjectReference{Kind: "Secret", Namespace: "garden", Name: name}
 		return made
 	}
+	documents := func(name, namespace, shoot string) client.Object {
+		made := &corev1.Secret{ObjectMeta: named("gardener-system-shoot-issuer/" + name)}
+		made.Labels = issuer.Labels("dev", namespace, shoot)
+		return made
+	}
 	checkWrites(t, gardenlet, admissionv1.Create, map[string]row{
 		"the own bucket":                        {"backupbuckets", bucket("uid-of-a", "a"), ""},
 		"a bucket of the own Seed, other name":  {"backupbuckets", bucket("x", "a"), "its name must be the UID"},
@@ -203,6 +211,10 @@ func TestCreations(t *testing.T) {
 		"keys of a foreign Shoot":               {"secrets", secret("garden-dev/on-b.ssh-keypair"), foreign},
 		"keys of a Shoot that does not exist":   {"secrets", secret("garden-dev/none.ssh-keypair"), foreign},
 		"an issuer without labels":              {"secrets", secret("gardener-system-shoot-issuer/x"), "needs the labels"},
+		"the issuer of a Shoot":                 {"secrets", documents("dev--uid-of-on-a", "garden-dev", "on-a"), ""},
+		"the issuer of a foreign Shoot":         {"secrets", documents("dev--uid-of-on-b", "garden-dev", "on-b"), foreign},
+		"the issuer of a Shoot for another":     {"secrets", documents("dev--uid-of-on-b", "garden-dev", "on-a"), "its name must end with"},
+		"an issuer with a name of its own":      {"secrets", documents("on-a", "garden-dev", "on-a"), "its name must end with"},
 		"the client CA of a Shoot":              {"internalsecrets", &corev1beta1.InternalSecret{ObjectMeta: named("garden-dev/on-a.ca-client")}, ""},
 		"the client CA of a foreign Shoot":      {"internalsecrets", &corev1beta1.InternalSecret{ObjectMeta: named("garden-dev/on-b.ca-client")}, foreign},
 		"the state of a Shoot":                  {"shootstates", state("garden-dev/on-a"), ""},

@@ -15,6 +15,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/webhookserver/admit"
 )
 
@@ -43,26 +44,27 @@ func checkSecret(ctx context.Context, w *write) error {
 	return checkOfShoot(ctx, w, constants.SuffixCACluster, constants.SuffixSSHKeypair, constants.SuffixSSHKeypairOld, constants.SuffixMonitoring)
 }
 
-// Labels of Secrets with the documents of managed issuers.
-const (
-	labelShootName      = "shoot.gardener.cloud/name"
-	labelShootNamespace = "shoot.gardener.cloud/namespace"
-	labelPublicKeys     = "discovery.gardener.cloud/public"
-	valuePublicKeys     = "serviceaccount"
-)
-
-// checkIssuer permits the document of a Shoot of the Seed, which its labels name.
+// checkIssuer permits the documents of a Shoot of the Seed, which its labels name. The UID in the name must be that of the Shoot, because the name decides
+// where the documents are served: otherwise a gardenlet could publish keys for a Shoot of another Seed before that has any.
 func (w *write) checkIssuer(ctx context.Context) error {
 	secret, err := decoded[corev1.Secret](w)
 	if err != nil {
 		return err
 	}
-	name, namespace := secret.Labels[labelShootName], secret.Labels[labelShootNamespace]
-	if name == "" || namespace == "" || secret.Labels[labelPublicKeys] != valuePublicKeys {
+	name, namespace := secret.Labels[constants.LabelShootName], secret.Labels[constants.LabelShootNamespace]
+	if name == "" || namespace == "" || secret.Labels[constants.LabelDiscoveryPublic] != issuer.PublicKeys {
 		return admit.Refuse(http.StatusUnprocessableEntity, "Secret %s/%s needs the labels %s, %s and %s=%s",
-			w.Namespace, w.Name, labelShootName, labelShootNamespace, labelPublicKeys, valuePublicKeys)
+			w.Namespace, w.Name, constants.LabelShootName, constants.LabelShootNamespace, constants.LabelDiscoveryPublic, issuer.PublicKeys)
 	}
-	return w.ownsShoot(ctx, namespace, name, false)
+	if err := w.ownsShoot(ctx, namespace, name, false); err != nil {
+		return err
+	}
+	shoot := &corev1beta1.Shoot{}
+	found, err := w.get(ctx, namespace, name, shoot)
+	if err == nil && (!found || issuer.UIDOf(w.Name) != shoot.UID) {
+		err = w.refuse("its name must end with two dashes and the UID of Shoot %s/%s", namespace, name)
+	}
+	return err
 }
 
 // tokenOf finds the object that the description of a bootstrap token names. Gardenlets write it in this form, as in Gardener.

@@ -9,13 +9,11 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	"github.com/trellis-k8s/trellis/pkg/cachetransform"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 // PrefixSelfHosted is the prefix of the names of a self-hosted Shoot's Lease and Gardenlet.
 const PrefixSelfHosted = "self-hosted-shoot-"
-
-// managedIssuer is the value of constants.AnnotationAuthenticationIssuer if the garden publishes the documents of the issuer.
-const managedIssuer = "managed"
 
 // ownSecrets and ownConfigMaps are the suffixes of the objects that gardenlet writes for a Shoot into its Project.
 var (
@@ -36,7 +34,7 @@ func ofShoot(shoot *corev1beta1.Shoot, _ Facts) []Edge {
 	}
 	e.add(Own, InternalSecret, namespace, shoot.Name+constants.SuffixCAClient)
 	e.add(Own, ShootState, namespace, shoot.Name)
-	if shoot.Annotations[constants.AnnotationAuthenticationIssuer] == managedIssuer && shoot.UID != "" {
+	if issuer.IsManaged(shoot.Annotations) && shoot.UID != "" {
 		e.link(Own, Canonical(Vertex{Secret, constants.SystemShootIssuerNamespace, "--" + string(shoot.UID)}), e.to)
 	}
 

@@ -29,6 +29,7 @@ import (
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/trellis-k8s/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 	"github.com/trellis-k8s/trellis/pkg/watches"
 )
 
@@ -57,7 +58,7 @@ func ownRights() []controller.Right {
 	found := []controller.Right{
 		controller.May("rights of gardenlets", rbacv1.GroupName, []string{"roles", "rolebindings"}, "create", "get", "list", "watch", "update", "delete"),
 		controller.May("references to objects that gardenlets use", corev1beta1.GroupName,
-			[]string{"shoots", "seeds", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments", "secretbindings"}, controller.Reads()...),
+			[]string{"shoots", "seeds", "projects", "backupbuckets", "backupentries", "controllerinstallations", "controllerdeployments", "secretbindings"}, controller.Reads()...),
 		controller.May("references to credentials", securityv1alpha1.GroupName, []string{"credentialsbindings"}, controller.Reads()...),
 	}
 	found = append(found, controller.May("namespaces of Seeds", "", []string{"namespaces"}, controller.Reads()...), controller.Right{
@@ -94,6 +95,7 @@ func add(_ context.Context, mgr manager.Manager, deps controller.Deps) error {
 		controller.Watch{Object: &rbacv1.Role{}, Handler: toNamespace, Changed: own},
 		controller.Watch{Object: &rbacv1.RoleBinding{}, Handler: toNamespace, Changed: own},
 		controller.Watch{Object: &corev1beta1.Shoot{}, Handler: toReferences, Changed: concerns()},
+		controller.Watch{Object: &corev1beta1.Project{}, Handler: toReferences, Changed: generation},
 		controller.Watch{Object: &corev1beta1.SecretBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: &securityv1alpha1.CredentialsBinding{}, Handler: toReferences, Changed: version},
 		controller.Watch{Object: watches.MetadataOf("Namespace"), Handler: toItself, Changed: predicate.And(predicate.NewPredicateFuncs(isOfSeed), controller.Changes(changesOwner))},
@@ -115,8 +117,13 @@ func (r *reconciler) namespaces(ctx context.Context, object client.Object) []rec
 		}
 	}
 	switch object := object.(type) {
+	case *corev1beta1.Project:
+		found = sets.New(constants.SystemShootIssuerNamespace)
 	case *corev1beta1.Shoot:
 		found = sets.New(object.Namespace)
+		if issuer.IsManaged(object.Annotations) {
+			found.Insert(constants.SystemShootIssuerNamespace)
+		}
 		bindings, _ := r.bindings(ctx) // without the binding there are no credentials, and its watch reports it later
 		for _, one := range bindings {
 			if one.bindsShoot(object) {
@@ -161,7 +168,7 @@ func concerns() predicate.Predicate {
 		after, is := e.ObjectNew.(*corev1beta1.Shoot)
 		return !was || !is || !equality.Semantic.DeepEqual(
 			Wanted("", World{Shoots: []corev1beta1.Shoot{*before}}), Wanted("", World{Shoots: []corev1beta1.Shoot{*after}}),
-		)
+		) || issuer.IsManaged(before.Annotations) != issuer.IsManaged(after.Annotations)
 	}}
 }
 
@@ -283,8 +290,31 @@ func (r *reconciler) world(ctx context.Context, namespace string) (World, error)
 	if world.Bindings, err = r.bindings(ctx); err != nil {
 		return World{}, err
 	}
-	world.Others, err = r.others(ctx, namespace, world.Bindings)
+	if namespace == constants.SystemShootIssuerNamespace {
+		err = r.issuers(ctx, &world)
+	}
+	if err == nil {
+		world.Others, err = r.others(ctx, namespace, world.Bindings)
+	}
 	return world, err
+}
+
+// issuers reads the Shoots with the managed issuer, and the Projects.
+func (r *reconciler) issuers(ctx context.Context, world *World) error {
+	var shoots corev1beta1.ShootList
+	var projects corev1beta1.ProjectList
+	for _, list := range []client.ObjectList{&shoots, &projects} {
+		if err := r.garden.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("read the Shoots and Projects with managed issuers: %w", err)
+		}
+	}
+	for i := range shoots.Items {
+		if issuer.IsManaged(shoots.Items[i].Annotations) {
+			world.Managed = append(world.Managed, shoots.Items[i])
+		}
+	}
+	world.Projects = projects.Items
+	return nil
 }
 
 // bindings reads all bindings to credentials.

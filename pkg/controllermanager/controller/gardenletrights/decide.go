@@ -15,6 +15,7 @@ import (
 	gardencorev1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-k8s/trellis/pkg/apis/core/v1beta1/constants"
+	"github.com/trellis-k8s/trellis/pkg/issuer"
 )
 
 const (
@@ -37,6 +38,10 @@ type World struct {
 	Entries       []corev1beta1.BackupEntry
 	Installations []corev1beta1.ControllerInstallation
 	Deployments   []gardencorev1.ControllerDeployment
+	// Managed are the Shoots with the managed issuer, and Projects all Projects. They are only needed for the namespace of the documents of
+	// these issuers.
+	Managed  []corev1beta1.Shoot
+	Projects []corev1beta1.Project
 }
 
 // Keep keeps the fields of a Shoot from which its rights follow, for a cache.
@@ -44,6 +49,9 @@ func Keep(kept, shoot *corev1beta1.Shoot) {
 	kept.Spec.SeedName, kept.Status.SeedName = shoot.Spec.SeedName, shoot.Status.SeedName
 	kept.Spec.Resources, kept.Spec.DNS = shoot.Spec.Resources, shoot.Spec.DNS
 	kept.Spec.SecretBindingName, kept.Spec.CredentialsBindingName = shoot.Spec.SecretBindingName, shoot.Spec.CredentialsBindingName
+	if value, found := shoot.Annotations[constants.AnnotationAuthenticationIssuer]; found {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, constants.AnnotationAuthenticationIssuer, value)
+	}
 	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server == nil {
 		return
@@ -91,8 +99,11 @@ func Wanted(namespace string, world World) map[string]Grants {
 		ofSeed(all.of(world.Seeds[i].Name), namespace, &world.Seeds[i])
 	}
 	ofBackups(all, namespace, world)
-	if namespace == constants.GardenNamespace {
+	switch namespace {
+	case constants.GardenNamespace:
 		ofExtensions(all, world)
+	case constants.SystemShootIssuerNamespace:
+		ofIssuers(all, world)
 	}
 	for seed, grants := range all {
 		if len(grants) == 0 {
@@ -222,6 +233,22 @@ func ofSeed(g Grants, namespace string, seed *corev1beta1.Seed) {
 		}
 		for _, named := range spec.Resources {
 			g.refer(named.ResourceRef.APIVersion, named.ResourceRef.Kind, named.ResourceRef.Name)
+		}
+	}
+}
+
+// ofIssuers adds the documents of managed issuers. Their names have the Project and the UID of the Shoot, so that no gardenlet can publish keys for
+// a Shoot of another Seed.
+func ofIssuers(all seeds, world World) {
+	for i := range world.Managed {
+		shoot := &world.Managed[i]
+		for j := range world.Projects {
+			if ptr.Deref(world.Projects[j].Spec.Namespace, "") != shoot.Namespace || shoot.UID == "" {
+				continue
+			}
+			for _, seed := range seedsOf(shoot.Spec.SeedName, shoot.Status.SeedName) {
+				all.of(seed).add(publishIssuer, issuer.SecretName(world.Projects[j].Name, shoot.UID))
+			}
 		}
 	}
 }

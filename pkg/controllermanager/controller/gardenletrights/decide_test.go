@@ -2,6 +2,7 @@ package gardenletrights
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -133,7 +135,11 @@ func TestRightsFollowTheSeed(t *testing.T) {
 func TestKeep(t *testing.T) {
 	shoot := everything()
 	reduced := corev1beta1.Shoot{ObjectMeta: shoot.ObjectMeta}
+	shoot.Annotations = map[string]string{"authentication.gardener.cloud/issuer": "managed", "other": "a"}
 	Keep(&reduced, &shoot)
+	if !maps.Equal(reduced.Annotations, map[string]string{"authentication.gardener.cloud/issuer": "managed"}) {
+		t.Errorf("the annotations are %v", reduced.Annotations)
+	}
 	got, want := Wanted("", World{Shoots: []corev1beta1.Shoot{reduced}}), Wanted("", World{Shoots: []corev1beta1.Shoot{shoot}})
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -141,6 +147,29 @@ func TestKeep(t *testing.T) {
 	if reduced.Spec.CloudProfileName != nil {
 		t.Errorf("the cache keeps %+v", reduced.Spec)
 	}
+}
+
+// TestRightsToIssuers checks that a gardenlet may publish documents only for its own Shoots with the managed issuer, under the name of their Project.
+func TestRightsToIssuers(t *testing.T) {
+	shoot := func(namespace, uid, spec, status string) corev1beta1.Shoot {
+		made := corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: types.UID(uid)}}
+		made.Spec.SeedName, made.Status.SeedName = &spec, &status
+		return made
+	}
+	project := func(name, namespace string) corev1beta1.Project {
+		return corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}}
+	}
+	world := World{
+		Managed: []corev1beta1.Shoot{
+			shoot("garden-dev", "1", "one", "one"), shoot("garden-dev", "2", "two", "one"), shoot("garden-prod", "3", "two", ""), shoot("garden-none", "4", "one", "one"),
+		},
+		Projects: []corev1beta1.Project{project("dev", "garden-dev"), project("prod", "garden-prod")},
+	}
+	expect(t, "gardener-system-shoot-issuer", world, map[string][]string{
+		"one": {"list,watch,patch,delete secrets: dev--1 dev--2", "create secrets:"},
+		"two": {"list,watch,patch,delete secrets: dev--2 prod--3", "create secrets:"},
+	})
+	expect(t, "garden-dev", world, nil)
 }
 
 // TestRightsToCredentials checks that a gardenlet reads the credentials of its Shoots, also from other namespaces, and no others.

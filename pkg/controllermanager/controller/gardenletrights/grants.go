@@ -31,6 +31,8 @@ const (
 	publishCA
 	shareClientCA
 	keepState
+	// publishIssuer maintains the documents of the managed issuer of a Shoot. A watch shows that they were deleted or changed.
+	publishIssuer
 	// readSecretBinding and readCredentialsBinding read which credentials for the infrastructure a Shoot has.
 	readSecretBinding
 	readCredentialsBinding
@@ -67,6 +69,7 @@ var rights = map[use]right{
 	keepState: {
 		group: corev1beta1.GroupName, resource: "shootstates", verbs: slices.Concat([]string{"get"}, watching, []string{"patch", "delete"}), create: true,
 	},
+	publishIssuer:          {resource: "secrets", verbs: slices.Concat(watching, []string{"patch", "delete"}), create: true},
 	readSecretBinding:      {group: corev1beta1.GroupName, resource: "secretbindings", verbs: watching},
 	readCredentialsBinding: {group: securityv1alpha1.GroupName, resource: "credentialsbindings", verbs: watching},
 }
